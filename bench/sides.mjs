@@ -275,7 +275,7 @@ export async function startBarePair(modelUrl) {
       { type: "CompiledWasm", path: join(root, "index_bg.wasm") },
       { type: "Text", path: join(root, "catalog.json") },
     ],
-    objects: { THREADS: "ThreadObject", DIRECTORY: "DirectoryObject" },
+    objects: { THREADS: "ThreadObject", DIRECTORY: "DirectoryObject", MEMORY: "MemoryObject" },
     vars: { BOBBIN_DEV: "1", MODEL_KEY: KEY },
   });
   const floor = await startBare("floor", {

@@ -26,10 +26,12 @@ const PRODUCT = `
     (name = "BOBBIN_DEV", text = "1"),
     (name = "THREADS", durableObjectNamespace = "ThreadObject"),
     (name = "DIRECTORY", durableObjectNamespace = "DirectoryObject"),
+    (name = "MEMORY", durableObjectNamespace = "MemoryObject"),
   ],
   durableObjectNamespaces = [
     (className = "ThreadObject", uniqueKey = "threads", enableSql = true),
     (className = "DirectoryObject", uniqueKey = "directory", enableSql = true),
+    (className = "MemoryObject", uniqueKey = "memory", enableSql = true),
   ],
   durableObjectStorage = (inMemory = void),`;
 

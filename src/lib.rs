@@ -29,7 +29,7 @@
 //! * [`sdk`]: the thread as the code sees it that works in it.
 //! * [`work`]: what definitions name with `run`: native functions, HTTP calls, code in the sandbox.
 //! * [`validate`]: what is wrong with a catalog.
-//! * `memory`: memories, whoever holds their tables: documents, chunks, vectors, what is found.
+//! * [`memory`]: memories, whoever holds their tables: documents, chunks, vectors, what is found.
 //! * [`engine`]: the engine of one thread. Start at `engine/step.rs`: the seven-step cycle, in order.
 //! * `api`: what the routes of a thread answer.
 //! * [`directory`]: which threads an owner has.
@@ -47,7 +47,7 @@ pub mod error;
 pub mod host;
 mod letters;
 pub mod limits;
-mod memory;
+pub mod memory;
 pub mod models;
 mod names;
 mod page;

@@ -491,6 +491,8 @@ pub const DOCUMENT_REQUEST_BYTES: usize = 4 << 20;
 pub const DOCUMENT_PIECE_BYTES: usize = 64 << 10;
 /// Documents that one step of the work of indexing cuts, and so on: chunks of a transaction.
 pub const INDEX_BATCH: usize = 64;
+/// A letter to a memory is remembered so long after it was taken, should it come again.
+pub const MEMORY_LETTERS_US: i64 = 30 * 24 * 3_600 * SECOND_US;
 /// Attempts at vectors, about a day's, after which a document stays without until there is a new reason.
 pub const EMBEDDING_ATTEMPTS: u32 = 30;
 /// Numbers of a vector at most.

@@ -135,6 +135,7 @@ const forwarding = (Rust) =>
 
 export const ThreadObject = forwarding(wasm.ThreadObject);
 export const DirectoryObject = forwarding(wasm.DirectoryObject);
+export const MemoryObject = forwarding(wasm.MemoryObject);
 
 export default {
   /** @param {Request} request @param {unknown} env @param {ExecutionContext} ctx */

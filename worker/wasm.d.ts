@@ -13,6 +13,7 @@ declare module "bobbin-wasm" {
   type Constructor = new (ctx: DurableObjectState, env: unknown, catalog: string) => Entries;
   export const ThreadObject: Constructor;
   export const DirectoryObject: Constructor;
+  export const MemoryObject: Constructor;
 
   /** Every request to the Worker. */
   export function fetch(request: Request, env: unknown, ctx: ExecutionContext, catalog: string): Promise<Response>;

@@ -79,6 +79,11 @@ pub enum Action<'a> {
         /// The owner; `None` for the instance.
         user_id: Option<&'a str>,
     },
+    /// Read and change the memories of this owner, or of the instance.
+    Memories {
+        /// The owner; `None` for the instance.
+        user_id: Option<&'a str>,
+    },
     /// Mint a browser token.
     MintToken,
     /// See which agents there are.
@@ -137,7 +142,8 @@ impl Caller {
             }
             Action::CreateThread { user_id }
             | Action::ListThreads { user_id }
-            | Action::Values { user_id } => match &self.scope {
+            | Action::Values { user_id }
+            | Action::Memories { user_id } => match &self.scope {
                 Scope::Admin => true,
                 Scope::Owner(own) => *user_id == Some(own.as_str()),
                 Scope::Thread(_) | Scope::Wait(..) => false,
@@ -176,13 +182,20 @@ impl Caller {
             Action::Values { .. } if self.owner().is_some() => {
                 "These credentials set and show only the values of their own owner."
             }
+            Action::Memories { user_id: None } if self.owner().is_some() => {
+                "The memories of the instance are the administrators'."
+            }
+            Action::Memories { .. } if self.owner().is_some() => {
+                "These credentials reach only the memories of their own owner."
+            }
             _ => "These credentials do not allow this.",
         };
         let error = Error::new(Code::Forbidden, error).hint(format!("Their scope is `{scope}`."));
         match action {
             Action::CreateThread { user_id: Some(_) }
             | Action::ListThreads { user_id: Some(_) }
-            | Action::Values { user_id: Some(_) } => error.at("user_id"),
+            | Action::Values { user_id: Some(_) }
+            | Action::Memories { user_id: Some(_) } => error.at("user_id"),
             _ => error,
         }
     }
@@ -248,6 +261,9 @@ mod tests {
             (Action::Values { user_id: own }, &["admin", "owner:alice"]),
             (Action::Values { user_id: Some("bob") }, &["admin", "owner:bob"]),
             (Action::Values { user_id: None }, &["admin"]),
+            (Action::Memories { user_id: own }, &["admin", "owner:alice"]),
+            (Action::Memories { user_id: Some("bob") }, &["admin", "owner:bob"]),
+            (Action::Memories { user_id: None }, &["admin"]),
             (Action::MintToken, &["admin", "owner:alice", "owner:bob"]),
             (Action::Catalog, &["admin", "owner:alice", "owner:bob"]),
         ] {

@@ -255,6 +255,7 @@ impl Thread {
         if parent == ParentNotice::Owed {
             self.flush_parent_notice().await?;
         }
+        self.flush_letters().await?;
         let (id, owner) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.owner.clone())))?;
         let call =

@@ -10,7 +10,7 @@ use crate::error::{Code, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::store::jobs as table;
-use crate::store::jobs::{Job, Kind};
+use crate::store::jobs::{Job, Kind, pause_us};
 use crate::store::log::Event;
 use crate::store::meta;
 use crate::store::state::State;
@@ -161,13 +161,4 @@ impl Thread {
 
 fn attempts_of(job: &Job) -> u32 {
     job.kind.map_or(limits::JOB_ATTEMPTS, Kind::attempts)
-}
-
-/// How long it is left alone after so many attempts: half of the pause at least.
-pub(crate) fn pause_us(attempts: u32, random: [u8; 16]) -> i64 {
-    let doubled =
-        2_i64.checked_pow(attempts.saturating_sub(1)).and_then(|n| limits::JOB_PAUSE_US.checked_mul(n));
-    let half = doubled.unwrap_or(limits::JOB_PAUSE_MAX_US).min(limits::JOB_PAUSE_MAX_US) / 2;
-    let jitter = u128::from_le_bytes(random) % (half.unsigned_abs() as u128 + 1);
-    half + i64::try_from(jitter).unwrap_or(0)
 }

@@ -1,21 +1,23 @@
-//! What the directory, a parent and children are told: at least once, through rows that are written with what they
+//! What the directory, a parent, children and memories are told: at least once, through rows that are written with what they
 //! report. Lists are never on the path of a model call.
 
 use std::rc::Rc;
 
 use futures::future::join_all;
 
+use crate::engine::memory::shared::answer_to_letter;
 use crate::engine::stream::preview;
 use crate::engine::subagents::envelope::head;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
 use crate::limits;
+use crate::request::Reply;
 use crate::request::directory_call as call;
 use crate::request::directory_call::{DirectoryCall, ThreadRow};
 use crate::sorted::SortedMap;
 use crate::store::outbox as table;
-use crate::store::outbox::{Letter, Post, TO_THREAD};
+use crate::store::outbox::{Letter, Post, TO_MEMORY, TO_THREAD};
 use crate::store::runs::end::Outcome;
 use crate::store::state::State;
 
@@ -154,7 +156,8 @@ impl Thread {
         }
         let delivering = Delivering { thread: self.clone(), target };
         // Envelopes one by one, each with its answer; what a directory is told in one call.
-        let together = if delivering.target.starts_with(TO_THREAD) { 1 } else { letters.len() };
+        let together =
+            if Addressee::of(&delivering.target) == Addressee::Directory { letters.len() } else { 1 };
         loop {
             for letters in letters.chunks(together.max(1)) {
                 match self.deliver(&delivering.target, letters).await {
@@ -180,53 +183,105 @@ impl Thread {
         }
     }
 
+    /// Delivers what is to go to one memory.
+    pub(crate) async fn deliver_letters(self: &Rc<Self>, target: &str) {
+        let until = self.host.now_us() + INLINE_US;
+        match self.read(|_, sql| table::due_to(sql, target, until)) {
+            Ok(letters) if letters.is_empty() => {}
+            Ok(letters) => self.deliver_to(target.to_owned(), letters).await,
+            Err(error) => self.log(&format!("the outbox could not be read: {error}")),
+        }
+    }
+
     /// Sends them in one call and notes what came of it.
     async fn deliver(self: &Rc<Self>, target: &str, letters: &[Letter]) -> Result<Sent> {
-        let thread = target.strip_prefix(TO_THREAD);
+        let to = Addressee::of(target);
         let bodies = || letters.iter().map(|letter| letter.body.as_str());
-        let (to, text) = match thread {
-            Some(id) => {
+        let (sibling, text) = match to {
+            Addressee::Thread(id) => {
                 (Sibling::Thread(id.to_owned()), format!("{}\n{}", head(id)?, bodies().collect::<String>()))
             }
-            None => (Sibling::Directory(target.to_owned()), call::together(bodies())),
+            Addressee::Memory(name) => (Sibling::Memory(name.to_owned()), bodies().collect::<String>()),
+            Addressee::Directory => (Sibling::Directory(target.to_owned()), call::together(bodies())),
         };
-        let answer = match self.host.sibling(to, text).await {
+        let answer = match self.host.sibling(sibling, text).await {
             Ok(text) => call::answer(&text),
             Err(error) => Err(error),
         };
-        let later = match (&answer, thread) {
+        let later = match (&answer, to) {
             (Ok(reply), _) if reply.status < 300 => None,
+            (Ok(reply), Addressee::Directory) => Some(format!("the answer was {}", reply.status)),
             // It will not be taken later either.
-            (Ok(reply), Some(_)) if reply.status < 500 && reply.status != 429 => None,
+            (Ok(reply), _) if reply.status < 500 && reply.status != 429 => None,
             (Ok(reply), _) => Some(format!("the answer was {}", reply.status)),
             (Err(error), _) => Some(error.to_string()),
         };
         if let Some(why) = later {
-            let subjects: Vec<&str> = letters.iter().map(|letter| letter.subject.as_str()).collect();
-            self.log(&format!("{target} was not told of {}: {why}", subjects.join(" and ")));
-            let now = self.host.now_us();
-            let tries = letters.iter().map(|letter| letter.tries).max().unwrap_or(0);
-            let retry_at = now + (limits::SECOND_US << tries.min(10));
-            // With its alarm: a crash between the two would leave it due before that.
-            self.transition(|state, sql| {
-                for letter in letters {
-                    table::retry(sql, letter, retry_at)?;
-                }
-                if thread.is_some() {
-                    table::hold(sql, target, retry_at)?;
-                }
-                // The alarm that was set when it was written may come later than that.
-                self.arm_at(state, sql, retry_at, now)
-            })?;
-            return Ok(Sent::Later);
+            return self.deliver_later(target, to, letters, &why);
         }
-        match (thread, letters, answer) {
-            (Some(id), [letter], Ok(reply)) => {
+        match (to, letters, answer) {
+            (Addressee::Thread(id), [letter], Ok(reply)) => {
                 self.envelope_answered(id, letter.version, &letter.body, reply).await?
+            }
+            (Addressee::Memory(name), [letter], Ok(reply)) => {
+                self.read(|_, sql| table::forget_all(sql, letters))?;
+                self.memory_answered(name, letter, reply);
             }
             _ => self.read(|_, sql| table::forget_all(sql, letters))?,
         }
         Ok(Sent::Taken)
+    }
+
+    /// What could not be delivered is sent again.
+    fn deliver_later(&self, target: &str, to: Addressee<'_>, letters: &[Letter], why: &str) -> Result<Sent> {
+        let subjects: Vec<&str> = letters.iter().map(|letter| letter.subject.as_str()).collect();
+        self.log(&format!("{target} was not told of {}: {why}", subjects.join(" and ")));
+        let now = self.host.now_us();
+        let tries = letters.iter().map(|letter| letter.tries).max().unwrap_or(0);
+        let retry_at = now + (limits::SECOND_US << tries.min(10));
+        // With its alarm: a crash between the two would leave it due before that.
+        self.transition(|state, sql| {
+            for letter in letters {
+                table::retry(sql, letter, retry_at)?;
+            }
+            if to != Addressee::Directory {
+                table::hold(sql, target, retry_at)?;
+            }
+            // The alarm that was set when it was written may come later than that.
+            self.arm_at(state, sql, retry_at, now)
+        })?;
+        Ok(Sent::Later)
+    }
+
+    /// A memory has taken a letter, or refused it.
+    fn memory_answered(&self, name: &str, letter: &Letter, reply: Reply) {
+        let answer = answer_to_letter(reply);
+        match self.ephemeral.letters.borrow_mut().get_mut(&letter.subject) {
+            Some(awaited) => *awaited = Some(answer),
+            None => {
+                if let Err(error) = answer {
+                    self.log(&format!("the memory {name} refused what a model had saved: {error}"));
+                }
+            }
+        }
+    }
+}
+
+/// Whom a letter goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Addressee<'a> {
+    Thread(&'a str),
+    Memory(&'a str),
+    Directory,
+}
+
+impl Addressee<'_> {
+    fn of(target: &str) -> Addressee<'_> {
+        match (target.strip_prefix(TO_THREAD), target.strip_prefix(TO_MEMORY)) {
+            (Some(id), _) => Addressee::Thread(id),
+            (None, Some(name)) => Addressee::Memory(name),
+            (None, None) => Addressee::Directory,
+        }
     }
 }
 

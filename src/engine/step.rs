@@ -241,7 +241,7 @@ impl Thread {
         let reasoning = self.replay_column(definitions, step, &reply)?;
         let row =
             self.read(|state, _| Ok(Row { reasoning, ..reply_row(state, definitions, step, reply, now) }))?;
-        let row = self.with_citations(definitions, row)?;
+        let row = self.with_citations(definitions, row).await?;
         let row = self.before_create(definitions, row).await?;
         let row = self.transition(|state, sql| {
             attempt.insert(sql)?;

@@ -3,13 +3,14 @@
 //! module.
 //!
 //! * `keys`: the deployment's keys, and values encrypted with them. `change`: what a request sets and deletes. `set`:
-//!   the values of one object, and its table. `travel`: values on their way to another object. `redact`: secrets in
+//!   the values of one object, and its table. `level`: copies of those of an account or the instance. `travel`: values on their way to another object. `redact`: secrets in
 //!   texts. `scrub`: texts that look like secrets.
 //!
 //! Where a value is looked for, and in which order, is decided by the thread (`engine/env`).
 
 pub(crate) mod change;
 pub(crate) mod keys;
+pub(crate) mod level;
 pub(crate) mod redact;
 pub(crate) mod scrub;
 pub(crate) mod set;

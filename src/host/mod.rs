@@ -38,6 +38,9 @@ pub enum Sibling {
     /// The thread of this id. It is called with a [`crate::request::ThreadRequest`] as JSON, a line break, and the request's
     /// body.
     Thread(String),
+    /// The object of a memory that threads share, by its name. It is called with a [`crate::request::MemoryCall`] as JSON, a line
+    /// break, and what that says.
+    Memory(String),
 }
 
 /// One durable object: its storage, its clock, its alarm, and the objects beside it.

@@ -39,7 +39,10 @@ pub(crate) fn path_of(body: &str) -> Result<Option<String>> {
 }
 
 /// Refuses a body that is none, or has fields that the route does not know.
-pub(crate) fn check_body(route: &MemoryRoute, body: &str) -> Result<()> {
+///
+/// # Errors
+/// `bad_json`, `invalid_field`.
+pub fn check_body(route: &MemoryRoute, body: &str) -> Result<()> {
     let known = match route {
         MemoryRoute::AddDocument => DOCUMENT,
         MemoryRoute::Search => SEARCH,

@@ -115,7 +115,7 @@ impl Book<'_> {
         Ok((doc, Owes::Index))
     }
 
-    fn cleaned(&self, mut document: NewDocument) -> Result<NewDocument> {
+    pub(crate) fn cleaned(&self, mut document: NewDocument) -> Result<NewDocument> {
         let clean = |text: String| self.keeper.clean(text);
         document.title = document.title.map(clean);
         document.url = document.url.map(clean);
@@ -192,10 +192,12 @@ impl Book<'_> {
                 None => docs::by_key(self.sql(), store.id, id)?,
             },
         };
-        found.ok_or_else(|| {
-            let text = format!("The memory “{}” has no document “{id}”.", self.memory.name);
-            Error::new(Code::NotFound, text)
-        })
+        found.ok_or_else(|| self.no_document(id))
+    }
+
+    pub(crate) fn no_document(&self, id: &str) -> Error {
+        let text = format!("The memory “{}” has no document “{id}”.", self.memory.name);
+        Error::new(Code::NotFound, text)
     }
 
     /// A document goes; from then on it is not found.

@@ -9,6 +9,7 @@ use crate::models::embedding::{Embedder, Of};
 use crate::models::{ProviderError, Silence};
 use crate::spec::model::Model;
 use crate::spec::retry::RetrySource;
+use crate::store::jobs::pause_us;
 use crate::work::timeout::Watch;
 
 /// A request for vectors, as the log tells of it.
@@ -101,6 +102,17 @@ impl Book<'_> {
     /// Whether the policy has another attempt for a failure.
     pub(crate) fn tries_again(&self, error: &ProviderError, attempt: u32) -> bool {
         attempt < self.retry.max_attempts && self.retry.retries(error.may_pass(), error.retryable())
+    }
+
+    /// How long a model that failed so often in a row is left alone: as the policy says, and then longer and longer.
+    pub(crate) fn pause_after(&self, error: &ProviderError, failures: u32) -> i64 {
+        let wished = error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
+        let random = self.keeper.host().random();
+        let pause = match self.tries_again(error, failures) {
+            true => backoff_us(&self.retry, failures, random, None),
+            false => pause_us(failures, random),
+        };
+        pause.max(wished.saturating_mul(1000))
     }
 
     /// Writes the requests that were made since, where the keeper has a log. Inside a transaction.

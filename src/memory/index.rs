@@ -15,6 +15,9 @@ use crate::store::memory::docs::{Doc, DocState};
 use crate::store::memory::pages::{Change, Packed};
 use crate::store::memory::{Store, chunks, docs, pages, texts};
 
+/// Steps of one attempt, each with one request at most.
+pub(crate) const STEPS: u32 = 24;
+
 /// What one step of the work came to.
 #[derive(Debug)]
 pub(crate) enum Step {

@@ -2,7 +2,9 @@
 //! is who holds the tables; a [`Book`] is one memory of it.
 //!
 //! * `extract`: the text of a document. `cut`: chunks of it. `documents`: what comes in, is listed and goes. `index`: the work
-//!   that makes it found. `embed`: requests for vectors. `fuse`: two lists become one. `search`: what is found. `calls`: all of that as requests.
+//!   that makes it found. `embed`: requests for vectors. `fuse`: two lists become one. `search`: what is found. `notes`: what models
+//!   save. `calls`: all of that as requests.
+//! * `shared`: the object of a memory that several threads have.
 
 pub(crate) mod calls;
 pub(crate) mod cut;
@@ -11,7 +13,12 @@ pub(crate) mod embed;
 pub(crate) mod extract;
 pub(crate) mod fuse;
 pub(crate) mod index;
+pub(crate) mod notes;
 pub(crate) mod search;
+pub(crate) mod shared;
+
+pub use crate::memory::calls::check_body;
+pub use crate::memory::shared::SharedMemory;
 
 use std::cell::RefCell;
 
@@ -136,4 +143,14 @@ pub(crate) fn named<'c>(catalog: &'c Catalog, name: &str, scope: MemoryScope) ->
         };
         Error::new(Code::MemoryNotFound, format!("There is no memory “{name}” here.")).hint(hint)
     })
+}
+
+/// Whose the memory of that name is, below `/api/memory`.
+///
+/// # Errors
+/// `memory_not_found`: there is none, or it is the threads' own.
+pub fn shared_scope(catalog: &Catalog, name: &str) -> Result<MemoryScope> {
+    named(catalog, name, MemoryScope::Owner)
+        .or_else(|error| named(catalog, name, MemoryScope::Instance).map_err(|_| error))
+        .map(|memory| memory.scope)
 }

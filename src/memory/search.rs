@@ -211,8 +211,15 @@ fn words(query: &str) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" OR "))
 }
 
+/// What a place of a memory holds today; nothing if it is gone.
+pub(crate) fn place(sql: &dyn Sql, name: &str, chunks: &[i64], score: f64) -> Result<Option<Hit>> {
+    let Some(store) = stores::find(sql, name)? else { return Ok(None) };
+    let ranked: Vec<(i64, f64)> = chunks.iter().map(|chunk| (*chunk, score)).collect();
+    Ok(hits(sql, store.id, &ranked)?.into_iter().next())
+}
+
 /// The texts of ranked chunks, best first; neighbours in a document are joined.
-pub(crate) fn hits(sql: &dyn Sql, store: i64, ranked: &[(i64, f64)]) -> Result<Vec<Hit>> {
+fn hits(sql: &dyn Sql, store: i64, ranked: &[(i64, f64)]) -> Result<Vec<Hit>> {
     let mut found: Vec<(Chunk, f64)> = Vec::with_capacity(ranked.len());
     for (id, score) in ranked {
         if let Some(chunk) = chunks::found(sql, store, *id)? {

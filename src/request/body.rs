@@ -30,7 +30,7 @@ impl BodyRule {
             Route::Thread(_, ThreadRoute::DecideWait(_) | ThreadRoute::DecideWaits) | Route::Resume => {
                 BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a decision" }
             }
-            Route::Thread(_, ThreadRoute::Memory { of, .. }) if of.has_body() => {
+            Route::Memory { of, .. } | Route::Thread(_, ThreadRoute::Memory { of, .. }) if of.has_body() => {
                 BodyRule::Json { limit: DOCUMENT_REQUEST_BYTES, what: "a document" }
             }
             Route::CreateThread | Route::MintToken | Route::PatchEnv(_) => REQUEST,

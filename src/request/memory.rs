@@ -1,8 +1,10 @@
-//! Routes of one memory, below `/api/threads/:id/memory/:name` and `/api/memory/:name`.
+//! Routes of one memory, below `/api/threads/:id/memory/:name` and `/api/memory/:name`, and what the object of one that threads
+//! share is asked.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
+use crate::request::Query;
 use crate::request::route::not_allowed;
 
 /// A route of one memory.
@@ -65,4 +67,43 @@ impl MemoryRoute {
             _ => &[],
         }
     }
+}
+
+/// The name of the object that holds a memory: of an owner, or of the instance. A memory's name has no slash, so the last one
+/// says where it begins.
+pub fn object_name(owner: Option<&str>, memory: &str) -> String {
+    owner.map_or_else(|| format!("i/{memory}"), |owner| format!("o:{owner}/{memory}"))
+}
+
+/// What the object of a memory is called with: this as JSON, a line break, and what the [`MemoryAsk`] says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MemoryCall {
+    /// The memory's name.
+    pub memory: String,
+    /// Whose it is; `None` for the instance's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// What is asked.
+    pub ask: MemoryAsk,
+}
+
+/// What is asked of the object of a memory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryAsk {
+    /// A request over HTTP, with its body.
+    Route {
+        /// Its route.
+        of: MemoryRoute,
+        /// Its query.
+        query: Query,
+        /// Its `Idempotency-Key`.
+        idempotency_key: Option<String>,
+    },
+    /// A thread looks something up: a search as JSON.
+    Find,
+    /// A thread wants to know what places hold today: numbers of their chunks as JSON.
+    Look,
+    /// A thread changes a note: a letter as JSON.
+    Apply,
 }

@@ -26,7 +26,7 @@ pub mod target;
 pub mod thread_id;
 
 pub use crate::request::body::BodyRule;
-pub use crate::request::memory::MemoryRoute;
+pub use crate::request::memory::{MemoryAsk, MemoryCall, MemoryRoute};
 pub use crate::request::query::Query;
 pub use crate::request::route::{EnvOf, Route, ThreadRoute};
 pub use crate::request::served::{Content, Served};

@@ -35,6 +35,13 @@ pub enum Route {
     GetEnv(EnvOf),
     /// `PATCH /api/envs/instance`, `PATCH /api/envs/account`.
     PatchEnv(EnvOf),
+    /// Below `/api/memory/:name`: a memory that threads share.
+    Memory {
+        /// The memory.
+        memory: String,
+        /// What of it.
+        of: MemoryRoute,
+    },
     /// Anything below `/api/threads/:id`.
     Thread(String, ThreadRoute),
 }
@@ -249,6 +256,9 @@ impl Route {
                     "PATCH" => Ok(Route::PatchEnv(of)),
                     _ => allowed("GET, PATCH"),
                 }
+            }
+            ["api", "memory", memory, rest @ ..] => {
+                Ok(Route::Memory { memory: (*memory).to_owned(), of: MemoryRoute::of(method, rest)? })
             }
             ["api", "threads"] => match method {
                 "GET" => Ok(Route::ListThreads),

@@ -1,7 +1,7 @@
 //! Every route of the API, and the query parameters that its requests may have. A parameter that a route does not know
 //! is refused, because it would otherwise be ignored silently.
 
-use crate::request::{Route, ThreadRoute};
+use crate::request::{MemoryRoute, Route, ThreadRoute};
 
 const NONE: &[&str] = &[];
 const PAGE: &[&str] = &["limit", "offset"];
@@ -41,6 +41,8 @@ impl Route {
             ],
             Route::ListOwners => PAGE,
             Route::GetEnv(_) | Route::PatchEnv(_) => &["user_id"],
+            Route::Memory { of: MemoryRoute::ListDocuments, .. } => &["user_id", "limit", "cursor", "tag"],
+            Route::Memory { .. } => &["user_id"],
             // The socket is asked for here, and the object never sees the query.
             Route::Thread(_, route @ (ThreadRoute::Stream | ThreadRoute::Events)) => {
                 return route.parameters();
@@ -126,6 +128,13 @@ pub const TABLE: &[(&str, &str)] = &[
     ("PATCH", "/api/envs/instance"),
     ("GET", "/api/envs/account"),
     ("PATCH", "/api/envs/account"),
+    ("GET", "/api/memory/:item"),
+    ("DELETE", "/api/memory/:item"),
+    ("GET", "/api/memory/:item/documents"),
+    ("POST", "/api/memory/:item/documents"),
+    ("GET", "/api/memory/:item/documents/:item"),
+    ("DELETE", "/api/memory/:item/documents/:item"),
+    ("POST", "/api/memory/:item/search"),
     ("GET", "/api/threads"),
     ("POST", "/api/threads"),
     ("GET", "/api/threads/owners"),
@@ -233,6 +242,10 @@ mod tests {
                 "resume",
                 "envs/instance",
                 "envs/account",
+                "memory/x",
+                "memory/x/documents",
+                "memory/x/documents/x",
+                "memory/x/search",
                 "threads",
             ]
             .into_iter()

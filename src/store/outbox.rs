@@ -13,8 +13,10 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE outbox",
 };
 
-/// The target of a letter to a thread begins so; the rest is its id. Any other target is a directory.
+/// The target of a letter to a thread begins so; the rest is its id.
 pub(crate) const TO_THREAD: &str = "t:";
+/// That of a letter to a memory; the rest is its object's name. Any other target is a directory.
+pub(crate) const TO_MEMORY: &str = "m:";
 
 /// A letter that is due.
 pub(crate) struct Letter {
@@ -73,19 +75,41 @@ impl Post<'_> {
 /// The first letters that are due by then, by subject.
 pub(crate) fn due(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
     let statement = "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64";
-    letters(sql, statement, until)
+    letters(sql, statement, &[Param::Int(until)])
 }
 
 /// Those that go to threads.
 pub(crate) fn due_to_threads(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
     let statement = "SELECT subject, target, body, version, tries FROM outbox
         WHERE due_us <= ? AND target LIKE 't:%' ORDER BY subject LIMIT 64";
-    letters(sql, statement, until)
+    letters(sql, statement, &[Param::Int(until)])
 }
 
-fn letters(sql: &dyn Sql, statement: &'static str, until: i64) -> Result<Vec<Letter>> {
+/// Those that go to this target.
+pub(crate) fn due_to(sql: &dyn Sql, target: &str, until: i64) -> Result<Vec<Letter>> {
+    let statement = "SELECT subject, target, body, version, tries FROM outbox
+        WHERE due_us <= ? AND target = ? ORDER BY subject LIMIT 64";
+    letters(sql, statement, &[Param::Int(until), Param::Text(target)])
+}
+
+/// The version of the newest letter to a target.
+pub(crate) fn newest_for(sql: &dyn Sql, target: &str) -> Result<Option<i64>> {
+    integer(sql, "SELECT max(version) FROM outbox WHERE target = ?", &[Param::Text(target)])
+}
+
+/// The memories that letters go to.
+pub(crate) fn memories(sql: &dyn Sql) -> Result<Vec<String>> {
+    let mut targets = Vec::new();
+    sql.each("SELECT DISTINCT target FROM outbox WHERE target LIKE 'm:%'", &[], &mut |cells| {
+        targets.extend(cells.first().and_then(Cell::text).map(str::to_owned));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(targets)
+}
+
+fn letters(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Letter>> {
     let mut letters = Vec::new();
-    sql.each(statement, &[Param::Int(until)], &mut |cells| {
+    sql.each(statement, params, &mut |cells| {
         let [subject, target, body, version, tries] = cells else {
             return Err(Error::internal("an outbox row has the wrong number of columns"));
         };
@@ -146,6 +170,11 @@ pub(crate) fn hold(sql: &dyn Sql, target: &str, at_us: i64) -> Result<()> {
         "UPDATE outbox SET due_us = max(due_us, ?) WHERE target = ?",
         &[Param::Int(at_us), Param::Text(target)],
     )
+}
+
+/// What goes to a target is due at once.
+pub(crate) fn hurry(sql: &dyn Sql, target: &str) -> Result<()> {
+    sql.run("UPDATE outbox SET due_us = 0 WHERE target = ?", &[Param::Text(target)])
 }
 
 /// Takes a letter out. A newer one on the same subject has another version and stays.

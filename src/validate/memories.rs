@@ -24,9 +24,15 @@ impl Check<'_> {
             if memory.description.trim().is_empty() {
                 self.error(at, "description", "empty: a model cannot know what is in the memory");
             }
-            if memory.scope != MemoryScope::Thread {
-                let text = "only `thread` so far: memories of owners and of the instance are not built yet";
-                self.error(at, "scope", text);
+            let used = || {
+                self.catalog
+                    .prompts
+                    .values()
+                    .any(|prompt| prompt.memory.iter().any(|entry| entry.name == *name))
+            };
+            if memory.scope == MemoryScope::Owner && used() {
+                let text = "threads without a `user_id` have no such memory: they find nothing in it, and cannot save";
+                self.warning(at, "scope", text);
             }
             self.retrieval(at, memory);
             self.memory_sources(at, memory);

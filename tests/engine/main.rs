@@ -12,6 +12,7 @@ mod contract;
 mod family;
 mod files;
 mod host;
+mod memory;
 mod sample;
 mod scenarios;
 mod sim;

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::files::{Got, Sent};
 use crate::host::upload::nothing;
 use crate::host::{Counters, Listener, Lost, Member, Object, ROOT, SECOND_US, World, open};
+use crate::memory::OpenedMemory;
 
 /// The id of the thread that every simulation begins with.
 pub const THREAD: &str = ROOT;
@@ -141,7 +142,11 @@ impl Sim {
         let catalog = Rc::new(RefCell::new(catalog));
         let current = catalog.clone();
         let world = World::new(seed, move |host| {
-            Rc::new(Opened(open(host, current.borrow().clone()))) as Rc<dyn Object>
+            let catalog = current.borrow().clone();
+            match host.name().starts_with("o:") || host.name().starts_with("i/") {
+                true => Rc::new(OpenedMemory::new(host, catalog)) as Rc<dyn Object>,
+                false => Rc::new(Opened(open(host, catalog))),
+            }
         });
         world.watch(watch);
         let born = json!({ "agent_id": "helper", "tags": ["t"] });
@@ -450,6 +455,7 @@ impl Sim {
 /// Holds after every await of the process (docs/durability.md): what is due, and what is runnable, has an alarm in
 /// time, or its handler runs.
 fn watch(world: &World, member: &Member) {
+    crate::memory::watch(world, member);
     let tables: Vec<i64> = member
         .database
         .ask("SELECT count(*) FROM sqlite_schema WHERE name IN ('runs', 'effects', 'children')");

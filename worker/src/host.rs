@@ -100,6 +100,7 @@ impl Object for ObjectHost {
         let (objects, name) = match to {
             Sibling::Directory(name) => (self.env.directories(), name),
             Sibling::Thread(id) => (self.env.threads(), id),
+            Sibling::Memory(name) => (self.env.memories(), name),
         };
         Box::pin(async move {
             let stub = objects.and_then(|objects| objects.get_by_name(&name));

@@ -1,11 +1,11 @@
-//! Bobbin on Cloudflare: the stateless Worker, the two classes of Durable Objects, and the engine's host. Compiles to
+//! Bobbin on Cloudflare: the stateless Worker, the three classes of Durable Objects, and the engine's host. Compiles to
 //! wasm only; `shim.js` beside it has the JavaScript classes that the platform constructs.
 //!
 //! # Layout
 //!
 //! * [`fetch`]: every request. `router` matches and answers it, `auth` says who asks, `create` and `events` are the
 //!   routes that take more than one call to an object.
-//! * [`objects`]: threads and directories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
+//! * [`objects`]: threads, directories and shared memories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
 //!   run on. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
 //!   `streamed`: requests and answers whose bodies are streams. `bucket`: content that a bucket keeps.
 //!   `sandbox`: code that runs in the isolate Worker.

@@ -1,4 +1,4 @@
-//! The two classes of objects, as the shim's JavaScript classes forward to them.
+//! The three classes of objects, as the shim's JavaScript classes forward to them.
 
 use std::cell::{Cell, OnceCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use bobbin::directory::Directory;
 use bobbin::engine::Thread;
+use bobbin::memory::SharedMemory;
 use bobbin::request::{Reply, Served, ThreadRequest};
 use bobbin::spec::Catalog;
 use bobbin::validate::missing_natives;
@@ -55,7 +56,7 @@ pub(crate) fn catalog(text: &JsValue) -> Result<Rc<Catalog>, Error> {
     CATALOG.with(|catalog| catalog.get_or_init(read).clone())
 }
 
-/// What both classes have around the core that does the work.
+/// What all classes have around the core that does the work.
 struct Shell<T> {
     /// The core, or why there is none.
     core: Result<T, Error>,
@@ -290,6 +291,43 @@ impl DirectoryObject {
         let shell = self.shell.clone();
         promise(async move {
             shell.alarm(async |directory| directory.clone().alarm().await).await;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+}
+
+/// A memory that threads share.
+#[wasm_bindgen]
+pub struct MemoryObject {
+    shell: Rc<Shell<Rc<SharedMemory>>>,
+}
+
+impl std::panic::RefUnwindSafe for MemoryObject {}
+impl std::panic::UnwindSafe for MemoryObject {}
+
+#[wasm_bindgen]
+impl MemoryObject {
+    /// `ctx` and `env` as the platform gives them, and the text of catalog.json.
+    #[wasm_bindgen(constructor)]
+    pub fn new(ctx: JsValue, env: JsValue, catalog: &JsValue) -> Result<MemoryObject, JsValue> {
+        let (ctx, env) = (ctx.unchecked_into::<ObjectState>(), Env::new(env));
+        let sockets = Rc::new(Sockets::new(ctx.clone()));
+        let shell =
+            Shell::new(&ctx, &env, &sockets, catalog, |host, catalog| SharedMemory::new(host, catalog))?;
+        Ok(MemoryObject { shell: Rc::new(shell) })
+    }
+
+    /// A `MemoryCall` as JSON, a line break, and what it asks for. Resolves with `[status, retryAfter, body]`.
+    pub fn call(&self, text: String) -> Promise {
+        let shell = self.shell.clone();
+        promise(async move { Ok(shell.answer(&text, async |memory| memory.call(&text).await).await) })
+    }
+
+    /// The alarm.
+    pub fn alarm(&self, _info: JsValue) -> Promise {
+        let shell = self.shell.clone();
+        promise(async move {
+            shell.alarm(async |memory| memory.clone().alarm().await).await;
             Ok(JsValue::UNDEFINED)
         })
     }

@@ -3,12 +3,15 @@
 
 use bobbin::access::{Action, Caller, Scope, no_thread};
 use bobbin::directory::{DirectoryCall, EnvAsk};
+use bobbin::memory::{check_body, shared_scope};
 use bobbin::request::directory_call::{ROOT, name_of};
+use bobbin::request::memory::object_name;
 use bobbin::request::target::below_thread;
 use bobbin::request::{
-    BodyRule, EnvOf, FINGERPRINT, Query, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints,
-    fields, route::no_route, thread_id,
+    BodyRule, EnvOf, FINGERPRINT, MemoryAsk, MemoryCall, MemoryRoute, Query, Route, Target, ThreadRequest,
+    ThreadRoute, agents, cors, endpoints, fields, route::no_route, thread_id,
 };
+use bobbin::spec::MemoryScope;
 use bobbin::{Code, Error, Result};
 use serde_json::json;
 use wasm_bindgen::prelude::*;
@@ -150,6 +153,7 @@ impl Incoming<'_> {
                 let body = self.body(rule).await?;
                 self.values(&caller, of, EnvAsk::Change(body)).await
             }
+            Route::Memory { memory, of } => self.memory(&caller, memory, of, rule).await,
             Route::Thread(id, route) => {
                 if !thread_id::is_valid(&id) {
                     return Err(no_thread());
@@ -163,6 +167,63 @@ impl Incoming<'_> {
         let directory = self.directory_of(caller, of)?;
         let call = DirectoryCall::Env { directory: directory.clone(), ask };
         self.answer(&call_directory(&self.env, &directory, &call).await?)
+    }
+
+    /// A memory that threads share: an owner's, or the instance's.
+    async fn memory(
+        &self,
+        caller: &Caller,
+        memory: String,
+        of: MemoryRoute,
+        rule: BodyRule,
+    ) -> Result<Response> {
+        let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
+        // Who may reach none is told nothing of what there is.
+        caller.may(&Action::Memories { user_id: asked.or(caller.owner()) }, None)?;
+        let scope = shared_scope(&*catalog(&self.catalog)?, &memory);
+        let scope = match scope {
+            Ok(scope) => scope,
+            Err(error) => {
+                // What is not known is told of first, as on every route.
+                check_body(&of, &self.body(rule).await?)?;
+                return Err(error);
+            }
+        };
+        let owner = match scope {
+            MemoryScope::Owner => Some(asked.or(caller.owner()).ok_or_else(|| {
+                Error::missing("user_id").hint(format!("Say whose memory: /api/memory/{memory}?user_id=…"))
+            })?),
+            _ if asked.is_some() => {
+                let text = format!("The memory “{memory}” is the instance's: it has no `user_id`.");
+                return Err(Error::field("user_id", text));
+            }
+            _ => None,
+        };
+        caller.may(&Action::Memories { user_id: owner }, None)?;
+        let name = object_name(owner, &memory);
+        let idempotency_key = self.head.idempotency_key.clone().filter(|_| !of.reads());
+        let reads = of.reads();
+        let query =
+            Query(self.target.query.0.iter().filter(|(name, _)| name != "user_id").cloned().collect());
+        let ask = MemoryAsk::Route { of, query, idempotency_key };
+        let call = MemoryCall { memory, owner: owner.map(str::to_owned), ask };
+        let head = serde_json::to_string(&call).map_err(Error::internal)?;
+        let failed = |error: JsValue| Error::internal(thrown(&error));
+        let objects = self.env.memories().map_err(failed)?;
+        if let Some(body) = self.checked(rule)? {
+            return self.answer(&remote::relay(&objects, &name, &head, body).await?);
+        }
+        let text = JsValue::from_str(&format!("{head}\n"));
+        let ask = async || {
+            let stub = objects.get_by_name(&name).map_err(failed)?;
+            remote::call(&stub, &text).await
+        };
+        let answer = match ask().await {
+            // An object that was just restarted answers at once; what only reads may be asked again.
+            Err(error) if reads && error.code == Code::Overloaded => ask().await,
+            other => other,
+        };
+        self.answer(&answer?)
     }
 
     /// The directory whose values the caller may see and set.

@@ -4,28 +4,16 @@
 //!
 //! A deployment without keys has no such values, and an agent that uses none needs none: then nothing is asked.
 
-use std::cell::RefCell;
-
 use futures::future::{LocalBoxFuture, try_join};
-use serde::Deserialize;
 
-use crate::engine::ephemeral::values::Copy;
 use crate::engine::thread::Thread;
-use crate::env::{KEYS_VAR, Set, Stored};
+use crate::env::level;
+use crate::env::level::Level;
 use crate::error::{Code, Error, Result};
-use crate::host::Sibling;
 use crate::limits;
 use crate::request::directory_call as call;
-use crate::request::directory_call::{DirectoryCall, EnvAsk, ROOT};
+use crate::request::directory_call::ROOT;
 use crate::spec::{Http, graph, template};
-
-/// What a directory answers.
-#[derive(Deserialize)]
-struct Answer {
-    version: i64,
-    /// Absent when the version is the one that was known.
-    values: Option<Vec<Stored>>,
-}
 
 impl Thread {
     /// Before a step: what its definitions may need is known.
@@ -64,7 +52,7 @@ impl Thread {
 
     /// Asks both directories, more than once if need be.
     pub(crate) async fn ask_levels(&self, owner: Option<&str>) -> Result<()> {
-        if self.host.var(KEYS_VAR).is_none_or(|list| list.trim().is_empty()) {
+        if !level::are_kept(&*self.host) {
             return Ok(());
         }
         let mut pauses = limits::ENV_PAUSES_US.into_iter();
@@ -87,20 +75,8 @@ impl Thread {
         }
     }
 
-    async fn ask_level(&self, directory: String, level: &RefCell<Option<Copy>>) -> Result<()> {
-        let known = level.borrow().as_ref().map(|copy| copy.version);
-        let call = DirectoryCall::Env { directory: directory.clone(), ask: EnvAsk::Rows(known) };
-        let call = serde_json::to_string(&call).map_err(Error::internal)?;
-        let text = self.host.sibling(Sibling::Directory(directory.clone()), call).await?;
-        let reply = call::answer(&text)?;
-        let body = reply.body.as_ref().filter(|_| reply.status == 200);
-        let body = body.ok_or_else(|| Error::internal(format!("the directory answered {}", reply.status)))?;
-        let answer: Answer = serde_json::from_str(body.get()).map_err(Error::internal)?;
-        // Of two answers that come in another order than they were given the newer one stays.
-        let newer = level.borrow().as_ref().is_none_or(|copy| copy.version < answer.version);
-        if let Some(rows) = answer.values.filter(|_| newer) {
-            let set = Set::of(&call::env_object(&directory), rows, &self.keys()?);
-            *level.borrow_mut() = Some(Copy { version: answer.version, set });
+    async fn ask_level(&self, directory: String, level: &Level) -> Result<()> {
+        if level::refresh(&*self.host, directory, level).await? {
             self.ephemeral.env.secrets.forget();
         }
         Ok(())

@@ -21,6 +21,7 @@ use crate::engine::ephemeral::values::Values;
 use crate::engine::ephemeral::works::Works;
 use crate::engine::progress::Progress;
 use crate::engine::summary::Summaries;
+use crate::error::Result;
 use crate::models::{CachedJson, ChatMessage};
 use crate::sdk::run_handle::{Abort, Context};
 use crate::sdk::scope::Entered;
@@ -49,6 +50,10 @@ pub(crate) struct Ephemeral {
     pub(crate) posted: Cell<bool>,
     /// Targets of the outbox that are being told, and whether there is more for them.
     pub(crate) delivering: RefCell<SortedMap<String, bool>>,
+    /// Letters to memories whose answers are waited for, by subject, and what came.
+    pub(crate) letters: RefCell<SortedMap<String, Option<Result<String>>>>,
+    /// The turn in which a memory that threads share did not say what its places hold: it is not asked again in it.
+    pub(crate) silent_memory: Cell<Option<i64>>,
     /// Whether the open step may have receipts of an earlier flow.
     pub(crate) entered: Cell<Entered>,
     /// Block of the last step whose history was halved.

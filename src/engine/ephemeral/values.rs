@@ -3,14 +3,15 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
-use crate::env::{Held, Redactor, Set};
+use crate::env::level::Level;
+use crate::env::{Held, Redactor};
 use crate::spec::graph::Declared;
 
 /// What is known of them.
 #[derive(Default)]
 pub(crate) struct Levels {
-    pub(crate) account: RefCell<Option<Copy>>,
-    pub(crate) instance: RefCell<Option<Copy>>,
+    pub(crate) account: Level,
+    pub(crate) instance: Level,
     /// The run that the copies were asked for.
     pub(crate) fresh: Cell<Option<i64>>,
 }
@@ -32,12 +33,6 @@ impl Levels {
             level.borrow().iter().flat_map(|copy| copy.set.iter()).for_each(|(name, held)| see(name, held));
         }
     }
-}
-
-/// The values of one level.
-pub(crate) struct Copy {
-    pub(crate) version: i64,
-    pub(crate) set: Set,
 }
 
 /// What is known of secrets.

@@ -4,24 +4,20 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::jobs::{JobEnd, pause_us};
+use crate::engine::jobs::JobEnd;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::memory::index::{Step, degrade};
+use crate::memory::index::{STEPS, Step, degrade};
 use crate::memory::{Book, named};
 use crate::models::ProviderError;
-use crate::models::backoff::backoff_us;
 use crate::spec::MemoryScope;
 use crate::store::jobs;
 use crate::store::jobs::{Job, Kind};
 use crate::store::memory as stores;
 use crate::store::memory::docs;
 use crate::store::state::State;
-
-/// Steps of one attempt, each with one request at most.
-const STEPS: u32 = 24;
 
 /// How often the model has failed in a row.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -67,16 +63,11 @@ impl Thread {
     /// The model gave no vectors: it is asked again, as often and as soon as the policy says, and then less and less often.
     fn without_vectors(&self, book: &Book<'_>, failures: u32, error: ProviderError) -> Result<JobEnd> {
         self.transition(|_, sql| book.log_requests(sql))?;
-        let wished = error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
-        let random = self.host.random();
-        let pause = match book.tries_again(&error, failures) {
-            true => backoff_us(&book.retry, failures, random, None),
-            false => pause_us(failures, random),
-        };
+        let pause_us = book.pause_after(&error, failures);
         let (name, message) = (book.memory.name.clone(), error.message.clone());
         Ok(JobEnd::Later {
             error: error.message,
-            pause_us: pause.max(wished.saturating_mul(1000)),
+            pause_us,
             then: Box::new(move |_, sql| {
                 degrade(sql, &name, &message)?;
                 let again = failures < limits::EMBEDDING_ATTEMPTS;

@@ -1,11 +1,13 @@
 //! Memories of a thread (docs/memory.md): those that are its own lie in its database, the others in objects of their own.
 //!
-//! * Here: the thread as a keeper, and the routes of its own. `job`: the work that makes documents found. `recall`: what is put
-//!   before a turn, and what a reply cites. `tools`: what models do with memories, and the scratchpad. `log`: the rows of all that.
+//! * Here: the thread as a keeper, and the routes of its own. `shared`: those that have objects of their own. `job`: the work that
+//!   makes documents found. `recall`: what is put before a turn, and what a reply cites. `tools`: what models do with memories, and
+//!   the scratchpad. `log`: the rows of all that.
 
 pub(crate) mod job;
 pub(crate) mod log;
 pub(crate) mod recall;
+pub(crate) mod shared;
 pub(crate) mod tools;
 
 use std::rc::Rc;

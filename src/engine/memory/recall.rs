@@ -8,12 +8,11 @@ use crate::engine::memory::log::{Searched, SearchedBy};
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::search::{Found, Hit, SearchQuery, hits};
-use crate::memory::{Book, named};
+use crate::memory::Book;
+use crate::memory::search::{Found, Hit, SearchQuery, place as place_of};
 use crate::models::{CachedJson, ChatMessage, Part};
-use crate::spec::MemoryScope;
 use crate::spec::message::Role;
-use crate::store::memory as stores;
+use crate::spec::{Memory, MemoryScope};
 use crate::store::messages::{Row, Shared};
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::runs::recall;
@@ -49,7 +48,7 @@ impl Thread {
             None => self.look_up(definitions, run, turn).await?,
         };
         let shown = recall.injected.unwrap_or_default();
-        let marked = self.marked(&recall)?;
+        let marked = self.marked(&recall, |_| true).await?;
         let texts: Vec<String> =
             marked.iter().take_while(|marked| place(&marked.label) <= shown).map(line).collect();
         if texts.is_empty() {
@@ -91,7 +90,7 @@ impl Thread {
         name: &str,
         query: &str,
     ) -> Result<Vec<Recalled>> {
-        let Ok(memory) = named(&self.catalog, name, MemoryScope::Thread) else { return Ok(Vec::new()) };
+        let Ok(memory) = self.memory(name) else { return Ok(Vec::new()) };
         let retrieval = memory.retrieval;
         let wanted =
             SearchQuery { query: query.to_owned(), top_k: retrieval.top_k, ..SearchQuery::default() };
@@ -126,15 +125,21 @@ impl Thread {
         by: SearchedBy,
     ) -> Result<Found, String> {
         let told = |error: Error| error.into_message();
-        let memory = named(&self.catalog, name, MemoryScope::Thread).map_err(told)?;
+        let memory = self.memory(name).map_err(told)?;
         let mut book = Book::new(self, &self.catalog, memory);
         if let Some(model) = book.model {
             book = book.retrying(self.embedding_retry(definitions, model).map_err(told)?);
         }
         self.tell_search(name).map_err(told)?;
         let started_us = self.host.now_us();
+        let search = async {
+            match memory.scope {
+                MemoryScope::Thread => book.search(wanted).await,
+                MemoryScope::Owner | MemoryScope::Instance => self.search_shared(memory, wanted).await,
+            }
+        };
         let mut watch = Watch::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
-        let found = match watch.within(book.search(wanted)).await {
+        let found = match watch.within(search).await {
             None => Err(format!("it took more than {} s.", limits::MEMORY_SEARCH_MS / 1000)),
             Some(found) => found.map_err(told),
         };
@@ -176,21 +181,57 @@ impl Thread {
         })
     }
 
-    /// What places hold today, with their marks. What is gone is left out, and its mark stands for nothing.
-    pub(crate) fn marked(&self, recall: &Recall) -> Result<Vec<Marked>> {
-        let mut marked = Vec::with_capacity(recall.found.len());
-        self.read(|_, sql| {
-            for (n, recalled) in (1..).zip(&recall.found) {
-                let Some(store) = stores::find(sql, &recalled.memory)? else { continue };
-                let ranked: Vec<(i64, f64)> =
-                    recalled.chunks.iter().map(|chunk| (*chunk, recalled.score)).collect();
-                if let Some(hit) = hits(sql, store.id, &ranked)?.into_iter().next() {
-                    let memory = recalled.memory.clone();
-                    marked.push(Marked { label: format!("m{n}"), memory, hit });
-                }
+    /// What places hold today, with their marks, as far as they are wanted. What is gone is left out, and its mark stands for
+    /// nothing.
+    pub(crate) async fn marked(&self, recall: &Recall, wanted: impl Fn(&str) -> bool) -> Result<Vec<Marked>> {
+        let label = |n: usize| format!("m{}", n + 1);
+        let places: Vec<(usize, &Recalled)> =
+            recall.found.iter().enumerate().filter(|(n, _)| wanted(&label(*n))).collect();
+        let mut marked: Vec<(usize, Marked)> = Vec::with_capacity(places.len());
+        let mut mark = |n: usize, recalled: &Recalled, hit: Option<Hit>| {
+            let memory = recalled.memory.clone();
+            let marked_as =
+                |hit| Marked { label: label(n), memory, hit: Hit { score: recalled.score, ..hit } };
+            marked.extend(hit.map(|hit| (n, marked_as(hit))));
+        };
+        let mut asked: Vec<&str> = Vec::new();
+        for (n, recalled) in &places {
+            // What is defined no more has no places.
+            let Ok(memory) = self.memory(&recalled.memory) else { continue };
+            if memory.scope == MemoryScope::Thread {
+                let held =
+                    self.read(|_, sql| place_of(sql, &memory.name, &recalled.chunks, recalled.score))?;
+                mark(*n, recalled, held);
+            } else if !asked.contains(&memory.name.as_str()) {
+                asked.push(&memory.name);
+                let of_it: Vec<&(usize, &Recalled)> =
+                    places.iter().filter(|(_, recalled)| recalled.memory == memory.name).collect();
+                let chunks: Vec<&[i64]> =
+                    of_it.iter().map(|(_, recalled)| recalled.chunks.as_slice()).collect();
+                let held = self.held_by(memory, &chunks, recall.turn).await?;
+                of_it.iter().zip(held).for_each(|((n, recalled), hit)| mark(*n, recalled, hit));
             }
-            Ok(marked)
-        })
+        }
+        marked.sort_by_key(|(n, _)| *n);
+        Ok(marked.into_iter().map(|(_, marked)| marked).collect())
+    }
+
+    /// What places of a memory hold that threads share. One that does not say so in time is not asked again in the turn, so that
+    /// it holds up one request to the model and no more.
+    async fn held_by(&self, memory: &Memory, places: &[&[i64]], turn: i64) -> Result<Vec<Option<Hit>>> {
+        if self.ephemeral.silent_memory.get() == Some(turn) {
+            return Ok(Vec::new());
+        }
+        match self.places_of(memory, places).await {
+            Ok(held) => Ok(held),
+            Err(error) => {
+                self.ephemeral.silent_memory.set(Some(turn));
+                let text =
+                    format!("What \"{}\" holds could not be read: {}", memory.name, error.into_message());
+                self.note_memory("memory.unavailable", &memory.name, text)?;
+                Ok(Vec::new())
+            }
+        }
     }
 
     /// Notes what a tool has found in this turn; the number of its first mark.
@@ -211,24 +252,26 @@ impl Thread {
     }
 
     /// A reply with what it cites in its metadata.
-    pub(crate) fn with_citations(&self, definitions: &Definitions<'_>, row: Row) -> Result<Row> {
+    pub(crate) async fn with_citations(&self, definitions: &Definitions<'_>, row: Row) -> Result<Row> {
         let text = row.content.as_deref().unwrap_or_default();
-        let Some(cited) = self.citations(definitions, text)? else { return Ok(row) };
+        let Some(cited) = self.citations(definitions, text).await? else { return Ok(row) };
         let mut metadata = row.metadata();
         metadata.insert("citations".to_owned(), cited);
         Ok(Row { metadata: Some(Value::Object(metadata).to_string()), ..row })
     }
 
     /// The places that a text cites, for the metadata of its message.
-    pub(crate) fn citations(&self, definitions: &Definitions<'_>, text: &str) -> Result<Option<Value>> {
+    pub(crate) async fn citations(&self, definitions: &Definitions<'_>, text: &str) -> Result<Option<Value>> {
         if definitions.prompt.memory.is_empty() || !text.contains("[m") {
             return Ok(None);
         }
         let Some((run, turn)) = self.turn()? else { return Ok(None) };
         let Some(recall) = self.read(|_, sql| recall::of_turn(sql, run, turn))? else { return Ok(None) };
-        let cited =
-            self.marked(&recall)?.into_iter().filter(|marked| text.contains(&format!("[{}]", marked.label)));
-        let cited: Vec<Value> = cited
+        let is_cited = |label: &str| text.contains(&format!("[{label}]"));
+        let cited: Vec<Value> = self
+            .marked(&recall, is_cited)
+            .await?
+            .into_iter()
             .map(|Marked { label, memory, hit }| {
                 json!({
                     "label": label, "memory": memory, "document": hit.document, "title": hit.title, "url": hit.url,

@@ -1,5 +1,7 @@
 //! The tools of memories, and the scratchpad. They are made in a step of a prompt, which says what of which memory its model has.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -7,11 +9,12 @@ use crate::engine::definitions::Definitions;
 use crate::engine::memory::log::SearchedBy;
 use crate::engine::memory::recall::{Marked, line};
 use crate::engine::thread::Thread;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::Book;
 use crate::memory::documents::{NewDocument, check_tags};
+use crate::memory::notes::{NOTE, NoteChange};
 use crate::memory::search::SearchQuery;
-use crate::memory::{Book, named};
 use crate::request::thread_id::from_random;
 use crate::sdk::scope::Scope;
 use crate::spec::MemoryScope;
@@ -47,7 +50,7 @@ pub(crate) fn is_of_memory(tool: &Tool) -> bool {
 impl Thread {
     /// What a call of one of them gives.
     pub(crate) async fn memory_tool(
-        &self,
+        self: &Rc<Self>,
         definitions: &Definitions<'_>,
         inside: &Scope,
         tool: &Tool,
@@ -55,7 +58,7 @@ impl Thread {
     ) -> ToolResult {
         let done = match Of::tool(tool) {
             Some(Of::Memory(MemoryTool::Search)) => self.search_by_tool(definitions, inside, args).await,
-            Some(Of::Memory(of)) => self.write_by_tool(definitions, inside, of, args),
+            Some(Of::Memory(of)) => self.write_by_tool(definitions, inside, of, args).await,
             Some(Of::Scratchpad(of)) => self.scratchpad(inside, of, args),
             None => return ToolResult::error("This is no tool of a memory."),
         };
@@ -110,7 +113,7 @@ impl Thread {
         }
         let first = self.note_found_by_tool(name, &found.hits)?;
         let lines = (first..).zip(found.hits).map(|(n, hit)| {
-            let id = if hit.source == "note" { hit.key.clone() } else { hit.document.clone() };
+            let id = if hit.source == NOTE { hit.key.clone() } else { hit.document.clone() };
             let score = hit.score;
             let marked = Marked { label: format!("m{n}"), memory: name.to_owned(), hit };
             format!("{}\n(id {id}, score {score:.2})", line(&marked))
@@ -118,8 +121,8 @@ impl Thread {
         Ok(lines.collect::<Vec<_>>().join("\n\n"))
     }
 
-    fn write_by_tool(
-        &self,
+    async fn write_by_tool(
+        self: &Rc<Self>,
         definitions: &Definitions<'_>,
         inside: &Scope,
         tool: MemoryTool,
@@ -127,31 +130,21 @@ impl Thread {
     ) -> Result<String> {
         inside.writes("change a memory")?;
         let name = self.memory_of(definitions, tool, args)?;
-        let memory = named(&self.catalog, name, MemoryScope::Thread)?;
-        let book = Book::new(self, &self.catalog, memory);
-        if tool == MemoryTool::Save {
-            let id = format!("note-{}", self.note_id(inside)?);
-            book.add(note(id.clone(), args)?)?;
-            return Ok(id);
-        }
-        let id = text(args, "id")?;
-        let known = match book.document(&id) {
-            Err(error) if error.code == Code::NotFound && tool == MemoryTool::Delete => {
-                return Ok(format!("There is no note {id}."));
-            }
-            found => found?,
+        let memory = self.memory(name)?;
+        let change = match tool {
+            MemoryTool::Save => NoteChange::Save(note(format!("note-{}", self.note_id(inside)?), args)?),
+            MemoryTool::Update => NoteChange::Update { id: text(args, "id")?, text: content(args)? },
+            MemoryTool::Delete | MemoryTool::Search => NoteChange::Delete { id: text(args, "id")? },
         };
-        if known.source != "note" {
-            return Err(Error::field("id", format!("id: {id} is a document, not a note.")));
+        match memory.scope {
+            MemoryScope::Thread => Book::new(&**self, &self.catalog, memory).change_note(change),
+            MemoryScope::Owner | MemoryScope::Instance => {
+                let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+                // The same for a call that is made again after its outcome was lost.
+                let key = format!("{thread}/{}/{}", inside.key, tool.tool());
+                self.write_note(memory, key, change).await
+            }
         }
-        if tool == MemoryTool::Delete {
-            book.delete(&id)?;
-            return Ok(format!("Forgot {}.", known.key));
-        }
-        let new = note(known.key.clone(), args)?;
-        let kept = NewDocument { title: known.title, tags: known.tags, ..new };
-        book.add(kept)?;
-        Ok(known.key)
     }
 
     /// The same for a call that is made again after its outcome was lost.
@@ -215,20 +208,24 @@ fn tags(args: &Value) -> Result<Vec<String>> {
     Ok(tags)
 }
 
-fn note(key: String, args: &Value) -> Result<NewDocument> {
+fn content(args: &Value) -> Result<String> {
     let text = text(args, "content")?;
     if text.len() > limits::NOTE_BYTES {
         let (has, most) = (text.len(), limits::NOTE_BYTES);
         return Err(Error::field("content", format!("content: has {has} bytes; a note has at most {most}.")));
     }
+    Ok(text)
+}
+
+fn note(key: String, args: &Value) -> Result<NewDocument> {
     let title = args.get("title").and_then(Value::as_str).filter(|title| !title.is_empty());
     let title = title.map(|title| title.chars().take(limits::DOCUMENT_NAME_CHARS).collect());
     Ok(NewDocument {
         key,
-        source: "note".to_owned(),
+        source: NOTE.to_owned(),
         title,
         tags: tags(args)?,
-        text,
+        text: content(args)?,
         ..NewDocument::default()
     })
 }

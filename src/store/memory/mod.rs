@@ -2,12 +2,13 @@
 //! their vectors. They are made with the first document, so that whoever has none pays nothing.
 //!
 //! * Here: the table `mem_stores`, a row for each memory. `docs`: documents; `texts`: those that are still to be cut. `chunks`:
-//!   chunks, and the index over their words. `pages`: vectors.
+//!   chunks, and the index over their words. `pages`: vectors. `work`: what only the object of a shared memory has.
 
 pub(crate) mod chunks;
 pub(crate) mod docs;
 pub(crate) mod pages;
 pub(crate) mod texts;
+pub(crate) mod work;
 
 use std::ops::ControlFlow;
 

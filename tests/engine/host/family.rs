@@ -31,6 +31,17 @@ impl World {
         serde_json::to_string(&reply.map_err(|_| lost())?).map_err(Error::internal)
     }
 
+    /// A thread calls the object of a memory.
+    pub(super) async fn call_memory(self: &Rc<Self>, from: &Member, to: &str, call: &str) -> Result<String> {
+        if !self.reaches(from, to) {
+            return Err(lost());
+        }
+        let _open = OpenCall::new(self);
+        let text = call.to_owned();
+        let reply = self.enter_at(&self.member(to), "call", move |object| object.call(text)).await;
+        serde_json::to_string(&reply.map_err(|_| lost())?).map_err(Error::internal)
+    }
+
     /// One object asks another for something that it answers with a stream.
     pub(super) async fn ask(
         self: &Rc<Self>,

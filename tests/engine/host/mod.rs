@@ -50,7 +50,7 @@ pub use embeddings::EMBED_URL;
 pub use fault::{At, Fault};
 pub use member::{Listener, Member, Object};
 pub use outside::{Handler, MODEL_URL, Native, TOOL_URL};
-pub use sim_host::{SimHost, open};
+pub use sim_host::{SimHost, open, open_memory};
 pub use world::{Lost, ROOT, World};
 
 /// One second, microseconds.

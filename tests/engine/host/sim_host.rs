@@ -7,6 +7,7 @@ use bobbin::Result;
 use bobbin::engine::Thread;
 use bobbin::host::http::{Body, FetchError, Request, Response};
 use bobbin::host::{Bucket, Frame, Host, Listeners, Object, Pending, Sibling, Sql};
+use bobbin::memory::SharedMemory;
 use bobbin::spec::Catalog;
 use bytes::Bytes;
 use futures::StreamExt;
@@ -33,6 +34,11 @@ pub fn open(host: SimHost, catalog: Rc<Catalog>) -> Rc<Thread> {
     Thread::new(host.clone(), host.clone(), host, catalog)
 }
 
+/// A memory that threads share, in one life of its object.
+pub fn open_memory(host: SimHost, catalog: Rc<Catalog>) -> Rc<SharedMemory> {
+    SharedMemory::new(Rc::new(host), catalog)
+}
+
 impl SimHost {
     pub(super) fn new(world: Rc<World>, member: Rc<Member>) -> SimHost {
         let life = member.life();
@@ -41,6 +47,11 @@ impl SimHost {
 
     pub(super) fn member(&self) -> &Rc<Member> {
         &self.sql.member
+    }
+
+    /// The name of its object.
+    pub fn name(&self) -> &str {
+        &self.member().id
     }
 
     pub(super) fn world(&self) -> &Rc<World> {
@@ -117,6 +128,7 @@ impl Object for SimHost {
             let reply = match &to {
                 Sibling::Directory(_) => host.world().outside.call_sibling(to, &call),
                 Sibling::Thread(id) => host.world().call(host.member(), id, &call).await,
+                Sibling::Memory(name) => host.world().call_memory(host.member(), name, &call).await,
             };
             gate().await;
             host.point(At::SiblingDone, &call).await;

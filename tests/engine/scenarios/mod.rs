@@ -47,6 +47,7 @@ mod retries_parked;
 mod runs;
 mod schema;
 mod scrubbing;
+mod shared_memories;
 mod sides;
 mod skills;
 mod soak;
@@ -156,6 +157,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(spending_asked::all());
     all.extend(memories::all());
     all.extend(memories_seen::all());
+    all.extend(shared_memories::all());
     all.extend(spill::all());
     all.extend(endpoints::all());
     all.extend(attachments::all());

@@ -105,6 +105,11 @@ impl Env {
         found.is_object().then(|| found.unchecked_into())
     }
 
+    /// The namespace of the memories that threads share.
+    pub(crate) fn memories(&self) -> Result<Namespace, JsValue> {
+        self.namespace("MEMORY")
+    }
+
     fn namespace(&self, binding: &str) -> Result<Namespace, JsValue> {
         let found = js_sys::Reflect::get(&self.0, &JsValue::from_str(binding))?;
         if found.is_object() {

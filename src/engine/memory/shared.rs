@@ -1,0 +1,183 @@
+//! Memories that several threads share have objects of their own: what is looked up there, and what is kept there. The object
+//! follows from the thread's owner and the definitions, whatever a model says.
+
+use std::rc::Rc;
+
+use futures::future::{LocalBoxFuture, join_all};
+use serde::de::DeserializeOwned;
+
+use crate::engine::outbox::INLINE_US;
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::host::Sibling;
+use crate::limits;
+use crate::memory::notes::{Letter, NoteChange};
+use crate::memory::search::{Found, Hit, SearchQuery};
+use crate::memory::{Book, named};
+use crate::request::between::error_of;
+use crate::request::directory_call as call;
+use crate::request::memory::object_name;
+use crate::request::{MemoryAsk, MemoryCall, Reply};
+use crate::spec::{Memory, MemoryScope};
+use crate::store::outbox as table;
+use crate::store::outbox::{Post, TO_MEMORY};
+use crate::work::timeout::Watch;
+
+impl Thread {
+    /// The memory of that name that the thread's prompts may use.
+    pub(crate) fn memory(&self, name: &str) -> Result<&Memory> {
+        self.catalog.memories.get(name).map_or_else(|| named(&self.catalog, name, MemoryScope::Thread), Ok)
+    }
+
+    /// Whose a shared memory is.
+    ///
+    /// # Errors
+    /// `memory_not_found`: it is an owner's, and the thread has none.
+    fn owner_of(&self, memory: &Memory) -> Result<Option<String>> {
+        if memory.scope != MemoryScope::Owner {
+            return Ok(None);
+        }
+        let owner = self.read(|state, _| Ok(state.meta.owner.clone()))?;
+        owner.map(Some).ok_or_else(|| {
+            let text = format!("The memory “{}” is an owner's, and this thread has none.", memory.name);
+            Error::new(Code::MemoryNotFound, text).hint("Threads are created with an owner by `user_id`.")
+        })
+    }
+
+    /// What the object of a memory is called, and the head of a call of it.
+    fn memory_call(&self, memory: &Memory, ask: MemoryAsk) -> Result<(String, String)> {
+        let owner = self.owner_of(memory)?;
+        let name = object_name(owner.as_deref(), &memory.name);
+        let call = MemoryCall { memory: memory.name.clone(), owner, ask };
+        Ok((name, serde_json::to_string(&call).map_err(Error::internal)?))
+    }
+
+    /// Boxed, so that the futures of its callers do not embed this one.
+    fn ask_memory<'a, T: DeserializeOwned + 'a>(
+        &'a self,
+        memory: &'a Memory,
+        ask: MemoryAsk,
+        body: String,
+    ) -> LocalBoxFuture<'a, Result<T>> {
+        Box::pin(async move {
+            let (name, head) = self.memory_call(memory, ask)?;
+            let text = self.host.sibling(Sibling::Memory(name), format!("{head}\n{body}")).await?;
+            read(call::answer(&text)?)
+        })
+    }
+
+    /// A search in a shared memory.
+    pub(crate) async fn search_shared(&self, memory: &Memory, wanted: &SearchQuery) -> Result<Found> {
+        let body = serde_json::to_string(wanted).map_err(Error::internal)?;
+        self.ask_memory(memory, MemoryAsk::Find, body).await
+    }
+
+    /// What places of a shared memory hold today, each by the numbers of its chunks.
+    pub(crate) async fn places_of(&self, memory: &Memory, places: &[&[i64]]) -> Result<Vec<Option<Hit>>> {
+        let body = serde_json::to_string(places).map_err(Error::internal)?;
+        let mut watch = Watch::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
+        match watch.within(self.ask_memory(memory, MemoryAsk::Look, body)).await {
+            Some(found) => found,
+            None => Err(Error::new(Code::Overloaded, "It did not answer in time.")),
+        }
+    }
+
+    /// Changes a note of a shared memory: what is to change is in the outbox before anything is told of it, and the memory is
+    /// waited for no longer than a search. What the model is told.
+    pub(crate) async fn write_note(
+        self: &Rc<Self>,
+        memory: &Memory,
+        key: String,
+        change: NoteChange,
+    ) -> Result<String> {
+        let (name, head) = self.memory_call(memory, MemoryAsk::Apply)?;
+        let change = Book::new(&**self, &self.catalog, memory).clean_change(change)?;
+        let pending =
+            format!("{} (The memory does not answer now; it is told as soon as it does.)", change.told());
+        let body = serde_json::to_string(&Letter { key, change }).map_err(Error::internal)?;
+        let target = format!("{TO_MEMORY}{name}");
+        let subject = self.post_letter(&target, &format!("{head}\n{body}"))?;
+        self.ephemeral.letters.borrow_mut().insert(subject.clone(), None);
+        let awaited = Awaited { thread: self.clone(), subject };
+        let mut watch = Watch::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
+        // What is not answered by then is delivered by the alarm.
+        let _late = watch.within(self.deliver_letters(&target)).await;
+        awaited.answer().unwrap_or(Ok(pending))
+    }
+
+    /// Delivers what memories are still to be told by a thread that is about to go.
+    ///
+    /// # Errors
+    /// `overloaded` when one of them could not be told.
+    pub(crate) async fn flush_letters(self: &Rc<Self>) -> Result<()> {
+        if self.catalog.memories.values().all(|memory| memory.scope == MemoryScope::Thread) {
+            return Ok(());
+        }
+        let mut pauses = limits::TELL_PAUSES_US.into_iter();
+        loop {
+            let targets = self.read(|_, sql| table::memories(sql))?;
+            if targets.is_empty() {
+                return Ok(());
+            }
+            self.transition(|_, sql| targets.iter().try_for_each(|target| table::hurry(sql, target)))?;
+            join_all(targets.iter().map(|target| self.deliver_letters(target))).await;
+            if self.read(|_, sql| table::memories(sql))?.is_empty() {
+                return Ok(());
+            }
+            let Some(pause) = pauses.next() else {
+                let text = "A memory could not be told what a model has saved in it.";
+                return Err(Error::new(Code::Overloaded, text)
+                    .retry_after(1)
+                    .hint("The thread is terminated; delete it again."));
+            };
+            self.host.sleep_until(self.host.now_us() + pause).await;
+        }
+    }
+
+    /// Writes a letter behind those that are to go to the same memory. Its subject.
+    fn post_letter(&self, target: &str, body: &str) -> Result<String> {
+        self.transition(|state, sql| {
+            let now = self.host.now_us();
+            // Letters of one target go in the order of their subjects.
+            let version = table::newest_for(sql, target)?.map_or(now, |newest| now.max(newest + 1));
+            let subject = format!("{target}:{version:020}");
+            let due_us = now + INLINE_US;
+            Post { subject: &subject, target, body, version, due_us }.follow(sql)?;
+            self.arm_at(state, sql, due_us, now)?;
+            Ok(subject)
+        })
+    }
+}
+
+/// An answer's body, or its error.
+fn read<T: DeserializeOwned>(reply: Reply) -> Result<T> {
+    let body = reply.body.as_ref().map_or("null", |body| body.get());
+    if reply.status >= 300 {
+        return Err(error_of(reply.status, reply.retry_after, body.as_bytes()));
+    }
+    serde_json::from_str(body).map_err(Error::internal)
+}
+
+/// What a memory said to a letter.
+pub(crate) fn answer_to_letter(reply: Reply) -> Result<String> {
+    read(reply)
+}
+
+/// A letter whose answer somebody waits for.
+struct Awaited {
+    thread: Rc<Thread>,
+    subject: String,
+}
+
+impl Awaited {
+    /// What came, if anything did.
+    fn answer(&self) -> Option<Result<String>> {
+        self.thread.ephemeral.letters.borrow_mut().remove(&self.subject).flatten()
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.thread.ephemeral.letters.borrow_mut().remove(&self.subject);
+    }
+}

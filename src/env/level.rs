@@ -1,0 +1,56 @@
+//! The values of an account or of the instance, as whoever needs them has them in memory: a copy, with its version. Directories
+//! hold them, and answer them encrypted.
+
+use std::cell::RefCell;
+
+use serde::Deserialize;
+
+use crate::env::{KEYS_VAR, Keys, Set, Stored};
+use crate::error::{Error, Result};
+use crate::host::{Object, Sibling};
+use crate::request::directory_call as call;
+use crate::request::directory_call::{DirectoryCall, EnvAsk};
+
+/// A copy, once there is one.
+pub(crate) type Level = RefCell<Option<Copy>>;
+
+/// The values of one level.
+pub(crate) struct Copy {
+    pub(crate) version: i64,
+    pub(crate) set: Set,
+}
+
+/// What a directory answers.
+#[derive(Deserialize)]
+struct Answer {
+    version: i64,
+    /// Absent when the version is the one that was known.
+    values: Option<Vec<Stored>>,
+}
+
+/// Whether the deployment has keys: without them there are no values but its own.
+pub(crate) fn are_kept(host: &dyn Object) -> bool {
+    host.var(KEYS_VAR).is_some_and(|list| !list.trim().is_empty())
+}
+
+/// Asks a directory whether a copy is still what it holds. Whether it is another one now.
+///
+/// # Errors
+/// `overloaded`: the directory did not answer.
+pub(crate) async fn refresh(host: &dyn Object, directory: String, level: &Level) -> Result<bool> {
+    let known = level.borrow().as_ref().map(|copy| copy.version);
+    let call = DirectoryCall::Env { directory: directory.clone(), ask: EnvAsk::Rows(known) };
+    let call = serde_json::to_string(&call).map_err(Error::internal)?;
+    let text = host.sibling(Sibling::Directory(directory.clone()), call).await?;
+    let reply = call::answer(&text)?;
+    let body = reply.body.as_ref().filter(|_| reply.status == 200);
+    let body = body.ok_or_else(|| Error::internal(format!("the directory answered {}", reply.status)))?;
+    let answer: Answer = serde_json::from_str(body.get()).map_err(Error::internal)?;
+    // Of two answers that come in another order than they were given the newer one stays.
+    let newer = level.borrow().as_ref().is_none_or(|copy| copy.version < answer.version);
+    let Some(rows) = answer.values.filter(|_| newer) else { return Ok(false) };
+    let keys = Keys::parse(&host.var(KEYS_VAR).unwrap_or_default())?;
+    let set = Set::of(&call::env_object(&directory), rows, &keys);
+    *level.borrow_mut() = Some(Copy { version: answer.version, set });
+    Ok(true)
+}

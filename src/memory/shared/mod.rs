@@ -1,0 +1,150 @@
+//! A memory that several threads share: an owner's, or the instance's. It has an object of its own, whose name follows from the
+//! owner and the memory ([`crate::request::memory::object_name`]), never from anything a model says.
+//!
+//! * Here: the object as a keeper, and what it is asked. `work`: its alarm, which makes documents found. `values`: the values of
+//!   variables that its model needs, and those that it must not keep.
+
+pub(crate) mod values;
+pub(crate) mod work;
+
+use std::cell::Cell as Flag;
+use std::rc::Rc;
+
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::env::scrub::{Rules, Scrubber};
+use crate::error::{Code, Error, Result};
+use crate::host::{Host, Sql, Transactions};
+use crate::memory::calls::{MemoryRequest, answer, check_body};
+use crate::memory::notes::Letter;
+use crate::memory::search::{Hit, SearchQuery, place};
+use crate::memory::shared::values::Values;
+use crate::memory::{Book, Keeper, Owes, named};
+use crate::request::memory::{MemoryAsk, MemoryCall};
+use crate::request::{MemoryRoute, Reply};
+use crate::spec::{Catalog, Memory, MemoryScope};
+use crate::store::memory as stores;
+use crate::store::memory::work as table;
+
+/// The object of one memory.
+pub struct SharedMemory {
+    pub(crate) host: Rc<dyn Host>,
+    pub(crate) catalog: Rc<Catalog>,
+    /// Whether the tables are known to be there.
+    tables: Flag<bool>,
+    /// Whether the alarm's handler runs, which looks at what is due before it returns.
+    working: Flag<bool>,
+    pub(crate) values: Values,
+}
+
+impl SharedMemory {
+    /// The memory on this host's database. Reads nothing yet.
+    pub fn new(host: Rc<dyn Host>, catalog: Rc<Catalog>) -> Rc<SharedMemory> {
+        let values = Values::default();
+        Rc::new(SharedMemory { host, catalog, tables: Flag::new(false), working: Flag::new(false), values })
+    }
+
+    /// Answers a call: a [`MemoryCall`] as JSON, a line break, and what it asks for. Never fails: what goes wrong is the
+    /// reply's error.
+    pub async fn call(self: &Rc<Self>, text: &str) -> Reply {
+        let (head, body) = text.split_once('\n').unwrap_or((text, ""));
+        let call = match serde_json::from_str(head) {
+            Ok(call) => call,
+            Err(error) => return Error::internal(format!("not a call of a memory: {error}")).into(),
+        };
+        self.answer(call, body).await.unwrap_or_else(|error| {
+            if error.code == Code::Internal {
+                self.host.log(&format!("internal error: {error}"));
+            }
+            error.into()
+        })
+    }
+
+    async fn answer(self: &Rc<Self>, call: MemoryCall, body: &str) -> Result<Reply> {
+        let MemoryCall { memory, owner, ask } = call;
+        let scope = if owner.is_some() { MemoryScope::Owner } else { MemoryScope::Instance };
+        let memory = named(&self.catalog, &memory, scope)?;
+        let book = Book::new(&**self, &self.catalog, memory);
+        match ask {
+            MemoryAsk::Route { of, query, idempotency_key } => {
+                check_body(&of, body)?;
+                match of {
+                    MemoryRoute::AddDocument => self.ready_to_clean(owner.as_deref()).await?,
+                    MemoryRoute::Search => self.ready_to_embed(memory).await?,
+                    _ => {}
+                }
+                let idempotency_key = idempotency_key.as_deref();
+                let request = MemoryRequest { route: &of, query: &query, idempotency_key, body, file: None };
+                answer(&book, request).await
+            }
+            MemoryAsk::Find => {
+                self.ready_to_embed(memory).await?;
+                let found = book.search(&asked::<SearchQuery>(body)?).await?;
+                Ok(Reply::json(200, &serde_json::to_value(found).map_err(Error::internal)?))
+            }
+            MemoryAsk::Look => {
+                let wanted: Vec<Vec<i64>> = asked(body)?;
+                Ok(Reply::json(200, &json!(self.look(memory, &wanted)?)))
+            }
+            MemoryAsk::Apply => {
+                let told = book.apply(asked::<Letter>(body)?)?;
+                Ok(Reply::json(200, &json!(told)))
+            }
+        }
+    }
+
+    /// What places hold today; nothing for what is gone.
+    fn look(&self, memory: &Memory, wanted: &[Vec<i64>]) -> Result<Vec<Option<Hit>>> {
+        if !self.has_tables()? {
+            return Ok(vec![None; wanted.len()]);
+        }
+        wanted.iter().map(|chunks| place(self.host.sql(), &memory.name, chunks, 0.0)).collect()
+    }
+}
+
+fn asked<T: DeserializeOwned>(body: &str) -> Result<T> {
+    serde_json::from_str(body).map_err(|error| Error::internal(format!("a call of a memory: {error}")))
+}
+
+impl Keeper for SharedMemory {
+    fn host(&self) -> &dyn Host {
+        &*self.host
+    }
+
+    fn make_tables(&self) -> Result<()> {
+        table::make(self.host.sql())?;
+        stores::make(self.host.sql())?;
+        self.tables.set(true);
+        Ok(())
+    }
+
+    fn has_tables(&self) -> Result<bool> {
+        if !self.tables.get() {
+            self.tables.set(stores::is_there(self.host.sql()));
+        }
+        Ok(self.tables.get())
+    }
+
+    fn change(&self, name: &str, work: &mut dyn FnMut(&dyn Sql) -> Result<Owes>) -> Result<()> {
+        self.host.transaction(|sql| match work(sql)? {
+            Owes::Index => {
+                let now = self.host.now_us();
+                table::owe(sql, name, now)?;
+                // A handler that runs looks again before it returns.
+                if self.working.get() { Ok(()) } else { self.host.set_alarm(Some(now)) }
+            }
+            Owes::Progress => table::progressed(sql),
+            Owes::Nothing => Ok(()),
+        })
+    }
+
+    fn deployment(&self, name: &str) -> Option<String> {
+        self.values.of_deployment(&*self.host, name)
+    }
+
+    fn clean(&self, text: String) -> String {
+        let rules = Rules::of(&self.catalog.settings.scrub, None);
+        Scrubber::new(&rules).text(self.redactor().owned(text))
+    }
+}

@@ -1,0 +1,120 @@
+//! Values of variables: those of the deployment, which the model of a memory needs, and secrets, which no text may hold that is
+//! kept.
+
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+
+use futures::future::try_join;
+
+use crate::env::level;
+use crate::env::level::Level;
+use crate::env::{Held, Redactor};
+use crate::error::{Code, Error, Result};
+use crate::host::Host;
+use crate::limits;
+use crate::memory::shared::SharedMemory;
+use crate::request::directory_call::{ROOT, name_of};
+use crate::spec::catalog::RESERVED_PREFIX;
+use crate::spec::graph::Declared;
+use crate::spec::{Memory, VariableKind, template};
+
+/// What is known of them while the object lives.
+#[derive(Default)]
+pub(crate) struct Values {
+    account: Level,
+    instance: Level,
+    declared: OnceCell<Declared>,
+    /// What takes secrets out, until there are others.
+    redactor: RefCell<Option<Rc<Redactor>>>,
+}
+
+impl Values {
+    /// A Worker variable, or else a value of the instance. The runtime's own settings are invisible to definitions.
+    pub(crate) fn of_deployment(&self, host: &dyn Host, name: &str) -> Option<String> {
+        if name.starts_with(RESERVED_PREFIX) {
+            return None;
+        }
+        host.var(name).or_else(|| {
+            let instance = self.instance.borrow();
+            let held = instance.as_ref().and_then(|copy| copy.set.get(name))?;
+            held.read()
+                .inspect_err(|error| host.log(&format!("{name} has no value here: {error}")))
+                .ok()
+                .map(str::to_owned)
+        })
+    }
+}
+
+impl SharedMemory {
+    /// Sees to it that the values are known that the memory's model needs.
+    pub(crate) async fn ready_to_embed(&self, memory: &Memory) -> Result<()> {
+        let model = memory.embedding.as_ref().and_then(|name| self.catalog.models.get(name));
+        let Some(model) = model else { return Ok(()) };
+        let in_url = model.base_url.as_deref().map(template::names).unwrap_or_default();
+        if in_url.into_iter().chain(model.key_env()).all(|name| self.host.var(name).is_some()) {
+            return Ok(());
+        }
+        self.refresh(None).await
+    }
+
+    /// Sees to it that the secrets are known that an owner's texts must not hold, and those of the instance.
+    pub(crate) async fn ready_to_clean(&self, owner: Option<&str>) -> Result<()> {
+        self.refresh(owner).await
+    }
+
+    /// Asks the directories, more than once if need be.
+    async fn refresh(&self, owner: Option<&str>) -> Result<()> {
+        let host = &*self.host;
+        if !level::are_kept(host) {
+            return Ok(());
+        }
+        let mut pauses = limits::ENV_PAUSES_US.into_iter();
+        loop {
+            let account = async {
+                match owner {
+                    Some(_) => level::refresh(host, name_of(owner), &self.values.account).await,
+                    None => Ok(false),
+                }
+            };
+            let instance = level::refresh(host, ROOT.to_owned(), &self.values.instance);
+            let error = match try_join(account, instance).await {
+                Ok((false, false)) => return Ok(()),
+                Ok(_) => {
+                    self.values.redactor.borrow_mut().take();
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            let Some(pause) = pauses.next() else {
+                let text = format!("The values of the account and the instance could not be read: {error}");
+                return Err(Error::new(Code::Overloaded, text));
+            };
+            host.sleep_until(host.now_us() + pause).await;
+        }
+    }
+
+    /// What takes the secrets out that are known.
+    pub(crate) fn redactor(&self) -> Rc<Redactor> {
+        if let Some(known) = &*self.values.redactor.borrow() {
+            return known.clone();
+        }
+        let declared = self.values.declared.get_or_init(|| Declared::of(&self.catalog));
+        let mut secrets: Vec<(String, String)> = Vec::new();
+        for level in [&self.values.account, &self.values.instance] {
+            let secret =
+                |(name, held): &(&str, &Held)| held.kind == VariableKind::Secret || declared.is_secret(name);
+            let level = level.borrow();
+            let held = level.iter().flat_map(|copy| copy.set.iter()).filter(secret);
+            secrets.extend(
+                held.filter_map(|(name, held)| Some((name.to_owned(), held.read().ok()?.to_owned()))),
+            );
+        }
+        let own = declared.secrets().filter_map(|name| Some((name.to_owned(), self.host.var(name)?)));
+        secrets.extend(own);
+        secrets.extend(declared.secret_values().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let named = secrets.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let redactor = Rc::new(Redactor::new(named));
+        *self.values.redactor.borrow_mut() = Some(redactor.clone());
+        redactor
+    }
+}

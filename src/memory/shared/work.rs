@@ -1,0 +1,125 @@
+//! The object's alarm: texts are cut and get vectors. Each attempt is counted before it is made, and each step of it is one
+//! transaction, so that a process that is lost leaves nothing undone.
+
+use std::cell::Cell as Flag;
+use std::rc::Rc;
+
+use crate::error::Result;
+use crate::host::{Sql, Transactions};
+use crate::limits;
+use crate::memory::index::{STEPS, Step, degrade};
+use crate::memory::shared::SharedMemory;
+use crate::memory::{Book, Keeper, named};
+use crate::models::ProviderError;
+use crate::spec::MemoryScope;
+use crate::store::jobs::pause_us;
+use crate::store::memory as stores;
+use crate::store::memory::docs;
+use crate::store::memory::work as table;
+use crate::store::memory::work::Work;
+
+/// While the alarm's handler runs; whatever happens in it, it does so no longer then.
+struct Working<'a>(&'a Flag<bool>);
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+impl SharedMemory {
+    /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
+    pub async fn alarm(self: Rc<Self>) {
+        self.working.set(true);
+        let working = Working(&self.working);
+        let failed =
+            self.attempt().await.inspect_err(|error| self.host.log(&format!("a memory: {error}"))).is_err();
+        // From here to the alarm nothing awaits, so that no change slips in between.
+        drop(working);
+        let now = self.host.now_us();
+        let next = self.next_due().and_then(|due| {
+            // What failed just now is not tried again at once.
+            let least = if failed { now + limits::JOB_PAUSE_US } else { now };
+            due.map_or(Ok(()), |due| self.host.set_alarm(Some(due.max(least))))
+        });
+        if let Err(error) = next {
+            self.host.log(&format!("a memory: its alarm could not be set: {error}"));
+        }
+    }
+
+    fn next_due(&self) -> Result<Option<i64>> {
+        if !self.has_tables()? {
+            return Ok(None);
+        }
+        Ok(table::owed(self.host.sql())?.map(|work| work.due_us))
+    }
+
+    /// One attempt at what is due.
+    async fn attempt(&self) -> Result<()> {
+        if !self.has_tables()? {
+            return Ok(());
+        }
+        let now = self.host.now_us();
+        let Some(work) = table::owed(self.host.sql())?.filter(|work| work.due_us <= now) else {
+            return Ok(());
+        };
+        let of_scope = |scope| named(&self.catalog, &work.name, scope).ok();
+        let memory = [MemoryScope::Owner, MemoryScope::Instance].into_iter().find_map(of_scope);
+        // One that is defined no more is not found in, and nothing is owed; a text that comes once it is again wakes the work.
+        let Some(memory) = memory else { return self.host.transaction(table::done) };
+        if work.attempts >= limits::JOB_ATTEMPTS {
+            self.host.log(&format!(
+                "the memory {}: the process was lost {} times while it was indexed",
+                work.name, work.attempts
+            ));
+            return self.host.transaction(table::done);
+        }
+        let attempts = work.attempts + 1;
+        let begun = Work { attempts, due_us: now + pause_us(attempts, self.host.random()), ..work };
+        self.host.transaction(|sql| table::update(sql, &begun))?;
+        self.ready_to_embed(memory).await?;
+        let book = Book::new(self, &self.catalog, memory);
+        for n in 0..STEPS {
+            // A step that came through says that the model is there again.
+            let attempt = if n == 0 { begun.failures + 1 } else { 1 };
+            match book.index(attempt).await? {
+                Step::More => {}
+                Step::Done => break,
+                Step::Failed(error) => return self.later(&book, attempt, error),
+            }
+        }
+        self.host.transaction(|sql| settle(sql, &memory.name, self.host.now_us()))
+    }
+
+    /// The model gave no vectors: it is asked again later, less and less often.
+    fn later(&self, book: &Book<'_>, failures: u32, error: ProviderError) -> Result<()> {
+        let name = &book.memory.name;
+        let now = self.host.now_us();
+        let pause = book.pause_after(&error, failures).min(limits::JOB_PAUSE_MAX_US);
+        self.host.transaction(|sql| {
+            // What everything was deleted of meanwhile has nothing that waits.
+            if stores::find(sql, name)?.is_none() {
+                return table::done(sql);
+            }
+            degrade(sql, name, &error.message)?;
+            let Some(work) = table::owed(sql)? else { return Ok(()) };
+            if failures >= limits::EMBEDDING_ATTEMPTS {
+                return table::done(sql);
+            }
+            table::update(sql, &Work { due_us: now + pause, attempts: 0, failures, ..work })
+        })
+    }
+}
+
+/// Notes what is left to do.
+fn settle(sql: &dyn Sql, name: &str, now: i64) -> Result<()> {
+    let left = match stores::find(sql, name)? {
+        None => None,
+        Some(store) => docs::unfinished(sql, store.id)?,
+    };
+    match (left, table::owed(sql)?) {
+        (Some(_), Some(work)) => table::update(sql, &Work { due_us: now, attempts: 0, failures: 0, ..work }),
+        (Some(_), None) => table::owe(sql, name, now),
+        (None, _) => table::done(sql),
+    }
+}

@@ -1,0 +1,99 @@
+//! The tables `mem_work` and `mem_applied` of an object that holds one memory and nothing else: the work that it owes, and which
+//! letters of threads it has taken.
+
+use std::ops::ControlFlow;
+
+use crate::error::Result;
+use crate::host::{Param, Sql, integer};
+use crate::limits;
+use crate::store::table::Table;
+
+/// One row while work is owed. `attempts`: those that were begun since something of it was done. `failures`: how often in a row
+/// the model gave no vectors.
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE IF NOT EXISTS mem_work (
+        id INTEGER PRIMARY KEY CHECK (id = 1), name TEXT NOT NULL, due_us INTEGER NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0)"],
+    drop: "DROP TABLE IF EXISTS mem_work",
+};
+
+/// A letter that was taken does nothing when it comes again.
+pub(crate) const APPLIED: Table = Table {
+    create: &[
+        "CREATE TABLE IF NOT EXISTS mem_applied (key TEXT PRIMARY KEY, at_us INTEGER NOT NULL) WITHOUT ROWID",
+    ],
+    drop: "DROP TABLE IF EXISTS mem_applied",
+};
+
+/// Work on a memory that is owed.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    /// The memory's.
+    pub(crate) name: String,
+    pub(crate) due_us: i64,
+    pub(crate) attempts: u32,
+    pub(crate) failures: u32,
+}
+
+/// Makes the tables, if they are not there.
+pub(crate) fn make(sql: &dyn Sql) -> Result<()> {
+    [TABLE, APPLIED].iter().flat_map(|table| table.create).try_for_each(|statement| sql.run(statement, &[]))
+}
+
+/// The work that is owed.
+pub(crate) fn owed(sql: &dyn Sql) -> Result<Option<Work>> {
+    let mut found = None;
+    sql.each("SELECT name, due_us, attempts, failures FROM mem_work", &[], &mut |cells| {
+        if let [name, due, attempts, failures] = cells {
+            let count =
+                |cell: &crate::host::Cell| cell.int().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+            found = Some(Work {
+                name: name.text().unwrap_or_default().to_owned(),
+                due_us: due.int().unwrap_or_default(),
+                attempts: count(attempts),
+                failures: count(failures),
+            });
+        }
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+/// Work is owed from then on. Some that is owed already is due as early, with all its attempts.
+pub(crate) fn owe(sql: &dyn Sql, name: &str, due_us: i64) -> Result<()> {
+    sql.run(
+        "INSERT INTO mem_work (id, name, due_us) VALUES (1, ?, ?)
+         ON CONFLICT (id) DO UPDATE SET due_us = min(due_us, excluded.due_us), attempts = 0, name = excluded.name",
+        &[Param::Text(name), Param::Int(due_us)],
+    )
+}
+
+/// Writes what has changed of it.
+pub(crate) fn update(sql: &dyn Sql, work: &Work) -> Result<()> {
+    sql.run(
+        "UPDATE mem_work SET due_us = ?, attempts = ?, failures = ?",
+        &[
+            Param::Int(work.due_us),
+            Param::Int(i64::from(work.attempts)),
+            Param::Int(i64::from(work.failures)),
+        ],
+    )
+}
+
+/// A part of it is done: attempts that are lost after it are not those before it.
+pub(crate) fn progressed(sql: &dyn Sql) -> Result<()> {
+    sql.run("UPDATE mem_work SET attempts = 0 WHERE attempts > 0", &[])
+}
+
+/// Nothing is owed.
+pub(crate) fn done(sql: &dyn Sql) -> Result<()> {
+    sql.run("DELETE FROM mem_work", &[])
+}
+
+/// Notes that a letter is taken; false if it was taken before. Forgets those that nobody sends any more.
+pub(crate) fn take(sql: &dyn Sql, key: &str, now_us: i64) -> Result<bool> {
+    sql.run("DELETE FROM mem_applied WHERE at_us < ?", &[Param::Int(now_us - limits::MEMORY_LETTERS_US)])?;
+    let statement =
+        "INSERT INTO mem_applied (key, at_us) VALUES (?, ?) ON CONFLICT (key) DO NOTHING RETURNING 1";
+    Ok(integer(sql, statement, &[Param::Text(key), Param::Int(now_us)])?.is_some())
+}
