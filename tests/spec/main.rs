@@ -19,5 +19,6 @@ mod snapshot;
 mod suite;
 mod template;
 mod validate;
+mod validate_approvals;
 mod validate_callables;
 mod validate_models;

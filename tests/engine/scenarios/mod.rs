@@ -33,6 +33,7 @@ mod memories;
 mod memories_seen;
 mod models;
 mod operator;
+mod owed;
 mod pages;
 mod pictures;
 mod progress;
@@ -158,6 +159,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(memories::all());
     all.extend(memories_seen::all());
     all.extend(shared_memories::all());
+    all.extend(owed::all());
     all.extend(spill::all());
     all.extend(endpoints::all());
     all.extend(attachments::all());
