@@ -93,7 +93,8 @@ mod tests {
         };
         let image = Part::Image { media_type: "image/png".into(), data: "AAAA".into() };
         let with_image = user(vec![Part::Text(text.clone()), image]);
-        assert!((150..220).contains(&of(&plain)), "{}", of(&plain));
+        // A vocabulary makes 160 of it, and what stands around a message comes to that.
+        assert!((128..200).contains(&of(&plain)), "{}", of(&plain));
         assert!(of(&with_tool) > 2 * of(&plain) - 8);
         assert_eq!(of(&with_image), of(&plain) + limits::IMAGE_TOKENS as u64);
         let doubled = 2 * of(&plain) + limits::IMAGE_TOKENS as u64;
