@@ -55,7 +55,7 @@ impl SharedMemory {
         };
         self.answer(call, body).await.unwrap_or_else(|error| {
             if error.code == Code::Internal {
-                self.host.log(&format!("internal error: {error}"));
+                self.log(&format!("internal error: {error}"));
             }
             error.into()
         })
@@ -140,7 +140,7 @@ impl Keeper for SharedMemory {
     }
 
     fn deployment(&self, name: &str) -> Option<String> {
-        self.values.of_deployment(&*self.host, name)
+        self.of_deployment(name)
     }
 
     fn clean(&self, text: String) -> String {

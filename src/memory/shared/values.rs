@@ -10,7 +10,6 @@ use crate::env::level;
 use crate::env::level::Level;
 use crate::env::{Held, Redactor};
 use crate::error::{Code, Error, Result};
-use crate::host::Host;
 use crate::limits;
 use crate::memory::shared::SharedMemory;
 use crate::request::directory_call::{ROOT, name_of};
@@ -28,24 +27,27 @@ pub(crate) struct Values {
     redactor: RefCell<Option<Rc<Redactor>>>,
 }
 
-impl Values {
+impl SharedMemory {
     /// A Worker variable, or else a value of the instance. The runtime's own settings are invisible to definitions.
-    pub(crate) fn of_deployment(&self, host: &dyn Host, name: &str) -> Option<String> {
+    pub(crate) fn of_deployment(&self, name: &str) -> Option<String> {
         if name.starts_with(RESERVED_PREFIX) {
             return None;
         }
-        host.var(name).or_else(|| {
-            let instance = self.instance.borrow();
+        self.host.var(name).or_else(|| {
+            let instance = self.values.instance.borrow();
             let held = instance.as_ref().and_then(|copy| copy.set.get(name))?;
             held.read()
-                .inspect_err(|error| host.log(&format!("{name} has no value here: {error}")))
+                .inspect_err(|error| self.log(&format!("{name} has no value here: {error}")))
                 .ok()
                 .map(str::to_owned)
         })
     }
-}
 
-impl SharedMemory {
+    /// A line in the operator's log.
+    pub(crate) fn log(&self, line: &str) {
+        self.host.log(&self.redactor().text(line));
+    }
+
     /// Sees to it that the values are known that the memory's model needs.
     pub(crate) async fn ready_to_embed(&self, memory: &Memory) -> Result<()> {
         let model = memory.embedding.as_ref().and_then(|name| self.catalog.models.get(name));

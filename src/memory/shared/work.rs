@@ -33,7 +33,7 @@ impl SharedMemory {
         self.working.set(true);
         let working = Working(&self.working);
         let failed =
-            self.attempt().await.inspect_err(|error| self.host.log(&format!("a memory: {error}"))).is_err();
+            self.attempt().await.inspect_err(|error| self.log(&format!("a memory: {error}"))).is_err();
         // From here to the alarm nothing awaits, so that no change slips in between.
         drop(working);
         let now = self.host.now_us();
@@ -43,7 +43,7 @@ impl SharedMemory {
             due.map_or(Ok(()), |due| self.host.set_alarm(Some(due.max(least))))
         });
         if let Err(error) = next {
-            self.host.log(&format!("a memory: its alarm could not be set: {error}"));
+            self.log(&format!("a memory: its alarm could not be set: {error}"));
         }
     }
 
@@ -68,7 +68,7 @@ impl SharedMemory {
         // One that is defined no more is not found in, and nothing is owed; a text that comes once it is again wakes the work.
         let Some(memory) = memory else { return self.host.transaction(table::done) };
         if work.attempts >= limits::JOB_ATTEMPTS {
-            self.host.log(&format!(
+            self.log(&format!(
                 "the memory {}: the process was lost {} times while it was indexed",
                 work.name, work.attempts
             ));
@@ -95,13 +95,14 @@ impl SharedMemory {
     fn later(&self, book: &Book<'_>, failures: u32, error: ProviderError) -> Result<()> {
         let name = &book.memory.name;
         let now = self.host.now_us();
+        let message = self.redactor().text(&error.message).into_owned();
         let pause = book.pause_after(&error, failures).min(limits::JOB_PAUSE_MAX_US);
         self.host.transaction(|sql| {
             // What everything was deleted of meanwhile has nothing that waits.
             if stores::find(sql, name)?.is_none() {
                 return table::done(sql);
             }
-            degrade(sql, name, &error.message)?;
+            degrade(sql, name, &message)?;
             let Some(work) = table::owed(sql)? else { return Ok(()) };
             if failures >= limits::EMBEDDING_ATTEMPTS {
                 return table::done(sql);
