@@ -57,11 +57,13 @@ impl Thread {
     }
 
     /// One transition: everything inside commits together, or nothing does and the cache is dropped. The state is
-    /// taken out meanwhile, so that a panic inside leaves none behind.
+    /// taken out meanwhile, so that a panic inside leaves none behind, nor what somebody has loaded in the middle of it.
     pub(crate) fn transition<T>(&self, f: impl FnOnce(&mut State, &dyn Sql) -> Result<T>) -> Result<T> {
         self.ensure_loaded()?;
         let mut state = self.state.borrow_mut().take().ok_or_else(access::no_thread)?;
+        let empties = Empties(&self.state);
         let value = self.transaction(|sql| f(&mut state, sql))?;
+        drop(empties);
         *self.state.borrow_mut() = Some(state);
         Ok(value)
     }
@@ -92,6 +94,17 @@ impl Thread {
         let state = State::load(sql, migrate)?.ok_or_else(access::no_thread)?;
         *self.state.borrow_mut() = Some(state);
         Ok(())
+    }
+}
+
+/// Whatever way a transition ends, what was read while it went on is not what there is now.
+struct Empties<'a>(&'a RefCell<Option<State>>);
+
+impl Drop for Empties<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut state) = self.0.try_borrow_mut() {
+            state.take();
+        }
     }
 }
 

@@ -70,8 +70,13 @@ impl Book<'_> {
     /// Changes a note; what a model is told of it.
     pub(crate) fn change_note(&self, change: NoteChange) -> Result<String> {
         let change = self.clean_change(change)?;
-        self.ready_for(&change)?;
-        self.change(|sql| self.note(sql, &change))
+        let new = matches!(change, NoteChange::Save(_));
+        let mut there = self.keeper.has_tables()?;
+        if new && !there {
+            self.keeper.make_tables()?;
+            there = true;
+        }
+        self.change(|sql| self.note(sql, &change, there))
     }
 
     /// Takes a letter; what the model that wrote it is told.
@@ -82,24 +87,20 @@ impl Book<'_> {
         }
         let now = self.now_us();
         self.change(|sql| match table::take(sql, &letter.key, now)? {
-            true => self.note(sql, &change),
+            true => self.note(sql, &change, true),
             false => Ok((change.told(), Owes::Nothing)),
         })
     }
 
-    fn ready_for(&self, change: &NoteChange) -> Result<()> {
-        let new = matches!(change, NoteChange::Save(_));
-        if new && !self.keeper.has_tables()? { self.keeper.make_tables() } else { Ok(()) }
-    }
-
-    fn note(&self, sql: &dyn Sql, change: &NoteChange) -> Result<(String, Owes)> {
+    /// `there`: whether the tables are. Asked before, because the keeper is not to be asked within its transaction.
+    fn note(&self, sql: &dyn Sql, change: &NoteChange, there: bool) -> Result<(String, Owes)> {
         let owes = match change {
             NoteChange::Save(document) => {
                 let store = stores::open(sql, &self.memory.name, &self.identity())?;
                 self.store(sql, &store, document)?.1
             }
             NoteChange::Update { id, text } => {
-                let known = self.noted(sql, id)?.ok_or_else(|| self.no_document(id))?;
+                let known = self.noted(sql, id, there)?.ok_or_else(|| self.no_document(id))?;
                 let store = stores::open(sql, &self.memory.name, &self.identity())?;
                 let document = NewDocument {
                     key: known.key,
@@ -112,7 +113,7 @@ impl Book<'_> {
                 self.store(sql, &store, &document)?.1
             }
             NoteChange::Delete { id } => {
-                let Some(known) = self.noted(sql, id)? else {
+                let Some(known) = self.noted(sql, id, there)? else {
                     return Ok((format!("There is no note {id}."), Owes::Nothing));
                 };
                 delete(sql, &known)?;
@@ -123,8 +124,8 @@ impl Book<'_> {
     }
 
     /// A note by its id. What else is in the memory is not a model's to change.
-    fn noted(&self, sql: &dyn Sql, id: &str) -> Result<Option<Doc>> {
-        let store = if self.keeper.has_tables()? { stores::find(sql, &self.memory.name)? } else { None };
+    fn noted(&self, sql: &dyn Sql, id: &str, there: bool) -> Result<Option<Doc>> {
+        let store = if there { stores::find(sql, &self.memory.name)? } else { None };
         let Some(store) = store else { return Ok(None) };
         let known = match docs::parse_id(id) {
             Some(number) => docs::by_id(sql, store.id, number)?,
