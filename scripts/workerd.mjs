@@ -83,7 +83,12 @@ export async function startWorkerd({ home, persist, vars: given, workerd, spawne
     // What is still under way is lost with the process, and goes on in the next one.
     reload: async () => {
       await end("SIGKILL");
-      current = await launch();
+      try {
+        current = await launch();
+      } catch (error) {
+        onLine(/** @type {Error} */ (error).message);
+        onEnd(1);
+      }
     },
     stop: () => end("SIGTERM"),
   };
@@ -91,18 +96,18 @@ export async function startWorkerd({ home, persist, vars: given, workerd, spawne
 
 /** The port that it listens on. @param {import("node:child_process").ChildProcess} child @returns {Promise<number>} */
 function listening(child) {
-  /** @type {string[]} */
-  const printed = [];
-  child.stderr?.on("data", (text) => printed.push(String(text)));
-  return new Promise((resolve, reject) => {
+  let printed = "";
+  const collect = (/** @type {Buffer} */ text) => (printed += text);
+  child.stderr?.on("data", collect);
+  return new Promise((/** @type {(port: number) => void} */ resolve, reject) => {
     const control = /** @type {import("node:stream").Readable} */ (child.stdio[3]);
     createInterface({ input: control }).on("line", (line) => {
       const { event, port } = JSON.parse(line);
       if (event === "listen") resolve(port);
     });
     child.once("error", reject);
-    child.once("exit", (code) => reject(new Complaint(`${printed.join("")}\nworkerd ended before it was ready (${code}).`)));
-  });
+    child.once("exit", (code) => reject(new Complaint(`${printed}\nworkerd ended before it was ready (${code}).`)));
+  }).finally(() => child.stderr?.off("data", collect));
 }
 
 /**

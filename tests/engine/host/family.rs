@@ -22,16 +22,10 @@ impl World {
             Ok(request) => self.note(from, to, &request, body),
             Err(error) => self.fail(format!("a call of {to} is none: {error}: {head}")),
         }
-        if !self.reaches(from, to) {
-            return Err(lost());
-        }
-        let _open = OpenCall::new(self);
-        let text = call.to_owned();
-        let reply = self.enter_at(&self.member(to), "call", move |object| object.call(text)).await;
-        serde_json::to_string(&reply.map_err(|_| lost())?).map_err(Error::internal)
+        self.call_memory(from, to, call).await
     }
 
-    /// A thread calls the object of a memory.
+    /// The same, of the object of a memory: what it is asked is nothing that threads are.
     pub(super) async fn call_memory(self: &Rc<Self>, from: &Member, to: &str, call: &str) -> Result<String> {
         if !self.reaches(from, to) {
             return Err(lost());
