@@ -4,7 +4,7 @@
 // BOBBIN_FAMILY_KILLS says how many kills instead of 20, or of 5 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
 
 import assert from "node:assert/strict";
-import { atRest, create, direct, finishes, resumable, sessionTools, subagent, task, told } from "./support/family.mjs";
+import { atRest, create, direct, finishes, randomMoment, resumable, sessionTools, subagent, task, told } from "./support/family.mjs";
 import { say, textOf, use } from "./support/model.mjs";
 import { chance, sleep } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
@@ -181,30 +181,29 @@ test("killed at random moments: no result of a child is lost or doubled, nobody 
   const know = async (/** @type {Thread} */ root) => {
     for (const { thread, parent } of await checked(root)) known.set(thread.id, parent?.thread.id);
   };
-  const first = await bobbin.client.thread(top.name);
-  const sent = Date.now();
-  await first.accepted("Go.");
-  await know(first);
-  /** The last moment for a kill after the message that begins it all: a family that is not killed rests by then. */
-  const busyMs = Date.now() - sent;
-  const begun = Date.now();
   /** Requests to all models so far. */
   const asked = () => [...bobbin.models.models.values()].reduce((sum, model) => sum + model.asked.length, 0);
+  const first = await bobbin.client.thread(top.name);
+  const none = asked();
+  await first.accepted("Go.");
+  await know(first);
+  const all = asked() - none;
+  const begun = Date.now();
   let kills = 0;
   /** Kills after which models were asked again or for the first time. */
   let inTheMiddle = 0;
   for (; kills < KILLS && (kills < AT_LEAST || Date.now() - begun < AT_MOST_MS); kills++) {
     const roots = await Promise.all(Array.from({ length: random.between(1, 3) }, () => bobbin.client.thread(top.name)));
+    const moment = randomMoment(random, asked, all * roots.length);
     await Promise.all(roots.map((thread) => thread.accepted("Go.")));
-    const moment = random.between(0, busyMs);
-    await sleep(moment);
+    const when = await moment;
     await bobbin.server.down();
     const before = asked();
     await bobbin.server.up();
     try {
       for (const root of roots) await know(root);
     } catch (error) {
-      throw new Error(`kill ${kills + 1}, ${moment} ms after the message: ${/** @type {Error} */ (error).message}`, { cause: error });
+      throw new Error(`kill ${kills + 1}, ${when}: ${/** @type {Error} */ (error).message}`, { cause: error });
     }
     if (asked() > before) inTheMiddle++;
     if (kills % 10 === 9) {

@@ -4,7 +4,7 @@
 // BOBBIN_WORKER_KILLS says how many kills instead of 12, or of 4 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
 
 import assert from "node:assert/strict";
-import { atRest, registry, told } from "./support/family.mjs";
+import { atRest, randomMoment, registry, told } from "./support/family.mjs";
 import { after, offered, say, textOf, use } from "./support/model.mjs";
 import { chance, gate, sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
@@ -205,7 +205,7 @@ test("a tool that a worker was not given cannot be called, also not by code", as
 });
 
 // A tree of one, four and eight, in which every model takes its time.
-const leaf = bobbin.agent("leaf", ({ last, n }) => after(sleep(10 + ((n * 7) % 40)), say(`leaf ${last}`)));
+bobbin.agent("leaf", ({ last, n }) => after(sleep(10 + ((n * 7) % 40)), say(`leaf ${last}`)));
 bobbin.agent(
   "chief",
   (asked) => {
@@ -242,29 +242,30 @@ async function checked(root) {
 
 test("trees of workers that are killed at random moments: every outcome is handed over once", async () => {
   const random = chance("workers");
+  const asked = () => [...bobbin.models.models.values()].reduce((sum, model) => sum + model.asked.length, 0);
   const first = await bobbin.client.thread(top.name);
-  const sent = Date.now();
+  const none = asked();
   await first.accepted("Go.");
   await checked(first);
-  /** The last moment for a kill after the message that begins it all: a tree that is not killed rests by then. */
-  const busyMs = Date.now() - sent;
+  const all = asked() - none;
   const begun = Date.now();
   let kills = 0;
   let inTheMiddle = 0;
   for (; kills < KILLS && (kills < AT_LEAST || Date.now() - begun < AT_MOST_MS); kills++) {
     const root = await bobbin.client.thread(top.name);
+    const moment = randomMoment(random, asked, all);
     await root.accepted("Go.");
-    const moment = random.between(0, busyMs);
-    await sleep(moment);
-    const before = top.model.asked.length + leaf.model.asked.length;
+    const when = await moment;
     await bobbin.server.down();
+    const before = asked();
     await bobbin.server.up();
     try {
       await checked(root);
     } catch (error) {
-      throw new Error(`kill ${kills + 1}, ${moment} ms after the message: ${/** @type {Error} */ (error).message}`, { cause: error });
+      throw new Error(`kill ${kills + 1}, ${when}: ${/** @type {Error} */ (error).message}`, { cause: error });
     }
-    if (top.model.asked.length + leaf.model.asked.length > before) inTheMiddle++;
+    if (asked() > before) inTheMiddle++;
+    if (kills % 10 === 9) console.log(`${kills + 1} kills survived, ${inTheMiddle} in the middle, ${Math.round((Date.now() - begun) / 1000)} s`);
   }
   assert.ok(inTheMiddle > 0, `${kills} kills, none of them in the middle of anything, say nothing`);
 }, 600_000 + KILLS * 60_000);

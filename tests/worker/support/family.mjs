@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { Thread } from "./client.mjs";
 import { say, use } from "./model.mjs";
-import { until } from "./poll.mjs";
+import { sleep, until } from "./poll.mjs";
 
 /** @typedef {import("./model.mjs").Asked} Asked */
 /** @typedef {import("./model.mjs").Script} Script */
@@ -177,4 +177,20 @@ export async function atRest(root, withinMs = 20_000) {
     },
     { withinMs, everyMs: 50, describe: () => last },
   );
+}
+
+/**
+ * Waits for a moment at random in what has just begun: so many requests to models, and a little after the last of them. By the
+ * clock, a slow machine would be hit before anything happens, and a fast one after it.
+ *
+ * @param {ReturnType<typeof import("./poll.mjs").chance>} random
+ * @param {() => number} asked   requests so far
+ * @param {number} all           those of it all
+ * @returns {Promise<string>} which moment that is
+ */
+export async function randomMoment(random, asked, all) {
+  const [before, wanted, more] = [asked(), random.between(0, all - 1), random.between(0, 25)];
+  await until(`${wanted} requests were made`, () => asked() - before >= wanted, { everyMs: 2, withinMs: 60_000 });
+  await sleep(more);
+  return `${more} ms after request ${wanted} of ${all}`;
 }
