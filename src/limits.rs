@@ -477,6 +477,8 @@ pub const RECALL_QUERY_CHARS: usize = 2_000;
 pub const CANDIDATES: usize = 4;
 /// How long a search may take that a run waits for, milliseconds.
 pub const MEMORY_SEARCH_MS: u64 = 5_000;
+/// Rows that the log of a memory keeps which threads share.
+pub const MEMORY_LOG_ROWS: i64 = 10_000;
 /// A question, bytes.
 pub const MEMORY_QUERY_BYTES: usize = 4 << 10;
 /// Words of a question that are looked for.

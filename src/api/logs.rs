@@ -1,6 +1,6 @@
 //! The log as clients read it (spec §27.3, §29): attempts at models, receipts of calls, and events, in one list.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::engine::call::tier_of_call;
 use crate::engine::thread::Thread;
@@ -170,18 +170,10 @@ fn entry(catalog: &Catalog, sql: &dyn Sql, thread: &str, place: Place) -> Result
 
 /// A row of `logs` as clients see it.
 fn log_entry(row: table::Entry, thread: &str) -> Value {
-    let mut entry = Map::new();
-    entry.insert("id".into(), format!("l_{}", row.id).into());
-    entry.insert("type".into(), row.kind.into());
-    entry.insert("created_at".into(), row.at_us.into());
-    entry.insert("run".into(), row.run.map(|run| format!("r_{run}")).into());
-    entry.insert("message_id".into(), row.reply.map(|seq| message_id(thread, seq)).into());
-    entry.insert("retry_of_attempt".into(), row.retry_of.into());
-    if let Ok(Value::Object(mut fields)) = serde_json::from_str(&row.data) {
-        // What a budget has booked is told in words that have units.
-        fields.remove("booked");
-        entry.extend(fields);
-    }
+    let (run, reply) = (row.run.map(|run| format!("r_{run}")), row.reply.map(|seq| message_id(thread, seq)));
+    let mut entry = row.fields();
+    entry.insert("run".into(), run.into());
+    entry.insert("message_id".into(), reply.into());
     Value::Object(entry)
 }
 

@@ -88,6 +88,9 @@ impl Thread {
         if job.kind == Some(Kind::Summary) && job.attempts > 0 && job.error.take().is_none() {
             self.log_lost_summary(state, sql, &mut job, now)?;
         }
+        if job.kind == Some(Kind::Index) && job.attempts > 0 {
+            self.log_lost_vectors(state, sql, &job, now)?;
+        }
         if job.attempts >= attempts_of(&job) || job.kind.is_none() {
             let lost = || "The process was lost in the middle of it.".to_owned();
             let error = job.error.clone().unwrap_or_else(lost);

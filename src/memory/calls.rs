@@ -4,13 +4,16 @@ use serde_json::{Value, json};
 
 use crate::error::{Code, Error, Result};
 use crate::limits;
+use crate::memory::Book;
 use crate::memory::documents::{NewDocument, check_tags};
 use crate::memory::extract::text_of;
 use crate::memory::search::{Found, Mode, SearchQuery, check_query};
-use crate::memory::{Book, Owes};
+use crate::page::Page;
 use crate::request::fields::Body;
 use crate::request::thread_id::from_random;
 use crate::request::{MemoryRoute, Query, Reply};
+use crate::spec::MemoryScope;
+use crate::store::logs;
 use crate::store::memory::docs::Doc;
 use crate::work::timeout::Watch;
 
@@ -31,6 +34,13 @@ pub(crate) struct MemoryRequest<'a> {
     pub(crate) body: &'a str,
     /// The file that the body names, and its type.
     pub(crate) file: Option<(String, String)>,
+    /// How often a search may ask for its question's vector; as the policy says, unless given.
+    pub(crate) requests: Option<u32>,
+}
+
+/// What the body of a search asks.
+pub(crate) fn question_of(body: &str) -> Result<String> {
+    Ok(Body::parse(body)?.known(SEARCH)?.string("query")?.unwrap_or_default())
 }
 
 /// The file that the body of a new document names.
@@ -61,12 +71,14 @@ pub(crate) async fn answer(book: &Book<'_>, request: MemoryRequest<'_>) -> Resul
             Ok(Reply::json(202, &json!({ "document": told(&book.add(document)?) })))
         }
         MemoryRoute::ListDocuments => Ok(Reply::json(200, &book.list(request.query)?)),
+        MemoryRoute::Logs => Ok(Reply::json(200, &logged(book, request.query)?)),
         MemoryRoute::GetDocument(id) => {
             Ok(Reply::json(200, &json!({ "document": told(&book.document(id)?) })))
         }
         MemoryRoute::DeleteDocument(id) => book.delete(id).map(|()| Reply::empty(204)),
         MemoryRoute::Search => {
-            let found = search(book, wanted_of(request.body, book.memory.retrieval.top_k)?).await?;
+            let wanted = wanted_of(request.body, book.memory.retrieval.top_k)?;
+            let found = search(book, SearchQuery { requests: request.requests, ..wanted }).await?;
             let results: Vec<Value> = found
                 .hits
                 .iter()
@@ -97,10 +109,37 @@ async fn search(book: &Book<'_>, wanted: SearchQuery) -> Result<Found> {
             Found { degraded: true, error: Some(error), ..found }
         }
     };
-    if !book.asked.borrow().is_empty() {
-        book.change(|sql| Ok((book.log_requests(sql)?, Owes::Nothing)))?;
-    }
+    book.log_requests()?;
     Ok(found)
+}
+
+/// The requests of a memory that threads share, newest first; those of a thread's own are in the thread's log.
+fn logged(book: &Book<'_>, query: &Query) -> Result<Value> {
+    let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
+    let before = match query.get("cursor").filter(|cursor| !cursor.is_empty()) {
+        None => i64::MAX >> 11,
+        Some(cursor) => logs::parse_id(cursor).ok_or_else(|| {
+            Error::new(Code::BadCursor, format!("`cursor` is none of this list: “{cursor}”.")).at("cursor")
+        })?,
+    };
+    if book.memory.scope == MemoryScope::Thread {
+        let text = "The requests of a thread's own memory are in the thread's log.";
+        return Err(Error::new(Code::NotFound, text).hint("GET /api/threads/:id/logs"));
+    }
+    let mut page = Page::new(limit);
+    let mut last = None;
+    if logs::is_there(book.sql()) {
+        logs::page(book.sql(), before, |entry| {
+            let id = entry.public_id();
+            let flow = page.add(|| Ok(Value::Object(entry.fields())))?;
+            if flow.is_continue() {
+                last = Some(id);
+            }
+            Ok(flow)
+        })?;
+    }
+    let cursor = last.filter(|_| page.has_more());
+    Ok(json!({ "logs": page.into_rows(), "cursor": cursor }))
 }
 
 fn told(doc: &Doc) -> Value {
@@ -184,5 +223,5 @@ fn wanted_of(body: &str, top_k: usize) -> Result<SearchQuery> {
             return Err(Error::field("mode", format!("`mode` is hybrid, text or vector, not “{other}”.")));
         }
     };
-    Ok(SearchQuery { query, top_k, tags, mode })
+    Ok(SearchQuery { query, top_k, tags, mode, requests: None })
 }

@@ -1,9 +1,10 @@
 //! Requests for vectors: each is remembered for the log, and those for a question's vector that fail are made again at once.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Result;
-use crate::host::Sql;
 use crate::limits;
-use crate::memory::Book;
+use crate::memory::{Book, Owes};
 use crate::models::backoff::backoff_us;
 use crate::models::embedding::{Embedder, Of};
 use crate::models::{ProviderError, Silence};
@@ -13,11 +14,11 @@ use crate::store::jobs::pause_us;
 use crate::work::timeout::Watch;
 
 /// A request for vectors, as the log tells of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct VectorRequest {
     pub(crate) memory: String,
     pub(crate) texts: usize,
-    /// Of all texts.
+    /// Of all that is sent.
     pub(crate) bytes: usize,
     /// From 1.
     pub(crate) attempt: u32,
@@ -28,11 +29,41 @@ pub(crate) struct VectorRequest {
 }
 
 /// What came of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct VectorsEnd {
     pub(crate) at_us: i64,
     /// Tokens, where the provider tells; or why there are no vectors.
     pub(crate) tokens: Result<Option<u64>, ProviderError>,
+}
+
+impl VectorRequest {
+    /// One of which nobody knows what came: about so many texts, with so many bytes.
+    pub(crate) fn lost(
+        memory: &str,
+        (texts, bytes): (usize, usize),
+        retry_source: RetrySource,
+        started_us: i64,
+    ) -> VectorRequest {
+        VectorRequest {
+            memory: memory.to_owned(),
+            texts,
+            bytes,
+            attempt: 1,
+            started_us,
+            retry_source,
+            end: None,
+        }
+    }
+}
+
+/// Bytes that a request for vectors of these texts sends.
+pub(crate) fn bytes_of<'t>(model: &Model, of: Of, texts: impl Iterator<Item = &'t str>) -> usize {
+    let prefix = match of {
+        Of::Query => model.query_prefix.as_deref(),
+        Of::Document => model.document_prefix.as_deref(),
+    };
+    let each = prefix.map_or(0, str::len);
+    texts.map(|text| text.len() + each).sum()
 }
 
 impl Book<'_> {
@@ -49,7 +80,7 @@ impl Book<'_> {
         self.asked.borrow_mut().push(VectorRequest {
             memory: self.memory.name.clone(),
             texts: texts.len(),
-            bytes: texts.iter().map(|text| text.len()).sum(),
+            bytes: bytes_of(model, of, texts.iter().copied()),
             attempt,
             started_us,
             retry_source: self.retry.source,
@@ -76,12 +107,15 @@ impl Book<'_> {
         given.map(|given| given.vectors)
     }
 
-    /// The vector of a question. What may pass is tried again as the policy says, unless the pause is longer than a search.
+    /// The vector of a question. What may pass is tried again as the policy says, or as often as is asked, unless the pause is
+    /// longer than a search.
     pub(crate) async fn embed_question(
         &self,
         model: &Model,
         question: &str,
+        requests: Option<u32>,
     ) -> Result<Vec<Vec<f32>>, ProviderError> {
+        let most = requests.unwrap_or(self.retry.max_attempts);
         let host = self.keeper.host();
         let mut attempt = 1;
         loop {
@@ -91,7 +125,7 @@ impl Book<'_> {
             };
             let pause = backoff_us(&self.retry, attempt, host.random(), error.retry_after_ms);
             let in_time = u64::try_from(pause).is_ok_and(|us| us < limits::MEMORY_SEARCH_MS * 1000);
-            if !in_time || !self.tries_again(&error, attempt) {
+            if !in_time || attempt >= most || !self.may_pass(&error) {
                 return Err(error);
             }
             host.sleep_until(host.now_us() + pause).await;
@@ -100,8 +134,12 @@ impl Book<'_> {
     }
 
     /// Whether the policy has another attempt for a failure.
-    pub(crate) fn tries_again(&self, error: &ProviderError, attempt: u32) -> bool {
-        attempt < self.retry.max_attempts && self.retry.retries(error.may_pass(), error.retryable())
+    fn tries_again(&self, error: &ProviderError, attempt: u32) -> bool {
+        attempt < self.retry.max_attempts && self.may_pass(error)
+    }
+
+    fn may_pass(&self, error: &ProviderError) -> bool {
+        self.retry.retries(error.may_pass(), error.retryable())
     }
 
     /// How long a model that failed so often in a row is left alone: as the policy says, and then longer and longer.
@@ -115,9 +153,11 @@ impl Book<'_> {
         pause.max(wished.saturating_mul(1000))
     }
 
-    /// Writes the requests that were made since, where the keeper has a log. Inside a transaction.
-    pub(crate) fn log_requests(&self, sql: &dyn Sql) -> Result<()> {
-        let Some(model) = self.model else { return Ok(()) };
-        self.asked.take().iter().try_for_each(|request| self.keeper.log_request(sql, model, request))
+    /// Writes the requests that were made since.
+    pub(crate) fn log_requests(&self) -> Result<()> {
+        if self.asked.borrow().is_empty() {
+            return Ok(());
+        }
+        self.change_and_log(|_| Ok(((), Owes::Nothing)))
     }
 }

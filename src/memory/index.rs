@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::memory::cut::cut;
+use crate::memory::embed::bytes_of;
 use crate::memory::{Book, Owes};
 use crate::models::ProviderError;
 use crate::models::embedding::Of;
@@ -120,8 +121,7 @@ impl Book<'_> {
         };
         let dims = vectors.first().map_or(0, Vec::len) as i64;
         let identity = self.identity();
-        self.change(|sql| {
-            self.log_requests(sql)?;
+        self.change_and_log(|sql| {
             // Whatever happened while the model was asked.
             let same = stores::find(sql, &self.memory.name)?.filter(|now| now.id == store.id);
             let (Some(now), Some(mut doc)) = (same, docs::by_id(sql, store.id, doc.id)?) else {
@@ -149,7 +149,7 @@ impl Book<'_> {
             pages::put(sql, store.id, &packed, live, |chunk, slot| chunks::set_slot(sql, chunk, slot))?;
             (doc.state, doc.error, doc.updated_us) = (DocState::Indexing, None, self.now_us());
             self.settle(sql, store.id, doc)?;
-            Ok((Step::More, Owes::Progress))
+            Ok((Step::More, left_of(sql, store.id)?))
         })
     }
 
@@ -161,7 +161,7 @@ impl Book<'_> {
             {
                 self.settle(sql, store.id, Doc { updated_us: self.now_us(), ..doc })?;
             }
-            Ok(((), Owes::Progress))
+            Ok(((), left_of(sql, store.id)?))
         })
     }
 
@@ -184,6 +184,28 @@ impl Book<'_> {
         }
         docs::update(sql, &doc)
     }
+}
+
+/// What a part of the work that is done leaves. Where nothing does, no request is under way from then on.
+fn left_of(sql: &dyn Sql, store: i64) -> Result<Owes> {
+    Ok(if docs::unfinished(sql, store)?.is_some() { Owes::Progress } else { Owes::Settled })
+}
+
+/// What the next request for vectors of a memory's texts is about: how many texts, and how many bytes. `None` where none is made
+/// before something else is done.
+pub(crate) fn next_request(sql: &dyn Sql, name: &str, model: &Model) -> Result<Option<(usize, usize)>> {
+    if !stores::is_there(sql) {
+        return Ok(None);
+    }
+    let Some(store) = stores::find(sql, name)? else { return Ok(None) };
+    if texts::next_document(sql, store.id)?.is_some() {
+        return Ok(None);
+    }
+    let Some(doc) = docs::unfinished(sql, store.id)? else { return Ok(None) };
+    let batch = model.batch.unwrap_or(limits::EMBEDDING_BATCH);
+    let wanted = chunks::without_slot(sql, doc.id, doc.next, batch)?;
+    let bytes = bytes_of(model, Of::Document, wanted.iter().map(|chunk| chunk.text.as_str()));
+    Ok((!wanted.is_empty()).then_some((wanted.len(), bytes)))
 }
 
 /// A document that the memory has no room for: what was cut of it goes, and it stays as it was, if it was.

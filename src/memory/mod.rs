@@ -2,7 +2,7 @@
 //! is who holds the tables; a [`Book`] is one memory of it.
 //!
 //! * `extract`: the text of a document. `cut`: chunks of it. `documents`: what comes in, is listed and goes. `index`: the work
-//!   that makes it found. `embed`: requests for vectors. `fuse`: two lists become one. `search`: what is found. `notes`: what models
+//!   that makes it found. `embed`: requests for vectors. `log`: their rows. `fuse`: two lists become one. `search`: what is found. `notes`: what models
 //!   save. `calls`: all of that as requests.
 //! * `shared`: the object of a memory that several threads have.
 
@@ -13,6 +13,7 @@ pub(crate) mod embed;
 pub(crate) mod extract;
 pub(crate) mod fuse;
 pub(crate) mod index;
+pub(crate) mod log;
 pub(crate) mod notes;
 pub(crate) mod search;
 pub(crate) mod shared;
@@ -38,6 +39,8 @@ pub(crate) enum Owes {
     Index,
     /// A part of that is done: what is left is not the attempt's that may be lost.
     Progress,
+    /// All of it is done, for now: nothing more is asked for.
+    Settled,
     /// Nothing new.
     Nothing,
 }
@@ -52,20 +55,24 @@ pub(crate) trait Keeper {
     /// Whether the tables are there.
     fn has_tables(&self) -> Result<bool>;
 
-    /// One transaction; what it leaves to be done of the memory of that name is noted in it.
-    fn change(&self, name: &str, work: &mut dyn FnMut(&dyn Sql) -> Result<Owes>) -> Result<()>;
+    /// One transaction; what it leaves to be done of the memory of that name is noted in it, and the requests for vectors are
+    /// logged.
+    fn change(
+        &self,
+        name: &str,
+        asked: AskedVectors<'_>,
+        work: &mut dyn FnMut(&dyn Sql) -> Result<Owes>,
+    ) -> Result<()>;
 
     /// A variable of the deployment.
     fn deployment(&self, name: &str) -> Option<String>;
 
     /// A text without what is, or looks like, a secret.
     fn clean(&self, text: String) -> String;
-
-    /// Writes a request for vectors of documents into the log, where the keeper has one. Inside a transaction.
-    fn log_request(&self, _sql: &dyn Sql, _model: &Model, _request: &VectorRequest) -> Result<()> {
-        Ok(())
-    }
 }
+
+/// Requests for vectors that no run has made: which, and of which model.
+pub(crate) type AskedVectors<'a> = Option<(&'a Model, &'a [VectorRequest])>;
 
 /// One memory.
 pub(crate) struct Book<'a> {
@@ -113,8 +120,22 @@ impl<'a> Book<'a> {
 
     /// One transaction that gives a value.
     pub(crate) fn change<T>(&self, work: impl FnOnce(&dyn Sql) -> Result<(T, Owes)>) -> Result<T> {
+        self.change_with(&[], work)
+    }
+
+    /// The same, in which the requests for vectors are logged that were made since.
+    pub(crate) fn change_and_log<T>(&self, work: impl FnOnce(&dyn Sql) -> Result<(T, Owes)>) -> Result<T> {
+        self.change_with(&self.asked.take(), work)
+    }
+
+    fn change_with<T>(
+        &self,
+        asked: &[VectorRequest],
+        work: impl FnOnce(&dyn Sql) -> Result<(T, Owes)>,
+    ) -> Result<T> {
+        let asked = self.model.filter(|_| !asked.is_empty()).map(|model| (model, asked));
         let (mut work, mut value) = (Some(work), None);
-        self.keeper.change(&self.memory.name, &mut |sql| {
+        self.keeper.change(&self.memory.name, asked, &mut |sql| {
             let work = work.take().ok_or_else(|| Error::internal("a change was made twice"))?;
             let (given, owes) = work(sql)?;
             value = Some(given);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
+use crate::memory::embed::VectorRequest;
 use crate::memory::fuse::{Side, fuse};
 use crate::memory::{Book, Owes};
 use crate::spec::memory::Retrieval;
@@ -37,6 +38,9 @@ pub(crate) struct SearchQuery {
     pub(crate) tags: Vec<String>,
     #[serde(default)]
     pub(crate) mode: Mode,
+    /// How often the question's vector may be asked for; as the policy says, unless given.
+    #[serde(default)]
+    pub(crate) requests: Option<u32>,
 }
 
 /// A text that was found: a chunk, or neighbours that were joined.
@@ -69,7 +73,13 @@ pub(crate) struct Found {
     /// Why there was no vector of the question.
     #[serde(default)]
     pub(crate) error: Option<String>,
+    /// Requests for the question's vector, where somebody else is to log them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) asked: Vec<VectorRequest>,
 }
+
+/// Why a question has no vector that nobody pays for.
+const UNPAID: &str = "the budget does not pay for it";
 
 impl Book<'_> {
     pub(crate) async fn search(&self, wanted: &SearchQuery) -> Result<Found> {
@@ -80,7 +90,11 @@ impl Book<'_> {
         let mut found = Found::default();
         let question = match self.model.filter(|_| wanted.mode != Mode::Text) {
             None => None,
-            Some(model) => match self.embed_question(model, &wanted.query).await {
+            Some(_) if wanted.requests == Some(0) => {
+                (found.degraded, found.error) = (true, Some(UNPAID.to_owned()));
+                None
+            }
+            Some(model) => match self.embed_question(model, &wanted.query, wanted.requests).await {
                 Ok(vectors) => vectors.first().map(|vector| Question::of(vector)),
                 Err(error) => {
                     found.degraded = true;

@@ -264,7 +264,7 @@ pub enum ProviderCode {
 }
 
 /// A failed request to a provider.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct ProviderError {
     /// Its kind.

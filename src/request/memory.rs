@@ -25,6 +25,8 @@ pub enum MemoryRoute {
     DeleteDocument(String),
     /// `POST /search`.
     Search,
+    /// `GET /logs`: requests for vectors that no run has made.
+    Logs,
 }
 
 impl MemoryRoute {
@@ -42,6 +44,8 @@ impl MemoryRoute {
             (["documents", _], _) => (None, "GET, DELETE"),
             (["search"], "POST") => (Some(MemoryRoute::Search), ""),
             (["search"], _) => (None, "POST"),
+            (["logs"], "GET") => (Some(MemoryRoute::Logs), ""),
+            (["logs"], _) => (None, "GET"),
             _ => return Err(Error::new(Code::NotFound, "A memory has no such route.")),
         };
         found.ok_or_else(|| not_allowed(method, allowed))
@@ -51,7 +55,11 @@ impl MemoryRoute {
     pub const fn reads(&self) -> bool {
         matches!(
             self,
-            MemoryRoute::Get | MemoryRoute::ListDocuments | MemoryRoute::GetDocument(_) | MemoryRoute::Search
+            MemoryRoute::Get
+                | MemoryRoute::ListDocuments
+                | MemoryRoute::GetDocument(_)
+                | MemoryRoute::Search
+                | MemoryRoute::Logs
         )
     }
 
@@ -64,6 +72,7 @@ impl MemoryRoute {
     pub const fn parameters(&self) -> &'static [&'static str] {
         match self {
             MemoryRoute::ListDocuments => &["limit", "cursor", "tag"],
+            MemoryRoute::Logs => &["limit", "cursor"],
             _ => &[],
         }
     }

@@ -42,6 +42,7 @@ impl Route {
             Route::ListOwners => PAGE,
             Route::GetEnv(_) | Route::PatchEnv(_) => &["user_id"],
             Route::Memory { of: MemoryRoute::ListDocuments, .. } => &["user_id", "limit", "cursor", "tag"],
+            Route::Memory { of: MemoryRoute::Logs, .. } => &["user_id", "limit", "cursor"],
             Route::Memory { .. } => &["user_id"],
             // The socket is asked for here, and the object never sees the query.
             Route::Thread(_, route @ (ThreadRoute::Stream | ThreadRoute::Events)) => {

@@ -6,6 +6,9 @@ use serde_json::Value;
 use crate::limits;
 use crate::spec::agent::Agent;
 use crate::spec::catalog::Catalog;
+use crate::spec::context::SummaryMode;
+use crate::spec::model::{Model, Provider};
+use crate::spec::prompt::Prompt;
 use crate::spec::variable::is_default;
 
 /// What may be used. Folder, agent, thread and message only tighten it: of each limit the smallest holds.
@@ -285,42 +288,51 @@ impl Budget {
 }
 
 impl Catalog {
-    /// Models that an agent may ask, in the order in which they are found: of its prompts, of the prompts that these call, and
-    /// their fallbacks.
-    pub fn models_of(&self, agent: &Agent) -> Vec<&str> {
+    /// Prompts of an agent: those of its sides, and those that these call, in the order in which they are found.
+    fn prompts_of(&self, agent: &Agent) -> Vec<&Prompt> {
         let sides = std::iter::once(&agent.side_a).chain(&agent.side_b);
         let mut wanted: Vec<&str> = sides.map(|side| side.prompt.as_str()).collect();
-        let mut seen: Vec<&str> = Vec::new();
-        let mut models = Vec::new();
+        let mut found: Vec<&Prompt> = Vec::new();
         while let Some(name) = wanted.pop() {
-            let Some(prompt) = self.prompts.get(name).filter(|_| !seen.contains(&name)) else { continue };
-            seen.push(name);
-            for model in self.model_chain(&prompt.model) {
-                if !models.contains(&model.name.as_str()) {
-                    models.push(&model.name);
-                }
-            }
+            let is_new = |prompt: &&Prompt| found.iter().all(|seen| seen.name != prompt.name);
+            let Some(prompt) = self.prompts.get(name).filter(is_new) else { continue };
+            found.push(prompt);
             wanted.extend(prompt.tools.iter().map(|entry| entry.name.as_str()));
         }
-        models
+        found
     }
 
-    /// The first model that an agent may ask and that has no price.
-    pub fn unpriced_model(&self, agent: &Agent) -> Option<&str> {
-        let unpriced = |name: &&str| {
-            self.models
-                .get(*name)
-                .is_some_and(|model| model.input_price.is_none() && model.output_price.is_none())
+    /// Models that an agent may ask for replies: of its prompts, and their fallbacks.
+    fn models_of(&self, agent: &Agent) -> Vec<&Model> {
+        self.prompts_of(agent).into_iter().flat_map(|prompt| self.model_chain(&prompt.model)).collect()
+    }
+
+    /// Models that are asked for something else on behalf of an agent: for summaries, and for vectors. What `demo` makes of texts
+    /// asks nobody.
+    fn models_beside(&self, agent: &Agent) -> Vec<&Model> {
+        let of = |prompt: &Prompt| {
+            let summary = prompt.summary.as_ref().filter(|summary| summary.mode != SummaryMode::Off);
+            let chain = summary.and_then(|summary| summary.model.as_deref());
+            let memories = prompt.memory.iter().filter_map(|entry| self.memories.get(&entry.name));
+            let embedding = memories.filter_map(|memory| self.models.get(memory.embedding.as_ref()?));
+            let asked = embedding.filter(|model| model.provider != Provider::Demo);
+            chain.map(|name| self.model_chain(name)).into_iter().flatten().chain(asked).collect::<Vec<_>>()
         };
-        self.models_of(agent).into_iter().find(unpriced)
+        self.prompts_of(agent).into_iter().flat_map(of).collect()
+    }
+
+    /// The first model that is asked on behalf of an agent and that has no price.
+    pub fn unpriced_model(&self, agent: &Agent) -> Option<&str> {
+        let unpriced = |model: &&Model| model.input_price.is_none() && model.output_price.is_none();
+        let asked = self.models_of(agent).into_iter().chain(self.models_beside(agent));
+        asked.into_iter().find(unpriced).map(|model| model.name.as_str())
     }
 
     /// The first model that an agent with this budget may ask and that does not say how long its answers may be.
     pub fn boundless_model(&self, agent: &Agent, budget: &Budget) -> Option<&str> {
-        let boundless = |name: &&str| {
-            self.models.get(*name).is_some_and(|model| model.capabilities.max_output_tokens.is_none())
-        };
-        if budget.limits_output() { self.models_of(agent).into_iter().find(boundless) } else { None }
+        let boundless = |model: &&Model| model.capabilities.max_output_tokens.is_none();
+        let found = || self.models_of(agent).into_iter().find(boundless).map(|model| model.name.as_str());
+        if budget.limits_output() { found() } else { None }
     }
 
     /// What a limit on cost means to this agent where a model has no price.

@@ -59,7 +59,7 @@ pub(crate) struct Job {
     pub(crate) kind: Option<Kind>,
     pub(crate) subject: String,
     pub(crate) due_us: i64,
-    /// Attempts that were begun.
+    /// Attempts that were begun, since something of it was done.
     pub(crate) attempts: u32,
     pub(crate) data: String,
     pub(crate) error: Option<String>,
@@ -90,24 +90,26 @@ pub(crate) fn add(
     Ok(added.is_some())
 }
 
-/// The same; one that is there is due as early, with all its attempts.
+/// The same; one that is there is due as early, with all its attempts but for one that may be under way.
 pub(crate) fn owe(state: &mut State, sql: &dyn Sql, kind: Kind, subject: &str, due_us: i64) -> Result<()> {
     if add(state, sql, kind, subject, due_us, "{}")? {
         return Ok(());
     }
     sql.run(
-        "UPDATE jobs SET due_us = min(due_us, ?), attempts = 0 WHERE kind = ? AND subject = ?",
+        "UPDATE jobs SET due_us = min(due_us, ?), attempts = min(attempts, 1) WHERE kind = ? AND subject = ?",
         &[Param::Int(due_us), Param::Text(kind.as_str()), Param::Text(subject)],
     )
 }
 
-/// A part of the work on a memory is done: attempts that are lost after it are not those before it.
-pub(crate) fn progressed(state: &State, sql: &dyn Sql, subject: &str) -> Result<()> {
+/// A part of the work on a memory is done: attempts that are lost after it are not those before it. One is under way still, unless
+/// nothing is `left`.
+pub(crate) fn progressed(state: &State, sql: &dyn Sql, subject: &str, left: bool) -> Result<()> {
     if state.meta.jobs == 0 {
         return Ok(());
     }
-    let params = [Param::Text(Kind::Index.as_str()), Param::Text(subject)];
-    sql.run("UPDATE jobs SET attempts = 0 WHERE kind = ? AND subject = ? AND attempts > 0", &params)
+    let now = i64::from(left);
+    let params = [Param::Int(now), Param::Text(Kind::Index.as_str()), Param::Text(subject)];
+    sql.run("UPDATE jobs SET attempts = ?1 WHERE kind = ?2 AND subject = ?3 AND attempts > ?1", &params)
 }
 
 /// When the first one is due; no statement where there is none.

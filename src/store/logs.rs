@@ -1,9 +1,10 @@
 //! The table `logs`: one row per attempt at a model, and one per stop, recovery, failure and termination (spec §29).
-//! What the rows say is written in `log.rs`. Rows are never deleted.
+//! What the rows say is written in `log.rs`. Rows of a thread are never deleted. The object of a memory that threads share has the
+//! same table.
 
 use std::ops::ControlFlow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
@@ -12,7 +13,7 @@ use crate::store::table::Table;
 use crate::text::shorten;
 
 pub(crate) const TABLE: Table = Table {
-    create: &["CREATE TABLE logs (
+    create: &["CREATE TABLE IF NOT EXISTS logs (
         id INTEGER PRIMARY KEY, kind TEXT NOT NULL, run INTEGER, at_us INTEGER NOT NULL, reply INTEGER,
         retry_of INTEGER, data TEXT NOT NULL)"],
     drop: "DROP TABLE logs",
@@ -80,6 +81,26 @@ pub(crate) fn insert(
 }
 
 impl Entry {
+    /// As clients name it.
+    pub(crate) fn public_id(&self) -> String {
+        format!("l_{}", self.id)
+    }
+
+    /// What it says, as clients see it.
+    pub(crate) fn fields(self) -> Map<String, Value> {
+        let mut fields = Map::new();
+        fields.insert("id".into(), self.public_id().into());
+        fields.insert("type".into(), self.kind.into());
+        fields.insert("created_at".into(), self.at_us.into());
+        fields.insert("retry_of_attempt".into(), self.retry_of.into());
+        if let Ok(Value::Object(mut data)) = serde_json::from_str(&self.data) {
+            // What a budget has booked is told in words that have units.
+            data.remove("booked");
+            fields.extend(data);
+        }
+        fields
+    }
+
     fn read(cells: &[Cell]) -> Result<Entry> {
         let [id, kind, run, at, reply, retry_of, data] = cells else {
             return Err(Error::internal("a log row has the wrong number of columns"));
@@ -145,6 +166,32 @@ pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Entry>> {
         },
     )?;
     Ok(entry)
+}
+
+/// The number of a row, of the id that clients have.
+pub(crate) fn parse_id(id: &str) -> Option<i64> {
+    id.strip_prefix("l_")?.parse().ok()
+}
+
+/// Whether there is a log.
+pub(crate) fn is_there(sql: &dyn Sql) -> bool {
+    matches!(integer(sql, "SELECT 1 FROM sqlite_schema WHERE name = 'logs'", &[]), Ok(Some(1)))
+}
+
+/// Rows older than one, newest first.
+pub(crate) fn page(
+    sql: &dyn Sql,
+    before: i64,
+    mut take: impl FnMut(Entry) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let statement =
+        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs WHERE id < ? ORDER BY id DESC";
+    sql.each(statement, &[Param::Int(before)], &mut |cells| take(Entry::read(cells)?))
+}
+
+/// Forgets all but the newest rows.
+pub(crate) fn keep(sql: &dyn Sql, rows: i64) -> Result<()> {
+    sql.run("DELETE FROM logs WHERE id <= (SELECT max(id) FROM logs) - ?", &[Param::Int(rows)])
 }
 
 /// The rows of a run, oldest first. Runs come one after another, and so do their rows, between which there are rows of no

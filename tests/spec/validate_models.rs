@@ -221,6 +221,38 @@ fn a_limit_on_cost_wants_prices_of_every_model_that_may_be_asked() {
     assert_eq!(with(("/settings", json!({ "budget": limit }))), [refused("of `bobbin.json`")]);
     let ignored = json!({ "run": { "maxCostUsd": 0.5 }, "unpriced": "ignore" });
     assert_eq!(with(("/agents/helper/budget", ignored)), [""; 0]);
+    // Models that write summaries and give vectors are paid for, too.
+    let beside = |model: &str| {
+        format!(
+            "agents/helper: error in budget.run.maxCostUsd: the limit of this agent cannot hold: the model \"{model}\" has neither `inputPrice` nor `outputPrice`. Give it one, or say `unpriced: ignore`"
+        )
+    };
+    let chat = json!({ "provider": "openai", "model": "x", "apiKeyEnv": "CHEAP_KEY" });
+    let embed = |provider: &str| json!({ "kind": "embedding", "provider": provider, "model": "demo" });
+    let summary = [
+        ("/models/cheap", chat.clone()),
+        ("/prompts/helper/summary", json!({ "model": "cheap" })),
+        ("/prompts/helper/includeChat", json!(true)),
+    ];
+    let memory = |provider: &str| {
+        [
+            ("/models/embed", embed(provider)),
+            ("/memories", json!({ "book": { "description": "Known.", "embedding": "embed" } })),
+            ("/prompts/helper/memory", json!([{ "name": "book", "inject": true }])),
+        ]
+    };
+    let limited = [
+        fast.clone(),
+        ("/models/fast/inputPrice", json!(1)),
+        ("/agents/helper/budget", json!({ "run": { "maxCostUsd": 0.5 } })),
+    ];
+    assert_eq!(complaints(&[&limited[..], &summary].concat()), [beside("cheap")]);
+    assert_eq!(complaints(&[&limited[..], &memory("openai")].concat()), [beside("embed")]);
+    assert_eq!(
+        complaints(&[&limited[..], &memory("demo")].concat()),
+        [""; 0],
+        "what `demo` hashes costs nothing"
+    );
     let tokens = json!({ "run": { "maxTokens": 9_000 } });
     assert_eq!(
         complaints(&[("/agents/helper/budget", tokens)]),

@@ -1,9 +1,9 @@
 // Budgets over HTTP, on a real clock and through kills: the model server counts how often it is asked, and what it gives out.
 
 import assert from "node:assert/strict";
-import { atRest, direct, members, sessionTools, subagent } from "./support/family.mjs";
+import { randomMoment } from "./support/family.mjs";
 import { say, textOf } from "./support/model.mjs";
-import { sleep, until } from "./support/poll.mjs";
+import { chance, sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 /** @typedef {import("./support/client.mjs").Thread} Thread */
@@ -17,7 +17,7 @@ const KILLS_EACH = 3;
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
 
-/** Tokens of a request as this server counts them: as many as the runtime takes them for, about. @param {any[]} messages */
+/** Tokens of a request as this server counts them: as many as the runtime takes them for, about. One costs a millionth of a dollar. @param {any[]} messages */
 const inputOf = (messages) => Math.round(messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0) / 3.2);
 
 /** Text or calls, with the usage of a request of this size. @param {string} text @param {...import("./support/model.mjs").Call} calls @returns {Reply} */
@@ -26,13 +26,16 @@ const paid = (text, ...calls) => async (out, { body, messages }) => {
   for (const call of calls) await out.call(call);
   await out.chunk({}, calls.length > 0 ? "tool_calls" : "stop");
   const input = inputOf(messages);
-  given.set(body.model, (given.get(body.model) ?? 0) + input + 10);
+  give(body.user, input, 10);
   await out.line({ id: out.id, object: "chat.completion.chunk", model: body.model, choices: [], usage: { prompt_tokens: input, completion_tokens: 10, total_tokens: input + 10 } });
   if (out.response.writable) out.response.end("data: [DONE]\n\n");
 };
 
-/** What each model gave out. @type {Map<string, number>} */
+/** What each thread was given: tokens of requests and of answers. @type {Map<string, { input: number, output: number }>} */
 const given = new Map();
+const givenTo = (/** @type {string} */ thread) => given.get(thread) ?? { input: 0, output: 0 };
+/** @param {string} thread @param {number} input @param {number} output */
+const give = (thread, input, output) => given.set(thread, { input: givenTo(thread).input + input, output: givenTo(thread).output + output });
 
 bobbin.tool("look", () => "seen");
 const look = { name: "look", args: {} };
@@ -52,21 +55,23 @@ const slow = bobbin.agent("slow", () => say("one two three four five six seven e
   model: small,
   agent: { budget: { run: { maxSeconds: 2 }, onExceeded: "fail" } },
 });
-/** Streams so many words slowly. What has left is given out, whether it arrives or not. @param {number} words @returns {Reply} */
-const slowly = (words) => async (out, { body, messages }) => {
-  const give = (/** @type {number} */ tokens) => given.set(body.user, (given.get(body.user) ?? 0) + tokens);
-  give(inputOf(messages));
-  for (let n = 0; n < words && out.response.writable; n++) {
+/** Words of an answer that is killed before it is complete, and those after which it is. */
+const WORDS = 60;
+const KILLED_WITHIN = 40;
+/** Streams words slowly. What has left is given out, whether it arrives or not. @param {import("./support/model.mjs").Out} out @param {import("./support/model.mjs").Asked} asked */
+const slowly = async (out, { body, messages }) => {
+  give(body.user, inputOf(messages), 0);
+  for (let n = 0; n < WORDS && out.response.writable; n++) {
     await out.text("word ");
-    give(1);
-    await sleep(100);
+    give(body.user, 0, 1);
+    await sleep(40);
   }
   await out.chunk({}, "stop");
   if (out.response.writable) out.response.end("data: [DONE]\n\n");
 };
 const askedIn = (/** @type {string} */ thread) => killed.model.asked.filter(({ body }) => body.user === thread).length;
 /** @type {import("./support/suite.mjs").Agent} */
-const killed = bobbin.agent("killed", ({ body }) => (askedIn(body.user) > KILLS_EACH ? paid("done") : slowly(40)), {
+const killed = bobbin.agent("killed", ({ body }) => (askedIn(body.user) > KILLS_EACH ? paid("done") : slowly), {
   model: small,
   agent: { budget: { run: { maxCostUsd: 5 } } },
 });
@@ -103,6 +108,7 @@ test("a run is parked before the attempt that it cannot pay, goes on as far as i
   const { logs } = (await thread.send("GET", "/logs?order=asc")).json;
   const events = logs.filter((/** @type {any} */ { type }) => type === "budget").length;
   assert.equal(events, 4, "asked, extended, asked, exceeded");
+  await bobbin.quiet([{ thread, model: cautious.model }]);
 });
 
 test("a run that finishes has one last step without tools; a limit of nothing sends nothing", async () => {
@@ -111,6 +117,7 @@ test("a run that finishes has one last step without tools; a limit of nothing se
   assert.deepEqual([outcome.outcome, outcome.reason, outcome.message.content], ["completed", "budget_finished", "That is all."]);
   const last = finishing.model.asked.at(-1);
   assert.equal(last?.body.tools, undefined);
+  assert.equal(finishing.model.asked.filter(({ body }) => body.tools === undefined).length, 1, "one request without tools");
   const told = last?.messages.filter(({ role }) => role === "system").at(-1);
   assert.match(textOf(told), /^The budget of this run is used up/);
   const none = await (await bobbin.client.thread(nothing.name)).ask("hello");
@@ -119,10 +126,11 @@ test("a run that finishes has one last step without tools; a limit of nothing se
 
 test("a model that streams slowly is stopped when the time is used up", async () => {
   const thread = await bobbin.client.thread(slow.name);
-  const begun = Date.now();
   const outcome = await thread.ask("hello");
   assert.deepEqual([outcome.outcome, outcome.reason], ["failed", "budget_exceeded"]);
-  assert.ok(Date.now() - begun < 3_500, `${Date.now() - begun} ms`);
+  const [run] = (await thread.send("GET", "/runs")).json.runs;
+  const took = (run.endedAt - run.startedAt) / 1_000;
+  assert.ok(took > 1_900 && took < 2_500, `${took} ms`);
 });
 
 test("a message and a thread only tighten; nobody but the owner sets limits", async () => {
@@ -141,50 +149,28 @@ test("a message and a thread only tighten; nobody but the owner sets limits", as
 });
 
 test("no attempt becomes free by dying", async () => {
+  const random = chance("budgets");
+  const begun = Date.now();
   for (let kills = 0; kills < KILLS; ) {
     const thread = await bobbin.client.thread(killed.name);
     await thread.accepted("hello");
     for (let attempt = 1; attempt <= KILLS_EACH; attempt++, kills++) {
-      await until(`attempt ${attempt} is made`, () => askedIn(thread.id) >= attempt, { withinMs: 60_000 });
-      await sleep(300 + Math.random() * 1_500);
+      await until(`attempt ${attempt} is made`, () => askedIn(thread.id) >= attempt, { withinMs: 60_000, everyMs: 2 });
+      await randomMoment(random, () => givenTo(thread.id).output, KILLED_WITHIN);
       await bobbin.server.crash();
     }
     await thread.idle(120_000);
-    const shown = (await thread.send("GET", "/budget")).json;
-    const [out, booked] = [given.get(thread.id) ?? 0, shown.spent.run];
-    assert.ok(out > 0 && booked.tokens >= out && booked.costUsd >= out / 1e6, `after ${kills} kills ${JSON.stringify(booked)} are booked of ${out}`);
-    assert.equal(shown.estimated, true);
+    const booked = (await thread.send("GET", "/budget")).json;
+    const [out, spent, attempts] = [givenTo(thread.id), booked.spent.run, askedIn(thread.id)];
+    const found = `after ${kills} kills ${JSON.stringify(spent)} are booked of ${JSON.stringify(out)} in ${attempts} attempts`;
+    assert.ok(out.output > 0 && spent.tokens >= out.input + out.output, found);
+    assert.ok(Math.round(spent.costUsd * 1e6) >= out.input + 2 * out.output && spent.modelCalls >= attempts, found);
+    // Nor is one booked at more than its request and the longest answer, as often as it was begun.
+    assert.ok(spent.tokens <= (KILLS_EACH + 1) * (300 + 2 * (out.input / attempts)) && spent.modelCalls <= KILLS_EACH + 1, found);
+    assert.equal(booked.estimated, true);
+    if (kills % 12 === 0) console.log(`${kills} kills survived, ${Math.round((Date.now() - begun) / 1000)} s`);
   }
 }, 60_000 + KILLS * 30_000);
-
-sessionTools(bobbin);
-subagent(bobbin, "worker", ({ messages }) => (messages.filter(({ role }) => role === "tool").length < 4 ? paid("", look) : paid("", { name: "finish", args: { text: "found" } })), {
-  tools: ["look"],
-  model: small,
-  agent: { maxSessionTurns: 1 },
-});
-/** Has ten work at the same time. @param {string} name */
-const leads = (name) =>
-  bobbin.agent(
-    name,
-    ({ messages }) =>
-      messages.some(({ role }) => role === "tool") ? paid("noted") : paid("", ...Array.from({ length: 10 }, (_, n) => ({ name: "worker", args: { task: `part ${n}` } }))),
-    { tools: [direct("worker", { blocking: false })], model: small, agent: { budget: { thread: { maxTokens: 12_000 } } } },
-  );
-const leader = leads("leader");
-const strict = leads("strict");
-
-// Three levels: the one at the bottom needs more than all have.
-subagent(bobbin, "manager", ({ messages }) => (messages.some(({ role }) => role === "tool") ? paid("", { name: "finish", args: { text: "it was found" } }) : paid("", { name: "worker", args: { task: "look ".repeat(400) } })), {
-  tools: [direct("worker")],
-  model: small,
-  agent: { maxSessionTurns: 1 },
-});
-const top = bobbin.agent("top", ({ messages }) => (messages.at(-1)?.role === "tool" ? paid("all done") : paid("", { name: "manager", args: { task: "have it found" } })), {
-  tools: [direct("manager")],
-  model: small,
-  agent: { budget: { run: { maxTokens: 2_000 } } },
-});
 
 const asks = bobbin.tool("asks", () => "paid", { approval: "always" });
 const patient = bobbin.agent("patient", ({ messages }) => (messages.at(-1)?.role === "tool" ? paid("done") : paid("", { name: "asks", args: {} })), {
@@ -192,79 +178,6 @@ const patient = bobbin.agent("patient", ({ messages }) => (messages.at(-1)?.role
   model: small,
   agent: { budget: { run: { maxSeconds: 3 }, onExceeded: "fail" } },
 });
-
-/** What all models of a family gave out. */
-const spentOf = (/** @type {string[]} */ ...models) => models.reduce((sum, name) => sum + (given.get(name) ?? 0), 0);
-
-test("ten subagents share one budget: together they never use more, people are asked at the top, and what they add reaches all", async () => {
-  const thread = await bobbin.client.thread(leader.name);
-  await thread.accepted("share it");
-  const first = await asking(thread);
-  await sleep(3_000);
-  const { waits } = (await thread.send("GET", "/waits")).json;
-  assert.deepEqual(waits.map((/** @type {any} */ { id }) => id), [first.id], "one question");
-  assert.ok(spentOf("leader", "worker") <= 12_000, `${spentOf("leader", "worker")}`);
-  const answer = await thread.send("POST", `/waits/${first.id}`, { decision: "extend", add: { maxTokens: 200_000 } });
-  assert.equal(answer.status, 200, answer.text);
-  await atRest(thread, 60_000);
-  const said = (await thread.messages({ includeSilent: "true" })).filter((/** @type {any} */ { content }) => /has finished:\n\nfound/.test(content ?? ""));
-  assert.equal(said.length, 10);
-  const shown = (await thread.send("GET", "/budget")).json;
-  assert.deepEqual([shown.lent.tokens, shown.lent.children], [0, []]);
-  assert.ok(shown.spent.thread.tokens >= spentOf("leader", "worker"), `${shown.spent.thread.tokens} of ${spentOf("leader", "worker")}`);
-}, 180_000);
-
-test("what people deny to ten subagents ends them all within a step", async () => {
-  const before = spentOf("worker");
-  const thread = await bobbin.client.thread(strict.name);
-  await thread.accepted("share it");
-  await asking(thread);
-  let [questions, denied] = [0, Date.now()];
-  // What subagents have said wakes the thread at the top, which has nothing left either, and asks for itself.
-  const family = await until("all rest", async () => {
-    const { waits } = (await thread.send("GET", "/waits")).json;
-    for (const { id } of waits) {
-      if ((await thread.send("POST", `/waits/${id}`, { decision: "deny" })).status !== 200) continue;
-      questions++;
-      denied = Date.now();
-    }
-    return atRest(thread, 1_000).catch(() => undefined);
-  }, { withinMs: 60_000 });
-  assert.ok(Date.now() - denied < 10_000, `${Date.now() - denied} ms after the last word`);
-  assert.ok(questions <= 4, `${questions} questions about ten subagents`);
-  assert.equal(family.length, 11);
-  const { waits } = (await thread.send("GET", "/waits?descendants=true")).json;
-  assert.deepEqual(waits, [], "nobody is asked again");
-  const said = (await thread.messages({ includeSilent: "true" })).filter((/** @type {any} */ { content }) => /^Subagent .* has (finished|failed)/s.test(content ?? ""));
-  assert.equal(said.length, 10);
-  assert.ok(said.some(({ content }) => content.includes("has failed")), "not all of them had enough");
-  const out = spentOf("strict", "worker") - before;
-  const shown = (await thread.send("GET", "/budget")).json;
-  assert.ok(shown.spent.thread.tokens >= out && out <= 12_000, `${shown.spent.thread.tokens} of ${out}`);
-  assert.deepEqual([shown.lent.tokens, shown.lent.children], [0, []]);
-}, 120_000);
-
-test("the question of a subagent's subagent is asked at the top, and what is decided reaches it over a restart", async () => {
-  const before = spentOf("worker");
-  const thread = await bobbin.client.thread(top.name);
-  await thread.accepted("begin");
-  const asked = await asking(thread);
-  const [, , bottom] = await members(thread);
-  assert.deepEqual([asked.budget.unit, asked.budget.forChild], ["tokens", bottom?.thread.id]);
-  // All three are out of memory, and the one in the middle is woken by nobody but the answer.
-  await bobbin.server.crash();
-  const extended = await thread.send("POST", `/waits/${asked.id}`, { decision: "extend", add: { maxTokens: 50_000 } });
-  assert.equal(extended.status, 200, extended.text);
-  await until("the run is over", async () => (await thread.send("GET", "/runs/r_1")).json.status === "ok", { withinMs: 60_000 });
-  assert.equal((await thread.messages()).at(-1).content, "all done");
-  await atRest(thread, 20_000);
-  const { waits } = (await thread.send("GET", "/waits?state=all")).json;
-  assert.equal(waits.filter((/** @type {any} */ { kind }) => kind === "budget").length, 1, "people were asked once");
-  const shown = (await thread.send("GET", "/budget")).json;
-  const out = spentOf("top", "manager", "worker") - before;
-  assert.ok(shown.spent.thread.tokens >= out, `${shown.spent.thread.tokens} of ${out}`);
-  assert.deepEqual([shown.lent.tokens, shown.lent.children], [0, []]);
-}, 120_000);
 
 test("what a run waits for people does not count as its time", async () => {
   const thread = await bobbin.client.thread(patient.name);

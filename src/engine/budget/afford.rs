@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::engine::budget::estimate::{self, prices, whole};
 use crate::engine::budget::exceeded::Exceeded;
-use crate::engine::budget::{Underway, book};
+use crate::engine::budget::{Spending, Underway, book};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::limits;
@@ -110,12 +110,7 @@ impl Thread {
         model: &Model,
         worst: Option<Worst>,
     ) -> Option<Underway> {
-        let used = estimate::worst(model, worst?);
-        let spending = &self.ephemeral.spending;
-        let id = spending.next.get() + 1;
-        spending.next.set(id);
-        spending.underway.borrow_mut().push((id, apart, used));
-        Some(Underway { thread: self.clone(), id })
+        Some(Spending::begins(self, apart, estimate::worst(model, worst?)))
     }
 
     /// Microseconds in which the run may be active still.
@@ -220,7 +215,7 @@ fn needed(unit: Unit, request: Amounts, least: u64, each_out: f64) -> i64 {
 }
 
 /// What is kept back for the last step of a run that finishes by itself: a request as large as this one, and its answer.
-fn kept_back(ledger: &Ledger, wanted: AttemptSize<'_>) -> Amounts {
+pub(super) fn kept_back(ledger: &Ledger, wanted: AttemptSize<'_>) -> Amounts {
     if ledger.policy.on_exceeded != OnExceeded::Finish || ledger.finishing != Finishing::No {
         return Amounts::default();
     }

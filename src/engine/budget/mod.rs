@@ -5,7 +5,7 @@
 //! * Here: what limits a run that begins, what is under way, and what it leaves. `afford`: whether the next attempt is made, and
 //!   with how long an answer. `book`: what an attempt has used. `exceeded`: what follows when a limit is reached. `estimate`:
 //!   tokens and their price. `given`: what requests say.
-//! * `lend`: what subagents have of it. `borrow`: what a subagent has. `apart`: what is used when no run goes on.
+//! * `vectors`: requests for vectors, which are afforded or not made. `lend`: what subagents have of it. `borrow`: what a subagent has. `apart`: what is used when no run goes on.
 
 pub(crate) mod afford;
 pub(crate) mod apart;
@@ -15,6 +15,7 @@ pub(crate) mod estimate;
 pub(crate) mod exceeded;
 pub(crate) mod given;
 pub(crate) mod lend;
+pub(crate) mod vectors;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -65,6 +66,15 @@ pub(crate) struct Reached {
 }
 
 impl Spending {
+    /// Notes that so much may be used by what begins.
+    fn begins(thread: &Rc<Thread>, apart: bool, used: Amounts) -> Underway {
+        let spending = &thread.ephemeral.spending;
+        let id = spending.next.get() + 1;
+        spending.next.set(id);
+        spending.underway.borrow_mut().push((id, apart, used));
+        Underway { thread: thread.clone(), id }
+    }
+
     /// What is under way, of the run and apart from it.
     fn all(&self) -> Amounts {
         self.underway.borrow().iter().fold(Amounts::default(), |sum, (_, _, used)| sum.and(used))

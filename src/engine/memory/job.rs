@@ -4,14 +4,15 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::budget::Underway;
 use crate::engine::jobs::JobEnd;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::memory::index::{STEPS, Step, degrade};
+use crate::memory::index::{STEPS, Step, degrade, next_request};
 use crate::memory::{Book, named};
-use crate::models::ProviderError;
+use crate::models::{ProviderCode, ProviderError};
 use crate::spec::MemoryScope;
 use crate::store::jobs;
 use crate::store::jobs::{Job, Kind};
@@ -49,7 +50,13 @@ impl Thread {
         for n in 0..STEPS {
             // A step that came through says that the model is there again.
             let attempt = if n == 0 { failed + 1 } else { 1 };
-            match book.index(attempt).await? {
+            let afforded = match self.afford_texts(&book)? {
+                Ok(afforded) => afforded,
+                Err(error) => return self.without_vectors(&book, attempt, error),
+            };
+            let step = book.index(attempt).await?;
+            drop(afforded);
+            match step {
                 Step::More => {}
                 Step::Done => {
                     return Ok(JobEnd::Done(Box::new(move |_, sql| left(sql, &name))));
@@ -60,9 +67,28 @@ impl Thread {
         Ok(JobEnd::Done(Box::new(|_, _| Ok(Some("{}".to_owned())))))
     }
 
+    /// What counts the next request for vectors as under way; or that nobody pays for it.
+    fn afford_texts(self: &Rc<Self>, book: &Book<'_>) -> Result<Result<Option<Underway>, ProviderError>> {
+        let Some(model) = book.model else { return Ok(Ok(None)) };
+        let next = self.read(|state, sql| {
+            if !self.keeps_books(state, sql)? {
+                return Ok(None);
+            }
+            next_request(sql, &book.memory.name, model)
+        })?;
+        let Some((_, bytes)) = next else { return Ok(Ok(None)) };
+        let afforded = self.afford_vectors(model, bytes, 1)?;
+        Ok(afforded.map(|afforded| afforded.underway).map_err(|exceeded| {
+            ProviderError::new(
+                ProviderCode::Unknown,
+                format!("{} Its texts get no vectors.", exceeded.text()),
+            )
+        }))
+    }
+
     /// The model gave no vectors: it is asked again, as often and as soon as the policy says, and then less and less often.
     fn without_vectors(&self, book: &Book<'_>, failures: u32, error: ProviderError) -> Result<JobEnd> {
-        self.transition(|_, sql| book.log_requests(sql))?;
+        book.log_requests()?;
         let pause_us = book.pause_after(&error, failures);
         let (name, message) = (book.memory.name.clone(), error.message.clone());
         Ok(JobEnd::Later {

@@ -1,21 +1,25 @@
 //! What the log has of memories: each request for vectors, and each search that a run has waited for.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::engine::budget::estimate;
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::memory::Book;
-use crate::memory::embed::{VectorRequest, VectorsEnd};
+use crate::host::Sql;
+use crate::limits;
+use crate::memory::embed::{VectorRequest, bytes_of};
+use crate::memory::index::next_request;
+use crate::memory::log::{row_of, row_of_lost};
 use crate::memory::search::Found;
-use crate::models::{ProviderError, Silence};
-use crate::spec::model::{Model, Usage};
+use crate::memory::{Book, named};
+use crate::models::embedding::Of;
+use crate::spec::MemoryScope;
+use crate::spec::model::Model;
+use crate::spec::retry::RetrySource;
+use crate::store::jobs::Job;
 use crate::store::log::{Attempt, Event, Worst};
-use crate::store::runs::Step;
-
-/// What the rows of requests for vectors are marked with.
-pub(crate) const PURPOSE: &str = "embedding";
+use crate::store::state::State;
 
 /// What a run looks something up for.
 #[derive(Clone, Copy, Debug)]
@@ -50,32 +54,6 @@ pub(crate) struct Searched<'a> {
     pub(crate) found: Result<&'a Found, &'a str>,
 }
 
-/// The row of a request for vectors.
-pub(crate) fn row_of(model: &Model, prompt: &str, request: &VectorRequest, now: i64) -> Attempt {
-    let mut attempt = Attempt::of(0, Step::own(0), request.attempt, model, prompt, request.started_us);
-    attempt.purpose = Some(PURPOSE);
-    attempt.retry_source = request.retry_source;
-    attempt.asked = Map::from_iter([
-        ("memory".to_owned(), Value::from(request.memory.as_str())),
-        ("texts".to_owned(), Value::from(request.texts)),
-    ]);
-    let lost = || VectorsEnd { at_us: now, tokens: Err(ProviderError::timeout(Silence::Attempt)) };
-    let end = request.end.clone().unwrap_or_else(lost);
-    match end.tokens {
-        Err(error) => attempt.fail(&error, end.at_us),
-        Ok(tokens) => {
-            let usage = Usage { input_tokens: tokens.unwrap_or(0), ..Usage::default() };
-            (attempt.ended_us, attempt.first_us) = (end.at_us, Some(end.at_us));
-            attempt.reported = tokens.map(|_| usage);
-            attempt.end = Some(json!({
-                "status": "completed", "usage_reported": tokens.is_some(), "input_tokens": usage.input_tokens,
-                "cost_total": model.cost(&usage),
-            }));
-        }
-    }
-    attempt
-}
-
 impl Thread {
     /// Writes what a search of the active run has asked for and found. What its requests took is booked on the run.
     pub(crate) fn log_search(
@@ -93,10 +71,9 @@ impl Thread {
                 let Some(model) = book.model else { continue };
                 let mut attempt = row_of(model, &definitions.prompt.name, request, now);
                 (attempt.run, attempt.step.call) = (run.unwrap_or(0), call);
-                if let Some(ledger) = state.run.as_mut().and_then(|run| run.ledger.as_mut()) {
-                    attempt.worst = Some(Worst { input: estimate::of_bytes(request.bytes), output: 0 });
-                    let failed = request.end.as_ref().and_then(|end| end.tokens.as_ref().err());
-                    attempt.reckon(model, failed);
+                let active = state.run.as_mut().filter(|run| run.end.is_none());
+                if let Some(ledger) = active.and_then(|run| run.ledger.as_mut()) {
+                    attempt.reckon_vectors(model, request);
                     ledger.book_logged(&attempt);
                 }
                 attempt.insert(sql)?;
@@ -122,5 +99,100 @@ impl Thread {
             }
             Event::memory(run, data).insert(sql, searched.started_us)
         })
+    }
+
+    /// Writes requests for vectors that no run has made, and books what they took on the thread, if anything limits it.
+    pub(crate) fn log_vectors(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        (model, asked): (&Model, &[VectorRequest]),
+    ) -> Result<()> {
+        let now = self.host.now_us();
+        let keeps_books = self.keeps_books(state, sql)?;
+        for request in asked {
+            let mut attempt = row_of(model, "", request, now);
+            if keeps_books {
+                attempt.reckon_vectors(model, request);
+            }
+            attempt.insert(sql)?;
+            state.used(&attempt);
+            if let Some(booked) = attempt.booked {
+                self.book_apart(state, sql, &booked)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes and books requests of the active run whose process was lost, before anything is sent again: so often one for the
+    /// vector of this question.
+    pub(crate) fn log_lost_search(
+        &self,
+        definitions: &Definitions<'_>,
+        book: &Book<'_>,
+        question: &str,
+        (by, times): (SearchedBy, u32),
+    ) -> Result<()> {
+        let Some(model) = book.model.filter(|_| times > 0) else { return Ok(()) };
+        let bytes = bytes_of(model, Of::Query, std::iter::once(question));
+        let lost = VectorRequest::lost(&book.memory.name, (1, bytes), book.retry.source, self.host.now_us());
+        self.transition(|state, sql| {
+            let Ok(run) = state.active_mut() else { return Ok(()) };
+            let mut attempt = row_of_lost(model, &definitions.prompt.name, &lost);
+            (attempt.run, attempt.step.call) = (run.id, by.call());
+            for _ in 0..times {
+                if let Some(ledger) = &mut run.ledger {
+                    attempt.reckon_vectors(model, &lost);
+                    ledger.book_logged(&attempt);
+                }
+                attempt.insert(sql)?;
+            }
+            if let (SearchedBy::Turn, Some(ledger)) = (by, &mut run.ledger) {
+                // It was this that was lost, and no request for a reply.
+                ledger.unseen = 0;
+            }
+            run.update(sql)
+        })
+    }
+
+    /// A process that was lost while texts got vectors may have asked for some, which is written and booked: as many as would be
+    /// asked for next, or where those are gone as many as may be.
+    pub(crate) fn log_lost_vectors(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        job: &Job,
+        now: i64,
+    ) -> Result<()> {
+        let Ok(memory) = named(&self.catalog, &job.subject, MemoryScope::Thread) else { return Ok(()) };
+        let Some(model) = memory.embedding.as_ref().and_then(|name| self.catalog.models.get(name)) else {
+            return Ok(());
+        };
+        let next = next_request(sql, &memory.name, model)?;
+        let most = || {
+            let batch = model.batch.unwrap_or(limits::EMBEDDING_BATCH);
+            (batch, batch * memory.chunk.chars)
+        };
+        let lost = VectorRequest::lost(&memory.name, next.unwrap_or_else(most), RetrySource::BuiltIn, now);
+        let mut attempt = row_of_lost(model, "", &lost);
+        if self.keeps_books(state, sql)? {
+            attempt.reckon_vectors(model, &lost);
+        }
+        if next.is_some() {
+            attempt.insert(sql)?;
+        }
+        match attempt.booked {
+            Some(booked) => self.book_apart(state, sql, &booked),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Attempt {
+    /// Reckons what a request for vectors has used.
+    fn reckon_vectors(&mut self, model: &Model, request: &VectorRequest) {
+        self.worst = Some(Worst { input: estimate::of_bytes(request.bytes), output: 0 });
+        let failed = request.end.as_ref().and_then(|end| end.tokens.as_ref().err());
+        self.reckon(model, failed);
     }
 }

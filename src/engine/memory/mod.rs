@@ -14,17 +14,16 @@ use std::rc::Rc;
 
 use futures::StreamExt;
 
+use crate::engine::budget::vectors::Afforded;
 use crate::engine::thread::Thread;
 use crate::env::scrub::{Rules, Scrubber};
 use crate::error::{Code, Error, Result};
 use crate::host::{Host, Sql};
 use crate::limits;
-use crate::memory::calls::{MemoryRequest, answer, check_body, path_of};
-use crate::memory::embed::VectorRequest;
-use crate::memory::{Book, Keeper, Owes, named};
+use crate::memory::calls::{MemoryRequest, answer, check_body, path_of, question_of};
+use crate::memory::{AskedVectors, Book, Keeper, Owes, named};
 use crate::request::{MemoryRoute, Reply, ThreadRequest};
 use crate::spec::MemoryScope;
-use crate::spec::model::Model;
 use crate::store::file_path::FilePath;
 use crate::store::memory as stores;
 
@@ -49,12 +48,21 @@ impl Keeper for Thread {
         })
     }
 
-    fn change(&self, name: &str, work: &mut dyn FnMut(&dyn Sql) -> Result<Owes>) -> Result<()> {
+    fn change(
+        &self,
+        name: &str,
+        asked: AskedVectors<'_>,
+        work: &mut dyn FnMut(&dyn Sql) -> Result<Owes>,
+    ) -> Result<()> {
         let owes = self.transition(|state, sql| {
+            if let Some(asked) = asked {
+                self.log_vectors(state, sql, asked)?;
+            }
             let owes = work(sql)?;
             match owes {
                 Owes::Index => self.owe_index(state, sql, name)?,
-                Owes::Progress => crate::store::jobs::progressed(state, sql, name)?,
+                Owes::Progress => crate::store::jobs::progressed(state, sql, name, true)?,
+                Owes::Settled => crate::store::jobs::progressed(state, sql, name, false)?,
                 Owes::Nothing => {}
             }
             Ok(owes)
@@ -72,10 +80,6 @@ impl Keeper for Thread {
     fn clean(&self, text: String) -> String {
         let rules = Rules::of(&self.catalog.settings.scrub, None);
         Scrubber::new(&rules).text(self.redact(text))
-    }
-
-    fn log_request(&self, sql: &dyn Sql, model: &Model, request: &VectorRequest) -> Result<()> {
-        log::row_of(model, "", request, self.host.now_us()).insert(sql)
     }
 }
 
@@ -101,12 +105,19 @@ impl Thread {
             };
         }
         let book = Book::new(&**self, &self.catalog, memory);
+        // What is left of a budget may pay for no vector; words are found all the same. Until it is logged the request counts as
+        // under way.
+        let mut afforded = Afforded::default();
+        if *route == MemoryRoute::Search {
+            afforded = self.afford_question(&book, &question_of(&request.body)?, None)?;
+        }
         let asked = MemoryRequest {
             route,
             query: &request.query,
             idempotency_key: request.idempotency_key.as_deref(),
             body: &request.body,
             file,
+            requests: afforded.requests,
         };
         answer(&book, asked).await
     }

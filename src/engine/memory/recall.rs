@@ -1,5 +1,7 @@
 //! What is put before a turn's first message out of memories, and the places that a reply cites.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use crate::engine::context::turn_rows;
@@ -34,7 +36,7 @@ pub(crate) struct Marked {
 impl Thread {
     /// What is put before the messages of the turn, if its prompt has memories for that. It is looked for once in a turn.
     pub(crate) async fn recalled(
-        &self,
+        self: &Rc<Self>,
         definitions: &Definitions<'_>,
     ) -> Result<Option<CachedJson<ChatMessage>>> {
         let entries = &definitions.prompt.memory;
@@ -65,12 +67,17 @@ impl Thread {
     }
 
     /// Looks for what fits the messages that open the turn, and notes what was found.
-    async fn look_up(&self, definitions: &Definitions<'_>, run: i64, turn: i64) -> Result<Recall> {
+    async fn look_up(self: &Rc<Self>, definitions: &Definitions<'_>, run: i64, turn: i64) -> Result<Recall> {
         let query = self.opening_texts(definitions)?;
         let mut found = Vec::new();
         if !query.trim().is_empty() {
+            // Where the step was entered before, it was lost in the middle of this.
+            let lost = self.read(|state, _| {
+                let ledger = state.active().and_then(|run| run.ledger.as_ref());
+                Ok(ledger.map_or(0, |ledger| ledger.unseen))
+            })?;
             for entry in definitions.prompt.memory.iter().filter(|entry| entry.inject) {
-                found.extend(self.fitting_texts(definitions, &entry.name, &query).await?);
+                found.extend(self.fitting_texts(definitions, &entry.name, &query, lost).await?);
             }
         }
         self.transition(|state, sql| {
@@ -85,16 +92,17 @@ impl Thread {
 
     /// What of a memory is put before a turn. A memory helps: where it cannot, the run goes on without.
     async fn fitting_texts(
-        &self,
+        self: &Rc<Self>,
         definitions: &Definitions<'_>,
         name: &str,
         query: &str,
+        lost: u32,
     ) -> Result<Vec<Recalled>> {
         let Ok(memory) = self.memory(name) else { return Ok(Vec::new()) };
         let retrieval = memory.retrieval;
         let wanted =
             SearchQuery { query: query.to_owned(), top_k: retrieval.top_k, ..SearchQuery::default() };
-        let found = match self.search_in_time(definitions, name, &wanted, SearchedBy::Turn).await {
+        let found = match self.search_in_time(definitions, name, wanted, (SearchedBy::Turn, lost)).await {
             Ok(found) => found,
             Err(why) => {
                 self.note_memory(
@@ -116,26 +124,29 @@ impl Thread {
         Ok(fitting.map(told).collect())
     }
 
-    /// A search that a run waits for. What was missing is noted.
+    /// A search that a run waits for. What was missing is noted. `lost`: how often a process was lost in the middle of it.
     pub(crate) async fn search_in_time(
-        &self,
+        self: &Rc<Self>,
         definitions: &Definitions<'_>,
         name: &str,
-        wanted: &SearchQuery,
-        by: SearchedBy,
+        wanted: SearchQuery,
+        (by, lost): (SearchedBy, u32),
     ) -> Result<Found, String> {
         let told = |error: Error| error.into_message();
         let memory = self.memory(name).map_err(told)?;
-        let mut book = Book::new(self, &self.catalog, memory);
+        let mut book = Book::new(&**self, &self.catalog, memory);
         if let Some(model) = book.model {
             book = book.retrying(self.embedding_retry(definitions, model).map_err(told)?);
         }
+        self.log_lost_search(definitions, &book, &wanted.query, (by, lost)).map_err(told)?;
+        let afforded = self.afford_question(&book, &wanted.query, Some(definitions)).map_err(told)?;
+        let wanted = SearchQuery { requests: afforded.requests, ..wanted };
         self.tell_search(name).map_err(told)?;
         let started_us = self.host.now_us();
         let search = async {
             match memory.scope {
-                MemoryScope::Thread => book.search(wanted).await,
-                MemoryScope::Owner | MemoryScope::Instance => self.search_shared(memory, wanted).await,
+                MemoryScope::Thread => book.search(&wanted).await,
+                MemoryScope::Owner | MemoryScope::Instance => self.search_shared(&book, &wanted).await,
             }
         };
         let mut watch = Watch::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
@@ -145,6 +156,7 @@ impl Thread {
         };
         let searched = Searched { by, started_us, found: found.as_ref().map_err(String::as_str) };
         self.log_search(definitions, &book, &searched).map_err(told)?;
+        drop(afforded);
         let found = found?;
         if found.degraded {
             let why = match &found.error {

@@ -11,9 +11,11 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sibling;
 use crate::limits;
+use crate::memory::embed::{VectorRequest, bytes_of};
 use crate::memory::notes::{Letter, NoteChange};
 use crate::memory::search::{Found, Hit, SearchQuery};
 use crate::memory::{Book, named};
+use crate::models::embedding::Of;
 use crate::request::between::error_of;
 use crate::request::directory_call as call;
 use crate::request::memory::object_name;
@@ -66,10 +68,20 @@ impl Thread {
         })
     }
 
-    /// A search in a shared memory.
-    pub(crate) async fn search_shared(&self, memory: &Memory, wanted: &SearchQuery) -> Result<Found> {
+    /// A search in a shared memory, which asks for the question's vector itself and says how. While it has not, it counts as one
+    /// request of which nothing came.
+    pub(crate) async fn search_shared(&self, book: &Book<'_>, wanted: &SearchQuery) -> Result<Found> {
         let body = serde_json::to_string(wanted).map_err(Error::internal)?;
-        self.ask_memory(memory, MemoryAsk::Find, body).await
+        self.owner_of(book.memory)?;
+        if let Some(model) = book.model.filter(|_| wanted.requests != Some(0)) {
+            let size = (1, bytes_of(model, Of::Query, std::iter::once(wanted.query.as_str())));
+            let name = &book.memory.name;
+            let lost = VectorRequest::lost(name, size, book.retry.source, self.host.now_us());
+            book.asked.replace(vec![lost]);
+        }
+        let mut found: Found = self.ask_memory(book.memory, MemoryAsk::Find, body).await?;
+        book.asked.replace(std::mem::take(&mut found.asked));
+        Ok(found)
     }
 
     /// What places of a shared memory hold today, each by the numbers of its chunks.

@@ -16,7 +16,7 @@ use crate::memory::documents::{NewDocument, check_tags};
 use crate::memory::notes::{NOTE, NoteChange};
 use crate::memory::search::SearchQuery;
 use crate::request::thread_id::from_random;
-use crate::sdk::scope::Scope;
+use crate::sdk::scope::{Entered, Scope};
 use crate::spec::MemoryScope;
 use crate::spec::memory::{MemoryTool, ScratchpadTool};
 use crate::spec::message::ToolResult;
@@ -91,7 +91,7 @@ impl Thread {
     }
 
     async fn search_by_tool(
-        &self,
+        self: &Rc<Self>,
         definitions: &Definitions<'_>,
         inside: &Scope,
         args: &Value,
@@ -104,8 +104,9 @@ impl Thread {
             tags: tags(args)?,
             ..SearchQuery::default()
         };
-        let by = SearchedBy::Call(inside.receipt);
-        let found = self.search_in_time(definitions, name, &wanted, by).await.map_err(|why| {
+        // One that is made again was lost in the middle of the first time.
+        let by = (SearchedBy::Call(inside.receipt), u32::from(inside.entered == Entered::Again));
+        let found = self.search_in_time(definitions, name, wanted, by).await.map_err(|why| {
             Error::field("memory", format!("Nothing could be looked up: {why} Trying again later may help."))
         })?;
         if found.hits.is_empty() {

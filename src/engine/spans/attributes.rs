@@ -1,12 +1,12 @@
 //! What spans are told with: names and values by the conventions for generative AI, and our own beside them.
 
 use crate::engine::call::tier_of_call;
-use crate::engine::memory::log::PURPOSE as EMBEDDING;
 use crate::engine::memory::tools::is_of_memory;
 use crate::engine::spans::content::Content;
 use crate::engine::spans::facts::{Facts, Logged};
 use crate::engine::spans::{AttributeValue, Span, SpanKind};
 use crate::limits::WINDOW_TOKENS;
+use crate::memory::log::PURPOSE as EMBEDDING;
 use crate::spec::budget::Unit;
 use crate::spec::model::Provider;
 use crate::spec::{Catalog, Implementation, Tier};

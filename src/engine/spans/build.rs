@@ -1,10 +1,10 @@
 //! A run's rows as spans: the run, its steps, in each its requests to models and its calls, in each call what it did. They come
 //! in the order of the steps, so that a part of them can be told of and the rest later.
 
-use crate::engine::memory::log::PURPOSE as EMBEDDING;
 use crate::engine::spans::attributes::Telling;
 use crate::engine::spans::facts::{Facts, Logged};
 use crate::engine::spans::{AttributeValue, Place, Span, Subject};
+use crate::memory::log::PURPOSE as EMBEDDING;
 use crate::sorted::SortedMap;
 use crate::store::receipts::Receipt;
 use crate::store::runs::Run;

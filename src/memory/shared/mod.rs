@@ -16,14 +16,18 @@ use serde_json::json;
 use crate::env::scrub::{Rules, Scrubber};
 use crate::error::{Code, Error, Result};
 use crate::host::{Host, Sql, Transactions};
+use crate::limits;
 use crate::memory::calls::{MemoryRequest, answer, check_body};
+use crate::memory::log::row_of;
 use crate::memory::notes::Letter;
-use crate::memory::search::{Hit, SearchQuery, place};
+use crate::memory::search::{Found, Hit, SearchQuery, place};
 use crate::memory::shared::values::Values;
-use crate::memory::{Book, Keeper, Owes, named};
+use crate::memory::{AskedVectors, Book, Keeper, Owes, named};
 use crate::request::memory::{MemoryAsk, MemoryCall};
 use crate::request::{MemoryRoute, Reply};
 use crate::spec::{Catalog, Memory, MemoryScope};
+use crate::store::log::Attempt;
+use crate::store::logs;
 use crate::store::memory as stores;
 use crate::store::memory::work as table;
 
@@ -75,12 +79,21 @@ impl SharedMemory {
                     _ => {}
                 }
                 let idempotency_key = idempotency_key.as_deref();
-                let request = MemoryRequest { route: &of, query: &query, idempotency_key, body, file: None };
+                let request = MemoryRequest {
+                    route: &of,
+                    query: &query,
+                    idempotency_key,
+                    body,
+                    file: None,
+                    requests: None,
+                };
                 answer(&book, request).await
             }
             MemoryAsk::Find => {
                 self.ready_to_embed(memory).await?;
                 let found = book.search(&asked::<SearchQuery>(body)?).await?;
+                // Whoever asks logs it.
+                let found = Found { asked: book.asked.take(), ..found };
                 Ok(Reply::json(200, &serde_json::to_value(found).map_err(Error::internal)?))
             }
             MemoryAsk::Look => {
@@ -101,6 +114,15 @@ impl SharedMemory {
         }
         wanted.iter().map(|chunks| place(self.host.sql(), &memory.name, chunks, 0.0)).collect()
     }
+}
+
+/// Writes rows into the memory's own log, which keeps the newest.
+fn keep_logged(sql: &dyn Sql, rows: impl Iterator<Item = Attempt>) -> Result<()> {
+    logs::TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
+    for row in rows {
+        row.insert(sql)?;
+    }
+    logs::keep(sql, limits::MEMORY_LOG_ROWS)
 }
 
 fn asked<T: DeserializeOwned>(body: &str) -> Result<T> {
@@ -126,16 +148,29 @@ impl Keeper for SharedMemory {
         Ok(self.tables.get())
     }
 
-    fn change(&self, name: &str, work: &mut dyn FnMut(&dyn Sql) -> Result<Owes>) -> Result<()> {
-        self.host.transaction(|sql| match work(sql)? {
-            Owes::Index => {
+    fn change(
+        &self,
+        name: &str,
+        asked: AskedVectors<'_>,
+        work: &mut dyn FnMut(&dyn Sql) -> Result<Owes>,
+    ) -> Result<()> {
+        self.host.transaction(|sql| {
+            if let Some((model, requests)) = asked {
                 let now = self.host.now_us();
-                table::owe(sql, name, now)?;
-                // A handler that runs looks again before it returns.
-                if self.working.get() { Ok(()) } else { self.host.set_alarm(Some(now)) }
+                let rows = requests.iter().map(|request| row_of(model, "", request, now));
+                keep_logged(sql, rows)?;
             }
-            Owes::Progress => table::progressed(sql),
-            Owes::Nothing => Ok(()),
+            match work(sql)? {
+                Owes::Index => {
+                    let now = self.host.now_us();
+                    table::owe(sql, name, now)?;
+                    // A handler that runs looks again before it returns.
+                    if self.working.get() { Ok(()) } else { self.host.set_alarm(Some(now)) }
+                }
+                Owes::Progress => table::progressed(sql, true),
+                Owes::Settled => table::progressed(sql, false),
+                Owes::Nothing => Ok(()),
+            }
         })
     }
 

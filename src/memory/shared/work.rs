@@ -7,11 +7,14 @@ use std::rc::Rc;
 use crate::error::Result;
 use crate::host::{Sql, Transactions};
 use crate::limits;
-use crate::memory::index::{STEPS, Step, degrade};
-use crate::memory::shared::SharedMemory;
+use crate::memory::embed::VectorRequest;
+use crate::memory::index::{STEPS, Step, degrade, next_request};
+use crate::memory::log::row_of_lost;
+use crate::memory::shared::{SharedMemory, keep_logged};
 use crate::memory::{Book, Keeper, named};
 use crate::models::ProviderError;
-use crate::spec::MemoryScope;
+use crate::spec::retry::RetrySource;
+use crate::spec::{Memory, MemoryScope};
 use crate::store::jobs::pause_us;
 use crate::store::memory as stores;
 use crate::store::memory::docs;
@@ -74,9 +77,15 @@ impl SharedMemory {
             ));
             return self.host.transaction(table::done);
         }
+        let lost = work.attempts > 0;
         let attempts = work.attempts + 1;
         let begun = Work { attempts, due_us: now + pause_us(attempts, self.host.random()), ..work };
-        self.host.transaction(|sql| table::update(sql, &begun))?;
+        self.host.transaction(|sql| {
+            if lost {
+                self.log_lost(sql, memory, now)?;
+            }
+            table::update(sql, &begun)
+        })?;
         self.ready_to_embed(memory).await?;
         let book = Book::new(self, &self.catalog, memory);
         for n in 0..STEPS {
@@ -91,12 +100,22 @@ impl SharedMemory {
         self.host.transaction(|sql| settle(sql, &memory.name, self.host.now_us()))
     }
 
+    /// A process that was lost while texts got vectors may have asked for some.
+    fn log_lost(&self, sql: &dyn Sql, memory: &Memory, now: i64) -> Result<()> {
+        let model = memory.embedding.as_ref().and_then(|name| self.catalog.models.get(name));
+        let Some(model) = model else { return Ok(()) };
+        let Some(size) = next_request(sql, &memory.name, model)? else { return Ok(()) };
+        let lost = VectorRequest::lost(&memory.name, size, RetrySource::BuiltIn, now);
+        keep_logged(sql, std::iter::once(row_of_lost(model, "", &lost)))
+    }
+
     /// The model gave no vectors: it is asked again later, less and less often.
     fn later(&self, book: &Book<'_>, failures: u32, error: ProviderError) -> Result<()> {
         let name = &book.memory.name;
         let now = self.host.now_us();
         let message = self.redactor().text(&error.message).into_owned();
         let pause = book.pause_after(&error, failures).min(limits::JOB_PAUSE_MAX_US);
+        book.log_requests()?;
         self.host.transaction(|sql| {
             // What everything was deleted of meanwhile has nothing that waits.
             if stores::find(sql, name)?.is_none() {

@@ -62,6 +62,7 @@ fn path(route: &ThreadRoute) -> Option<&'static str> {
             MemoryRoute::AddDocument | MemoryRoute::ListDocuments => "/memory/b/documents",
             MemoryRoute::GetDocument(_) | MemoryRoute::DeleteDocument(_) => "/memory/b/documents/d",
             MemoryRoute::Search => "/memory/b/search",
+            MemoryRoute::Logs => "/memory/b/logs",
         },
     })
 }

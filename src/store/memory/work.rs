@@ -8,7 +8,7 @@ use crate::host::{Param, Sql, integer};
 use crate::limits;
 use crate::store::table::Table;
 
-/// One row while work is owed. `attempts`: those that were begun since something of it was done. `failures`: how often in a row
+/// One row while work is owed. `attempts`: those that were begun since something of it was done, the one that has done it included. `failures`: how often in a row
 /// the model gave no vectors.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_work (
@@ -61,11 +61,11 @@ pub(crate) fn owed(sql: &dyn Sql) -> Result<Option<Work>> {
     Ok(found)
 }
 
-/// Work is owed from then on. Some that is owed already is due as early, with all its attempts.
+/// Work is owed from then on. Some that is owed already is due as early, with all its attempts but for one that may be under way.
 pub(crate) fn owe(sql: &dyn Sql, name: &str, due_us: i64) -> Result<()> {
     sql.run(
         "INSERT INTO mem_work (id, name, due_us) VALUES (1, ?, ?)
-         ON CONFLICT (id) DO UPDATE SET due_us = min(due_us, excluded.due_us), attempts = 0, name = excluded.name",
+         ON CONFLICT (id) DO UPDATE SET due_us = min(due_us, excluded.due_us), attempts = min(attempts, 1), name = excluded.name",
         &[Param::Text(name), Param::Int(due_us)],
     )
 }
@@ -82,9 +82,9 @@ pub(crate) fn update(sql: &dyn Sql, work: &Work) -> Result<()> {
     )
 }
 
-/// A part of it is done: attempts that are lost after it are not those before it.
-pub(crate) fn progressed(sql: &dyn Sql) -> Result<()> {
-    sql.run("UPDATE mem_work SET attempts = 0 WHERE attempts > 0", &[])
+/// A part of it is done: attempts that are lost after it are not those before it. One is under way still, unless nothing is `left`.
+pub(crate) fn progressed(sql: &dyn Sql, left: bool) -> Result<()> {
+    sql.run("UPDATE mem_work SET attempts = ?1 WHERE attempts > ?1", &[Param::Int(i64::from(left))])
 }
 
 /// Nothing is owed.

@@ -18,6 +18,10 @@ pub struct Embeddings {
     pub dims: Cell<usize>,
     /// Tokens that each answer reports.
     pub tokens: Cell<Option<u64>>,
+    /// Whether it reports those of its texts instead.
+    pub counts: Cell<bool>,
+    /// Tokens that it has reported, whether that has arrived or not.
+    pub given: Cell<u64>,
     /// Bodies of requests, in order.
     pub requests: RefCell<Vec<Value>>,
 }
@@ -28,6 +32,8 @@ impl Default for Embeddings {
             script: RefCell::default(),
             dims: Cell::new(24),
             tokens: Cell::default(),
+            counts: Cell::default(),
+            given: Cell::default(),
             requests: RefCell::default(),
         }
     }
@@ -72,7 +78,10 @@ impl Embeddings {
                 json!({ "index": index, "embedding": vector(text.as_str().unwrap_or_default(), self.dims.get()) })
             };
             let mut body = json!({ "data": inputs.iter().enumerate().map(item).collect::<Vec<_>>() });
-            if let Some(tokens) = self.tokens.get() {
+            let bytes: usize = inputs.iter().map(|text| text.as_str().unwrap_or_default().len()).sum();
+            let counted = self.counts.get().then_some(bytes as u64 / 5);
+            if let Some(tokens) = counted.or(self.tokens.get()) {
+                self.given.set(self.given.get() + tokens);
                 body["usage"] = json!({ "prompt_tokens": tokens, "total_tokens": tokens });
             }
             Answer::json(&body)

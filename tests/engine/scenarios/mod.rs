@@ -30,6 +30,7 @@ mod immediate;
 mod invoke;
 mod limits;
 mod memories;
+mod memories_paid;
 mod memories_seen;
 mod models;
 mod operator;
@@ -157,6 +158,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(spending::all());
     all.extend(spending_asked::all());
     all.extend(memories::all());
+    all.extend(memories_paid::all());
     all.extend(memories_seen::all());
     all.extend(shared_memories::all());
     all.extend(owed::all());

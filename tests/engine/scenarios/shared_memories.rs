@@ -25,7 +25,7 @@ fn owned(catalog: &mut Value) {
     catalog["prompts"]["p"]["memory"] = json!([{ "name": "book", "inject": true }]);
 }
 
-fn of_alice(sim: &Sim) {
+pub fn of_alice(sim: &Sim) {
     *sim.born.borrow_mut() = json!({ "agent_id": "helper", "user_id": "alice" });
 }
 
@@ -36,7 +36,7 @@ fn writes(catalog: &mut Value) {
 }
 
 /// How many rows a query of the memory's object counts; 0 while it has no such table.
-fn counted(sim: &Sim, table: &str, which: &str) -> i64 {
+pub fn counted(sim: &Sim, table: &str, which: &str) -> i64 {
     let member = book(sim);
     if !member.has_table(table) {
         return 0;
@@ -44,16 +44,26 @@ fn counted(sim: &Sim, table: &str, which: &str) -> i64 {
     member.database.ask::<i64>(&format!("SELECT count(*) FROM {table} WHERE {which}"))[0]
 }
 
+/// What something of those comes to.
+pub fn summed(sim: &Sim, table: &str, what: &str, which: &str) -> i64 {
+    let member = book(sim);
+    if !member.has_table(table) {
+        return 0;
+    }
+    let statement = format!("SELECT ifnull(sum({what}), 0) FROM {table} WHERE {which}");
+    member.database.ask::<i64>(&statement)[0]
+}
+
 fn book(sim: &Sim) -> Rc<Member> {
     sim.world.member(BOOK)
 }
 
-async fn add(sim: &Sim, owner: &str, body: Value) -> Seen {
+pub async fn add(sim: &Sim, owner: &str, body: Value) -> Seen {
     let key = sim.key();
     sim.insist_memory(Some(owner), "book", MemoryRoute::AddDocument, Some(&key), &body).await
 }
 
-async fn ready(sim: &Sim, owner: &str) -> Value {
+pub async fn ready(sim: &Sim, owner: &str) -> Value {
     for _ in 0..600 {
         let seen = sim.insist_memory(Some(owner), "book", MemoryRoute::Get, None, &Value::Null).await;
         assert_eq!(seen.status, 200, "{seen:?}");
@@ -65,7 +75,7 @@ async fn ready(sim: &Sim, owner: &str) -> Value {
     panic!("the memory of {owner} is never ready");
 }
 
-async fn search(sim: &Sim, owner: &str, query: &str) -> Vec<String> {
+pub async fn search(sim: &Sim, owner: &str, query: &str) -> Vec<String> {
     let body = json!({ "query": query });
     let seen = sim.insist_memory(Some(owner), "book", MemoryRoute::Search, None, &body).await;
     assert_eq!(seen.status, 200, "{seen:?}");

@@ -15,8 +15,21 @@ use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![lent(), topped_up(), extended(), denied(), three_levels(), stopped(), summarised_later()]
+    vec![
+        lent(),
+        topped_up(),
+        extended(),
+        denied(),
+        three_levels_of_tokens(),
+        three_levels_of_dollars(),
+        stopped(),
+        summarised_later(),
+    ]
 }
+
+/// Millionths of a dollar that a token of a request and one of an answer cost.
+const INPUT: i64 = 10;
+const OUTPUT: i64 = 20;
 
 /// A model whose researchers work four times before they have found something.
 fn researcher(request: &ModelRequest) -> Say {
@@ -31,10 +44,17 @@ fn researcher(request: &ModelRequest) -> Say {
     counted(request, say)
 }
 
+/// Answers are not long, and cost something.
+fn priced(catalog: &mut Value) {
+    let model = &mut catalog["models"]["m"];
+    model["capabilities"] = json!({ "maxOutputTokens": 300 });
+    (model["inputPrice"], model["outputPrice"]) = (json!(INPUT), json!(OUTPUT));
+}
+
 /// A thread that may use so many tokens, and whose model may call researchers by these entries.
 fn sharing(name: &'static str, tokens: u64, entries: Value) -> Scenario {
     story(name).says(researcher).define(move |catalog| {
-        catalog["models"]["m"]["capabilities"] = json!({ "maxOutputTokens": 300 });
+        priced(catalog);
         agent(catalog, "research", &json!(["work"]));
         lists(catalog, entries);
         catalog["agents"]["helper"]["budget"] = json!({ "run": { "maxTokens": tokens } });
@@ -60,8 +80,22 @@ fn booked(sim: &Sim) -> (i64, i64) {
     (runs + of("a"), of("c"))
 }
 
+/// What that cost, in millionths of a dollar; and what the thread at the top has booked of it.
+fn costs(sim: &Sim) -> (i64, i64) {
+    let given = sim.world.outside.given.borrow();
+    let cost = given.iter().map(|given| given.input as i64 * INPUT + given.output as i64 * OUTPUT).sum();
+    let runs: i64 = ledgers(sim).iter().map(|ledger| ledger["s"][0].as_i64().unwrap()).sum();
+    let apart: Vec<i64> = sim.member.database.ask("SELECT ifnull(budget ->> '$.a[0]', 0) FROM meta");
+    (cost, runs + apart[0])
+}
+
 /// All that was given out is booked with the thread at the top, and nothing is lent any more.
 fn accounted(sim: &Sim, history: &History) {
+    let (cost, dollars) = costs(sim);
+    assert!(dollars >= cost, "{dollars} of {cost} millionths of a dollar");
+    if history.faults == 0 {
+        assert_eq!(dollars, cost, "to the millionth of a dollar");
+    }
     let (booked, lent) = booked(sim);
     let given = given(sim);
     assert!(booked + lent >= given, "{booked} and {lent} lent of {given}");
@@ -202,37 +236,45 @@ fn what_people_deny_ends_the_subagents_that_need_it() {
     denied().sampled(150).sweep();
 }
 
-/// The one at the bottom needs more than all have.
-fn three_levels() -> Scenario {
-    sharing("three levels", 1_200, json!([waits("manage")]))
-        .define(|catalog| agent(catalog, "manage", &json!([waits("research")])))
-        .drive(|sim| async move {
-            sim.send(r#"call manage {"q":"call research {\"q\":\"look\"}"}"#).await;
-            let mut seen = Value::Null;
-            for _ in 0..4_000 {
-                let asked = open(&sim).await;
-                if let Some(wait) = asked.iter().find(|wait| !wait["allows"].as_array().unwrap().is_empty()) {
-                    if seen.is_null() && !wait["budget"]["forChild"].is_null() {
-                        seen = wait["budget"]["forChild"].clone();
-                        for thread in sim.family() {
-                            thread.evict().await;
+/// The one at the bottom needs more than all have, in tokens or in dollars.
+fn three_levels(name: &'static str, most: Value, more: Value) -> Scenario {
+    sharing(name, 1_200, json!([waits("manage")]))
+        .define(move |catalog| {
+            agent(catalog, "manage", &json!([waits("research")]));
+            catalog["agents"]["helper"]["budget"] = json!({ "run": most });
+        })
+        .drive(move |sim| {
+            let more = more.clone();
+            async move {
+                sim.send(r#"call manage {"q":"call research {\"q\":\"look\"}"}"#).await;
+                let mut seen = Value::Null;
+                for _ in 0..4_000 {
+                    let asked = open(&sim).await;
+                    if let Some(wait) =
+                        asked.iter().find(|wait| !wait["allows"].as_array().unwrap().is_empty())
+                    {
+                        if seen.is_null() && !wait["budget"]["forChild"].is_null() {
+                            seen = wait["budget"]["forChild"].clone();
+                            for thread in sim.family() {
+                                thread.evict().await;
+                            }
+                            sim.world.pause(60 * SECOND_US).await;
                         }
-                        sim.world.pause(60 * SECOND_US).await;
+                        decide(&sim, wait, json!({ "decision": "extend", "add": more })).await;
+                    } else if at_rest(&sim) {
+                        break;
                     }
-                    decide(&sim, wait, json!({ "decision": "extend", "add": { "maxTokens": 60_000 } })).await;
-                } else if at_rest(&sim) {
-                    break;
+                    sim.world.pause(SECOND_US / 4).await;
                 }
-                sim.world.pause(SECOND_US / 4).await;
-            }
-            assert!(at_rest(&sim));
-            let middle = sim.of(&references(&sim)[0]);
-            if !seen.is_null() {
-                let below = references(&middle);
-                assert!(
-                    seen == json!(below[0]) || seen == json!(middle.member.id),
-                    "{seen} is none of {below:?}"
-                );
+                assert!(at_rest(&sim));
+                let middle = sim.of(&references(&sim)[0]);
+                if !seen.is_null() {
+                    let below = references(&middle);
+                    assert!(
+                        seen == json!(below[0]) || seen == json!(middle.member.id),
+                        "{seen} is none of {below:?}"
+                    );
+                }
             }
         })
         .check(|sim, history| {
@@ -247,9 +289,22 @@ fn three_levels() -> Scenario {
         })
 }
 
+fn three_levels_of_tokens() -> Scenario {
+    three_levels("three levels", json!({ "maxTokens": 1_200 }), json!({ "maxTokens": 60_000 }))
+}
+
+fn three_levels_of_dollars() -> Scenario {
+    three_levels("three levels that cost", json!({ "maxCostUsd": 0.014 }), json!({ "maxCostUsd": 0.6 }))
+}
+
 #[test]
 fn what_the_one_at_the_bottom_needs_is_asked_at_the_top() {
-    three_levels().sampled(150).sweep();
+    three_levels_of_tokens().sampled(150).sweep();
+}
+
+#[test]
+fn what_three_levels_cost_is_booked_at_the_top() {
+    three_levels_of_dollars().sampled(150).sweep();
 }
 
 fn stopped() -> Scenario {
@@ -303,7 +358,7 @@ fn no_subagent_is_made_for_which_nothing_is_left() {
 fn limited_team(name: &'static str) -> Scenario {
     team(name)
         .define(|catalog| {
-            catalog["models"]["m"]["capabilities"] = json!({ "maxOutputTokens": 300 });
+            priced(catalog);
             catalog["prompts"]["digger"]["summary"] = json!({ "minTurns": 1, "maxTokens": 200 });
             catalog["agents"]["helper"]["budget"] = json!({ "run": { "maxTokens": 60_000 } });
         })

@@ -1,0 +1,145 @@
+//! Requests for vectors. They have no answer that could be cut, so that what they use at most is known before. A search that what
+//! is left does not pay for finds words; texts that nobody pays for wait.
+
+use std::rc::Rc;
+
+use crate::engine::budget::afford::{AttemptSize, kept_back};
+use crate::engine::budget::estimate;
+use crate::engine::budget::exceeded::Exceeded;
+use crate::engine::budget::{Spending, Underway};
+use crate::engine::definitions::Definitions;
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::memory::Book;
+use crate::memory::embed::bytes_of;
+use crate::models::embedding::Of;
+use crate::spec::Model;
+use crate::spec::budget::Unit;
+use crate::store::log::Worst;
+use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
+
+/// Requests that may be made.
+#[derive(Default)]
+pub(crate) struct Afforded {
+    /// How many; as many as one likes, unless given.
+    pub(crate) requests: Option<u32>,
+    /// Until this is dropped they count as used.
+    pub(crate) underway: Option<Underway>,
+}
+
+impl Thread {
+    /// How often the vector of a question may be asked for: by a search of the active run, or by one that no run waits for.
+    pub(crate) fn afford_question(
+        self: &Rc<Self>,
+        book: &Book<'_>,
+        question: &str,
+        run: Option<&Definitions<'_>>,
+    ) -> Result<Afforded> {
+        let Some(model) = book.model else { return Ok(Afforded::default()) };
+        let bytes = bytes_of(model, Of::Query, std::iter::once(question));
+        let most = book.retry.max_attempts;
+        let found = match run {
+            Some(definitions) => self.afford_of_run(definitions, model, bytes, most)?,
+            None => self.afford_vectors(model, bytes, most)?,
+        };
+        // The run's next request for a reply meets the same limit, and says so.
+        Ok(found.unwrap_or(Afforded { requests: Some(0), underway: None }))
+    }
+
+    fn afford_of_run(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        model: &Model,
+        bytes: usize,
+        most: u32,
+    ) -> Result<Result<Afforded, Exceeded>> {
+        let beside = self.ephemeral.spending.beside(self.host.now_us());
+        let each = size_of(model, bytes);
+        let times = self.read(|state, _| {
+            let Some((run, ledger)) = state.active().and_then(|run| Some((run, run.ledger.as_ref()?))) else {
+                return Ok(None);
+            };
+            // What is kept back for the last step is not for this.
+            let last = definitions
+                .chain
+                .first()
+                .map(|model| kept_back(ledger, AttemptSize { model, input: 0, full: ledger.policy.reserve }));
+            let used = beside.and(&last.unwrap_or_default());
+            Ok(Some(times((ledger, &BudgetScope::ALL), run.steps_done(), &used, &each, most)))
+        })?;
+        Ok(self.afforded(times, false, &each, most))
+    }
+
+    /// How often vectors of so many bytes may be asked for apart from runs. They are the thread's, whose limits hold; and where a
+    /// parent has lent for the run that goes on, they come out of that.
+    pub(crate) fn afford_vectors(
+        self: &Rc<Self>,
+        model: &Model,
+        bytes: usize,
+        most: u32,
+    ) -> Result<Result<Afforded, Exceeded>> {
+        let beside = self.ephemeral.spending.beside(self.host.now_us());
+        let each = size_of(model, bytes);
+        let times = self.read(|state, sql| {
+            let Some((ledger, steps)) = self.books(state, sql)? else { return Ok(None) };
+            let scopes: &[BudgetScope] = match state.active() {
+                Some(_) => &[BudgetScope::Thread, BudgetScope::Parent],
+                None => &[BudgetScope::Thread],
+            };
+            Ok(Some(times((&ledger, scopes), steps, &beside, &each, most)))
+        })?;
+        Ok(self.afforded(times, true, &each, most))
+    }
+
+    fn afforded(
+        self: &Rc<Self>,
+        times: Option<Result<u32, Exceeded>>,
+        apart: bool,
+        each: &Amounts,
+        most: u32,
+    ) -> Result<Afforded, Exceeded> {
+        let Some(times) = times else { return Ok(Afforded { requests: Some(most), underway: None }) };
+        let requests = times?;
+        let underway = Spending::begins(self, apart, each.times(requests));
+        Ok(Afforded { requests: Some(requests), underway: Some(underway) })
+    }
+}
+
+/// What one request uses at most.
+fn size_of(model: &Model, bytes: usize) -> Amounts {
+    estimate::worst(model, Worst { input: estimate::of_bytes(bytes), output: 0 })
+}
+
+/// How often what is left pays for so much, up to `most` times; or the limit that forbids even one.
+fn times(
+    (ledger, scopes): (&Ledger, &[BudgetScope]),
+    steps: u32,
+    beside: &Amounts,
+    each: &Amounts,
+    most: u32,
+) -> Result<u32, Exceeded> {
+    let mut times = i64::from(most);
+    for scope in scopes.iter().copied() {
+        let used = ledger.used_of(scope, steps).and(&ledger.lent).and(beside);
+        for unit in Unit::ALL {
+            let Some(cap) = ledger.cap(scope, unit) else { continue };
+            let (left, spent) = (cap.saturating_sub(used.get(unit)).max(0), used.get(unit));
+            let needed = if unit == Unit::Time { 1 } else { each.get(unit) };
+            let fits = match unit {
+                Unit::Time => {
+                    if left > 0 {
+                        times
+                    } else {
+                        0
+                    }
+                }
+                _ => left.checked_div(needed).unwrap_or(times),
+            };
+            if fits == 0 {
+                return Err(Exceeded { scope, unit, limit: cap, spent, needed });
+            }
+            times = times.min(fits);
+        }
+    }
+    Ok(u32::try_from(times).unwrap_or(most))
+}

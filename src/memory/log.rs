@@ -1,0 +1,50 @@
+//! Rows of the log about requests for vectors.
+
+use serde_json::{Map, Value, json};
+
+use crate::memory::embed::{VectorRequest, VectorsEnd};
+use crate::models::{ProviderError, Silence};
+use crate::spec::model::{Model, Usage};
+use crate::store::log::{Attempt, Unfinished};
+use crate::store::runs::Step;
+
+/// What the rows of requests for vectors are marked with.
+pub(crate) const PURPOSE: &str = "embedding";
+
+/// The row of a request for vectors.
+pub(crate) fn row_of(model: &Model, prompt: &str, request: &VectorRequest, now: i64) -> Attempt {
+    let mut attempt = begun(model, prompt, request);
+    let lost = || VectorsEnd { at_us: now, tokens: Err(ProviderError::timeout(Silence::Attempt)) };
+    let end = request.end.clone().unwrap_or_else(lost);
+    match end.tokens {
+        Err(error) => attempt.fail(&error, end.at_us),
+        Ok(tokens) => {
+            let usage = Usage { input_tokens: tokens.unwrap_or(0), ..Usage::default() };
+            (attempt.ended_us, attempt.first_us) = (end.at_us, Some(end.at_us));
+            attempt.reported = tokens.map(|_| usage);
+            attempt.end = Some(json!({
+                "status": "completed", "usage_reported": tokens.is_some(), "input_tokens": usage.input_tokens,
+                "cost_total": model.cost(&usage),
+            }));
+        }
+    }
+    attempt
+}
+
+/// The row of one whose process was lost before anything came of it.
+pub(crate) fn row_of_lost(model: &Model, prompt: &str, request: &VectorRequest) -> Attempt {
+    let (error_type, error) = Unfinished::Lost.told();
+    let end = json!({ "status": "failed", "error_type": error_type, "error": error });
+    Attempt { end: Some(end), ..begun(model, prompt, request) }
+}
+
+fn begun(model: &Model, prompt: &str, request: &VectorRequest) -> Attempt {
+    let mut attempt = Attempt::of(0, Step::own(0), request.attempt, model, prompt, request.started_us);
+    attempt.purpose = Some(PURPOSE);
+    attempt.retry_source = request.retry_source;
+    attempt.asked = Map::from_iter([
+        ("memory".to_owned(), Value::from(request.memory.as_str())),
+        ("texts".to_owned(), Value::from(request.texts)),
+    ]);
+    attempt
+}
