@@ -247,8 +247,7 @@ impl Thread {
         restartable: bool,
     ) -> Result<Option<Wait>> {
         let (stream, parked) = self.transition(|state, sql| {
-            failed.insert(sql)?;
-            state.used(failed);
+            state.log_attempt(sql, failed)?;
             self.book_failed(state, failed);
             self.note_failed(state, step, failed, after);
             let mut tries = AttemptState::of(state, sql, step)?;

@@ -244,8 +244,7 @@ impl Thread {
         let row = self.with_citations(definitions, row).await?;
         let row = self.before_create(definitions, row).await?;
         let row = self.transition(|state, sql| {
-            attempt.insert(sql)?;
-            state.used(&attempt);
+            state.log_attempt(sql, &attempt)?;
             state.calibrate(sql, &attempt)?;
             let row = state.insert(sql, row)?;
             // The stored reply is what says so: no write of its own.

@@ -76,8 +76,7 @@ impl Thread {
                     attempt.reckon_vectors(model, request);
                     ledger.book_logged(&attempt);
                 }
-                attempt.insert(sql)?;
-                state.used(&attempt);
+                state.log_attempt(sql, &attempt)?;
             }
             let mut data = json!({
                 "memory": book.memory.name, "by": searched.by.as_str(), "ended_at": now,
@@ -115,8 +114,7 @@ impl Thread {
             if keeps_books {
                 attempt.reckon_vectors(model, request);
             }
-            attempt.insert(sql)?;
-            state.used(&attempt);
+            state.log_attempt(sql, &attempt)?;
             if let Some(booked) = attempt.booked {
                 self.book_apart(state, sql, &booked)?;
             }
@@ -140,12 +138,17 @@ impl Thread {
             let Ok(run) = state.active_mut() else { return Ok(()) };
             let mut attempt = row_of_lost(model, &definitions.prompt.name, &lost);
             (attempt.run, attempt.step.call) = (run.id, by.call());
+            if run.ledger.is_some() {
+                attempt.reckon_vectors(model, &lost);
+            }
+            for _ in 0..times {
+                state.log_attempt(sql, &attempt)?;
+            }
+            let run = state.active_mut()?;
             for _ in 0..times {
                 if let Some(ledger) = &mut run.ledger {
-                    attempt.reckon_vectors(model, &lost);
                     ledger.book_logged(&attempt);
                 }
-                attempt.insert(sql)?;
             }
             if let (SearchedBy::Turn, Some(ledger)) = (by, &mut run.ledger) {
                 // It was this that was lost, and no request for a reply.
@@ -179,7 +182,7 @@ impl Thread {
             attempt.reckon_vectors(model, &lost);
         }
         if next.is_some() {
-            attempt.insert(sql)?;
+            state.log_attempt(sql, &attempt)?;
         }
         match attempt.booked {
             Some(booked) => self.book_apart(state, sql, &booked),

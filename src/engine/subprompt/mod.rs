@@ -184,8 +184,7 @@ impl Thread {
                 depth: scope.depth,
                 ..reply_row(state, definitions, step, reply, now)
             };
-            attempt.insert(sql)?;
-            state.used(&attempt);
+            state.log_attempt(sql, &attempt)?;
             state.calibrate(sql, &attempt)?;
             if let Ok(run) = state.active_mut()
                 && let Some(ledger) = &mut run.ledger

@@ -32,18 +32,17 @@ impl Thread {
                 if let Some(ledger) = active.ledger.as_mut() {
                     ledger.book_logged(&attempt);
                 }
-                attempt.insert(sql)?;
+                state.log_attempt(sql, &attempt)?;
             }
             None => {
                 attempt.of_run = run;
-                attempt.insert(sql)?;
+                state.log_attempt(sql, &attempt)?;
                 self.owe_late_span(state, sql, run, attempt.started_us)?;
                 if let Some(booked) = attempt.booked {
                     self.book_apart(state, sql, &booked)?;
                 }
             }
         }
-        state.used(&attempt);
         state.calibrate(sql, &attempt)
     }
 
@@ -70,7 +69,12 @@ impl Thread {
             data.insert("of_run".into(), work.run.into());
         }
         logs::insert(sql, logs::ATTEMPT, goes_on.then_some(work.run), now, None, None, &data)?;
-        if goes_on { Ok(()) } else { self.owe_late_span(state, sql, work.run, now) }
+        if !goes_on {
+            return self.owe_late_span(state, sql, work.run, now);
+        }
+        // What the run has used is read from the log again.
+        state.usage = None;
+        Ok(())
     }
 
     /// Books attempts whose end nobody saw, now that their size is known, before anything is sent.

@@ -81,12 +81,14 @@ impl State {
         }
     }
 
-    /// An attempt of the active run was logged.
-    pub(crate) fn used(&mut self, attempt: &Attempt) {
+    /// Writes an attempt to the log, and counts it in where it is one of the active run.
+    pub(crate) fn log_attempt(&mut self, sql: &dyn Sql, attempt: &Attempt) -> Result<()> {
+        attempt.insert(sql)?;
         if let (Some(usage), Some(end)) = (&mut self.usage, &attempt.end)
             && usage.run == attempt.run
         {
             usage.add(end);
         }
+        Ok(())
     }
 }
