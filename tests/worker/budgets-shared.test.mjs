@@ -189,7 +189,7 @@ test("the question of a subagent's subagent is asked at the top, and what is dec
   assert.equal(await bookedBy(thread), givenTo(family), "to the millionth of a dollar");
 }, 120_000);
 
-test("killed at random moments over three levels: no less is booked than was given out, but for what estimates are wrong by, and nothing stays lent", async () => {
+test("killed at random moments over three levels: no less is booked than was given out, and nothing stays lent", async () => {
   const random = chance("shared budgets");
   const begun = Date.now();
   const asked = () => [...bobbin.models.models.values()].reduce((sum, { asked }) => sum + asked.length, 0);
@@ -225,8 +225,7 @@ test("killed at random moments over three levels: no less is booked than was giv
     assert.deepEqual([run.status, run.outcome], ["ok", "completed"], JSON.stringify(run));
     const family = await atRest(thread, 60_000);
     const [booked, out] = [await bookedBy(thread), givenTo(family)];
-    // What was lost is booked as it was estimated, which is wrong by a quarter of a request at most.
-    assert.ok(booked + (lost * dearest) / 4 >= out, `after ${kills} kills, ${lost} in this family, ${booked} are booked of ${out}`);
+    assert.ok(booked >= out, `after ${kills} kills, ${lost} in this family, ${booked} are booked of ${out}`);
     if (kills % 12 === 0 || kills === KILLS) console.log(`${kills} kills survived, ${inTheMiddle} in the middle, ${Math.round((Date.now() - begun) / 1000)} s; the last family: ${booked} booked of ${out}`);
   }
   assert.ok(inTheMiddle > 0, "kills of what is over say nothing");

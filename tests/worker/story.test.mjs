@@ -1,5 +1,5 @@
-// One story that needs all of it: a foreman with 0.05 USD and four researchers, who look things up in thirty documents at the same
-// time, cite them, and are summarised after some turns. One of them wants to send a mail, and the owner of the thread approves it by
+// One story that needs all of it: a foreman with 0.05 USD and four researchers, who look things up in thirty documents of their owner at
+// the same time, cite them, and are summarised after some turns. One of them wants to send a mail, and the owner of the thread approves it by
 // a link after the server was lost. The budget runs out in a subagent of a subagent, and the owner extends it once. In the end a strict
 // collector has one trace with one root, its costs are what the books say, the models were asked as often as the trace says, and no
 // secret of the documents is anywhere. The same happens with kills at random moments, in which every promise but “once” holds.
@@ -64,7 +64,7 @@ const documents = PLACES.flatMap((place, p) =>
 
 bobbin.definitions.push(() => {
   bobbin.folder.json("models/embed.json", { kind: "embedding", provider: "demo", model: "demo" });
-  bobbin.folder.json("memories/library.json", { description: "What is known of towns.", embedding: "embed", retrieval: { topK: 4 } });
+  bobbin.folder.json("memories/library.json", { description: "What is known of towns.", scope: "owner", embedding: "embed", retrieval: { topK: 4 } });
 });
 
 /** What models have given out, in millionths of a dollar, by thread. @type {Map<string, number>} */
@@ -180,7 +180,7 @@ function researches(asked) {
   const mail = wanted === question(2, 2) ? [[{ name: "send_mail", args: { to: "ann@example.com", about: wanted } }]] : [];
   return leads(1, [[search], ...mail], ([found = ""]) => `As it is written ${/\[m\d+\]/.exec(found)?.[0] ?? "nowhere"}, it is open.`)(asked);
 }
-bobbin.agent("researcher", (asked) => lateFor(asked, researches(asked)), {
+bobbin.agent("researcher", researches, {
   tools: ["send_mail"],
   model: small,
   prompt: {
@@ -216,25 +216,15 @@ const insist = (send) =>
     { withinMs: PATIENCE_MS, everyMs: 50 },
   );
 
-/** Threads whose documents were put in, or are. @type {Map<string, Promise<void>>} */
-const filled = new Map();
-
-/** A researcher begins once its documents are there. @param {Asked} asked @param {Reply} reply @returns {Reply} */
-const lateFor = (asked, reply) => async (out, of) => {
-  const thread = String(asked.body.user);
-  if (!filled.has(thread)) filled.set(thread, fill(new Thread(bobbin.as(ALICE), thread)));
-  await Promise.race([filled.get(thread), out.closed]);
-  await reply(out, of);
-};
-
-/** @param {Thread} thread */
-async function fill(thread) {
+/** Puts the documents into the memory of all of the owner's threads. */
+async function fillLibrary() {
   for (const document of documents) {
-    const answer = await insist(() => thread.send("POST", "/memory/library/documents", document));
+    const answer = await insist(() => bobbin.as(ALICE).send("POST", "/memory/library/documents", document));
     assert.equal(answer.status, 202, answer.text);
   }
-  const ready = async () => (await insist(() => thread.send("GET", "/memory/library"))).json.state === "ready";
-  await until("the library is ready", ready, { withinMs: PATIENCE_MS, everyMs: 100 });
+  const ready = async () => (await insist(() => bobbin.as(ALICE).send("GET", "/memory/library"))).json;
+  const told = await until("the library is ready", async () => ((await ready()).state === "ready" ? ready() : undefined), { withinMs: PATIENCE_MS, everyMs: 100 });
+  assert.equal(told.documents, documents.length);
 }
 
 /** One telling of it, with the owner who looks after it. */
@@ -407,6 +397,7 @@ const askedBy = (family) => {
 };
 
 bobbin.test("a foreman, four researchers, a mail that is approved after a restart, and a budget that is extended once", async () => {
+  await fillLibrary();
   const telling = await Telling.begin(0);
   const asking = async (/** @type {string} */ kind) => {
     const told = async () => (await telling.inbox()).find((wait) => wait.kind === kind);

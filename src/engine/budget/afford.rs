@@ -78,7 +78,7 @@ impl Thread {
             let steps = run.steps_done();
             if let Some(ledger) = &mut run.ledger {
                 for _ in 0..unseen {
-                    book::book_sized(ledger, steps, wanted);
+                    book::book_sized(ledger, steps, (request, wanted));
                 }
                 if step.call.is_none() {
                     ledger.unseen = 0;

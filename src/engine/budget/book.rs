@@ -4,7 +4,7 @@ use crate::engine::budget::afford::{AttemptSize, affordable};
 use crate::engine::budget::estimate;
 use crate::engine::thread::Thread;
 use crate::limits;
-use crate::models::ProviderError;
+use crate::models::{ChatRequest, ProviderError};
 use crate::spec::Model;
 use crate::spec::budget::Unit;
 use crate::store::log::{Attempt, Worst};
@@ -44,7 +44,11 @@ impl Thread {
 }
 
 /// Books an attempt whose end nobody saw: its request, and the longest answer that was asked for.
-pub(crate) fn book_sized(ledger: &mut Ledger, steps: u32, wanted: AttemptSize<'_>) {
+pub(crate) fn book_sized(
+    ledger: &mut Ledger,
+    steps: u32,
+    (request, wanted): (&ChatRequest, AttemptSize<'_>),
+) {
     let AttemptSize { model, input, .. } = wanted;
     let output = match affordable(ledger, steps, &Amounts::default(), wanted) {
         Ok(output) => output,
@@ -53,7 +57,7 @@ pub(crate) fn book_sized(ledger: &mut Ledger, steps: u32, wanted: AttemptSize<'_
         // What is left has not changed since: what it does not pay for was not sent.
         Err(_) => return,
     };
-    ledger.book(&estimate::worst(model, Worst { input, output }));
+    ledger.book(&estimate::lost(model, request, Worst { input, output }));
     ledger.estimated = true;
 }
 

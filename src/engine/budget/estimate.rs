@@ -1,7 +1,7 @@
 //! How many tokens a request has, and what tokens cost, before the provider has said so. Whatever is in doubt counts as more.
 
 use crate::limits;
-use crate::models::{ChatMessage, ChatRequest, Part};
+use crate::models::{ChatMessage, ChatRequest, Part, openai};
 use crate::spec::model::{Model, Provider, Usage};
 use crate::store::log::Worst;
 use crate::store::runs::ledger::Amounts;
@@ -57,6 +57,15 @@ pub(crate) fn worst(model: &Model, Worst { input, output }: Worst) -> Amounts {
     let (each_in, each_out) = prices(model);
     let cost = micro(input as f64 * each_in + output as f64 * each_out);
     Amounts::attempt(cost, whole(input.saturating_add(output)))
+}
+
+/// What an attempt of that size has used at most of which nobody saw the end. No report corrects its estimate, which may be wrong:
+/// so it is taken to be a quarter larger, or as large as all that was written for it.
+pub(crate) fn lost(model: &Model, request: &ChatRequest, size: Worst) -> Amounts {
+    let larger = (size.input as f64 * limits::BUDGET_LOST_INPUT).ceil() as u64;
+    // Images are written at many times what they count.
+    let written = request.tokens().map_or(0, |_| of_bytes(openai::bytes(request)));
+    worst(model, Worst { input: larger.max(written), ..size })
 }
 
 /// What an attempt has used by what its provider says.

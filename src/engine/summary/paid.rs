@@ -83,7 +83,7 @@ impl Thread {
         let Some((_, _, model)) = asked else { return Ok(()) };
         let size = self.size_of(model, request)?;
         let worst = Worst { input: size.input, output: size.full };
-        let used = estimate::worst(model, worst).times(work.lost);
+        let used = estimate::lost(model, request, worst).times(work.lost);
         work.lost = 0;
         self.transition(|state, sql| {
             // An edit may have marked it meanwhile.

@@ -33,6 +33,12 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
     Request { method: "POST", url, headers, body: Some(Bytes::from(body)), reads: Reads::Type }
 }
 
+/// Bytes of its body, with the texts of all images.
+pub(crate) fn bytes(chat: &ChatRequest) -> usize {
+    let body = Body { chat, answer: Answer::Stream, is_openai: false };
+    serde_json::to_vec(&body).map_or(0, |body| body.len())
+}
+
 struct Body<'a> {
     chat: &'a ChatRequest,
     answer: Answer,

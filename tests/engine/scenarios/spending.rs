@@ -113,7 +113,9 @@ fn failing() -> Scenario {
                 "{replies} replies that were paid for"
             );
             let ledger = &ledgers(sim)[0];
-            assert!(ledger["s"][0].as_i64().unwrap() <= 70_000, "{ledger}");
+            // What was lost counts a quarter more than its estimate.
+            let most = if history.faults == 0 { 70_000 } else { 80_000 };
+            assert!(ledger["s"][0].as_i64().unwrap() <= most, "{ledger}");
         })
 }
 
