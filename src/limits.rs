@@ -202,6 +202,8 @@ pub const SKILL_FILES_BYTES: usize = 1 << 20;
 pub const ENDPOINT_REQUEST_BYTES: usize = 4 << 20;
 /// Time limit of a custom endpoint that names none, milliseconds.
 pub const ENDPOINT_MS: u64 = 60_000;
+/// What a provider calls its answer, or the model that gave it: bytes that the log keeps.
+pub const RESPONSE_NAME_BYTES: usize = 200;
 /// Part of a path that a log row keeps.
 pub const LOGGED_PATH_BYTES: usize = 1 << 10;
 

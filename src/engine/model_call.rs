@@ -360,6 +360,7 @@ impl Thread {
         if let Some(lack) = model.lacks(&deployment) {
             return Ok(Err(ProviderError::not_set_up(&lack)));
         }
+        attempt.asked.insert("stream".to_owned(), (answer == crate::models::Answer::Stream).into());
         let base_url = model.base_url(&deployment);
         let api_key = model.key_env().and_then(deployment);
         let door = Rc::new(Outside::new(self.clone(), step, attempt.stream));
@@ -385,6 +386,7 @@ impl Thread {
         let streaming = if once { streaming.once() } else { streaming };
         let replied = streaming.reply(call).await?;
         attempt.body = door.sent();
+        attempt.response.hide(api_key.as_deref());
         Ok(replied.map_err(|error| error.hiding(api_key.as_deref().as_slice())))
     }
 }

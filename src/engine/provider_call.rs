@@ -134,6 +134,10 @@ impl<'a> Streaming<'a> {
                     continue;
                 }
                 Delta::Finish(_) => continue,
+                Delta::Response { id, model } => {
+                    self.attempt.response.take(id, model);
+                    continue;
+                }
             }
             self.payload_us = self.thread.host.now_us();
             if self.attempt.first_us.is_none() && !self.restartable {

@@ -34,6 +34,9 @@ pub(crate) struct VectorsEnd {
     pub(crate) at_us: i64,
     /// Tokens, where the provider tells; or why there are no vectors.
     pub(crate) tokens: Result<Option<u64>, ProviderError>,
+    /// The model that gave them, where the provider tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
 }
 
 impl VectorRequest {
@@ -97,12 +100,12 @@ impl Book<'_> {
         let given = watch.within(embedder.embed(of, texts)).await;
         let given = given.unwrap_or_else(|| Err(ProviderError::timeout(silence)));
         let given = given.map_err(|error| error.told(|text| self.keeper.clean(text)));
-        let tokens = match &given {
-            Ok(vectors) => Ok(vectors.tokens),
-            Err(error) => Err(error.clone()),
+        let (tokens, model) = match &given {
+            Ok(vectors) => (Ok(vectors.tokens), vectors.model.clone()),
+            Err(error) => (Err(error.clone()), None),
         };
         if let Some(request) = self.asked.borrow_mut().last_mut() {
-            request.end = Some(VectorsEnd { at_us: host.now_us(), tokens });
+            request.end = Some(VectorsEnd { at_us: host.now_us(), tokens, model });
         }
         given.map(|given| given.vectors)
     }

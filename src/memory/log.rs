@@ -14,8 +14,10 @@ pub(crate) const PURPOSE: &str = "embedding";
 /// The row of a request for vectors.
 pub(crate) fn row_of(model: &Model, prompt: &str, request: &VectorRequest, now: i64) -> Attempt {
     let mut attempt = begun(model, prompt, request);
-    let lost = || VectorsEnd { at_us: now, tokens: Err(ProviderError::timeout(Silence::Attempt)) };
+    let lost =
+        || VectorsEnd { at_us: now, tokens: Err(ProviderError::timeout(Silence::Attempt)), model: None };
     let end = request.end.clone().unwrap_or_else(lost);
+    attempt.response.take("", end.model.as_deref().unwrap_or_default());
     match end.tokens {
         Err(error) => attempt.fail(&error, end.at_us),
         Ok(tokens) => {

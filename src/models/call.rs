@@ -53,7 +53,7 @@ pub struct ProviderCall {
 
 impl ProviderCall {
     /// Hands over a part of the reply. Whoever listens is shown what came as soon as this provider waits for something.
-    /// Anything but usage and the finish reason is the first chunk that is waited for.
+    /// Anything but usage, the finish reason and the answer's name is the first chunk that is waited for.
     pub async fn send(&self, delta: Delta) {
         self.out.deltas.borrow_mut().push(delta);
         self.room().await;

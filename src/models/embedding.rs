@@ -11,6 +11,7 @@ use crate::limits;
 use crate::models::ProviderError;
 use crate::models::address::address;
 use crate::models::failure::BODY_BYTES;
+use crate::models::response::bounded;
 use crate::spec::model::{Model, Provider};
 
 /// Numbers of a vector of `demo`.
@@ -36,6 +37,8 @@ pub(crate) struct Embedder<'a> {
 struct Answer {
     data: Vec<Item>,
     #[serde(default)]
+    model: Option<Value>,
+    #[serde(default)]
     usage: Option<Used>,
 }
 
@@ -52,6 +55,8 @@ pub(crate) struct Vectors {
     pub(crate) vectors: Vec<Vec<f32>>,
     /// Tokens of the texts, where the provider tells.
     pub(crate) tokens: Option<u64>,
+    /// The model that gave them, where the provider tells; of [`limits::RESPONSE_NAME_BYTES`] at most.
+    pub(crate) model: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +86,11 @@ impl Embedder<'_> {
             Of::Document => self.model.document_prefix.as_deref(),
         };
         if self.model.provider == Provider::Demo {
-            return Ok(Vectors { vectors: texts.iter().map(|text| demo(text)).collect(), tokens: None });
+            return Ok(Vectors {
+                vectors: texts.iter().map(|text| demo(text)).collect(),
+                tokens: None,
+                model: None,
+            });
         }
         let texts: Vec<String> =
             texts.iter().map(|text| format!("{}{text}", prefix.unwrap_or_default())).collect();
@@ -130,7 +139,9 @@ impl Embedder<'_> {
                 now,
             ));
         }
-        vectors(&read, texts.len())
+        let mut given = vectors(&read, texts.len())?;
+        given.model = given.model.filter(|model| key.as_deref().is_none_or(|key| !model.contains(key)));
+        Ok(given)
     }
 }
 
@@ -138,7 +149,7 @@ impl Embedder<'_> {
 fn vectors(body: &[u8], texts: usize) -> Result<Vectors, ProviderError> {
     let unreadable =
         |error| ProviderError::server(format!("the answer with vectors cannot be read: {error}"));
-    let Answer { mut data, usage } = serde_json::from_slice(body).map_err(unreadable)?;
+    let Answer { mut data, model, usage } = serde_json::from_slice(body).map_err(unreadable)?;
     if data.len() != texts {
         let text = format!("{} vectors came for {texts} texts", data.len());
         return Err(ProviderError::server(text));
@@ -154,7 +165,8 @@ fn vectors(body: &[u8], texts: usize) -> Result<Vectors, ProviderError> {
         return Err(ProviderError::server("vectors of different lengths came"));
     }
     let vectors = data.into_iter().map(|item| normalised(item.embedding)).collect();
-    Ok(Vectors { vectors, tokens: usage.and_then(|used| used.prompt_tokens) })
+    let model = model.as_ref().and_then(Value::as_str).filter(|model| !model.is_empty()).map(bounded);
+    Ok(Vectors { vectors, tokens: usage.and_then(|used| used.prompt_tokens), model })
 }
 
 fn normalised(mut vector: Vec<f32>) -> Vec<f32> {
@@ -207,8 +219,12 @@ mod tests {
 
     #[test]
     fn vectors_come_in_the_order_of_the_texts_and_have_the_length_one() {
-        let body = br#"{"data":[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[3,4]}],"usage":{"prompt_tokens":7}}"#;
-        let expected = Vectors { vectors: vec![vec![0.6, 0.8], vec![0.0, 1.0]], tokens: Some(7) };
+        let body = br#"{"data":[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[3,4]}],"model":"bge-m3-2","usage":{"prompt_tokens":7}}"#;
+        let expected = Vectors {
+            vectors: vec![vec![0.6, 0.8], vec![0.0, 1.0]],
+            tokens: Some(7),
+            model: Some("bge-m3-2".into()),
+        };
         assert_eq!(vectors(body, 2).unwrap(), expected);
         for (body, texts) in [
             (&br#"{"data":[{"embedding":[1]}]}"#[..], 2),

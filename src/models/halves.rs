@@ -110,7 +110,7 @@ impl Halves {
                 Delta::Text(text) => self.piece(Stream::Text, text),
                 Delta::Reasoning(text) => self.piece(Stream::Reasoning, text),
                 Delta::CallArguments { index, text } => self.piece(Stream::Arguments(*index), text),
-                Delta::CallStart { id, name, .. } => {
+                Delta::CallStart { id, name, .. } | Delta::Response { id, model: name } => {
                     for text in [id, name] {
                         *text = alone(text);
                     }

@@ -8,7 +8,7 @@
 //! * Requests. `fit`: what every provider requires of a history. `cached_json`: parts that later requests send again.
 //!   `size`: how many tokens they have. `reasoning`: how much a model is asked to reason. `literal`: texts that arrive in pieces and are sent back.
 //! * Answers. `body`, [`sse`], `decoding`: an answer is taken apart. `halves`: characters that were cut are joined. `reply`: a
-//!   [`Reply`] is put together.
+//!   [`Reply`] is put together. `response`: what the provider calls it.
 //! * [`failure`]: what went wrong and what to do about it. `error_body`: what the body of a failing answer says. `backoff`: pauses.
 
 pub(crate) mod address;
@@ -29,6 +29,7 @@ pub mod openai;
 pub(crate) mod provider;
 pub(crate) mod reasoning;
 pub(crate) mod reply;
+pub(crate) mod response;
 pub(crate) mod size;
 pub mod sse;
 pub(crate) mod usable;
@@ -199,12 +200,19 @@ pub enum Delta {
     Usage(Usage),
     /// Why the model stopped.
     Finish(FinishReason),
+    /// What the provider calls its answer. Comes again when one of the two is told only later; for traces and the log.
+    Response {
+        /// The answer's id; empty when it is not told.
+        id: String,
+        /// The model that answers, which may be a newer one than was asked for; empty when it is not told.
+        model: String,
+    },
 }
 
 impl Delta {
     /// Whether it carries part of the answer; only such a delta counts as the first chunk (spec §4.5).
     pub fn is_payload(&self) -> bool {
-        !matches!(self, Delta::Usage(_) | Delta::Finish(_))
+        !matches!(self, Delta::Usage(_) | Delta::Finish(_) | Delta::Response { .. })
     }
 }
 

@@ -51,6 +51,8 @@ impl ReplyBuilder {
             Delta::Payload(block) => self.keep(block),
             Delta::Usage(usage) => self.reply.usage = Some(*usage),
             Delta::Finish(reason) => self.reply.finish_reason = Some(*reason),
+            // Of the attempt, not of the reply.
+            Delta::Response { .. } => {}
         }
         Ok(())
     }

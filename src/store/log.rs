@@ -11,6 +11,7 @@ use crate::env::Shown;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
+use crate::models::response::ResponseNames;
 use crate::models::{ChatRequest, ProviderError, Reply};
 use crate::spec::model::Usage;
 use crate::spec::retry::RetrySource;
@@ -61,6 +62,8 @@ pub(crate) struct Attempt {
     pub(crate) snapshot: Option<Rc<Snapshot>>,
     /// What it may use at most, where a budget limits it.
     pub(crate) worst: Option<Worst>,
+    /// What the provider calls its answer.
+    pub(crate) response: ResponseNames,
     /// What the provider has reported by now.
     pub(crate) reported: Option<Usage>,
     /// Bytes of the answer by now.
@@ -126,6 +129,7 @@ impl Attempt {
             retry_source: RetrySource::BuiltIn,
             snapshot: None,
             worst: None,
+            response: ResponseNames::default(),
             reported: None,
             received: 0,
             booked: None,
@@ -190,6 +194,12 @@ impl Attempt {
         });
         if let Some(data) = data.as_object_mut() {
             data.extend(self.asked.clone());
+        }
+        if let Some(data) = data.as_object_mut() {
+            let ResponseNames { id, model } = &self.response;
+            let told = [("response_id", id), ("response_model", model)].into_iter();
+            let told = told.filter(|(_, text)| !text.is_empty());
+            data.extend(told.map(|(name, text)| (name.to_owned(), text.as_str().into())));
         }
         if let (Some(data), Some(Value::Object(end))) = (data.as_object_mut(), &self.end) {
             data.extend(end.clone());

@@ -9,7 +9,8 @@ mod anthropic;
 mod halves;
 
 use bobbin::models::{
-    Decoder, FinishReason, Payload, Placed, ProviderCode, ProviderError, Reply, ReplyBuilder, Usage, openai,
+    Decoder, Delta, FinishReason, Payload, Placed, ProviderCode, ProviderError, Reply, ReplyBuilder, Usage,
+    openai,
 };
 use bobbin::spec::message::ToolCall;
 use bobbin::spec::opaque::Opaque;
@@ -231,6 +232,43 @@ fn failures_are_the_same_however_they_are_cut() {
             "{}",
             fixture.0
         );
+    }
+}
+
+/// What the provider calls its answer, in the order in which it is told.
+fn names(mut decoder: Decoder, text: &str, cut: usize) -> Vec<(String, String)> {
+    let mut deltas = Vec::new();
+    text.as_bytes().chunks(cut).for_each(|bytes| decoder.push(bytes, &mut deltas).unwrap());
+    decoder.finish(&mut deltas).unwrap();
+    let named = deltas.into_iter().filter_map(|delta| match delta {
+        Delta::Response { id, model } => Some((id, model)),
+        _ => None,
+    });
+    named.collect()
+}
+
+#[test]
+fn the_answer_of_a_provider_is_named_once() {
+    let of = |id: &str, model: &str| vec![(id.to_owned(), model.to_owned())];
+    for ((name, text), expected) in [
+        (fixture!("openai_text"), of("chatcmpl-C8xq0aQmT7kZr2", "gpt-5-mini-2025-08-07")),
+        (fixture!("azure_filtered"), of("chatcmpl-AzR1", "gpt-4o-2024-11-20")),
+        (fixture!("ollama_whole_calls"), of("chatcmpl-411", "llama3.2")),
+        (fixture!("whole_body"), of("chatcmpl-W1", "m")),
+    ] {
+        for cut in [1, 7, text.len()] {
+            let decoder = Decoder::Openai(openai::Decoder::new(None));
+            assert_eq!(names(decoder, text, cut), expected, "{name} in pieces of {cut}");
+        }
+    }
+    for ((name, text), expected) in [
+        (fixture!("anthropic_text"), of("msg_01XFDUDYJgAACzvnptvVoYEL", "claude-sonnet-4-5-20250929")),
+        (fixture!("anthropic_whole"), of("msg_01", "claude-sonnet-4-5-20250929")),
+    ] {
+        for cut in [1, text.len()] {
+            let decoder = Decoder::Anthropic(bobbin::models::anthropic::Decoder::new(None));
+            assert_eq!(names(decoder, text, cut), expected, "{name} in pieces of {cut}");
+        }
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) enum AttributeValue {
     Text(String),
     Number(i64),
     Real(f64),
+    Truth(bool),
     Texts(Vec<String>),
 }
 

@@ -63,6 +63,7 @@ fn any(value: &AttributeValue) -> Value {
         AttributeValue::Text(text) => json!({ "stringValue": text }),
         AttributeValue::Number(number) => json!({ "intValue": number.to_string() }),
         AttributeValue::Real(number) => json!({ "doubleValue": number }),
+        AttributeValue::Truth(truth) => json!({ "boolValue": truth }),
         AttributeValue::Texts(texts) => {
             let values: Vec<Value> = texts.iter().map(|text| json!({ "stringValue": text })).collect();
             json!({ "arrayValue": { "values": values } })

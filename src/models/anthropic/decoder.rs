@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use crate::models::anthropic::event::{Block, Delta as Change, Event, WireUsage};
 use crate::models::decoding::{Decoding, End, Format, Wrong};
 use crate::models::literal::Literal;
+use crate::models::response::Named;
 use crate::models::{Delta, FinishReason, halves};
 use crate::spec::opaque::Opaque;
 
@@ -19,6 +20,7 @@ pub struct State {
     open: Vec<(u64, Open)>,
     calls: usize,
     usage: WireUsage,
+    named: Named,
     end: End,
 }
 
@@ -57,6 +59,7 @@ impl State {
         match &*event.r#type.0 {
             "message_start" => {
                 let message = event.message.unwrap_or_default();
+                self.named.take(&message.id.0, &message.model.0, out);
                 self.usage(message.usage.as_ref(), out);
                 self.stop(&message.stop_reason.0, out);
             }
@@ -86,6 +89,7 @@ impl State {
 
     /// A whole answer: its blocks begin and end at once.
     fn whole(&mut self, event: &Event<'_>, out: &mut Vec<Delta>) {
+        self.named.take(&event.id.0, &event.model.0, out);
         for (index, raw) in event.content.iter().flatten().enumerate() {
             self.start(index as u64, raw, out);
             self.close(Some(index as u64), out);

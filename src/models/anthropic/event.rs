@@ -30,6 +30,10 @@ pub(crate) struct Event<'a> {
     #[serde(borrow, default)]
     pub(crate) stop_reason: Text<'a>,
     #[serde(borrow, default)]
+    pub(crate) id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) model: Text<'a>,
+    #[serde(borrow, default)]
     pub(crate) error: Option<&'a RawValue>,
 }
 
@@ -39,6 +43,10 @@ pub(crate) struct Message<'a> {
     pub(crate) usage: Option<WireUsage>,
     #[serde(borrow, default)]
     pub(crate) stop_reason: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) model: Text<'a>,
 }
 
 /// A change of a block, or in `message_delta` of the message.

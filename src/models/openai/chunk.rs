@@ -24,6 +24,12 @@ pub(crate) struct Chunk<'a> {
     /// `error` where vLLM reports one without an `error` key.
     #[serde(borrow, default)]
     pub(crate) object: Text<'a>,
+    /// Of the answer; the same in each of its chunks.
+    #[serde(borrow, default)]
+    pub(crate) id: Text<'a>,
+    /// The model that answers.
+    #[serde(borrow, default)]
+    pub(crate) model: Text<'a>,
 }
 
 /// The choice with index 0: others, if options asked for several, are not read.

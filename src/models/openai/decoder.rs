@@ -7,6 +7,7 @@ use crate::models::openai::calls::Calls;
 use crate::models::openai::chunk;
 use crate::models::openai::chunk::{Choice, Chunk, Message};
 use crate::models::openai::details::Details;
+use crate::models::response::Named;
 use crate::models::{Delta, FinishReason, ProviderError};
 
 /// Decodes one answer. It is complete with a finish reason or with `[DONE]`.
@@ -17,6 +18,7 @@ pub type Decoder = Decoding<State>;
 pub struct State {
     calls: Calls,
     details: Details,
+    named: Named,
     end: End,
 }
 
@@ -57,6 +59,7 @@ impl State {
         if is_error(chunk.error) || chunk.object.0 == "error" {
             return Err(Wrong::Reports(None));
         }
+        self.named.take(&chunk.id.0, &chunk.model.0, out);
         if let Some(choice) = choice {
             if let Some(error) = choice.error.filter(|error| is_error(Some(error))) {
                 return Err(Wrong::Reports(Some(error.get().as_bytes().to_vec())));

@@ -77,7 +77,8 @@ impl Embeddings {
             let item = |(index, text): (usize, &Value)| {
                 json!({ "index": index, "embedding": vector(text.as_str().unwrap_or_default(), self.dims.get()) })
             };
-            let mut body = json!({ "data": inputs.iter().enumerate().map(item).collect::<Vec<_>>() });
+            let data: Vec<Value> = inputs.iter().enumerate().map(item).collect();
+            let mut body = json!({ "data": data, "model": "e1-2026" });
             let bytes: usize = inputs.iter().map(|text| text.as_str().unwrap_or_default().len()).sum();
             let counted = self.counts.get().then_some(bytes as u64 / 5);
             if let Some(tokens) = counted.or(self.tokens.get()) {

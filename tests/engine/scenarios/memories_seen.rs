@@ -76,6 +76,8 @@ fn seen() -> Scenario {
             assert!(found.into_iter().all(|count| count.as_str().is_some_and(|count| count != "0")));
             // What vectors cost is part of what the run has.
             if history.faults == 0 {
+                let given = requests.iter().map(|span| attribute(span, "gen_ai.response.model"));
+                assert!(given.into_iter().all(|model| model == "e1-2026"), "{requests:#?}");
                 let run = named("invoke_agent")[0];
                 assert_eq!(attribute(run, "bobbin.budget.limit_usd"), 5.0, "{run:#?}");
                 let spent = attribute(run, "bobbin.budget.spent_usd").as_f64().unwrap();

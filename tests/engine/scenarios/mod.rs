@@ -54,6 +54,7 @@ mod sides;
 mod skills;
 mod soak;
 mod spans;
+mod spans_named;
 mod spending;
 mod spending_asked;
 mod spill;
