@@ -11,7 +11,7 @@ use crate::limits;
 use crate::models::ProviderError;
 use crate::models::address::address;
 use crate::models::failure::BODY_BYTES;
-use crate::models::response::bounded;
+use crate::models::response::{bounded, holds};
 use crate::spec::model::{Model, Provider};
 
 /// Numbers of a vector of `demo`.
@@ -140,7 +140,7 @@ impl Embedder<'_> {
             ));
         }
         let mut given = vectors(&read, texts.len())?;
-        given.model = given.model.filter(|model| key.as_deref().is_none_or(|key| !model.contains(key)));
+        given.model = given.model.filter(|model| !holds(model, key.as_deref()));
         Ok(given)
     }
 }

@@ -21,7 +21,7 @@ impl Named {
         }
         self.id |= !id.is_empty();
         self.model |= !model.is_empty();
-        out.push(Delta::Response { id: bounded(id), model: bounded(model) });
+        out.push(Delta::Response { id: id.to_owned(), model: model.to_owned() });
     }
 }
 
@@ -46,13 +46,17 @@ impl ResponseNames {
 
     /// Leaves out what holds a key that the provider was sent.
     pub(crate) fn hide(&mut self, key: Option<&str>) {
-        let Some(key) = key.filter(|key| !key.is_empty()) else { return };
         for mine in [&mut self.id, &mut self.model] {
-            if mine.contains(key) {
+            if holds(mine, key) {
                 mine.clear();
             }
         }
     }
+}
+
+/// Whether a text has a key in it.
+pub(crate) fn holds(text: &str, key: Option<&str>) -> bool {
+    key.is_some_and(|key| !key.is_empty() && text.contains(key))
 }
 
 pub(crate) fn bounded(text: &str) -> String {

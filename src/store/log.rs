@@ -194,8 +194,6 @@ impl Attempt {
         });
         if let Some(data) = data.as_object_mut() {
             data.extend(self.asked.clone());
-        }
-        if let Some(data) = data.as_object_mut() {
             let ResponseNames { id, model } = &self.response;
             let told = [("response_id", id), ("response_model", model)].into_iter();
             let told = told.filter(|(_, text)| !text.is_empty());

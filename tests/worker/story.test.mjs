@@ -1,5 +1,5 @@
-// One story that needs all of it: a foreman with 0.05 USD and four researchers, who look things up in thirty documents of their owner at
-// the same time, cite them, and are summarised after some turns. One of them wants to send a mail, and the owner of the thread approves it by
+// One story that needs all of it: a foreman with 0.05 USD and four researchers, who look things up in their owner's thirty documents at
+// the same time, cite them, and are summarised after some turns. One of them wants to send a mail, and the owner approves it by
 // a link after the server was lost. The budget runs out in a subagent of a subagent, and the owner extends it once. In the end a strict
 // collector has one trace with one root, its costs are what the books say, the models were asked as often as the trace says, and no
 // secret of the documents is anywhere. The same happens with kills at random moments, in which every promise but “once” holds.
@@ -222,9 +222,11 @@ async function fillLibrary() {
     const answer = await insist(() => bobbin.as(ALICE).send("POST", "/memory/library/documents", document));
     assert.equal(answer.status, 202, answer.text);
   }
-  const ready = async () => (await insist(() => bobbin.as(ALICE).send("GET", "/memory/library"))).json;
-  const told = await until("the library is ready", async () => ((await ready()).state === "ready" ? ready() : undefined), { withinMs: PATIENCE_MS, everyMs: 100 });
-  assert.equal(told.documents, documents.length);
+  const ready = async () => {
+    const { json } = await insist(() => bobbin.as(ALICE).send("GET", "/memory/library"));
+    return json.state === "ready" && json.documents === documents.length;
+  };
+  await until("the library is ready", ready, { withinMs: PATIENCE_MS, everyMs: 100 });
 }
 
 /** One telling of it, with the owner who looks after it. */

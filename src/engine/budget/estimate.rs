@@ -63,7 +63,8 @@ pub(crate) fn worst(model: &Model, Worst { input, output }: Worst) -> Amounts {
 /// so it is taken to be a quarter larger, or as large as all that was written for it.
 pub(crate) fn lost(model: &Model, request: &ChatRequest, size: Worst) -> Amounts {
     let larger = (size.input as f64 * limits::BUDGET_LOST_INPUT).ceil() as u64;
-    // Images are written at many times what they count.
+    // Every provider's request holds the same texts, with about as much around them. Images are written at many times what they
+    // count.
     let written = request.tokens().map_or(0, |_| of_bytes(openai::bytes(request)));
     worst(model, Worst { input: larger.max(written), ..size })
 }

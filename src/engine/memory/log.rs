@@ -145,14 +145,14 @@ impl Thread {
                 state.log_attempt(sql, &attempt)?;
             }
             let run = state.active_mut()?;
-            for _ in 0..times {
-                if let Some(ledger) = &mut run.ledger {
+            if let Some(ledger) = &mut run.ledger {
+                for _ in 0..times {
                     ledger.book_logged(&attempt);
                 }
-            }
-            if let (SearchedBy::Turn, Some(ledger)) = (by, &mut run.ledger) {
-                // It was this that was lost, and no request for a reply.
-                ledger.unseen = 0;
+                if matches!(by, SearchedBy::Turn) {
+                    // It was this that was lost, and no request for a reply.
+                    ledger.unseen = 0;
+                }
             }
             run.update(sql)
         })

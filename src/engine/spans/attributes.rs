@@ -84,9 +84,7 @@ impl Telling for SpanDetails<'_> {
         span.number("gen_ai.request.max_tokens", attempt.number("max_tokens"));
         span.real("gen_ai.request.temperature", attempt.real("temperature"));
         span.real("gen_ai.request.top_p", attempt.real("top_p"));
-        let streams = attempt.data.get("stream").and_then(serde_json::Value::as_bool);
-        span.attributes
-            .extend(streams.map(|streams| ("gen_ai.request.stream", AttributeValue::Truth(streams))));
+        span.truth("gen_ai.request.stream", attempt.data.get("stream").and_then(serde_json::Value::as_bool));
         span.text("gen_ai.response.id", attempt.text("response_id"));
         span.text("gen_ai.response.model", attempt.text("response_model"));
         let finish = attempt.text("finish_reason").map(|reason| vec![reason.to_owned()]);

@@ -116,6 +116,10 @@ impl Span {
         self.attributes.extend(value.map(|value| (name, AttributeValue::Real(value))));
     }
 
+    pub(crate) fn truth(&mut self, name: &'static str, value: Option<bool>) {
+        self.attributes.extend(value.map(|value| (name, AttributeValue::Truth(value))));
+    }
+
     pub(crate) fn text(&mut self, name: &'static str, value: Option<impl Into<String>>) {
         self.attributes.extend(value.map(|value| (name, AttributeValue::Text(value.into()))));
     }

@@ -69,12 +69,13 @@ impl Thread {
             data.insert("of_run".into(), work.run.into());
         }
         logs::insert(sql, logs::ATTEMPT, goes_on.then_some(work.run), now, None, None, &data)?;
-        if !goes_on {
-            return self.owe_late_span(state, sql, work.run, now);
+        if goes_on {
+            // What the run has used is read from the log again.
+            state.usage = None;
+            Ok(())
+        } else {
+            self.owe_late_span(state, sql, work.run, now)
         }
-        // What the run has used is read from the log again.
-        state.usage = None;
-        Ok(())
     }
 
     /// Books attempts whose end nobody saw, now that their size is known, before anything is sent.
