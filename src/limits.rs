@@ -262,8 +262,11 @@ pub const WAIT_MAX_US: i64 = 30 * DAY_US;
 pub const WAIT_DEFAULT_US: i64 = 7 * DAY_US;
 /// The same of a call that the client carries out.
 pub const CLIENT_WAIT_US: i64 = 600 * SECOND_US;
-/// Bytes of what a wait keeps.
+/// Bytes of what a wait keeps of what is asked, all of it together: title, reason, arguments, choices, digest. What is larger is
+/// not asked.
 pub const WAIT_DATA_BYTES: usize = 64 * 1024;
+/// Bytes of why a run waits that is tried again by itself.
+pub const WAIT_REASON_BYTES: usize = 4 << 10;
 /// Waits that one request decides.
 pub const WAITS_PER_DECISION: usize = 100;
 /// How long a token for one wait may live, seconds.

@@ -181,6 +181,30 @@ impl From<Approval> for StringOr<ApprovalFields> {
     }
 }
 
+/// A part of the title of what is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TitlePiece<'a> {
+    Text(&'a str),
+    /// The value of an argument: `{{args.NAME}}`.
+    Argument(&'a str),
+}
+
+/// The parts of a title. What is not closed, or is written in another way, stands as it is.
+pub(crate) fn title_pieces(title: &str) -> Vec<TitlePiece<'_>> {
+    const OPENS: &str = "{{args.";
+    let mut pieces = Vec::new();
+    let mut rest = title;
+    while let Some((before, (name, tail))) =
+        rest.split_once(OPENS).and_then(|(before, after)| Some((before, after.split_once("}}")?)))
+    {
+        pieces.push(TitlePiece::Text(before));
+        pieces.push(TitlePiece::Argument(name.trim()));
+        rest = tail;
+    }
+    pieces.push(TitlePiece::Text(rest));
+    pieces
+}
+
 /// What holds for all tools of a folder, an agent or a prompt; what is nearest to the call counts, field by field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

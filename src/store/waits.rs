@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
+use crate::limits;
+use crate::page::json_bytes;
 use crate::spec::Tier;
 use crate::spec::budget::Unit;
 use crate::store::amounts::BudgetScope;
@@ -23,6 +25,9 @@ pub(crate) const TABLE: Table = Table {
         expires_us INTEGER NOT NULL, closed_us INTEGER, PRIMARY KEY (open, id)) WITHOUT ROWID"],
     drop: "DROP TABLE IF EXISTS waits",
 };
+
+/// Of SHA-256, in hexadecimal.
+const DIGEST_BYTES: usize = 64;
 
 /// The columns of [`Wait`], in the order of [`Wait::read`].
 macro_rules! columns {
@@ -176,6 +181,14 @@ pub(crate) struct Asked {
     pub(crate) budget: Option<AskedBudget>,
 }
 
+impl Asked {
+    /// Whether its row may hold it: what is asked, with the call's arguments, the answers that are offered and all else, and the
+    /// digest.
+    pub(crate) fn fits(&self) -> bool {
+        json_bytes(self) + DIGEST_BYTES <= limits::WAIT_DATA_BYTES
+    }
+}
+
 /// A limit that forbids what is to come next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AskedBudget {
@@ -281,6 +294,9 @@ impl Wait {
 
     /// Writes a new one, which is open.
     pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
+        if !self.asked.fits() {
+            return Err(Error::internal("a wait is larger than its row may be"));
+        }
         let data = serde_json::to_string(&self.asked).map_err(Error::internal)?;
         sql.run(
             "INSERT INTO waits (open, id, kind, state, run, receipt, batch, digest, data, created_us, expires_us)
@@ -544,4 +560,33 @@ fn one(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<O
         Ok(ControlFlow::Break(()))
     })?;
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn all_that_is_asked_counts_to_the_byte() {
+        let call = |args: Value| AskedCall { id: "c".into(), tool: "pay".into(), tier: Tier::ReadOnly, args };
+        let of = |text: String| Asked { call: Some(call(json!({ "to": text }))), ..Asked::default() };
+        let most = limits::WAIT_DATA_BYTES - DIGEST_BYTES - json_bytes(&of(String::new()));
+        assert!(of("x".repeat(most)).fits());
+        assert!(!of("x".repeat(most + 1)).fits());
+        // As JSON writes it, in bytes.
+        assert!(!of("\n".repeat(most / 2 + 1)).fits());
+        assert!(!of("ä".repeat(most / 2 + 1)).fits());
+        let half = || "x".repeat(most / 2 + 1);
+        assert!(of(half()).fits());
+        for more in [
+            Asked { title: half(), ..of(half()) },
+            Asked { reason: Some(half()), ..of(half()) },
+            Asked { choices: vec![half()], ..of(half()) },
+            Asked { edit: vec![half()], ..of(half()) },
+        ] {
+            assert!(!more.fits());
+        }
+    }
 }

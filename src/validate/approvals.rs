@@ -1,9 +1,12 @@
 //! Approvals: of tools, and of what holds for all tools of a folder, an agent or a prompt.
 
+use serde_json::Value;
+
 use crate::limits::WAIT_MAX_US;
 use crate::names::hint;
-use crate::spec::approval::{Approvals, Mode, Remember};
+use crate::spec::approval::{Approval, Approvals, Mode, Remember, TitlePiece, title_pieces};
 use crate::spec::references::Kind;
+use crate::spec::schema::{DEPTH, required};
 use crate::spec::tool::Tool;
 use crate::spec::{Callable, ask_user, execute_code};
 use crate::validate::{Check, Place};
@@ -37,21 +40,12 @@ impl Check<'_> {
             (_, Some(_)) => self.error(at, "approval.when", "has a meaning with the mode \"when\" only"),
             (_, None) => {}
         }
-        let names = |field: &str| -> Vec<String> {
-            let properties = tool.args.as_ref().and_then(|args| args.get(field)?.as_object());
-            properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
-        };
-        let known = names("properties");
-        for (field, listed) in
-            [("approval.edit", &approval.edit), ("approval.rememberBy", &approval.remember_by)]
-        {
-            for (index, name) in listed.iter().enumerate().filter(|(_, name)| !known.contains(name)) {
-                let hint = hint(name, &known.iter().map(String::as_str).collect::<Vec<_>>());
-                self.error(
-                    at,
-                    format!("{field}[{index}]"),
-                    format!("the tool has no argument \"{name}\"{hint}"),
-                );
+        if let Some(known) = tool.args.as_ref().and_then(known_arguments) {
+            for (field, name) in named_arguments(approval) {
+                if !known.contains(&name) {
+                    let hint = hint(name, &known);
+                    self.error(at, field, format!("the tool has no argument \"{name}\"{hint}"));
+                }
             }
         }
         if !approval.remember_by.is_empty() && approval.remember == Remember::None {
@@ -90,6 +84,52 @@ impl Check<'_> {
             seconds == 0 || i64::try_from(seconds).map_or(true, |seconds| seconds > most)
         }) {
             self.error(at, field, format!("must be from 1 to {most} (30 days)"));
+        }
+    }
+}
+
+/// The arguments that a schema lists; `None` where calls may have others: it lists none, or says what the others are like.
+fn known_arguments(schema: &Value) -> Option<Vec<&str>> {
+    let listed = schema.get("properties").and_then(Value::as_object).filter(|listed| !listed.is_empty())?;
+    let closed = matches!(schema.get("additionalProperties"), None | Some(Value::Bool(false)));
+    closed.then(|| listed.keys().map(String::as_str).collect())
+}
+
+/// The arguments that an approval names, each with the field where it does.
+fn named_arguments(approval: &Approval) -> Vec<(String, &str)> {
+    let mut named = Vec::new();
+    for (field, listed) in [("edit", &approval.edit), ("rememberBy", &approval.remember_by)] {
+        let places = listed.iter().enumerate();
+        named.extend(places.map(|(index, name)| (format!("approval.{field}[{index}]"), name.as_str())));
+    }
+    for piece in approval.title.iter().flat_map(|title| title_pieces(title)) {
+        if let TitlePiece::Argument(name) = piece {
+            named.push(("approval.title".to_owned(), name));
+        }
+    }
+    if let Some(when) = &approval.when {
+        of_arguments(when, "approval.when", 0, &mut named);
+    }
+    named
+}
+
+/// Those of a schema of all arguments, and of its branches: what is within an argument is not looked at.
+fn of_arguments<'a>(schema: &'a Value, at: &str, depth: usize, named: &mut Vec<(String, &'a str)>) {
+    let Some(schema) = schema.as_object().filter(|_| depth <= DEPTH) else { return };
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for name in properties.into_iter().flat_map(|properties| properties.keys()) {
+        named.push((format!("{at}.properties.{name}"), name));
+    }
+    for name in required(schema) {
+        // Of one that is described as well it has been said.
+        if properties.is_none_or(|properties| !properties.contains_key(name)) {
+            named.push((format!("{at}.required"), name));
+        }
+    }
+    for keyword in ["anyOf", "oneOf"] {
+        let branches = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
+        for (index, branch) in branches.enumerate() {
+            of_arguments(branch, &format!("{at}.{keyword}[{index}]"), depth + 1, named);
         }
     }
 }

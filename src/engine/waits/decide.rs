@@ -15,6 +15,7 @@ use crate::engine::waits::restart::has_begun;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
+use crate::page::json_bytes;
 use crate::request::fields::Body;
 use crate::sdk::scope::Entered;
 use crate::spec::budget::Limits;
@@ -454,6 +455,10 @@ impl Thread {
     fn check_edit(&self, wait: &Wait, changed: &Value) -> Result<()> {
         let invalid = |message: String| Error::new(Code::InvalidArgs, message).at("args");
         let Some(call) = &wait.asked.call else { return Err(invalid("This call has no arguments.".into())) };
+        if json_bytes(changed) > limits::WAIT_DATA_BYTES {
+            let text = format!("`args` is over {} bytes.", limits::WAIT_DATA_BYTES);
+            return Err(Error::new(Code::TooLarge, text).at("args"));
+        }
         let fields = changed.as_object().into_iter().flatten();
         if let Some((name, _)) = fields.clone().find(|(name, _)| !wait.asked.edit.contains(name)) {
             let allowed =

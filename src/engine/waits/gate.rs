@@ -14,7 +14,6 @@ use crate::engine::waits::question::{Approved, Question};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::page::json_bytes;
 use crate::sdk::scope::Scope;
 use crate::spec::message::ToolResult;
 use crate::spec::{Callable, Tool};
@@ -56,8 +55,8 @@ pub(crate) struct Approval {
 /// What becomes of a call whose decision is void.
 enum Anew {
     Asked(Box<Wait>),
-    /// Nobody is asked any more.
-    Forbidden,
+    /// Nobody is asked any more: what the model is told.
+    Refused(Box<ToolResult>),
     /// Today's tool needs no approval.
     Passes,
 }
@@ -143,20 +142,13 @@ impl Thread {
         let first = self.read(|state, sql| about(state, sql, tool, call, &args))?;
         match first {
             None => return Ok(passes(args)),
-            Some(Question::Forbidden) => {
-                return Ok(Gate::Ends(Box::new(CallOutcome::refused_with(forbidden(tool)))));
-            }
-            Some(_) if place.scope.parking == Parking::Impossible => {
-                return Ok(Gate::Ends(Box::new(CallOutcome::refused_with(would_wait(&tool.name)))));
-            }
-            Some(_) if json_bytes(&args) > limits::WAIT_DATA_BYTES => {
-                return Ok(Gate::Ends(Box::new(CallOutcome::refused_with(too_large(tool)))));
-            }
+            Some(Question::Forbidden) => return Ok(ends(forbidden(tool))),
+            Some(_) if place.scope.parking == Parking::Impossible => return Ok(ends(would_wait(&tool.name))),
+            Some(Question::TooLarge) => return Ok(ends(too_large(tool))),
             Some(Question::Asked { .. }) => {}
         }
         let behind = (call.index + 1..place.reply.calls.len()).filter_map(|index| self.tool_at(place, index));
-        let behind: Vec<_> =
-            behind.filter(|(_, _, args)| json_bytes(args) <= limits::WAIT_DATA_BYTES).collect();
+        let behind: Vec<_> = behind.collect();
         let opened = self.transition(|state, sql| {
             let mut opened = Vec::new();
             let own = std::iter::once((call.clone(), tool, args.clone()));
@@ -210,6 +202,7 @@ impl Thread {
                 })?;
                 self.parked(&[opened]).await
             }
+            Some(Question::TooLarge) => Ok(ends(too_large(tool))),
             Some(Question::Forbidden) | None => Ok(Gate::Passes(Box::new(passed))),
         }
     }
@@ -229,7 +222,8 @@ impl Thread {
             let question = self.question(state, sql, place.definitions, tool, about, Approved::No)?;
             let (kind, asked, lasts_us) = match question {
                 Some(Question::Asked { kind, asked, lasts_us }) => (kind, asked, lasts_us),
-                Some(Question::Forbidden) => return Ok(Anew::Forbidden),
+                Some(Question::Forbidden) => return Ok(Anew::Refused(Box::new(forbidden(tool)))),
+                Some(Question::TooLarge) => return Ok(Anew::Refused(Box::new(too_large(tool)))),
                 None => return Ok(Anew::Passes),
             };
             let new = NewWait {
@@ -246,7 +240,7 @@ impl Thread {
         })?;
         match anew {
             Anew::Asked(opened) => self.parked(&[*opened]).await,
-            Anew::Forbidden => Ok(Gate::Ends(Box::new(CallOutcome::refused_with(forbidden(tool))))),
+            Anew::Refused(result) => Ok(ends(*result)),
             Anew::Passes => Ok(passes(args.clone())),
         }
     }
@@ -262,13 +256,12 @@ impl Thread {
     ) -> Result<Option<ToolResult>> {
         let question = self.asked_by_failure(place.definitions, tool, asked_call(tool, call, args))?;
         let (kind, asked, lasts_us) = match question {
-            Some(Question::Asked { kind, asked, lasts_us }) => (kind, asked, lasts_us),
             Some(Question::Forbidden) => return Ok(Some(forbidden(tool))),
+            Some(_) if place.scope.parking == Parking::Impossible => return Ok(None),
+            Some(Question::Asked { kind, asked, lasts_us }) => (kind, asked, lasts_us),
+            Some(Question::TooLarge) => return Ok(Some(too_large(tool))),
             None => return Ok(None),
         };
-        if place.scope.parking == Parking::Impossible || json_bytes(args) > limits::WAIT_DATA_BYTES {
-            return Ok(None);
-        }
         let new = NewWait {
             kind,
             receipt: call.seq,
@@ -329,7 +322,7 @@ impl Thread {
             self.read(|state, sql| self.question(state, sql, definitions, tool, call, Approved::No))?;
         Ok(question.map(|question| match question {
             Question::Forbidden => forbidden(tool),
-            Question::Asked { .. } => would_wait(&tool.name),
+            Question::Asked { .. } | Question::TooLarge => would_wait(&tool.name),
         }))
     }
 
@@ -354,6 +347,10 @@ impl Thread {
 
 fn passes(args: Value) -> Gate {
     Gate::Passes(Box::new(Passed { args, approval: None }))
+}
+
+fn ends(result: ToolResult) -> Gate {
+    Gate::Ends(Box::new(CallOutcome::refused_with(result)))
 }
 
 pub(crate) fn asked_call(tool: &Tool, call: &Call, args: &Value) -> AskedCall {
@@ -406,9 +403,11 @@ fn forbidden(tool: &Tool) -> ToolResult {
 }
 
 fn too_large(tool: &Tool) -> ToolResult {
-    ToolResult::error(format!(
-        "\"{}\" needs an approval, and its arguments are over {} bytes, the most that a person can be shown. Send less.",
+    let text = format!(
+        "A call of \"{}\" has to be decided on or carried out elsewhere first, and what would be shown for it is over {} bytes. \
+         Nobody was asked. Send less.",
         tool.name,
         limits::WAIT_DATA_BYTES
-    ))
+    );
+    ToolResult { error_code: Some("too_large".into()), ..ToolResult::error(text) }
 }

@@ -8,7 +8,7 @@ use crate::engine::waits::digest;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::spec::approval::{Approval, By, Expiry, Mode, Policy, Remember};
+use crate::spec::approval::{Approval, By, Expiry, Mode, Policy, Remember, TitlePiece, title_pieces};
 use crate::spec::{Implementation, Tier, Tool, ask_user, schema};
 use crate::store::state::State;
 use crate::store::waits;
@@ -21,6 +21,18 @@ pub(crate) enum Question {
     Asked { kind: WaitKind, asked: Box<Asked>, lasts_us: i64 },
     /// It may not even be asked: what the model is told.
     Forbidden,
+    /// Nor this: it is more than a person is shown.
+    TooLarge,
+}
+
+impl Question {
+    /// One that is asked, if it is not too large.
+    fn of(kind: WaitKind, asked: Asked, lasts_us: i64) -> Question {
+        match asked.fits() {
+            true => Question::Asked { kind, asked: Box::new(asked), lasts_us },
+            false => Question::TooLarge,
+        }
+    }
 }
 
 /// How far a call has come with what is asked about it.
@@ -64,7 +76,7 @@ impl Thread {
                     call: Some(call),
                     ..Asked::default()
                 };
-                Some(Question::Asked { kind: WaitKind::ClientTool, asked: Box::new(asked), lasts_us })
+                Some(Question::of(WaitKind::ClientTool, asked, lasts_us))
             }
             _ => None,
         })
@@ -152,7 +164,7 @@ impl Thread {
             ..Asked::default()
         };
         let lasts_us = approval.expires_after_seconds.map_or_else(|| self.lasts_us(definitions), in_us);
-        Ok(Question::Asked { kind: WaitKind::Approval, asked: Box::new(asked), lasts_us })
+        Ok(Question::of(WaitKind::Approval, asked, lasts_us))
     }
 
     fn to_person(&self, definitions: &Definitions<'_>, call: AskedCall) -> Question {
@@ -165,11 +177,7 @@ impl Thread {
         let title = self.redact(text("question"));
         let asked =
             Asked { title, by: DecidedBy::Thread, choices, free_text, call: Some(call), ..Asked::default() };
-        Question::Asked {
-            kind: WaitKind::Question,
-            asked: Box::new(asked),
-            lasts_us: self.lasts_us(definitions),
-        }
+        Question::of(WaitKind::Question, asked, self.lasts_us(definitions))
     }
 
     /// How long a wait lasts unless its tool says so: what is nearest to the call counts.
@@ -205,25 +213,19 @@ fn in_us(seconds: u64) -> i64 {
         .min(limits::WAIT_MAX_US)
 }
 
-/// A title with the arguments that it names as `{{args.NAME}}`.
+/// A title with the arguments that it names.
 fn filled(title: &str, args: &Value) -> String {
     let mut out = String::with_capacity(title.len());
-    let mut rest = title;
-    while let Some((before, after)) = rest.split_once("{{args.") {
-        out.push_str(before);
-        let Some((name, tail)) = after.split_once("}}") else {
-            out.push_str("{{args.");
-            rest = after;
-            continue;
-        };
-        match args.get(name.trim()) {
-            Some(Value::String(text)) => out.push_str(text),
-            Some(Value::Null) | None => out.push_str("(none)"),
-            Some(other) => out.push_str(&other.to_string()),
+    for piece in title_pieces(title) {
+        match piece {
+            TitlePiece::Text(text) => out.push_str(text),
+            TitlePiece::Argument(name) => match args.get(name) {
+                Some(Value::String(text)) => out.push_str(text),
+                Some(Value::Null) | None => out.push_str("(none)"),
+                Some(other) => out.push_str(&other.to_string()),
+            },
         }
-        rest = tail;
     }
-    out.push_str(rest);
     out
 }
 

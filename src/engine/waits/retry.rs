@@ -9,6 +9,7 @@ use crate::spec::retry::{Resolved, RetryMode};
 use crate::store::runs::Parking;
 use crate::store::state::State;
 use crate::store::waits::{Asked, DecidedBy, OnExpiry, Wait, WaitKind, WaitState};
+use crate::text::shorten;
 
 /// What is tried again after a pause.
 pub(crate) struct LaterAttempt {
@@ -37,9 +38,11 @@ impl Thread {
         later: LaterAttempt,
     ) -> Result<Wait> {
         let now = self.host.now_us();
+        let mut reason = self.redact(later.reason);
+        shorten(&mut reason, limits::WAIT_REASON_BYTES);
         let asked = Asked {
             title: self.redact(later.title),
-            reason: Some(self.redact(later.reason)),
+            reason: Some(reason),
             by: DecidedBy::Thread,
             on_expiry: OnExpiry::Continue,
             ..Asked::default()

@@ -71,6 +71,7 @@ mod turns;
 mod values;
 mod waits;
 mod waits_ending;
+mod waits_size;
 mod waits_within;
 mod window;
 
@@ -177,6 +178,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(subagents::all());
     all.extend(waits::all());
     all.extend(waits_ending::all());
+    all.extend(waits_size::all());
     all.extend(waits_within::all());
     all.extend(scrubbing::all());
     all

@@ -445,33 +445,6 @@ fn a_tool_that_asks_after_it_has_looked_is_refused_where_nobody_is_asked() {
 }
 
 #[test]
-fn what_is_too_large_to_be_shown_is_not_asked_about_and_does_not_run() {
-    let large = |bytes: usize| json!({ "to": "x".repeat(bytes) }).to_string();
-    let most = bobbin::limits::WAIT_DATA_BYTES - r#"{"to":""}"#.len();
-    for (bytes, asked) in [(most, true), (most + 1, false)] {
-        story("large arguments")
-            .define(with(json!({ "pay": asking(json!("always")) })))
-            .says(move |request| match request.results().last() {
-                None => Say::text("").and_call("pay", &large(bytes)),
-                Some(result) => Say::text(result.chars().take(60).collect::<String>()),
-            })
-            .drive(move |sim| async move {
-                sim.send("hello").await;
-                if asked {
-                    let waits = until_open(&sim, 1).await;
-                    decides(&sim, &waits[0], json!({ "decision": "deny" })).await;
-                }
-            })
-            .check(move |sim, history| {
-                let result = history.texts("tool")[0];
-                assert_eq!(result.contains("its arguments are over 65536 bytes"), !asked, "{result}");
-                assert_eq!(runs(sim), 0);
-            })
-            .once();
-    }
-}
-
-#[test]
 fn a_policy_asks_about_every_tool_that_is_not_trusted() {
     story("a policy")
         .define(|catalog| {

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod approvals;
 mod code;
 mod endpoints;
 mod mistakes;

@@ -63,6 +63,8 @@ fn wanted(expected: &str) -> &str {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
+        // One of a list of words.
+        "string or map" => "a string",
         "a boolean" => "true or false",
         "a sequence" => "a list",
         "a map" => "an object",
