@@ -21,6 +21,7 @@ export const JOINED = {
   "store/files/mod.rs": ["objects"],
   "store/files/tree.rs": ["file_texts"],
   "store/memory/chunks.rs": ["mem_docs"],
+  "store/memory/texts.rs": ["mem_docs"],
   "store/objects.rs": ["files"],
   "directory/store/threads.rs": ["state"],
 };

@@ -499,7 +499,19 @@ pub const DOCUMENT_FILE_BYTES: usize = 8 << 20;
 pub const DOCUMENT_REQUEST_BYTES: usize = 4 << 20;
 /// Text of a document that waits to be cut, bytes of a row.
 pub const DOCUMENT_PIECE_BYTES: usize = 64 << 10;
-/// Documents that one step of the work of indexing cuts, and so on: chunks of a transaction.
+/// Text of a message that a memory takes in, bytes: it is sent as a letter, which has to fit a row however it is escaped.
+pub const MEMORY_MESSAGE_BYTES: usize = 256 << 10;
+/// Messages that one step of a memory's work takes in.
+pub const MEMORY_MESSAGES: usize = 64;
+/// Letters to a memory that wait at the same time before no more messages are taken in for it.
+pub const MEMORY_LETTERS: i64 = 256;
+/// Patterns of files that a memory takes in.
+pub const MEMORY_PATTERNS: usize = 32;
+/// Files that one step of a memory's work looks through.
+pub const MEMORY_PATHS: usize = 500;
+/// Changed files of a transition that are told one by one.
+pub const CHANGED_FILES: usize = 256;
+/// Pieces of texts that one step of the work of indexing cuts.
 pub const INDEX_BATCH: usize = 64;
 /// A letter to a memory is remembered so long after it was taken, should it come again.
 pub const MEMORY_LETTERS_US: i64 = 30 * 24 * 3_600 * SECOND_US;

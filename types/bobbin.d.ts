@@ -412,7 +412,8 @@ declare module "bobbin" {
   interface MemoryDocument {
     id: string;
     key: string;
-    source: string;
+    /** By HTTP, by a model's tool, or by itself. */
+    source: "api" | "note" | "file" | "message";
     title: string | null;
     url: string | null;
     mimeType: string | null;

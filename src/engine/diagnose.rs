@@ -10,12 +10,23 @@ use crate::spec::budget::{Unit, Unpriced};
 use crate::spec::hook::Hook;
 use crate::spec::subagent::is_tool;
 use crate::spec::{Callable, Implementation, Model, Strictness, Tool, ToolEntry};
+use crate::store::memory::refusals::Refusal;
 use crate::store::meta;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::runs::end::{Outcome, Reason};
 use crate::store::runs::ledger::{BudgetScope, Ledger};
 use crate::store::runs::{Phase, Run};
 use crate::store::state::State;
+
+/// What a memory did not take in.
+fn told(refusal: &Refusal, now: i64) -> Diagnostic {
+    let Refusal { memory, code, n, text } = refusal;
+    let text = match n {
+        1 => text.clone(),
+        n => format!("{n} times, the last one: {text}"),
+    };
+    Diagnostic::warning(Kind::Adapter, code, ("memory", memory), text, now)
+}
 
 /// What is found wrong while a run is looked through.
 struct Findings {
@@ -105,6 +116,9 @@ impl Thread {
                 text,
                 now,
             ));
+        }
+        for refusal in self.take_refusals(state, sql)? {
+            run.diagnostics.add(told(&refusal, self.host.now_us()));
         }
         if let Some(entry) = self.paused_summaries(state, sql)? {
             run.diagnostics.add(entry);

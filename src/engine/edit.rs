@@ -14,6 +14,7 @@ use crate::request::Reply;
 use crate::request::fields::Body;
 use crate::sdk::messages::MessageUpdate;
 use crate::sdk::scope::Hooked;
+use crate::store::changed::MessageChange;
 use crate::store::messages as rows;
 use crate::store::messages::{Row, Shared, message_seq, not_found};
 use crate::store::state::State;
@@ -117,6 +118,9 @@ impl Thread {
             }
             edited(state, sql)?;
             let recount = row.silent != silent;
+            if recount || row.content != said {
+                state.changed.messages.push((row.seq, MessageChange::Edited));
+            }
             Ok((Shared::new(row), recount))
         })?;
         if recount {
@@ -151,6 +155,7 @@ impl Thread {
             crate::engine::attachments::store::remove(state, sql, &row.attachments)?;
             state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
             edited(state, sql)?;
+            state.changed.messages.push((row.seq, MessageChange::Deleted));
             Ok(row.seq)
         })?;
         // Everything that was counted is counted anew.

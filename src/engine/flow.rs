@@ -356,6 +356,7 @@ impl Thread {
         self.post_activity(state, sql, now)?;
         self.owe_spans(state, sql, &run, now)?;
         self.owe_summary(state, sql, now)?;
+        state.changed.run_ended = true;
         if reason.outcome() != Outcome::Stopped {
             self.start_queued(state, sql, now)?;
         }

@@ -62,7 +62,13 @@ impl Thread {
         self.ensure_loaded()?;
         let mut state = self.state.borrow_mut().take().ok_or_else(access::no_thread)?;
         let empties = Empties(&self.state);
-        let value = self.transaction(|sql| f(&mut state, sql))?;
+        let value = self.transaction(|sql| {
+            let value = f(&mut state, sql)?;
+            if !state.changed.is_empty() {
+                self.note_changes(&mut state, sql)?;
+            }
+            Ok(value)
+        })?;
         drop(empties);
         *self.state.borrow_mut() = Some(state);
         Ok(value)

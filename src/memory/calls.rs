@@ -199,6 +199,7 @@ fn document_of(book: &Book<'_>, request: MemoryRequest<'_>) -> Result<NewDocumen
         meta: body.object("metadata")?,
         text,
         once,
+        at_us: None,
     })
 }
 

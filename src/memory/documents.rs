@@ -38,13 +38,16 @@ pub(crate) struct NewDocument {
     /// Whether another text under the same key is a mistake: the key is that of a request.
     #[serde(default)]
     pub(crate) once: bool,
+    /// When it was said, of what was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at_us: Option<i64>,
 }
 
 impl NewDocument {
-    /// What of it is the same in a document that is the same.
+    /// What of it is the same in a document that is the same: first that of the text alone.
     fn hash(&self) -> String {
         let all = json!([self.title, self.url, self.mime, self.tags, self.meta]);
-        hash(&format!("{all}{}", self.text))
+        format!("{} {}", hash(&self.text), hash(&all.to_string()))
     }
 }
 
@@ -74,30 +77,37 @@ impl Book<'_> {
                 let text = "This Idempotency-Key was used with another document.";
                 return Err(Error::new(Code::IdempotencyMismatch, text));
             }
+            if text_of(&known.hash) == text_of(&hash) {
+                let doc = Doc { hash, updated_us: self.now_us(), ..with_facts(known.clone(), document) };
+                docs::update(sql, &doc)?;
+                return Ok((doc, Owes::Nothing));
+            }
         }
         self.check_room(sql, store, known.as_ref(), &document.text)?;
         let now = self.now_us();
-        let meta = document.meta.as_ref().map(|meta| Value::Object(meta.clone()).to_string());
-        let mut doc = Doc {
-            id: 0,
-            store: store.id,
-            key: document.key.clone(),
-            source: document.source.clone(),
-            title: document.title.clone(),
-            url: document.url.clone(),
-            mime: document.mime.clone(),
-            tags: document.tags.clone(),
-            meta,
-            hash,
-            state: DocState::Queued,
-            gen_: 0,
-            next: 0,
-            chunks: 0,
-            done: 0,
-            error: None,
-            created_us: now,
-            updated_us: now,
-        };
+        let mut doc = with_facts(
+            Doc {
+                id: 0,
+                store: store.id,
+                key: document.key.clone(),
+                source: document.source.clone(),
+                title: None,
+                url: None,
+                mime: None,
+                tags: Vec::new(),
+                meta: None,
+                hash,
+                state: DocState::Queued,
+                gen_: 0,
+                next: 0,
+                chunks: 0,
+                done: 0,
+                error: None,
+                created_us: document.at_us.unwrap_or(now),
+                updated_us: now,
+            },
+            document,
+        );
         match known {
             None => doc.id = docs::insert(sql, &doc)?,
             Some(known) => {
@@ -235,6 +245,18 @@ impl Book<'_> {
         }
         Ok(told)
     }
+}
+
+/// The part of a hash that is the text's.
+fn text_of(hash: &str) -> &str {
+    hash.split(' ').next().unwrap_or_default()
+}
+
+/// A row with what a document says besides its text.
+fn with_facts(doc: Doc, document: &NewDocument) -> Doc {
+    let meta = document.meta.as_ref().map(|meta| Value::Object(meta.clone()).to_string());
+    let NewDocument { title, url, mime, tags, .. } = document;
+    Doc { title: title.clone(), url: url.clone(), mime: mime.clone(), tags: tags.clone(), meta, ..doc }
 }
 
 /// A document goes, with all of its chunks, words and vectors.

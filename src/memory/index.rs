@@ -53,12 +53,12 @@ impl Book<'_> {
             return Ok(Step::More);
         };
         let batch = model.batch.unwrap_or(limits::EMBEDDING_BATCH);
-        let wanted = chunks::without_slot(sql, doc.id, doc.next, batch)?;
-        if wanted.is_empty() {
+        let wanted = chunks::without_slot(sql, store.id, batch)?;
+        if wanted.first().is_none_or(|chunk| chunk.doc != doc.id) {
             self.complete(&store, doc.id)?;
             return Ok(Step::More);
         }
-        self.embed_next(&store, model, &doc, &wanted, attempt).await
+        self.embed_next(&store, model, &wanted, attempt).await
     }
 
     /// The vectors are not those of the model any more: they are made anew.
@@ -71,49 +71,57 @@ impl Book<'_> {
         })
     }
 
-    /// Cuts the next piece of a document's text.
+    /// Cuts the next pieces of texts: one of a long text, or many that are short.
     fn cut_next(&self, store: &Store, doc: i64) -> Result<()> {
-        let now = self.now_us();
         self.change(|sql| {
-            let (Some(mut doc), Some(piece)) = (docs::by_id(sql, store.id, doc)?, texts::next(sql, doc)?)
-            else {
-                return Ok(((), Owes::Nothing));
-            };
-            let parts = cut(&piece.text, self.memory.chunk);
-            let room = i64::try_from(self.memory.limits.chunks).unwrap_or(i64::MAX);
-            let added = i64::try_from(parts.len()).unwrap_or(i64::MAX);
-            let have = stores::find(sql, &self.memory.name)?.map_or(0, |store| store.chunks);
-            if have + added > room {
-                return refuse(sql, doc, now).map(|()| ((), Owes::Progress));
+            let (mut next, mut bytes) = (Some(doc), 0);
+            for _ in 0..limits::INDEX_BATCH {
+                let Some(doc) = next.filter(|_| bytes < limits::DOCUMENT_PIECE_BYTES / 2) else { break };
+                bytes += self.cut_piece(sql, store, doc)?;
+                next = texts::next_document(sql, store.id)?;
             }
-            let (before, _) = chunks::numbers(sql, doc.id, doc.next)?;
-            for (n, part) in (before..).zip(&parts) {
-                let chunk = Chunk {
-                    id: 0,
-                    doc: doc.id,
-                    n,
-                    start: piece.start + i64::try_from(part.start).unwrap_or_default(),
-                    len: i64::try_from(part.len).unwrap_or_default(),
-                    text: part.text.to_owned(),
-                };
-                chunks::insert(sql, doc.next, &chunk)?;
-            }
-            texts::remove(sql, piece.id)?;
-            stores::count(sql, store.id, added)?;
-            (doc.chunks, doc.state, doc.updated_us) = (before + added, DocState::Indexing, now);
-            docs::update(sql, &doc)?;
             Ok(((), Owes::Progress))
         })
     }
 
-    async fn embed_next(
-        &self,
-        store: &Store,
-        model: &Model,
-        doc: &Doc,
-        wanted: &[Chunk],
-        attempt: u32,
-    ) -> Result<Step> {
+    /// Cuts the next piece of a document's text. How many bytes it has.
+    fn cut_piece(&self, sql: &dyn Sql, store: &Store, doc: i64) -> Result<usize> {
+        let now = self.now_us();
+        let (Some(mut doc), Some(piece)) = (docs::by_id(sql, store.id, doc)?, texts::next(sql, doc)?) else {
+            return texts::remove_of(sql, doc).map(|()| 0);
+        };
+        let parts = cut(&piece.text, self.memory.chunk);
+        let room = i64::try_from(self.memory.limits.chunks).unwrap_or(i64::MAX);
+        let added = i64::try_from(parts.len()).unwrap_or(i64::MAX);
+        let have = stores::find(sql, &self.memory.name)?.map_or(0, |store| store.chunks);
+        if have + added > room {
+            return refuse(sql, doc, now).map(|()| piece.text.len());
+        }
+        let (before, _) = chunks::numbers(sql, doc.id, doc.next)?;
+        for (n, part) in (before..).zip(&parts) {
+            let chunk = Chunk {
+                id: 0,
+                doc: doc.id,
+                n,
+                start: piece.start + i64::try_from(part.start).unwrap_or_default(),
+                len: i64::try_from(part.len).unwrap_or_default(),
+                text: part.text.to_owned(),
+            };
+            chunks::insert(sql, doc.next, &chunk)?;
+        }
+        texts::remove(sql, piece.id)?;
+        stores::count(sql, store.id, added)?;
+        (doc.chunks, doc.state, doc.updated_us) = (before + added, DocState::Indexing, now);
+        match self.model {
+            Some(_) => docs::update(sql, &doc)?,
+            // Its words are all that is found of it.
+            None => self.settle(sql, store.id, doc)?,
+        }
+        Ok(piece.text.len())
+    }
+
+    /// Vectors of the next chunks, which may be several documents'.
+    async fn embed_next(&self, store: &Store, model: &Model, wanted: &[Chunk], attempt: u32) -> Result<Step> {
         let asked: Vec<&str> = wanted.iter().map(|chunk| chunk.text.as_str()).collect();
         let vectors = match self.embed(model, Of::Document, &asked, attempt).await {
             Ok(vectors) => vectors,
@@ -124,9 +132,7 @@ impl Book<'_> {
         self.change_and_log(|sql| {
             // Whatever happened while the model was asked.
             let same = stores::find(sql, &self.memory.name)?.filter(|now| now.id == store.id);
-            let (Some(now), Some(mut doc)) = (same, docs::by_id(sql, store.id, doc.id)?) else {
-                return Ok((Step::More, Owes::Progress));
-            };
+            let Some(now) = same else { return Ok((Step::More, Owes::Progress)) };
             if now.embedding != identity {
                 return Ok((Step::More, Owes::Progress));
             }
@@ -139,18 +145,28 @@ impl Book<'_> {
             if now.dims == 0 {
                 stores::set_dims(sql, store.id, dims)?;
             }
-            let mut packed = Vec::with_capacity(vectors.len());
-            for (chunk, vector) in wanted.iter().zip(&vectors) {
-                if chunks::lacks_slot(sql, chunk.id, doc.next)? {
-                    packed.push((chunk.id, Packed::of(vector)));
-                }
+            let given: Vec<(&Chunk, &Vec<f32>)> = wanted.iter().zip(&vectors).collect();
+            for of_doc in given.chunk_by(|(a, _), (b, _)| a.doc == b.doc) {
+                self.enter(sql, store.id, of_doc)?;
             }
-            let live = doc.gen_ == doc.next;
-            pages::put(sql, store.id, &packed, live, |chunk, slot| chunks::set_slot(sql, chunk, slot))?;
-            (doc.state, doc.error, doc.updated_us) = (DocState::Indexing, None, self.now_us());
-            self.settle(sql, store.id, doc)?;
             Ok((Step::More, left_of(sql, store.id)?))
         })
+    }
+
+    /// Enters vectors of chunks of one document, if it is there and they are still its.
+    fn enter(&self, sql: &dyn Sql, store: i64, given: &[(&Chunk, &Vec<f32>)]) -> Result<()> {
+        let Some((first, _)) = given.first() else { return Ok(()) };
+        let Some(mut doc) = docs::by_id(sql, store, first.doc)? else { return Ok(()) };
+        let mut packed = Vec::with_capacity(given.len());
+        for (chunk, vector) in given {
+            if chunks::lacks_slot(sql, chunk.id, doc.next)? {
+                packed.push((chunk.id, Packed::of(vector)));
+            }
+        }
+        let live = doc.gen_ == doc.next;
+        pages::put(sql, store, &packed, live, |chunk, slot| chunks::set_slot(sql, chunk, slot))?;
+        (doc.state, doc.error, doc.updated_us) = (DocState::Indexing, None, self.now_us());
+        self.settle(sql, store, doc)
     }
 
     /// Nothing of a document is left to be done.
@@ -203,7 +219,10 @@ pub(crate) fn next_request(sql: &dyn Sql, name: &str, model: &Model) -> Result<O
     }
     let Some(doc) = docs::unfinished(sql, store.id)? else { return Ok(None) };
     let batch = model.batch.unwrap_or(limits::EMBEDDING_BATCH);
-    let wanted = chunks::without_slot(sql, doc.id, doc.next, batch)?;
+    let mut wanted = chunks::without_slot(sql, store.id, batch)?;
+    if wanted.first().is_some_and(|chunk| chunk.doc != doc.id) {
+        wanted.clear();
+    }
     let bytes = bytes_of(model, Of::Document, wanted.iter().map(|chunk| chunk.text.as_str()));
     Ok((!wanted.is_empty()).then_some((wanted.len(), bytes)))
 }

@@ -1,5 +1,5 @@
-//! Notes: what models save, change and forget. Those of a memory that threads share come as letters, each with a key: it may
-//! come more than once, and is applied once.
+//! Notes: what models save, change and forget, and messages, which come in by themselves. Those of a memory that threads share come
+//! as letters, each with a key: it may come more than once, and is applied once.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,8 @@ use crate::store::memory::work as table;
 
 /// Where a document is from that is a note.
 pub(crate) const NOTE: &str = "note";
+/// One that was said in a thread.
+pub(crate) const MESSAGE: &str = "message";
 
 /// What becomes of a note.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +35,13 @@ pub(crate) enum NoteChange {
         /// Its id.
         id: String,
     },
+    /// A document that no model has saved; what is there under its key is replaced.
+    Keep(NewDocument),
+    /// The document of that key is forgotten, if there is one.
+    Forget {
+        /// Its key.
+        key: String,
+    },
 }
 
 /// A change that a thread sends.
@@ -47,9 +56,10 @@ impl NoteChange {
     /// What a model is told of one that is made.
     pub(crate) fn told(&self) -> String {
         match self {
-            NoteChange::Save(document) => document.key.clone(),
+            NoteChange::Save(document) | NoteChange::Keep(document) => document.key.clone(),
             NoteChange::Update { id, .. } => id.clone(),
             NoteChange::Delete { id } => format!("Forgot {id}."),
+            NoteChange::Forget { key } => format!("Forgot {key}."),
         }
     }
 }
@@ -63,7 +73,8 @@ impl Book<'_> {
                 id,
                 text: self.cleaned(NewDocument { text, ..NewDocument::default() })?.text,
             },
-            gone @ NoteChange::Delete { .. } => gone,
+            NoteChange::Keep(document) => NoteChange::Keep(self.cleaned(document)?),
+            gone @ (NoteChange::Delete { .. } | NoteChange::Forget { .. }) => gone,
         })
     }
 
@@ -95,7 +106,7 @@ impl Book<'_> {
     /// `there`: whether the tables are. Asked before, because the keeper is not to be asked within its transaction.
     fn note(&self, sql: &dyn Sql, change: &NoteChange, there: bool) -> Result<(String, Owes)> {
         let owes = match change {
-            NoteChange::Save(document) => {
+            NoteChange::Save(document) | NoteChange::Keep(document) => {
                 let store = stores::open(sql, &self.memory.name, &self.identity())?;
                 self.store(sql, &store, document)?.1
             }
@@ -117,6 +128,15 @@ impl Book<'_> {
                     return Ok((format!("There is no note {id}."), Owes::Nothing));
                 };
                 delete(sql, &known)?;
+                Owes::Nothing
+            }
+            NoteChange::Forget { key } => {
+                let store = if there { stores::find(sql, &self.memory.name)? } else { None };
+                if let Some(store) = store
+                    && let Some(known) = docs::by_key(sql, store.id, key)?
+                {
+                    delete(sql, &known)?;
+                }
                 Owes::Nothing
             }
         };

@@ -9,6 +9,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::memory::embed::VectorRequest;
 use crate::memory::fuse::{Side, fuse};
+use crate::memory::notes::MESSAGE;
 use crate::memory::{Book, Owes};
 use crate::spec::memory::Retrieval;
 use crate::store::memory as stores;
@@ -260,8 +261,9 @@ fn hits(sql: &dyn Sql, store: i64, ranked: &[(i64, f64)]) -> Result<Vec<Hit>> {
             text: chunk.text,
             title: doc.title,
             url: doc.url,
+            // What was said has its own time, whenever it was taken in.
+            at_us: if doc.source == MESSAGE { doc.created_us } else { doc.updated_us },
             source: doc.source,
-            at_us: doc.updated_us,
             key: doc.key,
             chunks: vec![chunk.id],
         });

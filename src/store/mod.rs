@@ -15,6 +15,7 @@ pub(crate) mod attachment;
 pub(crate) mod base64_text;
 pub(crate) mod bodies;
 pub(crate) mod calibration;
+pub(crate) mod changed;
 pub(crate) mod children;
 pub(crate) mod chunks;
 pub(crate) mod effects;

@@ -68,6 +68,8 @@ pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
         &waits::TABLE,
         &jobs::TABLE,
         &summaries::TABLE,
+        &memory::sources::TABLE,
+        &memory::refusals::TABLE,
         &meta::TABLE,
     ]);
     tables.into_iter().try_for_each(|table| sql.run(table.drop, &[]))

@@ -7,6 +7,7 @@ use crate::env::Set;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::models::{CachedJson, ChatMessage};
+use crate::store::changed::Changed;
 use crate::store::children::Child;
 use crate::store::effects::tally::Tally;
 use crate::store::messages::queue::Queued;
@@ -58,6 +59,10 @@ pub(crate) struct State {
     pub(crate) jobs_made: bool,
     /// Whether the tables of memories are known to be there.
     pub(crate) memories: bool,
+    /// Whether the table of what memories are to take in is known to be there.
+    pub(crate) memory_sources: bool,
+    /// Whether there is a table of what memories did not take in, once it was looked for.
+    pub(crate) memory_refusals: Option<bool>,
     /// Whether hooks were told of the thread's creation, or there were none.
     pub(crate) created_told: bool,
     /// Children that are not terminated, once they were read.
@@ -70,6 +75,8 @@ pub(crate) struct State {
     pub(crate) wait_due: Known<Option<Option<i64>>>,
     /// Seq of a message that was just stored, and wants the run that it starts to be strict.
     pub(crate) tightens: Option<i64>,
+    /// What the transition that runs has changed so far of what memories take in.
+    pub(crate) changed: Changed,
 }
 
 impl State {
@@ -153,12 +160,15 @@ impl State {
             file_texts: false,
             jobs_made: false,
             memories: false,
+            memory_sources: false,
+            memory_refusals: None,
             created_told: true,
             children: None,
             usage: None,
             traced: None,
             wait_due: Known::default(),
             tightens: None,
+            changed: Changed::default(),
         }
     }
 

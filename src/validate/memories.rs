@@ -34,6 +34,11 @@ impl Check<'_> {
                 let text = "threads without a `user_id` have no such memory: they find nothing in it, and cannot save";
                 self.warning(at, "scope", text);
             }
+            if (memory.sources.messages || !memory.sources.files.is_empty()) && !used() {
+                let text =
+                    "nothing comes in by itself: a prompt that an agent speaks with has to list the memory";
+                self.warning(at, "sources", text);
+            }
             self.retrieval(at, memory);
             self.memory_sources(at, memory);
             if let Some(model) = &memory.embedding {
@@ -80,11 +85,22 @@ impl Check<'_> {
 
     fn memory_sources(&mut self, at: Place<'_>, memory: &Memory) {
         let sources = &memory.sources;
-        for (field, given) in [("messages", sources.messages), ("files", !sources.files.is_empty())] {
-            if given {
-                let text = "not built yet: documents come in by HTTP, and what models save";
-                self.error(at, format!("sources.{field}"), text);
-            }
+        if sources.messages && memory.scope == MemoryScope::Instance {
+            let text =
+                "everybody's memory is written by administrators: what is said in threads does not come in";
+            self.error(at, "sources.messages", text);
+        }
+        if !sources.files.is_empty() && memory.scope != MemoryScope::Thread {
+            let text = "files are a thread's own: only a memory of the scope `thread` takes them in";
+            self.error(at, "sources.files", text);
+        }
+        if sources.files.len() > limits::MEMORY_PATTERNS {
+            let most = limits::MEMORY_PATTERNS;
+            self.error(
+                at,
+                "sources.files",
+                format!("{} patterns; at most {most} are allowed", sources.files.len()),
+            );
         }
         for (index, pattern) in sources.files.iter().enumerate() {
             if pattern.is_empty() || pattern.len() > limits::FILE_PATTERN_BYTES {
@@ -145,7 +161,8 @@ impl Check<'_> {
                 let text = format!("\"{}\" takes no notes (`sources.notes`)", entry.name);
                 self.error(at, format!("{field}.tools"), text);
             }
-            if !entry.inject && entry.tools.is_empty() && !memory.sources.messages {
+            let takes = memory.sources.messages || !memory.sources.files.is_empty();
+            if !entry.inject && entry.tools.is_empty() && !takes {
                 self.warning(at, &field, "has no effect: neither `inject` nor `tools` is set");
             }
         }

@@ -261,3 +261,37 @@ fn a_limit_on_cost_wants_prices_of_every_model_that_may_be_asked() {
         ]
     );
 }
+
+#[test]
+fn what_cannot_come_into_a_memory_by_itself_is_told() {
+    let listed = ("/prompts/helper/memory", json!([{ "name": "book" }]));
+    let memory = |scope: &str, sources: Value| {
+        ("/memories", json!({ "book": { "description": "Known.", "scope": scope, "sources": sources } }))
+    };
+    let told = |scope: &str, sources: Value| complaints(&[listed.clone(), memory(scope, sources)]);
+    let files = json!({ "files": ["/handbook/**"] });
+    let said = json!({ "messages": true });
+    assert_eq!(told("thread", json!({ "messages": true, "files": ["/handbook/**"] })), [""; 0]);
+    let of_owner = told("owner", said.clone());
+    assert_eq!(of_owner.len(), 1, "only that threads without an owner have none: {of_owner:?}");
+    assert_eq!(
+        told("instance", said.clone()),
+        [
+            "memories/book: error in sources.messages: everybody's memory is written by administrators: what is said in threads does not come in"
+        ]
+    );
+    let wrong = "files are a thread's own: only a memory of the scope `thread` takes them in";
+    let of_owner = told("owner", files.clone());
+    assert!(of_owner.iter().any(|text| text.ends_with(wrong)), "{of_owner:?}");
+    assert!(
+        told("thread", json!({ "files": [""] }))[0].contains("error in sources.files[0]: must have 1 to")
+    );
+    let many: Vec<String> = (0..33).map(|n| format!("/{n}/**")).collect();
+    assert!(told("thread", json!({ "files": many }))[0].contains("error in sources.files: 33 patterns"));
+    assert_eq!(
+        complaints(&[memory("thread", said)]),
+        [
+            "memories/book: warning in sources: nothing comes in by itself: a prompt that an agent speaks with has to list the memory"
+        ]
+    );
+}

@@ -5,6 +5,7 @@ use crate::engine::files::write::{Content, Draft, check_room, install};
 use crate::engine::files::{search, tree};
 use crate::error::Result;
 use crate::host::Sql;
+use crate::store::changed::FileChange;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileOptions, FileRecord};
 use crate::store::files::Kind;
@@ -74,6 +75,7 @@ pub(crate) fn remove_if(
     let Some(row) = table::find(sql, &FilePath::parse("path", path)?)? else { return Ok(()) };
     if row.kind == Kind::File && is_it(&row.record()?) {
         tree::discard(sql, &row)?;
+        state.changed.file(FileChange::Removed(FilePath::parse("path", path)?));
         state.files = state.files.map(|count| count.saturating_sub(1));
     }
     Ok(())

@@ -14,6 +14,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::request::Query;
+use crate::store::changed::FileChange;
 use crate::store::file_path::{FilePath, too_long};
 use crate::store::file_record::{FileRecord, FileStats};
 use crate::store::files::{Kind, Row, Search, tree as places};
@@ -96,6 +97,7 @@ impl Thread {
                 (Kind::Directory, Removal::Everything) => {
                     discard_entries(sql, path)?;
                     discard(sql, &row)?;
+                    state.changed.file(FileChange::RemovedBelow(path.clone()));
                     // Counted anew when it is asked for.
                     state.files = None;
                     return Ok(true);
@@ -104,7 +106,12 @@ impl Thread {
                     return Err(conflict(format!("{path} is not empty."))
                         .hint("Remove it with all that is in it: `?recursive=true`."));
                 }
-                _ => discard(sql, &row)?,
+                _ => {
+                    discard(sql, &row)?;
+                    if row.kind == Kind::File {
+                        state.changed.file(FileChange::Removed(path.clone()));
+                    }
+                }
             }
             state.files = state.files.map(|count| count.saturating_sub(1));
             Ok(true)
@@ -147,6 +154,7 @@ impl Thread {
             if row.kind == Kind::Directory {
                 move_entries(sql, from, to)?;
             }
+            state.changed.file(FileChange::Moved { from: from.clone(), to: to.clone() });
             row.record()
         })?;
         self.prune_files();

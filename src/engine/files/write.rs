@@ -13,6 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::{Sql, http};
 use crate::limits;
 use crate::request::fields::bounded;
+use crate::store::changed::FileChange;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileOptions, FileRecord};
 use crate::store::files::{Kind, Row, Search};
@@ -380,6 +381,7 @@ pub(crate) fn install(
     if old.is_none() {
         state.files = state.files.map(|count| count + 1);
     }
+    state.changed.file(FileChange::Written(draft.path.clone()));
     Ok(Written { record: row.record()?, created: old.is_none() })
 }
 

@@ -6,18 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::budget::Underway;
 use crate::engine::jobs::JobEnd;
+use crate::engine::memory::take::Took;
 use crate::engine::thread::Thread;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
+use crate::memory::Book;
 use crate::memory::index::{STEPS, Step, degrade, next_request};
-use crate::memory::{Book, named};
 use crate::models::{ProviderCode, ProviderError};
 use crate::spec::MemoryScope;
 use crate::store::jobs;
 use crate::store::jobs::{Job, Kind};
 use crate::store::memory as stores;
-use crate::store::memory::docs;
+use crate::store::memory::{docs, sources};
 use crate::store::state::State;
 
 /// How often the model has failed in a row.
@@ -40,12 +41,30 @@ impl Thread {
 
     /// One attempt at the job.
     pub(crate) async fn index(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
-        let Ok(memory) = named(&self.catalog, &job.subject, MemoryScope::Thread) else {
+        let Some(memory) = self.catalog.memories.get(&job.subject) else {
             // It is defined no more: nothing is found in it, and nothing owed.
             return Ok(JobEnd::Done(Box::new(|_, _| Ok(None))));
         };
         let book = Book::new(&**self, &self.catalog, memory);
         let name = memory.name.clone();
+        for _ in 0..STEPS {
+            match self.take_sources(&book).await {
+                Ok(Took::More) => {}
+                Ok(Took::Nothing) if memory.scope == MemoryScope::Thread => break,
+                Ok(Took::Nothing) => {
+                    return Ok(JobEnd::Done(Box::new(move |state, sql| left(state, sql, &name))));
+                }
+                Ok(Took::Waits) => return Ok(waits(name)),
+                Err(error) if error.code == Code::ThreadNotFound => return Err(error),
+                Err(error) => {
+                    let error = error.into_message();
+                    return Ok(JobEnd::Failed { error, after_us: 0, data: job.data.clone() });
+                }
+            }
+        }
+        if memory.scope != MemoryScope::Thread {
+            return Ok(JobEnd::Done(Box::new(move |state, sql| left(state, sql, &name))));
+        }
         let failed = serde_json::from_str::<Failures>(&job.data).unwrap_or_default().failures;
         for n in 0..STEPS {
             // A step that came through says that the model is there again.
@@ -59,7 +78,7 @@ impl Thread {
             match step {
                 Step::More => {}
                 Step::Done => {
-                    return Ok(JobEnd::Done(Box::new(move |_, sql| left(sql, &name))));
+                    return Ok(JobEnd::Done(Box::new(move |state, sql| left(state, sql, &name))));
                 }
                 Step::Failed(error) => return self.without_vectors(&book, attempt, error),
             }
@@ -105,8 +124,24 @@ impl Thread {
     }
 }
 
+/// A shared memory is still to be told what was said before.
+fn waits(name: String) -> JobEnd {
+    JobEnd::Later {
+        error: format!("{name} does not take what is sent to it"),
+        pause_us: limits::JOB_PAUSE_US,
+        then: Box::new(|_, _| Ok(Some("{}".to_owned()))),
+    }
+}
+
 /// What is left to do of a memory, as the job's data.
-fn left(sql: &dyn Sql, name: &str) -> Result<Option<String>> {
+fn left(state: &mut State, sql: &dyn Sql, name: &str) -> Result<Option<String>> {
+    if sources::is_there(state, sql) && sources::any_left(sql, name)? {
+        return Ok(Some("{}".to_owned()));
+    }
+    state.memories = state.memories || stores::is_there(sql);
+    if !state.memories {
+        return Ok(None);
+    }
     let Some(store) = stores::find(sql, name)? else { return Ok(None) };
     Ok(docs::unfinished(sql, store.id)?.map(|_| "{}".to_owned()))
 }

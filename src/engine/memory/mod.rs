@@ -2,12 +2,15 @@
 //!
 //! * Here: the thread as a keeper, and the routes of its own. `shared`: those that have objects of their own. `job`: the work that
 //!   makes documents found. `recall`: what is put before a turn, and what a reply cites. `tools`: what models do with memories, and
-//!   the scratchpad. `log`: the rows of all that.
+//!   the scratchpad. `sources`: what comes in by itself, noted where it changes; `take`: and taken in beside runs. `log`: the rows
+//!   of all that.
 
 pub(crate) mod job;
 pub(crate) mod log;
 pub(crate) mod recall;
 pub(crate) mod shared;
+pub(crate) mod sources;
+pub(crate) mod take;
 pub(crate) mod tools;
 
 use std::rc::Rc;
@@ -25,6 +28,7 @@ use crate::memory::{AskedVectors, Book, Keeper, Owes, named};
 use crate::request::{MemoryRoute, Reply, ThreadRequest};
 use crate::spec::MemoryScope;
 use crate::store::file_path::FilePath;
+use crate::store::files::Row;
 use crate::store::memory as stores;
 
 impl Keeper for Thread {
@@ -100,7 +104,10 @@ impl Thread {
         if *route == MemoryRoute::AddDocument {
             self.ready_env().await?;
             file = match path_of(&request.body)? {
-                Some(path) => Some(self.document_file(&path).await?),
+                Some(path) => {
+                    let (text, mime, _) = self.document_file(&path).await?;
+                    Some((text, mime))
+                }
                 None => None,
             };
         }
@@ -122,8 +129,8 @@ impl Thread {
         answer(&book, asked).await
     }
 
-    /// The text of a file that becomes a document, and its type.
-    async fn document_file(self: &Rc<Self>, path: &str) -> Result<(String, String)> {
+    /// The text of a file that becomes a document, its type, and its row.
+    pub(crate) async fn document_file(self: &Rc<Self>, path: &str) -> Result<(String, String, Row)> {
         let at = FilePath::parse("path", path)?;
         let row = self.file(&at)?.ok_or_else(|| crate::engine::files::tree::no_file(&at).at("path"))?;
         let size = row.size.unsigned_abs();
@@ -134,12 +141,12 @@ impl Thread {
         }
         let mime = row.mime.clone();
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-        let mut content = self.opened(row, 0..size).await?;
+        let mut content = self.opened(row.clone(), 0..size).await?;
         while let Some(piece) = content.next().await {
             bytes.extend_from_slice(&piece?);
         }
         let text = String::from_utf8(bytes)
             .map_err(|_| Error::field("path", format!("{path} is no text in UTF-8.")))?;
-        Ok((text, mime))
+        Ok((text, mime, row))
     }
 }

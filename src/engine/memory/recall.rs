@@ -7,10 +7,13 @@ use serde_json::{Value, json};
 use crate::engine::context::turn_rows;
 use crate::engine::definitions::Definitions;
 use crate::engine::memory::log::{Searched, SearchedBy};
+use crate::engine::memory::sources::seq_in;
+use crate::engine::summary::covered;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::Book;
+use crate::memory::notes::MESSAGE;
 use crate::memory::search::{Found, Hit, SearchQuery, place as place_of};
 use crate::models::{CachedJson, ChatMessage, Part};
 use crate::spec::message::Role;
@@ -100,8 +103,9 @@ impl Thread {
     ) -> Result<Vec<Recalled>> {
         let Ok(memory) = self.memory(name) else { return Ok(Vec::new()) };
         let retrieval = memory.retrieval;
-        let wanted =
-            SearchQuery { query: query.to_owned(), top_k: retrieval.top_k, ..SearchQuery::default() };
+        // Some of what was said is in the request anyway.
+        let top_k = if memory.sources.messages { limits::RECALL_TOP_K_MAX } else { retrieval.top_k };
+        let wanted = SearchQuery { query: query.to_owned(), top_k, ..SearchQuery::default() };
         let found = match self.search_in_time(definitions, name, wanted, (SearchedBy::Turn, lost)).await {
             Ok(found) => found,
             Err(why) => {
@@ -114,7 +118,11 @@ impl Thread {
             }
         };
         let mut room = retrieval.max_tokens;
-        let fitting = found.hits.into_iter().take_while(|hit| {
+        let (thread, from) = self.sent_from(definitions)?;
+        let sent =
+            |hit: &Hit| hit.source == MESSAGE && seq_in(&thread, &hit.key).is_some_and(|seq| seq >= from);
+        let new = found.hits.into_iter().filter(|hit| !sent(hit)).take(retrieval.top_k);
+        let fitting = new.take_while(|hit| {
             let needs = tokens(&hit.text);
             let fits = needs <= room;
             room = room.saturating_sub(needs);
@@ -122,6 +130,19 @@ impl Thread {
         });
         let told = |hit: Hit| Recalled { memory: name.to_owned(), chunks: hit.chunks, score: hit.score };
         Ok(fitting.map(told).collect())
+    }
+
+    /// The thread's id, and from which seq on the next request has what was said.
+    fn sent_from(&self, definitions: &Definitions<'_>) -> Result<(String, i64)> {
+        self.read(|state, _| {
+            let covered = covered(state, definitions.prompt);
+            let turn = state.active().map_or(i64::MAX, |run| run.turn_from);
+            let from = match definitions.prompt.include_chat {
+                true => state.meta.window_cut.max(covered + 1).min(turn),
+                false => turn,
+            };
+            Ok((state.meta.thread_id.clone(), from))
+        })
     }
 
     /// A search that a run waits for. What was missing is noted. `lost`: how often a process was lost in the middle of it.

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::engine::outbox::INLINE_US;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::Sibling;
+use crate::host::{Sibling, Sql};
 use crate::limits;
 use crate::memory::embed::{VectorRequest, bytes_of};
 use crate::memory::notes::{Letter, NoteChange};
@@ -23,6 +23,7 @@ use crate::request::{MemoryAsk, MemoryCall, Reply};
 use crate::spec::{Memory, MemoryScope};
 use crate::store::outbox as table;
 use crate::store::outbox::{Post, TO_MEMORY};
+use crate::store::state::State;
 use crate::work::timeout::Watch;
 
 impl Thread {
@@ -150,15 +151,59 @@ impl Thread {
     fn post_letter(&self, target: &str, body: &str) -> Result<String> {
         self.transition(|state, sql| {
             let now = self.host.now_us();
-            // Letters of one target go in the order of their subjects.
-            let version = table::newest_for(sql, target)?.map_or(now, |newest| now.max(newest + 1));
-            let subject = format!("{target}:{version:020}");
-            let due_us = now + INLINE_US;
-            Post { subject: &subject, target, body, version, due_us }.follow(sql)?;
-            self.arm_at(state, sql, due_us, now)?;
-            Ok(subject)
+            let version = next_version(sql, target, now)?;
+            self.post_version(state, sql, target, (version, now + INLINE_US), body)
         })
     }
+
+    /// Writes what becomes of a document that no model has saved, for a memory of the thread's owner; the alarm's handler delivers
+    /// it. A thread without an owner has no such memory.
+    pub(crate) fn post_change(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        memory: &Memory,
+        key: &str,
+        change: NoteChange,
+    ) -> Result<()> {
+        let Some(owner) = state.meta.owner.clone().filter(|_| memory.scope == MemoryScope::Owner) else {
+            return Ok(());
+        };
+        let target = target_of(&owner, memory);
+        let now = self.host.now_us();
+        let version = next_version(sql, &target, now)?;
+        let what = if matches!(change, NoteChange::Forget { .. }) { "forget" } else { "keep" };
+        let letter = Letter { key: format!("{}/{version}/{what}/{key}", state.meta.thread_id), change };
+        let call = MemoryCall { memory: memory.name.clone(), owner: Some(owner), ask: MemoryAsk::Apply };
+        let head = serde_json::to_string(&call).map_err(Error::internal)?;
+        let body = serde_json::to_string(&letter).map_err(Error::internal)?;
+        self.post_version(state, sql, &target, (version, now), &format!("{head}\n{body}")).map(drop)
+    }
+
+    fn post_version(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        target: &str,
+        (version, due_us): (i64, i64),
+        body: &str,
+    ) -> Result<String> {
+        // Letters of one target go in the order of their subjects.
+        let subject = format!("{target}:{version:020}");
+        Post { subject: &subject, target, body, version, due_us }.follow(sql)?;
+        self.arm_at(state, sql, due_us, self.host.now_us())?;
+        Ok(subject)
+    }
+}
+
+/// Where letters to a memory of an owner go.
+pub(crate) fn target_of(owner: &str, memory: &Memory) -> String {
+    format!("{TO_MEMORY}{}", object_name(Some(owner), &memory.name))
+}
+
+/// The version of the next letter to a target.
+fn next_version(sql: &dyn Sql, target: &str, now: i64) -> Result<i64> {
+    Ok(table::newest_for(sql, target)?.map_or(now, |newest| now.max(newest + 1)))
 }
 
 /// An answer's body, or its error.

@@ -82,12 +82,13 @@ pub(crate) fn found(sql: &dyn Sql, store: i64, id: i64) -> Result<Option<Chunk>>
     Ok(list(sql, statement, &[Param::Int(id), Param::Int(store)])?.pop())
 }
 
-/// The next ones of a document's generation that have no vector.
-pub(crate) fn without_slot(sql: &dyn Sql, doc: i64, generation: i64, limit: usize) -> Result<Vec<Chunk>> {
-    let statement = "SELECT id, doc, n, start, len, text FROM mem_chunks
-        WHERE doc = ? AND gen = ? AND slot IS NULL ORDER BY n LIMIT ?";
+/// The next ones of a memory that have no vector, of those that are not done the oldest document's first.
+pub(crate) fn without_slot(sql: &dyn Sql, store: i64, limit: usize) -> Result<Vec<Chunk>> {
+    let statement = "SELECT c.id, c.doc, c.n, c.start, c.len, c.text FROM mem_docs d
+        JOIN mem_chunks c ON c.doc = d.id AND c.gen = d.next
+        WHERE d.store = ? AND d.state IN ('queued', 'indexing', 'partial') AND c.slot IS NULL ORDER BY d.id, c.n LIMIT ?";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    list(sql, statement, &[Param::Int(doc), Param::Int(generation), Param::Int(limit)])
+    list(sql, statement, &[Param::Int(store), Param::Int(limit)])
 }
 
 /// Whether a chunk still has no vector, and is of that generation.
@@ -133,14 +134,14 @@ pub(crate) fn remove(sql: &dyn Sql, doc: i64, keep: Option<i64>) -> Result<i64> 
 /// All chunks of a memory are without a vector.
 pub(crate) fn forget_slots(sql: &dyn Sql, store: i64) -> Result<()> {
     sql.run(
-        "UPDATE mem_chunks SET slot = NULL WHERE slot IS NOT NULL AND doc IN (SELECT id FROM mem_docs WHERE store = ?)",
+        "UPDATE mem_chunks SET slot = NULL WHERE slot IS NOT NULL AND doc IN (SELECT id FROM mem_docs WHERE store IN (?1, -?1))",
         &[Param::Int(store)],
     )
 }
 
 /// Whether some chunk that is found has no vector.
 pub(crate) fn any_without_slot(sql: &dyn Sql, store: i64) -> Result<bool> {
-    let statement = "SELECT 1 FROM mem_docs WHERE store = ? AND gen = next AND state != 'ready' AND chunks > done LIMIT 1";
+    let statement = "SELECT 1 FROM mem_docs WHERE store = ? AND state IN ('queued', 'indexing', 'partial') AND gen = next AND chunks > done LIMIT 1";
     Ok(integer(sql, statement, &[Param::Int(store)])?.is_some())
 }
 
@@ -177,8 +178,8 @@ pub(crate) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
     let of = [Param::Int(store)];
     sql.run(
         "DELETE FROM mem_fts WHERE rowid IN (SELECT c.id FROM mem_chunks c JOIN mem_docs d ON d.id = c.doc
-            WHERE d.store = ?)",
+            WHERE d.store IN (?1, -?1))",
         &of,
     )?;
-    sql.run("DELETE FROM mem_chunks WHERE doc IN (SELECT id FROM mem_docs WHERE store = ?)", &of)
+    sql.run("DELETE FROM mem_chunks WHERE doc IN (SELECT id FROM mem_docs WHERE store IN (?1, -?1))", &of)
 }

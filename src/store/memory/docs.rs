@@ -18,6 +18,8 @@ pub(crate) const TABLE: Table = Table {
         url TEXT, mime TEXT, tags TEXT NOT NULL DEFAULT '', meta TEXT, hash TEXT NOT NULL, state TEXT NOT NULL,
         gen INTEGER NOT NULL, next INTEGER NOT NULL, chunks INTEGER NOT NULL, done INTEGER NOT NULL, error TEXT,
         created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, UNIQUE (store, key))",
+        // A memory may have many documents that are done, and is asked again and again for those that are not.
+        "CREATE INDEX IF NOT EXISTS mem_docs_open ON mem_docs (store, id) WHERE state IN ('queued', 'indexing', 'partial')",
     ],
     drop: "DROP TABLE IF EXISTS mem_docs",
 };
@@ -288,6 +290,62 @@ pub(crate) fn remove(sql: &dyn Sql, id: i64) -> Result<()> {
     sql.run("DELETE FROM mem_docs WHERE id = ?", &[Param::Int(id)])
 }
 
+/// Documents whose keys are from one up to another are found no more. Their rows stay, as those of a store that is not, until they
+/// are deleted one by one. Whether there were any.
+pub(crate) fn hide(sql: &dyn Sql, store: i64, (from, to): (&str, &str)) -> Result<bool> {
+    let params = [Param::Int(store), Param::Text(from), Param::Text(to)];
+    let any =
+        integer(sql, "SELECT 1 FROM mem_docs WHERE store = ? AND key >= ? AND key < ? LIMIT 1", &params)?;
+    if any.is_none() {
+        return Ok(false);
+    }
+    // Without RETURNING: of several rows it would be in progress still when the transaction is committed.
+    let statement =
+        "UPDATE mem_docs SET store = -store, key = 'gone:' || id WHERE store = ? AND key >= ? AND key < ?";
+    sql.run(statement, &params)?;
+    Ok(true)
+}
+
+/// Documents that are found no more, some of them.
+pub(crate) fn hidden(sql: &dyn Sql, store: i64, limit: usize) -> Result<Vec<Doc>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let found = list(sql, select!("WHERE store = -? LIMIT ?"), &[Param::Int(store), Param::Int(limit)])?;
+    Ok(found.into_iter().map(|doc| Doc { store, ..doc }).collect())
+}
+
+/// Documents whose keys are from one up to another get keys that begin otherwise: the first `from` has is replaced.
+pub(crate) fn rekey(sql: &dyn Sql, store: i64, (from, end): (&str, &str), to: &str) -> Result<()> {
+    sql.run(
+        "UPDATE mem_docs SET key = ? || substr(key, ?) WHERE store = ? AND key >= ? AND key < ?",
+        &[
+            Param::Text(to),
+            Param::Int(from.chars().count() as i64 + 1),
+            Param::Int(store),
+            Param::Text(from),
+            Param::Text(end),
+        ],
+    )
+}
+
+/// Keys from one up to another of documents behind one, by their numbers.
+pub(crate) fn keys(
+    sql: &dyn Sql,
+    store: i64,
+    (from, to): (&str, &str),
+    after: i64,
+    mut look: impl FnMut(i64, &str) -> ControlFlow<()>,
+) -> Result<()> {
+    let statement =
+        "SELECT id, key FROM mem_docs WHERE id > ? AND +store = ? AND key >= ? AND key < ? ORDER BY id";
+    let params = [Param::Int(after), Param::Int(store), Param::Text(from), Param::Text(to)];
+    sql.each(statement, &params, &mut |cells| {
+        let [id, key] = cells else {
+            return Err(Error::internal("a document has the wrong number of columns"));
+        };
+        Ok(look(id.int().unwrap_or_default(), key.text().unwrap_or_default()))
+    })
+}
+
 pub(crate) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
-    sql.run("DELETE FROM mem_docs WHERE store = ?", &[Param::Int(store)])
+    sql.run("DELETE FROM mem_docs WHERE store IN (?1, -?1)", &[Param::Int(store)])
 }

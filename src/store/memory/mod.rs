@@ -2,11 +2,14 @@
 //! their vectors. They are made with the first document, so that whoever has none pays nothing.
 //!
 //! * Here: the table `mem_stores`, a row for each memory. `docs`: documents; `texts`: those that are still to be cut. `chunks`:
-//!   chunks, and the index over their words. `pages`: vectors. `work`: what only the object of a shared memory has.
+//!   chunks, and the index over their words. `pages`: vectors. `work`: what only the object of a shared memory has. `sources`,
+//!   `refusals`: what only a thread has: what comes in by itself, and what was not taken in.
 
 pub(crate) mod chunks;
 pub(crate) mod docs;
 pub(crate) mod pages;
+pub(crate) mod refusals;
+pub(crate) mod sources;
 pub(crate) mod texts;
 pub(crate) mod work;
 

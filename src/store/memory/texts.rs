@@ -55,6 +55,14 @@ pub(crate) fn remove_of(sql: &dyn Sql, doc: i64) -> Result<()> {
     sql.run("DELETE FROM mem_texts WHERE doc = ?", &[Param::Int(doc)])
 }
 
+/// The texts of documents go that are not of that memory any more.
+pub(crate) fn remove_hidden(sql: &dyn Sql, store: i64) -> Result<()> {
+    sql.run(
+        "DELETE FROM mem_texts WHERE store = ? AND doc NOT IN (SELECT id FROM mem_docs WHERE store = ?)",
+        &[Param::Int(store), Param::Int(store)],
+    )
+}
+
 pub(crate) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
     sql.run("DELETE FROM mem_texts WHERE store = ?", &[Param::Int(store)])
 }

@@ -88,6 +88,21 @@ pub(crate) fn top_level_between(sql: &dyn Sql, after: i64, upto: i64, each: Each
     )
 }
 
+/// What was said after one seq up to another, in order, as people see it: top-level, not silent, by users and models.
+pub(crate) fn said_between(sql: &dyn Sql, after: i64, upto: i64, each: Each<'_>) -> Result<()> {
+    each_row(
+        sql,
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM messages WHERE seq > ? AND seq <= ? AND depth = 0 AND silent = 0 AND role IN ('user', 'assistant')
+              ORDER BY seq"
+        ),
+        &[Param::Int(after), Param::Int(upto)],
+        each,
+    )
+}
+
 /// Seq of the last top-level one before a seq.
 pub(crate) fn last_before(sql: &dyn Sql, seq: i64) -> Result<Option<i64>> {
     let statement = "SELECT seq FROM messages WHERE seq < ? AND depth = 0 ORDER BY seq DESC LIMIT 1";

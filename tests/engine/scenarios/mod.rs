@@ -32,6 +32,7 @@ mod limits;
 mod memories;
 mod memories_paid;
 mod memories_seen;
+mod memories_sources;
 mod models;
 mod operator;
 mod owed;
@@ -162,6 +163,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(memories::all());
     all.extend(memories_paid::all());
     all.extend(memories_seen::all());
+    all.extend(memories_sources::all());
     all.extend(shared_memories::all());
     all.extend(owed::all());
     all.extend(spill::all());

@@ -1,0 +1,260 @@
+//! What memories take in by themselves (docs/memory.md): what is said in a thread, once its run has ended, and files. A transition
+//! that changes such a thing notes at its end, in the same transaction, where a memory has to look; what is gone is found no more
+//! from then on. `take` does the looking. Threads whose agent has no such memory pay nothing.
+
+use sha2::{Digest, Sha256};
+
+use crate::engine::files::glob::Glob;
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::memory::documents::delete;
+use crate::memory::notes::NoteChange;
+use crate::spec::{Memory, MemoryScope};
+use crate::store::changed::{FileChange, MessageChange};
+use crate::store::file_path::FilePath;
+use crate::store::memory as stores;
+use crate::store::memory::sources::{Kind, Taken};
+use crate::store::memory::{Store, docs, sources, texts};
+use crate::store::messages::{message_id, message_seq};
+use crate::store::state::State;
+
+/// How keys of documents begin that are files.
+pub(crate) const FILE_KEY: &str = "file:";
+
+/// The key of a document that is a file.
+pub(crate) fn file_key(path: &str) -> String {
+    format!("{FILE_KEY}{path}")
+}
+
+/// The keys of documents that are files below a directory: from the first up to the second.
+pub(crate) fn keys_below(directory: &FilePath) -> (String, String) {
+    match directory.is_root() {
+        true => (format!("{FILE_KEY}/"), format!("{FILE_KEY}0")),
+        false => (format!("{FILE_KEY}{directory}/"), format!("{FILE_KEY}{directory}0")),
+    }
+}
+
+/// The files that a memory is for.
+pub(crate) struct Patterns(Vec<Glob>);
+
+impl Patterns {
+    pub(crate) fn of(memory: &Memory) -> Patterns {
+        Patterns(memory.sources.files.iter().map(|pattern| Glob::new(pattern)).collect())
+    }
+
+    /// Whether one matches a path; `work` grows by the steps that it took.
+    pub(crate) fn match_path(&self, path: &str, work: &mut u64) -> bool {
+        self.0.iter().any(|glob| glob.matches(path, work))
+    }
+}
+
+/// What tells patterns from others.
+fn mark_of(memory: &Memory) -> String {
+    if memory.sources.files.is_empty() {
+        return String::new();
+    }
+    let digest = Sha256::digest(memory.sources.files.join("\n").as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Thread {
+    /// Notes what has changed, at the end of a transition that has changed something.
+    #[inline(never)]
+    pub(crate) fn note_changes(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        let changed = std::mem::take(&mut state.changed);
+        let takes = |memory: &&Memory| memory.sources.messages || !memory.sources.files.is_empty();
+        for memory in self.catalog.memories.values().filter(takes) {
+            let listed = self.is_listed(state, memory);
+            if !listed && !sources::is_there(state, sql) {
+                continue;
+            }
+            let mut owed = false;
+            if listed {
+                owed |= self.note_reach(state, sql, memory, changed.run_ended)?;
+            }
+            if memory.sources.messages {
+                for (seq, change) in &changed.messages {
+                    owed |= self.note_message(state, sql, memory, *seq, *change)?;
+                }
+            }
+            if !memory.sources.files.is_empty() {
+                for change in &changed.files {
+                    owed |= self.note_file(state, sql, memory, listed, change)?;
+                }
+            }
+            if owed {
+                self.owe_index(state, sql, &memory.name)?;
+                self.ephemeral.notify_alarm();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a prompt that the thread's agent speaks with lists the memory, and the thread has one.
+    pub(crate) fn is_listed(&self, state: &State, memory: &Memory) -> bool {
+        if memory.scope == MemoryScope::Owner && state.meta.owner.is_none() {
+            return false;
+        }
+        let Some(agent) = self.catalog.agents.get(&state.meta.agent) else { return false };
+        let prompts = [Some(&agent.side_a), agent.side_b.as_ref()].into_iter().flatten();
+        let mut prompts = prompts.filter_map(|side| self.catalog.prompts.get(&side.prompt));
+        prompts.any(|prompt| prompt.memory.iter().any(|entry| entry.name == memory.name))
+    }
+
+    /// How far messages may be taken in, and which files. Files that were there before the memory was for them are looked through.
+    fn note_reach(&self, state: &mut State, sql: &dyn Sql, memory: &Memory, run_ended: bool) -> Result<bool> {
+        sources::make(state, sql)?;
+        let known = sources::taken(sql, &memory.name)?.unwrap_or_default();
+        let upto = match memory.sources.messages && run_ended {
+            // What waits belongs to the run that takes it in.
+            true => state.undrained.map_or(state.max_seq, |undrained| undrained - 1),
+            false => known.upto,
+        };
+        let reach = Taken { files: mark_of(memory), upto: upto.max(known.upto), ..known.clone() };
+        if reach == known {
+            return Ok(false);
+        }
+        if reach.files != known.files {
+            sources::add(sql, &memory.name, Kind::Tree, "/")?;
+        }
+        sources::set_taken(sql, &memory.name, &reach)?;
+        Ok(true)
+    }
+
+    /// A message that was taken in and has changed is found no more as it was.
+    fn note_message(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        memory: &Memory,
+        seq: i64,
+        change: MessageChange,
+    ) -> Result<bool> {
+        if !sources::is_there(state, sql) {
+            return Ok(false);
+        }
+        let taken = sources::taken(sql, &memory.name)?.unwrap_or_default();
+        if seq > taken.messages {
+            // It is looked at when its turn comes, as it is then.
+            return Ok(false);
+        }
+        self.forget_message(state, sql, memory, seq)?;
+        if change == MessageChange::Edited {
+            sources::add(sql, &memory.name, Kind::Message, &seq.to_string())?;
+        }
+        Ok(change == MessageChange::Edited)
+    }
+
+    /// A memory forgets a message, at once where it is the thread's own, else by a letter.
+    pub(crate) fn forget_message(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        memory: &Memory,
+        seq: i64,
+    ) -> Result<()> {
+        let key = message_key(state, memory, seq);
+        if memory.scope != MemoryScope::Thread {
+            return self.post_change(state, sql, memory, &key, NoteChange::Forget { key: key.clone() });
+        }
+        let Some(store) = self.store_of(state, sql, memory)? else { return Ok(()) };
+        match docs::by_key(sql, store.id, &key)? {
+            Some(doc) => delete(sql, &doc),
+            None => Ok(()),
+        }
+    }
+
+    fn note_file(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        memory: &Memory,
+        listed: bool,
+        change: &FileChange,
+    ) -> Result<bool> {
+        let store = self.store_of(state, sql, memory)?;
+        let look = |sql: &dyn Sql, kind, path: &FilePath| {
+            sources::add(sql, &memory.name, kind, path.as_str()).map(|()| true)
+        };
+        match change {
+            FileChange::Written(path) if listed && Patterns::of(memory).match_path(path.as_str(), &mut 0) => {
+                look(sql, Kind::File, path)
+            }
+            FileChange::Written(path) | FileChange::Removed(path) => {
+                if let Some(store) = store
+                    && let Some(doc) = docs::by_key(sql, store.id, &file_key(path.as_str()))?
+                {
+                    delete(sql, &doc)?;
+                }
+                Ok(false)
+            }
+            FileChange::RemovedBelow(path) => match store {
+                Some(store) => self.hide_below(sql, memory, &store, path),
+                None => Ok(false),
+            },
+            FileChange::Moved { from, to } => {
+                if let Some(store) = &store {
+                    // Nothing is there, but what an agent may have left that takes no files in.
+                    self.hide_below(sql, memory, store, to)?;
+                    move_documents(sql, store, from, to)?;
+                }
+                look(sql, Kind::File, to)?;
+                look(sql, Kind::Tree, to)
+            }
+            FileChange::Many => {
+                sources::add(sql, &memory.name, Kind::Tree, "/")?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Documents of files below a directory are found no more, and go one by one. Whether there are any.
+    fn hide_below(&self, sql: &dyn Sql, memory: &Memory, store: &Store, path: &FilePath) -> Result<bool> {
+        let (from, to) = keys_below(path);
+        let hidden = docs::hide(sql, store.id, (&from, &to))?;
+        if hidden {
+            texts::remove_hidden(sql, store.id)?;
+            sources::add(sql, &memory.name, Kind::Gone, "")?;
+        }
+        Ok(hidden)
+    }
+
+    /// The row of a memory of the thread's own, if anything came.
+    fn store_of(&self, state: &mut State, sql: &dyn Sql, memory: &Memory) -> Result<Option<Store>> {
+        if memory.scope != MemoryScope::Thread {
+            return Ok(None);
+        }
+        state.memories = state.memories || stores::is_there(sql);
+        if state.memories { stores::find(sql, &memory.name) } else { Ok(None) }
+    }
+}
+
+/// The key of a message in a memory: its id, and where several threads share the memory that of its thread.
+pub(crate) fn message_key(state: &State, memory: &Memory, seq: i64) -> String {
+    let thread = &state.meta.thread_id;
+    let id = message_id(thread, seq);
+    match memory.scope {
+        MemoryScope::Thread => format!("message:{id}"),
+        MemoryScope::Owner | MemoryScope::Instance => format!("message:{thread}/{id}"),
+    }
+}
+
+/// The seq in the key of a message of this thread.
+pub(crate) fn seq_in(thread: &str, key: &str) -> Option<i64> {
+    let id = key.strip_prefix("message:")?;
+    let own = id.strip_prefix(thread).and_then(|rest| rest.strip_prefix('/'));
+    message_seq(thread, own.unwrap_or(id)).ok()
+}
+
+/// Documents go with their files: their texts are the same.
+fn move_documents(sql: &dyn Sql, store: &Store, from: &FilePath, to: &FilePath) -> Result<()> {
+    if let Some(doc) = docs::by_key(sql, store.id, &file_key(to.as_str()))? {
+        delete(sql, &doc)?;
+    }
+    let below = keys_below(from);
+    docs::rekey(sql, store.id, (&below.0, &below.1), &format!("{FILE_KEY}{to}/"))?;
+    // The file itself; nothing comes between a text and the same with a NUL.
+    let own = file_key(from.as_str());
+    docs::rekey(sql, store.id, (&own, &format!("{own}\u{1}")), &file_key(to.as_str()))
+}

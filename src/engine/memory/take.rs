@@ -1,0 +1,409 @@
+//! Memories take in what is to come into them by itself, a step at a time, each one transaction: what `sources` has noted is looked
+//! at, and what is there now counts. A process that is lost looks again.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
+
+use crate::engine::memory::shared::target_of;
+use crate::engine::memory::sources::{FILE_KEY, Patterns, file_key, keys_below, message_key};
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::memory::documents::{NewDocument, delete};
+use crate::memory::extract::text_of;
+use crate::memory::notes::{MESSAGE, NoteChange};
+use crate::memory::{Book, Keeper, Owes};
+use crate::spec::message::Role;
+use crate::spec::{Memory, MemoryScope};
+use crate::store::file_path::FilePath;
+use crate::store::files::{Kind as FileKind, Row as FileRow};
+use crate::store::memory as stores;
+use crate::store::memory::docs::Doc;
+use crate::store::memory::refusals;
+use crate::store::memory::sources::{Kind, Pending, Taken};
+use crate::store::memory::{docs, sources};
+use crate::store::messages::{Row, page};
+use crate::store::state::State;
+use crate::store::{files, messages as rows, outbox};
+
+/// Where a document is from that is a file.
+const FILE: &str = "file";
+/// The diagnostic of what no memory takes in.
+const SKIPPED: &str = "memory.skipped";
+/// The diagnostic of what a memory has no room for.
+const FULL: &str = "memory_full";
+/// Documents that are found no more which one step deletes: each may be large.
+const GONE: usize = 8;
+
+/// What one step of it came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Took {
+    /// There may be more.
+    More,
+    /// As many letters wait as may.
+    Waits,
+    /// All is taken in.
+    Nothing,
+}
+
+/// What becomes of a document.
+enum Fate {
+    Keep(Box<NewDocument>),
+    Forget,
+}
+
+/// What of a text is not taken in, and why: a diagnostic's code, and its text.
+type Refused = (&'static str, String);
+
+/// Messages that are taken in together.
+struct Said {
+    documents: Vec<NewDocument>,
+    refused: Vec<Refused>,
+    /// The last one's seq.
+    upto: i64,
+}
+
+impl Thread {
+    /// One step.
+    pub(crate) async fn take_sources(self: &Rc<Self>, book: &Book<'_>) -> Result<Took> {
+        let memory = book.memory;
+        let name = memory.name.as_str();
+        let (pending, taken) = self.read_mut(|state, sql| {
+            if state.meta.terminated_us.is_some() || !sources::is_there(state, sql) {
+                return Ok((None, Taken::default()));
+            }
+            Ok((sources::next(sql, name)?, sources::taken(sql, name)?.unwrap_or_default()))
+        })?;
+        if pending.is_none() && taken.messages >= taken.upto {
+            return Ok(Took::Nothing);
+        }
+        // Whatever is kept has to be clean.
+        self.ready_env().await?;
+        if memory.scope == MemoryScope::Thread && !self.has_tables()? {
+            self.make_tables()?;
+        }
+        match pending {
+            Some(pending) if pending.kind == Kind::File => self.take_file(book, &pending.of).await?,
+            Some(pending) if pending.kind == Kind::Tree => self.look_below(book, pending)?,
+            Some(pending) if pending.kind == Kind::Message => self.take_again(book, &pending)?,
+            Some(pending) => self.delete_hidden(book, &pending)?,
+            None if self.letters_wait(memory)? => return Ok(Took::Waits),
+            None => self.take_messages(book, &taken)?,
+        }
+        Ok(Took::More)
+    }
+
+    /// Whether a shared memory is still to be told as much as it may.
+    fn letters_wait(&self, memory: &Memory) -> Result<bool> {
+        self.read(|state, sql| match (memory.scope, &state.meta.owner) {
+            (MemoryScope::Owner, Some(owner)) => {
+                Ok(outbox::count_for(sql, &target_of(owner, memory))? >= limits::MEMORY_LETTERS)
+            }
+            _ => Ok(false),
+        })
+    }
+
+    /// The next messages of runs that have ended.
+    fn take_messages(&self, book: &Book<'_>, taken: &Taken) -> Result<()> {
+        let said = self.said(book, taken)?;
+        self.keep(book, said.documents, said.refused, |sql| {
+            let now = sources::taken(sql, &book.memory.name)?.unwrap_or_default();
+            let messages = now.messages.max(said.upto);
+            sources::set_taken(sql, &book.memory.name, &Taken { messages, ..now })
+        })
+    }
+
+    fn said(&self, book: &Book<'_>, taken: &Taken) -> Result<Said> {
+        let mut found: Vec<Row> = Vec::new();
+        let mut upto = taken.upto;
+        self.read(|_, sql| {
+            let mut bytes = 0;
+            page::said_between(sql, taken.messages, taken.upto, &mut |row| {
+                bytes += row.content.as_ref().map_or(0, String::len);
+                let full =
+                    found.len() + 1 >= limits::MEMORY_MESSAGES || bytes >= limits::MEMORY_MESSAGE_BYTES;
+                if full {
+                    upto = row.seq;
+                }
+                found.push(row);
+                Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })
+        })?;
+        let mut said = Said { documents: Vec::new(), refused: Vec::new(), upto };
+        for row in &found {
+            match self.document_of(book, row)? {
+                Ok(document) => said.documents.extend(document),
+                Err(refused) => said.refused.push(refused),
+            }
+        }
+        Ok(said)
+    }
+
+    /// A message that was edited, as it is now.
+    fn take_again(&self, book: &Book<'_>, pending: &Pending) -> Result<()> {
+        let seq = pending.of.parse().unwrap_or_default();
+        let row = self.read(|_, sql| rows::find(sql, seq))?;
+        let shown = row
+            .filter(|row| row.depth == 0 && !row.silent && matches!(row.role, Role::User | Role::Assistant));
+        let (mut documents, mut refused) = (Vec::new(), Vec::new());
+        match shown.map(|row| self.document_of(book, &row)).transpose()? {
+            Some(Ok(document)) => documents.extend(document),
+            Some(Err(why)) => refused.push(why),
+            None => {}
+        }
+        self.keep(book, documents, refused, |sql| {
+            sources::done(sql, &book.memory.name, pending.kind, &pending.of)
+        })
+    }
+
+    /// The document that a message is; none where nothing was said.
+    fn document_of(&self, book: &Book<'_>, row: &Row) -> Result<Result<Option<NewDocument>, Refused>> {
+        if row.is_status() || row.content.as_deref().is_none_or(|text| text.trim().is_empty()) {
+            return Ok(Ok(None));
+        }
+        let (key, thread) = self
+            .read(|state, _| Ok((message_key(state, book.memory, row.seq), state.meta.thread_id.clone())))?;
+        let id = row.id(&thread);
+        let text = row.content.clone().unwrap_or_default();
+        if text.len() > limits::MEMORY_MESSAGE_BYTES {
+            let most = limits::MEMORY_MESSAGE_BYTES >> 10;
+            let text = format!(
+                "The message {id} has {} bytes; a memory takes {most} KB of one at most.",
+                text.len()
+            );
+            return Ok(Err((SKIPPED, text)));
+        }
+        let who = if row.role == Role::User { "The user said" } else { "The assistant said" };
+        let meta = [("role", json!(row.role)), ("thread", json!(thread)), ("message", json!(id))];
+        let document = NewDocument {
+            key,
+            source: MESSAGE.to_owned(),
+            title: Some(who.to_owned()),
+            meta: Some(Map::from_iter(meta.map(|(name, value)| (name.to_owned(), value)))),
+            text,
+            at_us: Some(row.created_us),
+            ..NewDocument::default()
+        };
+        // Of some nothing is left that may be kept.
+        Ok(Ok(book.cleaned(document).ok()))
+    }
+
+    /// Keeps documents, each in its memory's way, and notes in the same transaction how far that is.
+    fn keep(
+        &self,
+        book: &Book<'_>,
+        documents: Vec<NewDocument>,
+        refused: Vec<Refused>,
+        noted: impl FnOnce(&dyn Sql) -> Result<()>,
+    ) -> Result<()> {
+        let fates = documents.into_iter().map(|document| {
+            let key = document.key.clone();
+            (key, Fate::Keep(Box::new(document)))
+        });
+        self.settle_fates(book, fates.collect(), refused, noted)
+    }
+
+    fn settle_fates(
+        &self,
+        book: &Book<'_>,
+        fates: Vec<(String, Fate)>,
+        mut refused: Vec<Refused>,
+        noted: impl FnOnce(&dyn Sql) -> Result<()>,
+    ) -> Result<()> {
+        let memory = book.memory;
+        let identity = book.identity();
+        self.transition(|state, sql| {
+            for (key, fate) in fates {
+                match (memory.scope, fate) {
+                    (MemoryScope::Thread, Fate::Keep(document)) => {
+                        let store = stores::open(sql, &memory.name, &identity)?;
+                        match book.store(sql, &store, &document) {
+                            Ok(_) => {}
+                            Err(error) if error.code == Code::MemoryFull => {
+                                // What it was before is not what it is now.
+                                if let Some(doc) = docs::by_key(sql, store.id, &key)? {
+                                    delete(sql, &doc)?;
+                                }
+                                refused.push((FULL, error.into_message()));
+                            }
+                            Err(error) => return Err(error),
+                        }
+                    }
+                    (MemoryScope::Thread, Fate::Forget) => {
+                        if let Some(store) = stores::find(sql, &memory.name)?
+                            && let Some(doc) = docs::by_key(sql, store.id, &key)?
+                        {
+                            delete(sql, &doc)?;
+                        }
+                    }
+                    (_, Fate::Keep(document)) => {
+                        self.post_change(state, sql, memory, &key, NoteChange::Keep(*document))?;
+                    }
+                    (_, Fate::Forget) => {
+                        self.post_change(state, sql, memory, &key, NoteChange::Forget { key: key.clone() })?;
+                    }
+                }
+            }
+            for (code, text) in &refused {
+                refusals::add(state, sql, &memory.name, code, text)?;
+            }
+            noted(sql)?;
+            crate::store::jobs::progressed(state, sql, &memory.name, true)
+        })
+    }
+
+    /// A file that has changed, as it is now.
+    async fn take_file(self: &Rc<Self>, book: &Book<'_>, path: &str) -> Result<()> {
+        let memory = book.memory;
+        let at = FilePath::parse("path", path)?;
+        let (row, known) = self.read(|_, sql| {
+            let row = files::find(sql, &at)?.filter(|row| row.kind == FileKind::File);
+            let store = stores::find(sql, &memory.name)?;
+            let known =
+                store.map(|store| docs::by_key(sql, store.id, &file_key(path))).transpose()?.flatten();
+            Ok((row, known))
+        })?;
+        let taken = Patterns::of(memory).match_path(path, &mut 0)
+            && (known.is_some() || self.read(|state, _| Ok(self.is_listed(state, memory)))?);
+        let mut refused = Vec::new();
+        let fate = match &row {
+            Some(row) if taken => {
+                if let Some(doc) = known.filter(|doc| is_of(doc, row)) {
+                    return self.settle_fates(book, Vec::new(), refused, |sql| {
+                        // It may have come from another path, with the same text.
+                        let doc = Doc { title: Some(path.to_owned()), meta: Some(meta_of(row)), ..doc };
+                        docs::update(sql, &doc)?;
+                        sources::done(sql, &memory.name, Kind::File, path)
+                    });
+                }
+                match self.document_of_file(book, path).await? {
+                    Ok(document) => document.map_or(Fate::Forget, |document| Fate::Keep(Box::new(document))),
+                    Err(why) => {
+                        refused.push(why);
+                        Fate::Forget
+                    }
+                }
+            }
+            _ => Fate::Forget,
+        };
+        let read = row.map(|row| row.id);
+        self.settle_fates(book, vec![(file_key(path), fate)], refused, |sql| {
+            // Another content, while this one was read, is another thing to look at.
+            let now = files::find(sql, &at)?.filter(|row| row.kind == FileKind::File);
+            match now.map(|row| row.id) == read {
+                true => sources::done(sql, &memory.name, Kind::File, path),
+                false => sources::add(sql, &memory.name, Kind::File, path),
+            }
+        })
+    }
+
+    /// The document that a file is; none where it has no text, or is gone by now.
+    async fn document_of_file(
+        self: &Rc<Self>,
+        book: &Book<'_>,
+        path: &str,
+    ) -> Result<Result<Option<NewDocument>, Refused>> {
+        let read = match self.document_file(path).await {
+            Ok((text, mime, row)) => text_of(Some(&mime), text).map(|text| (text, mime, row)),
+            Err(error) => Err(error),
+        };
+        let (text, mime, row) = match read {
+            Ok(read) => read,
+            Err(error) if error.code == Code::NotFound => return Ok(Ok(None)),
+            Err(error) if error.code.status() < 500 => {
+                return Ok(Err((SKIPPED, format!("{path} was not taken in: {}", error.into_message()))));
+            }
+            Err(error) => return Err(error),
+        };
+        let document = NewDocument {
+            key: file_key(path),
+            source: FILE.to_owned(),
+            title: Some(path.to_owned()),
+            mime: Some(mime),
+            meta: serde_json::from_str(&meta_of(&row)).map_err(Error::internal)?,
+            text,
+            ..NewDocument::default()
+        };
+        Ok(Ok(book.cleaned(document).ok()))
+    }
+
+    /// Looks through the next files below a directory, and the documents that are from there.
+    fn look_below(&self, book: &Book<'_>, pending: Pending) -> Result<()> {
+        let name = book.memory.name.as_str();
+        let patterns = Patterns::of(book.memory);
+        let directory = FilePath::parse("path", &pending.of)?;
+        self.transition(|state, sql| {
+            let mut next = pending.clone();
+            let mut paths: Vec<String> = Vec::new();
+            let listed = self.is_listed(state, book.memory);
+            let (mut seen, mut work) = (0, 0);
+            let mut full = false;
+            files::tree::each_path(sql, pending.place, |id, path| {
+                (next.place, seen) = (id, seen + 1);
+                let below = listed && path.is_below(&directory);
+                if below && patterns.match_path(path.as_str(), &mut work) {
+                    paths.push(path.to_string());
+                }
+                full = seen >= limits::MEMORY_PATHS || work >= limits::FIND_SLICE_STEPS;
+                if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            let mut documents = 0;
+            if let Some(store) = stores::find(sql, name)? {
+                let (from, to) = keys_below(&directory);
+                docs::keys(sql, store.id, (&from, &to), pending.upto, |id, key| {
+                    next.upto = id;
+                    documents += 1;
+                    paths.extend(key.strip_prefix(FILE_KEY).map(str::to_owned));
+                    if documents < limits::MEMORY_PATHS {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    }
+                })?;
+            }
+            for path in &paths {
+                sources::add(sql, name, Kind::File, path)?;
+            }
+            match !full && documents < limits::MEMORY_PATHS {
+                true => sources::done(sql, name, Kind::Tree, &pending.of)?,
+                false => sources::go_on(sql, name, &next)?,
+            }
+            crate::store::jobs::progressed(state, sql, name, true)
+        })
+    }
+
+    /// Deletes some documents that are found no more.
+    fn delete_hidden(&self, book: &Book<'_>, pending: &Pending) -> Result<()> {
+        let name = book.memory.name.as_str();
+        book.change(|sql| {
+            let store = stores::find(sql, name)?;
+            let hidden = store.map(|store| docs::hidden(sql, store.id, GONE)).transpose()?;
+            let hidden = hidden.unwrap_or_default();
+            hidden.iter().try_for_each(|doc| delete(sql, doc))?;
+            if hidden.len() < GONE {
+                sources::done(sql, name, pending.kind, &pending.of)?;
+            }
+            Ok(((), Owes::Progress))
+        })
+    }
+
+    /// What memories did not take in before a run, for its diagnostics. They are told once.
+    pub(crate) fn take_refusals(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<refusals::Refusal>> {
+        let uses = self.catalog.memories.values().any(|memory| self.is_listed(state, memory));
+        if uses { refusals::take(state, sql) } else { Ok(Vec::new()) }
+    }
+}
+
+/// Whether a document is of that content.
+fn is_of(doc: &Doc, row: &FileRow) -> bool {
+    let meta = doc.meta.as_deref().and_then(|meta| serde_json::from_str::<Value>(meta).ok());
+    meta.is_some_and(|meta| meta.get("etag").and_then(Value::as_str) == Some(row.etag().as_str()))
+}
+
+/// What a document says of its file: by that it is seen that it is the file's.
+fn meta_of(row: &FileRow) -> String {
+    json!({ "path": row.path(), "etag": row.etag() }).to_string()
+}
