@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use futures::future::join_all;
 
-use crate::engine::memory::shared::answer_to_letter;
+use crate::engine::memory::shared::{answer_to_letter, note_refusal};
 use crate::engine::stream::preview;
 use crate::engine::subagents::envelope::head;
 use crate::engine::thread::Thread;
@@ -223,10 +223,7 @@ impl Thread {
             (Addressee::Thread(id), [letter], Ok(reply)) => {
                 self.envelope_answered(id, letter.version, &letter.body, reply).await?
             }
-            (Addressee::Memory(name), [letter], Ok(reply)) => {
-                self.read(|_, sql| table::forget_all(sql, letters))?;
-                self.memory_answered(name, letter, reply);
-            }
+            (Addressee::Memory(name), [letter], Ok(reply)) => self.memory_answered(name, letter, reply)?,
             _ => self.read(|_, sql| table::forget_all(sql, letters))?,
         }
         Ok(Sent::Taken)
@@ -253,17 +250,25 @@ impl Thread {
         Ok(Sent::Later)
     }
 
-    /// A memory has taken a letter, or refused it.
-    fn memory_answered(&self, name: &str, letter: &Letter, reply: Reply) {
+    /// A memory has taken a letter, or refused it. Whoever waits for that is told; where nobody does, the next run is: that is
+    /// noted in the transaction that takes the letter out.
+    fn memory_answered(&self, name: &str, letter: &Letter, reply: Reply) -> Result<()> {
         let answer = answer_to_letter(reply);
-        match self.ephemeral.letters.borrow_mut().get_mut(&letter.subject) {
-            Some(awaited) => *awaited = Some(answer),
-            None => {
-                if let Err(error) = answer {
-                    self.log(&format!("the memory {name} refused what a model had saved: {error}"));
-                }
-            }
+        let awaited = self.ephemeral.letters.borrow().contains_key(&letter.subject);
+        let refused = answer.as_ref().err().filter(|_| !awaited);
+        if let Some(error) = refused {
+            self.log(&format!("the memory {name} refused what it was sent: {error}"));
         }
+        self.transition(|state, sql| {
+            if let Some(error) = refused {
+                note_refusal(state, sql, letter, error)?;
+            }
+            table::forget(sql, &letter.subject, letter.version)
+        })?;
+        if let Some(awaited) = self.ephemeral.letters.borrow_mut().get_mut(&letter.subject) {
+            *awaited = Some(answer);
+        }
+        Ok(())
     }
 }
 

@@ -64,6 +64,19 @@ impl NoteChange {
     }
 }
 
+impl NoteChange {
+    /// What it is, for people.
+    pub(crate) fn sent(&self) -> String {
+        match self {
+            NoteChange::Save(_) => "what a model had saved".to_owned(),
+            NoteChange::Update { id, .. } => format!("another text of {id}"),
+            NoteChange::Delete { id } => format!("to forget {id}"),
+            NoteChange::Keep(document) => format!("the document {}", document.key),
+            NoteChange::Forget { key } => format!("to forget the document {key}"),
+        }
+    }
+}
+
 impl Book<'_> {
     /// The change with texts that may be kept.
     pub(crate) fn clean_change(&self, change: NoteChange) -> Result<NoteChange> {

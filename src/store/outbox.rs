@@ -172,9 +172,10 @@ pub(crate) fn hold(sql: &dyn Sql, target: &str, at_us: i64) -> Result<()> {
     )
 }
 
-/// What goes to a target is due at once.
-pub(crate) fn hurry(sql: &dyn Sql, target: &str) -> Result<()> {
-    sql.run("UPDATE outbox SET due_us = 0 WHERE target = ?", &[Param::Text(target)])
+/// What goes to a target is due now.
+pub(crate) fn hurry(sql: &dyn Sql, target: &str, now_us: i64) -> Result<()> {
+    let params = [Param::Int(now_us), Param::Text(target)];
+    sql.run("UPDATE outbox SET due_us = min(due_us, ?) WHERE target = ?", &params)
 }
 
 /// Takes a letter out. A newer one on the same subject has another version and stays.

@@ -21,10 +21,16 @@ use crate::request::directory_call as call;
 use crate::request::memory::object_name;
 use crate::request::{MemoryAsk, MemoryCall, Reply};
 use crate::spec::{Memory, MemoryScope};
+use crate::store::memory::refusals;
 use crate::store::outbox as table;
 use crate::store::outbox::{Post, TO_MEMORY};
 use crate::store::state::State;
 use crate::work::timeout::Watch;
+
+/// The diagnostic of what a memory has refused after it was sent.
+const REFUSED: &str = "memory.refused";
+/// That of what a memory has no room for.
+pub(crate) const FULL: &str = "memory_full";
 
 impl Thread {
     /// The memory of that name that the thread's prompts may use.
@@ -132,7 +138,12 @@ impl Thread {
             if targets.is_empty() {
                 return Ok(());
             }
-            self.transition(|_, sql| targets.iter().try_for_each(|target| table::hurry(sql, target)))?;
+            self.transition(|state, sql| {
+                let now = self.host.now_us();
+                targets.iter().try_for_each(|target| table::hurry(sql, target, now))?;
+                // Should the process be lost, what is due is looked after.
+                self.arm_at(state, sql, now, now)
+            })?;
             join_all(targets.iter().map(|target| self.deliver_letters(target))).await;
             if self.read(|_, sql| table::memories(sql))?.is_empty() {
                 return Ok(());
@@ -218,6 +229,29 @@ fn read<T: DeserializeOwned>(reply: Reply) -> Result<T> {
 /// What a memory said to a letter.
 pub(crate) fn answer_to_letter(reply: Reply) -> Result<String> {
     read(reply)
+}
+
+/// Notes, for the next run, that a memory did not take what it was sent.
+pub(crate) fn note_refusal(
+    state: &mut State,
+    sql: &dyn Sql,
+    letter: &table::Letter,
+    error: &Error,
+) -> Result<()> {
+    let (head, body) = letter.body.split_once('\n').unwrap_or_default();
+    let call: MemoryCall = serde_json::from_str(head).map_err(Error::internal)?;
+    let change = serde_json::from_str::<Letter>(body).map_err(Error::internal)?.change;
+    let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
+    let why = format!("{}{hint}", error.message);
+    match change {
+        NoteChange::Keep(_) if error.code == Code::MemoryFull => {
+            refusals::add(state, sql, &call.memory, FULL, &why)
+        }
+        change => {
+            let text = format!("\"{}\" refused {}: {why}", call.memory, change.sent());
+            refusals::add(state, sql, &call.memory, REFUSED, &text)
+        }
+    }
 }
 
 /// A letter whose answer somebody waits for.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::memory::shared::target_of;
+use crate::engine::memory::shared::{FULL, target_of};
 use crate::engine::memory::sources::{FILE_KEY, Patterns, file_key, keys_below, message_key};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -33,8 +33,6 @@ use crate::store::{files, messages as rows, outbox};
 const FILE: &str = "file";
 /// The diagnostic of what no memory takes in.
 const SKIPPED: &str = "memory.skipped";
-/// The diagnostic of what a memory has no room for.
-const FULL: &str = "memory_full";
 /// Documents that are found no more which one step deletes: each may be large.
 const GONE: usize = 8;
 

@@ -51,6 +51,7 @@ mod runs;
 mod schema;
 mod scrubbing;
 mod shared_memories;
+mod shared_memories_late;
 mod sides;
 mod skills;
 mod soak;
@@ -165,6 +166,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(memories_seen::all());
     all.extend(memories_sources::all());
     all.extend(shared_memories::all());
+    all.extend(shared_memories_late::all());
     all.extend(owed::all());
     all.extend(spill::all());
     all.extend(endpoints::all());
