@@ -5,6 +5,7 @@
 use std::rc::Rc;
 
 use crate::engine::effects::run::{Ahead, Begun};
+use crate::engine::export::works;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Result};
 use crate::host::Sql;
@@ -14,6 +15,7 @@ use crate::store::jobs::{Job, Kind, pause_us};
 use crate::store::log::Event;
 use crate::store::meta;
 use crate::store::state::State;
+use crate::store::works::drop_ended;
 
 /// What is written with the result of a job, in the same transaction. Gives what is left to do, if anything is.
 pub(crate) type Then = Box<dyn FnOnce(&mut State, &dyn Sql) -> Result<Option<String>>>;
@@ -146,7 +148,11 @@ impl Thread {
         now: i64,
     ) -> Result<()> {
         table::remove(state, sql, job.id)?;
-        let dropped = (job.kind == Some(Kind::Export)).then(|| crate::engine::export::spans_of(&job.data));
+        let dropped = match job.kind {
+            Some(Kind::Export) if job.subject == works::SUBJECT => Some(drop_ended(state, sql)?),
+            Some(Kind::Export) => Some(crate::engine::export::spans_of(&job.data)),
+            _ => None,
+        };
         if let Some(spans) = dropped {
             // The next run tells of it.
             state.meta.dropped =

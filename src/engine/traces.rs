@@ -34,8 +34,9 @@ impl Thread {
     /// The trace of what is done inside of a call.
     pub(crate) fn trace_at(&self, inside: &Scope) -> Trace {
         let of_call = self.read(|state, _| Ok(self.trace_of_call(state, inside, None)));
-        let work = || self.trace_of_work("call", inside.receipt.map_or(-1, i64::abs));
-        of_call.ok().flatten().unwrap_or_else(work)
+        let of_work = || inside.trace.as_deref().cloned();
+        let alone = || self.trace_of_work("call", inside.receipt.map_or(-1, i64::abs));
+        of_call.ok().flatten().or_else(of_work).unwrap_or_else(alone)
     }
 
     /// The trace of an attempt at a model, in its span; `None` where models are not told.
@@ -67,7 +68,7 @@ impl Thread {
         Trace::begun(&thread, kind, number, self.share()).within(span_id(&thread, kind, number))
     }
 
-    fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         let share = self.host.var(SHARE).and_then(|text| text.trim().parse::<f64>().ok());
         share.filter(|share| (0.0..=1.0).contains(share)).unwrap_or(1.0)
     }

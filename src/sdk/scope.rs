@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::error::{Code, Error, Result};
 use crate::store::runs::Parking;
+use crate::trace::Trace;
 
 /// A place where calls are made.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,8 @@ pub(crate) struct Scope {
     pub(crate) entered: Entered,
     /// The work apart from any run that this is in; empty in a step.
     pub(crate) work: Rc<str>,
+    /// The trace of that work, in its span; a call of a step has that of its run.
+    pub(crate) trace: Option<Rc<Trace>>,
     /// The package of the definition that works here: names that it gives are looked up there first.
     pub(crate) package: Option<Rc<str>>,
     /// Whether the run may be parked for what is done here.
@@ -69,11 +72,18 @@ impl Scope {
             origin: if self.origin == Origin::Step { Origin::Step } else { Origin::Detached },
             entered,
             work: self.work.clone(),
+            trace: self.trace.clone(),
             package: self.package.clone(),
             parking: self.parking,
             invoked: Rc::default(),
             access: self.access.clone(),
         }
+    }
+
+    /// The same in this trace.
+    #[must_use]
+    pub(crate) fn in_trace(self, trace: Trace) -> Scope {
+        Scope { trace: Some(Rc::new(trace)), ..self }
     }
 
     /// The same for code that only reads.

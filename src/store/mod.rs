@@ -5,7 +5,7 @@
 //! * What is said and done: `messages`, `window` (the newest of them, in memory), `summaries` (what stands for the older ones), `side`, `runs`, `receipts` (the table
 //!   `calls`) with `opening`, `effects` with `repeat`, `jobs`, `idempotency`.
 //! * What is asked of people: `waits`. What budgets count: `amounts`, `grants` (what subagents are lent), `thread_budget`.
-//! * What is told of it: `log`, `logs`, `bodies`, `outbox`.
+//! * What is told of it: `log`, `logs`, `bodies`, `outbox`, `works` (work beside runs, until a collector has its span).
 //! * Its files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`, `base64_text`.
 //! * What it looks things up in: `memory`.
 //! * `schema`: all tables. `table`: what each says of itself.
@@ -48,3 +48,4 @@ pub(crate) mod thread_budget;
 pub(crate) mod values;
 pub(crate) mod waits;
 pub(crate) mod window;
+pub(crate) mod works;

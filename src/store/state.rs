@@ -57,6 +57,8 @@ pub(crate) struct State {
     pub(crate) file_texts: bool,
     /// Whether the table of jobs is known to be there.
     pub(crate) jobs_made: bool,
+    /// Whether the table of work that a collector is told of is known to be there.
+    pub(crate) works_made: bool,
     /// Whether the tables of memories are known to be there.
     pub(crate) memories: bool,
     /// Whether the table of what memories are to take in is known to be there.
@@ -159,6 +161,7 @@ impl State {
             files: None,
             file_texts: false,
             jobs_made: false,
+            works_made: false,
             memories: false,
             memory_sources: false,
             memory_refusals: None,

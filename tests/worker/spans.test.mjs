@@ -52,6 +52,25 @@ const office = bobbin.agent("office", () => refuse(400), {
   prompt: { parallelToolCalls: true },
 });
 
+// A run whose code schedules what is done later, behind a URL.
+const called = bobbin.effect("called", ({ n }) => (n === 1 ? { status: 503, body: "not now" } : "done"), { attempts: 3 });
+bobbin.definitions.push(() => {
+  bobbin.folder.write({ tools: { plan: { description: "Plans.", args: { type: "object" }, run: { code: "plan.ts" } } } });
+  bobbin.folder.file("tools/plan.ts", "export default async (state) => await state.scheduleEffect('called', { word: 'canary' }, 500);");
+});
+const planner = bobbin.agent("planner", (asked) => (results(asked).length === 0 ? use({ name: "plan", args: {} }) : say("planned")), { tools: ["plan"] });
+
+/** Spans of what a thread does beside its runs. @param {{ id: string }} thread @param {string} name @param {number} [count] */
+const beside = (thread, name, count = 1) =>
+  until(
+    `${name} is told of`,
+    () => {
+      const spans = collector.ofThreads([thread.id]).filter((span) => span.name === name);
+      return spans.length >= count ? spans : undefined;
+    },
+    { withinMs: 60_000 },
+  );
+
 /** Waits for the run's own span of a thread. @param {{ id: string }} thread @param {number} [count] */
 async function told(thread, count = 1) {
   const roots = () => collector.ofThreads([thread.id]).filter(({ name, kind }) => name.startsWith("invoke_agent") && kind === 1);
@@ -170,4 +189,41 @@ test("one trace of two tools, a fallback, a child, an approval and kills: one ro
   for (const cost of [costs(({ name }) => name.startsWith("chat")), costs(({ name, kind }) => name.startsWith("invoke_agent") && kind === 1)]) {
     assert.ok(Math.abs(cost - total.cost) < 1e-9, `${cost}, and ${total.cost}`);
   }
+});
+
+test("an effect is a trace of its own, linked to the run that has scheduled it, and told of through kills", async () => {
+  const thread = await bobbin.client.thread(planner.name);
+  const before = called.received.length;
+  const { outcome } = await thread.ask("go");
+  assert.equal(outcome, "completed");
+  // It is killed while the first attempt is behind it and the second one is due, and again while the collector says nothing.
+  await until("the first attempt", () => called.received.length > before, { withinMs: 60_000 });
+  await bobbin.server.crash();
+  await until("the second attempt", () => called.received.length > before + 1, { withinMs: 60_000 });
+  await bobbin.server.crash();
+  const [effect] = await beside(thread, "effect called");
+  assert.ok(effect);
+  assert.deepEqual(collector.wrong, []);
+  const run = (await told(thread)).find(({ name }) => name === "invoke_agent planner");
+  assert.ok(run && effect.traceId !== run.traceId && effect.parentSpanId === undefined);
+  assert.deepEqual(
+    effect.links?.map(({ traceId, spanId, attributes }) => [traceId, spanId, attributes[0]?.value.stringValue]),
+    [[run.traceId, run.spanId, "r_1"]],
+  );
+  assert.equal(effect.kind, 1);
+  assert.equal(attribute(effect, "bobbin.effect.status"), "completed");
+  const listed = (await thread.send("GET", "/effects")).json.effects;
+  assert.deepEqual(listed.map((/** @type {any} */ { id, attempts }) => [id, String(attempts)]), [[attribute(effect, "bobbin.effect"), attribute(effect, "bobbin.attempts")]]);
+  // Every attempt was in its trace.
+  const sent = called.received.slice(before).map(({ headers }) => headers.traceparent);
+  assert.ok(sent.length >= 2 && sent.every((header) => header === `00-${effect.traceId}-${effect.spanId}-01`), `${sent}`);
+  assert.ok(!collector.bodies.join("\n").includes("canary"), "arguments are not told");
+
+  // One that a client schedules has no run behind it.
+  const answer = await thread.send("POST", "/effects", { name: "called", args: { word: "x" } });
+  assert.equal(answer.status, 201, answer.text);
+  const [, second] = await beside(thread, "effect called", 2);
+  assert.ok(second);
+  const own = collector.ofThreads([thread.id]).find((span) => attribute(span, "bobbin.effect") === answer.json.effect.id);
+  assert.ok(own && own.links === undefined && own.traceId !== effect.traceId);
 });

@@ -8,6 +8,7 @@ use futures::future::abortable;
 use serde_json::{Map, Value, json};
 
 use crate::engine::ephemeral::RunningEffect;
+use crate::engine::export::works::Comes;
 use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
 use crate::env::Shown;
@@ -20,6 +21,7 @@ use crate::store::effects as rows;
 use crate::store::effects::{Effect, Status, tally};
 use crate::store::log::Event;
 use crate::store::state::State;
+use crate::store::works::WorkKind;
 use crate::work::Way;
 use crate::work::native::EffectCall;
 use crate::{limits, work};
@@ -45,6 +47,8 @@ struct Attempt {
     pub(crate) args: Value,
     pub(crate) attempt: u32,
     pub(crate) scheduled_us: i64,
+    /// Its key in the thread.
+    own: String,
     pub(crate) key: String,
     /// Whether it sends a request.
     pub(crate) sends: bool,
@@ -141,8 +145,10 @@ impl Thread {
                     effect.status = Status::Processing;
                     effect.attempts += 1;
                     effect.update(sql)?;
+                    self.effect_begins(state, sql, &effect, now)?;
                     attempts.push(Attempt {
                         id: effect.id,
+                        own: effect.key(),
                         key: effect.idempotency_key(&state.meta.thread_id),
                         name: effect.name,
                         args,
@@ -224,10 +230,11 @@ impl Thread {
         });
         // An attempt that comes again finds the calls of those before it.
         let entered = if attempt.attempt > 1 { Entered::Again } else { Entered::First };
-        let own = attempt.key.rsplit_once('/').map_or(attempt.key.as_str(), |(_, own)| own).to_owned();
+        let own = attempt.own;
         let origin = Origin::Effect(json!({ "id": effect_id, "name": attempt.name }));
         let package = self.catalog.packages.of(&attempt.name);
-        let scope = Scope::beside(origin, &own, entered).in_package(package);
+        let trace = self.trace_of_work(WorkKind::Effect.as_str(), &own);
+        let scope = Scope::beside(origin, &own, entered).in_package(package).in_trace(trace.clone());
         let call = EffectCall {
             native: String::new(),
             name: attempt.name.clone(),
@@ -244,7 +251,7 @@ impl Thread {
             state: self.state_in(scope),
             agent_id: agent_id.clone(),
         };
-        let trace = || self.trace_of_work("effect", &own);
+        let trace = || trace.clone();
         let way = Way {
             run: &definition.run,
             limit_ms: Some(definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS)),
@@ -330,6 +337,9 @@ impl Thread {
         let error: Option<String> = error.map(String::from);
         // A repetition that cannot be read ends here.
         let next = effect.repeat().ok().flatten().and_then(|repeat| repeat.next(effect.scheduled_us, now));
+        let comes = if next.is_some() { Comes::Again } else { Comes::NoMore };
+        let ended = Effect { status, error: error.clone(), ..effect.clone() };
+        self.effect_is_over(state, sql, &ended, comes, now)?;
         let Some(next) = next else {
             effect = Effect { status, at_us: now, error, ..effect };
             effect.update(sql)?;

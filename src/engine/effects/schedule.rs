@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
+use crate::engine::export::works::Comes;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::limits;
@@ -60,7 +61,8 @@ impl Thread {
             (None, None) => Repetition::Once,
         };
         let repeat = Repeat::of(&repeats)?;
-        let id = self.schedule(SubagentCall { name, args, from, field, repeat }, key.as_ref())?;
+        let wanted = SubagentCall { name, args, from, field, repeat };
+        let id = self.schedule(wanted, key.as_ref(), &Scope::default())?;
         self.read(|state, sql| {
             let effect = rows::by_id(sql, id)?
                 .ok_or_else(|| Error::internal("the effect went away as it was scheduled"))?;
@@ -68,8 +70,8 @@ impl Thread {
         })
     }
 
-    /// Schedules one for code; its id.
-    pub(crate) fn schedule_effect(&self, effect: NewEffect) -> Result<String> {
+    /// Schedules one for code that works there; its id.
+    pub(crate) fn schedule_effect(&self, effect: NewEffect, by: &Scope) -> Result<String> {
         let now = self.host.now_us();
         let repeat = Repeat::of(&effect.repeats)?;
         let (from, field) = match (effect.delay_ms, effect.at_us) {
@@ -78,13 +80,13 @@ impl Thread {
             (None, Some(at)) => (Some(at), "at"),
             (None, None) => (None, "cron"),
         };
-        let id =
-            self.schedule(SubagentCall { name: effect.name, args: effect.args, from, field, repeat }, None)?;
+        let wanted = SubagentCall { name: effect.name, args: effect.args, from, field, repeat };
+        let id = self.schedule(wanted, None, by)?;
         self.read(|state, _| Ok(effect_id(&state.meta.thread_id, id)))
     }
 
     /// One transition: its row and the alarm.
-    fn schedule(&self, wanted: SubagentCall, key: Option<&Key>) -> Result<i64> {
+    fn schedule(&self, wanted: SubagentCall, key: Option<&Key>, by: &Scope) -> Result<i64> {
         let now = self.host.now_us();
         if let Some(id) = self.read(|_, sql| key.map_or(Ok(None), |key| key.replayed(sql, now)))? {
             return Ok(id);
@@ -102,10 +104,10 @@ impl Thread {
         let repeats = repeat.map(|repeat| repeat.to_text());
         let occurrence = i64::from(repeats.is_some());
         let effect = Effect { repeats, occurrence, ..Effect::new(name, args.to_string(), at, now) };
-        self.add_effect(effect, key, now)
+        self.add_effect(effect, key, by, now)
     }
 
-    fn add_effect(&self, mut effect: Effect, key: Option<&Key>, now: i64) -> Result<i64> {
+    fn add_effect(&self, mut effect: Effect, key: Option<&Key>, by: &Scope, now: i64) -> Result<i64> {
         let effect = self.transition(|state, sql| {
             state.must_live()?;
             let open = tally::counts(state, sql)?.open;
@@ -123,6 +125,7 @@ impl Thread {
             if let Some(key) = key {
                 key.insert(sql, effect.id, now)?;
             }
+            self.link_effect(state, sql, &effect, by)?;
             state.effects.set(state.effects.get().scheduled(effect.at_us));
             self.arm_at(state, sql, effect.at_us, now)?;
             Ok(effect)
@@ -215,6 +218,7 @@ impl Thread {
                     effect.status = if by == By::User { Status::UserCanceled } else { Status::AgentCanceled };
                     effect.at_us = now;
                     state.effects.set(state.effects.get().moved(-1, 1));
+                    self.effect_is_over(state, sql, &effect, Comes::NoMore, now)?;
                 }
                 Status::Processing if effect.repeats.is_some() => effect.repeats = None,
                 Status::Processing => return Err(conflict(id, "is running")),
@@ -257,7 +261,7 @@ impl Thread {
                 self.check_effect(&effect.name, &args)?;
                 let replay_of = Some(effect.id);
                 let copy = Effect { replay_of, ..Effect::new(effect.name, effect.args, now, now) };
-                let copy = self.add_effect(copy, None, now)?;
+                let copy = self.add_effect(copy, None, &Scope::default(), now)?;
                 let copy = self.read(|state, _| Ok(effect_id(&state.meta.thread_id, copy)))?;
                 Ok(Reply::json(200, &json!({ "action": "replayed", "id": id, "replayedId": copy })))
             }

@@ -2,10 +2,12 @@
 //! steps. It reads the rows from where it was, sends one request, and notes how far it is. The collector holds up nothing: what it
 //! does not take is tried again for a while and then dropped.
 //!
-//! * Here: what is owed, and the job. `config`: the collector. `send`: one request and what its answer means.
+//! * Here: what is owed of runs, and the job. `works`: work beside runs. `config`: the collector. `send`: one request and what its
+//!   answer means.
 
 pub(crate) mod config;
 pub(crate) mod send;
+pub(crate) mod works;
 
 use std::rc::Rc;
 
@@ -27,6 +29,7 @@ use crate::store::jobs;
 use crate::store::jobs::{Job, Kind};
 use crate::store::runs::{Run, traces};
 use crate::store::state::State;
+use crate::store::works as table;
 use crate::trace::Trace;
 
 /// How far the export is: the next spans are of this run, of its steps from `after` on, but for the first `skip`.
@@ -87,6 +90,10 @@ impl Newest {
     }
 }
 
+fn encoded(place: &Place) -> Result<String> {
+    serde_json::to_string(place).map_err(Error::internal)
+}
+
 /// How many spans the last attempt of a job was about.
 pub(crate) fn spans_of(data: &str) -> u64 {
     serde_json::from_str(data).map(|place: Place| place.spans).unwrap_or_default()
@@ -108,7 +115,7 @@ impl Thread {
             return Ok(());
         }
         let place = Place { run: run.id, after: trace.exported, ..Place::default() };
-        let data = serde_json::to_string(&place).map_err(Error::internal)?;
+        let data = encoded(&place)?;
         // Together with what the directory is told: one alarm for both.
         let due = now + DIRECTORY_US;
         if jobs::add(state, sql, Kind::Export, "", due, &data)? {
@@ -128,7 +135,7 @@ impl Thread {
         }
         let now = self.host.now_us();
         let place = Place { run: run.id, late: Some(began), ..Place::default() };
-        let data = serde_json::to_string(&place).map_err(Error::internal)?;
+        let data = encoded(&place)?;
         let due = now + DIRECTORY_US;
         if jobs::add(state, sql, Kind::Export, &format!("late {began}"), due, &data)? {
             self.arm_at(state, sql, due, now)?;
@@ -136,23 +143,32 @@ impl Thread {
         Ok(())
     }
 
-    fn exports(&self) -> bool {
+    /// Whether there is a collector.
+    pub(crate) fn exports(&self) -> bool {
         self.host.var(config::ENDPOINT).is_some_and(|endpoint| !endpoint.trim().is_empty())
     }
 
     /// One attempt at the job.
     pub(crate) async fn export(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
         let place: Place = serde_json::from_str(&job.data).unwrap_or_default();
-        // A deployment that has no collector any more owes nothing.
-        let Some(collector) = self.collector() else { return Ok(JobEnd::Done(Box::new(|_, _| Ok(None)))) };
+        let of_works = job.subject == works::SUBJECT;
+        let Some(collector) = self.collector() else {
+            // A deployment that has no collector any more owes nothing.
+            return Ok(JobEnd::Done(Box::new(move |state, sql| match of_works {
+                true => table::drop_ended(state, sql).map(|_| None),
+                false => Ok(None),
+            })));
+        };
+        if of_works {
+            return self.export_works(job, &collector).await;
+        }
         let Batch { spans, told, rest } = self.batch(&place)?;
         let count = spans.len() as u64;
         if !spans.is_empty() {
             let body = otlp::traces(&self.service(), spans);
             let body = self.redact_json(body).to_string();
             if let Answered::Later { why, after_us } = self.send(&collector, &collector.traces, body).await {
-                let data =
-                    serde_json::to_string(&Place { spans: count, ..place }).map_err(Error::internal)?;
+                let data = encoded(&Place { spans: count, ..place })?;
                 return Ok(JobEnd::Failed { error: why, after_us, data });
             }
             self.send_metrics(&collector, &told).await;
@@ -267,7 +283,7 @@ impl Rest {
             Open::Run(_) | Open::Nothing => place.run < now.run || since,
         };
         if behind {
-            return serde_json::to_string(&place).map(Some).map_err(Error::internal);
+            return encoded(&place).map(Some);
         }
         if let (Open::Run(mut trace), Some(run)) =
             (open, state.run.as_mut().filter(|run| run.id == place.run))

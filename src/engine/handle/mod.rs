@@ -112,7 +112,7 @@ impl ThreadApi for Open {
     fn schedule_effect(&self, mut effect: NewEffect) -> Result<String> {
         self.scope.writes("schedule an effect")?;
         effect.name = self.thread.named(&self.scope, "name", &effect.name, Sought::Effect)?.into_owned();
-        self.thread.schedule_effect(effect)
+        self.thread.schedule_effect(effect, &self.scope)
     }
 
     fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {

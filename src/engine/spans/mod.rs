@@ -3,7 +3,8 @@
 //! OpenTelemetry (docs/observability.md).
 //!
 //! * Here: a span. `facts`: the rows. `build`: what they say, as spans, of which `attributes` are what each is told with;
-//!   `content`: what was said, where a deployment wants that. `otlp`: their JSON. `metrics`: sums over them.
+//!   `content`: what was said, where a deployment wants that. `work`: the span of work beside runs. `otlp`: their JSON. `metrics`:
+//!   sums over them.
 
 pub(crate) mod attributes;
 pub(crate) mod build;
@@ -11,6 +12,9 @@ pub(crate) mod content;
 pub(crate) mod facts;
 pub(crate) mod metrics;
 pub(crate) mod otlp;
+pub(crate) mod work;
+
+use crate::trace::Trace;
 
 /// The conventions that names and attributes follow.
 pub(crate) const CONVENTIONS: &str = "https://opentelemetry.io/schemas/1.41.0";
@@ -19,6 +23,7 @@ pub(crate) const CONVENTIONS: &str = "https://opentelemetry.io/schemas/1.41.0";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpanKind {
     Internal = 1,
+    Server = 2,
     Client = 3,
 }
 
@@ -31,6 +36,8 @@ pub(crate) enum Subject {
     Search,
     Call,
     Wait,
+    /// Work beside runs.
+    Work,
 }
 
 /// The value of an attribute.
@@ -54,6 +61,15 @@ pub(crate) struct SpanEvent {
     pub(crate) attributes: Vec<Attribute>,
 }
 
+/// What a span is linked to, in another trace.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SpanLink {
+    /// Within the span that is meant.
+    pub(crate) trace: Trace,
+    /// The number of the run, if it is one.
+    pub(crate) run: Option<i64>,
+}
+
 /// A span that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Span {
@@ -67,6 +83,7 @@ pub(crate) struct Span {
     pub(crate) end_us: i64,
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) events: Vec<SpanEvent>,
+    pub(crate) links: Vec<SpanLink>,
     /// Why it failed, if it did; may be empty.
     pub(crate) error: Option<String>,
     /// Seq of the step that it belongs to; the run's own comes after all.
@@ -101,6 +118,7 @@ impl Span {
             end_us: end_us.max(start_us),
             attributes: Vec::new(),
             events: Vec::new(),
+            links: Vec::new(),
             error: None,
             block: i64::MAX,
             settled: true,

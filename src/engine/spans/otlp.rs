@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::spans::{Attribute, AttributeValue, CONVENTIONS, Span};
+use crate::engine::spans::{Attribute, AttributeValue, CONVENTIONS, Span, SpanLink};
 use crate::trace::Trace;
 
 /// Status code of what failed.
@@ -31,8 +31,24 @@ pub(crate) fn span(trace: &Trace, span: &Span) -> Value {
         });
         fields.insert("events".into(), events.collect());
     }
+    if !span.links.is_empty() {
+        fields.insert("links".into(), span.links.iter().map(link).collect());
+    }
     if let Some(message) = &span.error {
         fields.insert("status".into(), json!({ "code": ERROR, "message": message }));
+    }
+    json
+}
+
+fn link(link: &SpanLink) -> Value {
+    let SpanLink { trace, run } = link;
+    let run = run.map(|run| ("bobbin.run", AttributeValue::Text(format!("r_{run}"))));
+    let mut json = json!({
+        "traceId": trace.id(), "spanId": trace.parent(), "attributes": attributes(run.as_slice()),
+        "flags": if trace.is_sampled() { SAMPLED } else { 0 },
+    });
+    if let (Some(fields), Some(state)) = (json.as_object_mut(), trace.state()) {
+        fields.insert("traceState".into(), state.into());
     }
     json
 }

@@ -219,13 +219,22 @@ impl Effect {
         self.repeats.as_deref().map(Repeat::from_text).transpose()
     }
 
-    /// The same for every attempt at the same occurrence, and for no other.
-    pub(crate) fn idempotency_key(&self, thread: &str) -> String {
-        let id = self.of.unwrap_or(self.id);
+    /// The same for every attempt at the same occurrence, and for no other of the thread.
+    pub(crate) fn key(&self) -> String {
         match self.occurrence {
-            0 => format!("{thread}/e{id}"),
-            occurrence => format!("{thread}/e{id}.{occurrence}"),
+            0 => self.series_key(),
+            occurrence => format!("{}.{occurrence}", self.series_key()),
         }
+    }
+
+    /// The same for all occurrences.
+    pub(crate) fn series_key(&self) -> String {
+        format!("e{}", self.of.unwrap_or(self.id))
+    }
+
+    /// Its key among all threads.
+    pub(crate) fn idempotency_key(&self, thread: &str) -> String {
+        format!("{thread}/{}", self.key())
     }
 
     /// As clients see it.

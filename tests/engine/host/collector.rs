@@ -97,7 +97,8 @@ impl Collector {
         (by_id, wrong)
     }
 
-    /// What is wrong with all spans together: parents that nobody sent, and that lie in no trace of their own. `outside`:
+    /// What is wrong with all spans together: parents that nobody sent, and that lie in no trace of their own; links to what nobody
+    /// sent. `outside`:
     /// spans of others.
     pub fn orphans(&self, outside: &[&str]) -> Vec<String> {
         let (spans, mut wrong) = self.distinct();
@@ -111,6 +112,14 @@ impl Collector {
                     wrong.push(format!("{span} is in another trace than {parent}"));
                 }
                 Some(_) => {}
+            }
+        }
+        for span in spans.values() {
+            for link in span["links"].as_array().into_iter().flatten() {
+                let to = spans.get(text(&link["spanId"])).map(|to| &to["traceId"]);
+                if to != Some(&link["traceId"]) && !outside.contains(&text(&link["spanId"])) {
+                    wrong.push(format!("nobody sent what {span} is linked to"));
+                }
             }
         }
         wrong
@@ -191,6 +200,10 @@ fn look_at(span: &Value, wrong: &mut Vec<String>) {
     if !span["status"].is_null() && !matches!(span["status"]["code"].as_u64(), Some(0..=2)) {
         complain("its status is none");
     }
+    let links = || span["links"].as_array().into_iter().flatten();
+    if links().any(|link| !is_id(&link["traceId"], 32) || !is_id(&link["spanId"], 16)) {
+        complain("a link leads nowhere");
+    }
     let events = || span["events"].as_array().into_iter().flatten();
     for event in events() {
         let at = nanos(&event["timeUnixNano"]);
@@ -198,7 +211,7 @@ fn look_at(span: &Value, wrong: &mut Vec<String>) {
             complain("an event is none, or at another time");
         }
     }
-    events().for_each(|event| attributes(&event["attributes"], wrong));
+    events().chain(links()).for_each(|part| attributes(&part["attributes"], wrong));
     attributes(&span["attributes"], wrong);
 }
 

@@ -181,6 +181,8 @@ pub struct Outside {
     pub handled: RefCell<Vec<EndpointCall>>,
     /// Executions of native and http tools, and requests to http endpoints, in order.
     pub executions: RefCell<Vec<Execution>>,
+    /// Requests that reached an http server of ours, and the `traceparent` of each.
+    pub traced: RefCell<Vec<(String, String)>>,
     /// How late each attempt at a native effect began, in microseconds.
     pub lateness: RefCell<Vec<i64>>,
     /// Calls of directories.
@@ -318,6 +320,9 @@ impl Outside {
             self.ask(body["hook"].as_str().unwrap_or_default(), &key, args);
         }
         let place = self.record(&request.url, &key, body["args"].clone());
+        let traced = request.headers.iter().find(|(name, _)| name == "traceparent");
+        let parent = traced.map(|(_, value)| value.clone()).unwrap_or_default();
+        self.traced.borrow_mut().push((request.url.clone(), parent));
         (script(request, before), Some(place), complaints)
     }
 

@@ -56,6 +56,7 @@ mod sides;
 mod skills;
 mod soak;
 mod spans;
+mod spans_beside;
 mod spans_named;
 mod spending;
 mod spending_asked;
@@ -159,6 +160,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(effects_crowded::all());
     all.extend(files::all());
     all.extend(spans::all());
+    all.extend(spans_beside::all());
     all.extend(spending::all());
     all.extend(spending_asked::all());
     all.extend(memories::all());

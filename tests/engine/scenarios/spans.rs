@@ -23,20 +23,20 @@ pub fn all() -> Vec<Scenario> {
 }
 
 /// Exports to the collector.
-fn exports(sim: &Sim) {
+pub(super) fn exports(sim: &Sim) {
     set(sim, "BOBBIN_OTLP_ENDPOINT", COLLECTOR_URL);
 }
 
-fn set(sim: &Sim, name: &str, value: &str) {
+pub(super) fn set(sim: &Sim, name: &str, value: &str) {
     sim.world.vars.borrow_mut().insert(name.into(), value.into());
 }
 
 /// Whether nothing is owed to the collector any more.
-fn is_told(sim: &Sim) -> bool {
+pub(super) fn is_told(sim: &Sim) -> bool {
     sim.family().iter().all(|thread| thread.member.database.ask::<i64>("SELECT jobs FROM meta") == [0])
 }
 
-async fn told(sim: &Sim) {
+pub(super) async fn told(sim: &Sim) {
     sim.until("all spans are sent", is_told).await;
 }
 
@@ -56,7 +56,7 @@ fn shown(sim: &Sim) -> Vec<Value> {
 }
 
 /// Everything that the threads show has reached the collector as it is shown, and nothing is wrong with it.
-fn all_sent(sim: &Sim, outside: &[&str]) {
+pub(super) fn all_sent(sim: &Sim, outside: &[&str]) {
     let collector = &sim.world.outside.collector;
     let (spans, mut wrong) = collector.distinct();
     wrong.extend(collector.orphans(outside));
@@ -68,7 +68,7 @@ fn all_sent(sim: &Sim, outside: &[&str]) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-fn named(sim: &Sim, name: &str) -> Vec<Value> {
+pub(super) fn named(sim: &Sim, name: &str) -> Vec<Value> {
     let (spans, _) = sim.world.outside.collector.distinct();
     spans.into_values().filter(|span| text(&span["name"]).starts_with(name)).collect()
 }

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import http from "node:http";
 import { wholeBody } from "./http.mjs";
 
-/** @typedef {{ traceId: string, spanId: string, parentSpanId?: string, name: string, kind: number, startTimeUnixNano: string, endTimeUnixNano: string, attributes: { key: string, value: any }[], events?: any[], status?: any, flags?: number, traceState?: string }} Span */
+/** @typedef {{ traceId: string, spanId: string, parentSpanId?: string, name: string, kind: number, startTimeUnixNano: string, endTimeUnixNano: string, attributes: { key: string, value: any }[], events?: any[], links?: { traceId: string, spanId: string, attributes: { key: string, value: any }[] }[], status?: any, flags?: number, traceState?: string }} Span */
 
 const FIELDS = new Set(
   "traceId spanId parentSpanId traceState name kind startTimeUnixNano endTimeUnixNano attributes events status flags links".split(" "),
@@ -36,12 +36,15 @@ export function complaints(span) {
   if (![1, 2, 3, 4, 5].includes(span.kind)) wrong.push("kind");
   const [start, end] = [span.startTimeUnixNano, span.endTimeUnixNano];
   if (!NANOS.test(start) || !NANOS.test(end) || BigInt(end) < BigInt(start)) wrong.push("times");
-  for (const { attributes } of [span, ...(span.events ?? [])]) {
+  for (const { attributes } of [span, ...(span.events ?? []), ...(span.links ?? [])]) {
     if (!Array.isArray(attributes) || new Set(attributes.map(({ key }) => key)).size !== attributes.length) wrong.push("attributes");
     if (!attributes.every((/** @type {any} */ { key, value }) => key !== "" && isValue(value))) wrong.push("values");
   }
   for (const { timeUnixNano: at } of span.events ?? []) {
     if (!NANOS.test(at) || BigInt(at) < BigInt(start) || BigInt(at) > BigInt(end)) wrong.push("events");
+  }
+  for (const { traceId, spanId } of span.links ?? []) {
+    if (!id(traceId, 32) || !id(spanId, 16)) wrong.push("links");
   }
   if (span.status && ![0, 1, 2].includes(span.status.code)) wrong.push("status");
   return wrong.map((what) => `${what}: ${JSON.stringify(span)}`);

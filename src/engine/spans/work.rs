@@ -1,0 +1,54 @@
+//! The span of work beside runs: an effect, an endpoint, a job.
+
+use crate::engine::spans::{Span, SpanKind, SpanLink, Subject};
+use crate::store::works::{Work, WorkKind};
+use crate::trace::{Trace, span_id};
+
+/// What failed, for those who count failures.
+const FAILED: &str = "failed";
+
+/// Of one that has ended, and the trace that it is in.
+pub(crate) fn span(thread: &str, work: &Work) -> Option<(Trace, Span)> {
+    let (began_us, ended_us) = (work.began_us?, work.ended_us?);
+    let trace = Trace::parse(&work.data.trace)?;
+    let kind = work.kind.as_str();
+    let id = span_id(thread, kind, &work.id);
+    let data = &work.data;
+    let name = match work.kind {
+        WorkKind::Endpoint => data.name.clone(),
+        WorkKind::Effect | WorkKind::Job => format!("{kind} {}", data.name),
+    };
+    let mut span = Span::new(Subject::Work, id, name, began_us, ended_us);
+    span.parent = trace.parent().map(str::to_owned);
+    span.text("gen_ai.conversation.id", Some(thread));
+    match work.kind {
+        WorkKind::Effect => {
+            span.text("bobbin.effect", Some(data.shown.as_str()));
+            span.text("bobbin.effect.name", Some(data.name.as_str()));
+            span.number("bobbin.effect.occurrence", data.occurrence);
+            span.text("bobbin.effect.status", data.outcome.as_deref());
+        }
+        WorkKind::Endpoint => {
+            span.kind = SpanKind::Server;
+            let route = data.name.split_once(' ');
+            span.text("http.request.method", route.map(|(method, _)| method));
+            span.text("http.route", route.map(|(_, path)| path));
+            span.number("http.response.status_code", data.status.map(i64::from));
+            span.text("bobbin.endpoint", Some(data.shown.as_str()));
+        }
+        WorkKind::Job => {
+            span.text("bobbin.job", Some(data.name.as_str()));
+            span.text("bobbin.job.outcome", data.outcome.as_deref());
+        }
+    }
+    span.number("bobbin.attempts", data.attempts.map(i64::from));
+    if let Some(error) = &data.error {
+        span.fails(FAILED, Some(error));
+    }
+    span.links = data
+        .links
+        .iter()
+        .filter_map(|link| Some(SpanLink { trace: Trace::parse(&link.to)?, run: link.run }))
+        .collect();
+    Some((trace, span))
+}
