@@ -482,6 +482,43 @@ declare module "bobbin" {
     state: "ready" | "partial" | "indexing" | "reindexing";
   }
 
+  /** What `GET /api/memory/:name/logs` answers, newest first: requests for vectors that no run has made. */
+  interface MemoryLogs {
+    logs: MemoryLog[];
+    /** Of the next page, if there is one. */
+    cursor: string | null;
+  }
+
+  /** A request for vectors. */
+  interface MemoryLog {
+    id: string;
+    type: "llm_request";
+    purpose: "embedding";
+    memory: string;
+    /** How many texts it was about. */
+    texts: number;
+    /** Name of the definition, and of the model at its provider. */
+    model_name: string;
+    model: string;
+    /** The model that gave them, where the provider tells. */
+    response_model?: string;
+    attempt: number;
+    retry_of_attempt: number | null;
+    retry_source: string;
+    status: "completed" | "failed";
+    usage_reported?: boolean;
+    input_tokens?: number;
+    /** Dollars; `null` where the model has no price. */
+    cost_total?: number | null;
+    error_type?: string;
+    error?: string;
+    status_code?: number;
+    latency_ms: number | null;
+    /** Microseconds since 1970. */
+    created_at: number;
+    ended_at: number;
+  }
+
   /** Arguments of the tools of memories and of the scratchpad, by their names. */
   interface MemoryToolArguments {
     memory_search: { query: string; top_k?: number; tags?: string[]; memory?: string };

@@ -241,6 +241,13 @@ test("what the documents say of memories works as pasted", async () => {
   // Two answers, one behind the other.
   const { message } = JSON.parse(printed.slice(printed.indexOf("}{") + 1));
   assert.match(message.content, /Refunds are granted within thirty days/);
+  // The sample's talk may last: what was said long ago stands in requests as a summary.
+  const talk = await new Client(server.base).thread("librarian");
+  for (const text of ["What are refunds?", "And without a receipt?", "And on a Sunday?"]) await talk.ask(text);
+  const asked = await talk.send("POST", "/context/summarize");
+  assert.equal(asked.status, 202, asked.text);
+  await until("the summary is there", async () => (await talk.send("GET", "/context")).json.summary !== null);
+  assert.equal((await talk.ask("And then?")).outcome, "completed");
 });
 
 test("what the documents show of context and of scrubbing is what a server takes, gives and stores", async () => {

@@ -53,6 +53,23 @@ test("while the server of vectors is down turns go on, that is said once in each
   assert.deepEqual([vector.degraded, vector.results[0].document], [false, later.id]);
 });
 
+test("a memory that says nothing holds up a turn for five seconds at most, and the run says so", async () => {
+  const thread = await bobbin.client.thread("reader");
+  await add(thread, "book", { text: WINDMILL });
+  await settled(thread, "book");
+  vectors.silent = true;
+  const before = performance.now();
+  const { outcome, message, diagnostics } = await thread.ask("When does the windmill grind?");
+  const seconds = (performance.now() - before) / 1000;
+  vectors.silent = false;
+  assert.deepEqual([outcome, message.content], ["completed", "Nobody knows."]);
+  const told = diagnostics.filter((/** @type {{ code: string }} */ { code }) => code.startsWith("memory."));
+  assert.deepEqual([told.length, told[0].code], [1, "memory.unavailable"], JSON.stringify(diagnostics));
+  assert.match(told[0].message, /it took more than 5 s/);
+  assert.ok(seconds >= 5 && seconds < 8, `${seconds} s`);
+  assert.equal((await thread.ask("When does the windmill grind?")).message.content, "It says so [m1].");
+});
+
 test("a model that gives vectors of another length is no error: words are found until all are made anew", async () => {
   const thread = await bobbin.client.thread("reader");
   const { id } = await add(thread, "book", { text: WINDMILL });

@@ -9,7 +9,7 @@ use super::shared_memories::{add, counted, of_alice, ready, search};
 use super::story;
 use crate::contract::History;
 use crate::host::outside::ModelRequest;
-use crate::host::{SECOND_US, Say};
+use crate::host::{Answer, SECOND_US, Say};
 use crate::sim::Sim;
 use crate::sweep::Scenario;
 
@@ -17,7 +17,7 @@ use crate::sweep::Scenario;
 const BOOK: &str = "o:alice/book";
 
 pub fn all() -> Vec<Scenario> {
-    vec![refused(), gone_while_indexed(), cleared_while_indexed(), thread_gone()]
+    vec![refused(), gone_while_indexed(), cleared_while_indexed(), thread_gone(), silent()]
 }
 
 fn writes(catalog: &mut Value) {
@@ -179,6 +179,38 @@ fn thread_gone() -> Scenario {
         })
         .terms(|terms| terms.alarm_may_stay = true)
         .check(|sim, _| assert_eq!(counted(sim, "mem_docs", "1"), 1, "it is there once"))
+}
+
+fn silent() -> Scenario {
+    story("a memory of an owner that says nothing")
+        .define(|catalog| {
+            writes(catalog);
+            catalog["prompts"]["p"]["memory"] =
+                json!([{ "name": "book", "inject": true, "tools": ["save"] }]);
+        })
+        .setup(|sim| {
+            of_alice(sim);
+            sim.world.outside.embeddings.script(|n| (n >= 1).then(Answer::silence));
+        })
+        .drive(|sim| async move {
+            add(&sim, "alice", json!({ "text": text_about("lighthouse") })).await;
+            let sent = |sim: &Sim| sim.world.outside.embeddings.requests.borrow().len() > 1;
+            sim.until("the server says nothing", sent).await;
+            let before = sim.world.now_us();
+            let outcome = sim.ask("How tall is the lighthouse?").await;
+            assert_eq!(outcome["outcome"], "completed", "{outcome}");
+            if sim.world.faults.borrow().fired.is_empty() {
+                let took = sim.world.now_us() - before;
+                assert!((5 * SECOND_US..8 * SECOND_US).contains(&took), "{took} µs");
+                assert!(outcome.to_string().contains("it took more than 5 s"), "{outcome}");
+            }
+        })
+        .terms(|terms| terms.alarm_may_stay = true)
+}
+
+#[test]
+fn a_shared_memory_that_says_nothing_holds_up_a_turn_for_five_seconds() {
+    silent().sweep();
 }
 
 #[test]

@@ -12,6 +12,8 @@ export class EmbeddingServer {
     /** Every text, in the order in which they came. @type {string[]} */
     this.texts = [];
     this.requests = 0;
+    /** Whether it takes requests and says nothing. */
+    this.silent = false;
     /** What was wrong with requests. @type {string[]} */
     this.wrong = [];
     this.port = 0;
@@ -51,6 +53,7 @@ export class EmbeddingServer {
     if (!fine || texts.some((text) => typeof text !== "string" || text.trim() === "")) this.wrong.push(`${request.url} ${body}`);
     this.requests++;
     this.texts.push(...texts);
+    if (this.silent) return;
     const data = texts.map((text, index) => ({ object: "embedding", index, embedding: this.vector(text) }));
     response.writeHead(200, { "content-type": "application/json" });
     response.end(JSON.stringify({ object: "list", data, usage: { prompt_tokens: texts.length * 7, total_tokens: texts.length * 7 } }));
