@@ -28,8 +28,6 @@ const WORKER_BUILD = "build of the Worker";
 
 /** The tests that are not in the core itself. */
 const TESTS = [...NATIVE, "--exclude", "bobbin"];
-/** The same, compiled for many runs: all failures at all points take a quarter of an hour. */
-const OPTIMISED = [...TESTS, "--config", "profile.dev.package.bobbin-tests.opt-level=1"];
 /** The core once more, with the tests in it: they take seconds, and optimising it for them would take a minute. */
 const UNITS = ["--package", "bobbin", "--lib", "--features", "schema", "--config", "profile.dev.package.bobbin.opt-level=0"];
 
@@ -67,7 +65,7 @@ export function sections(tools, sample) {
       title: "cargo test",
       needs: [TOOL_BUILD],
       unread: OF_RUST,
-      run: (note) => (sample === undefined ? cargoTest(OPTIMISED, { note, minutes: 70 }) : cargoTest(TESTS, { note, env: engine })),
+      run: (note) => cargoTest(TESTS, { note, env: engine, minutes: sample === undefined ? 70 : 30 }),
     },
     { group: "core", title: "units of the core", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
     { group: "core", title: "schemas of the definition files", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
