@@ -389,6 +389,8 @@ pub const EXPORT_MS: u64 = 10_000;
 pub const EXPORT_STEPS: u32 = 50;
 /// Content of a message in a span, bytes.
 pub const SPAN_CONTENT_BYTES: usize = 16 << 10;
+/// Links of a span.
+pub const SPAN_LINKS: usize = 16;
 /// Spans that one answer of the API holds.
 pub const SPANS_SHOWN: usize = 5_000;
 

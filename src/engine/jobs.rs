@@ -107,6 +107,7 @@ impl Thread {
         };
         job.due_us = now + lost_us;
         table::update(sql, &job)?;
+        self.job_begins(state, sql, &job, now)?;
         self.arm_at(state, sql, job.due_us, now)?;
         Ok(Some(job))
     }
@@ -116,11 +117,17 @@ impl Thread {
         self.transition(|state, sql| {
             match end {
                 JobEnd::Done(then) => match then(state, sql)? {
-                    None => return table::remove(state, sql, job.id),
+                    None => {
+                        self.job_is_over(state, sql, &job, None, now)?;
+                        return table::remove(state, sql, job.id);
+                    }
                     Some(data) => (job.data, job.attempts, job.due_us, job.error) = (data, 0, now, None),
                 },
                 JobEnd::Later { then, error, pause_us } => {
-                    let Some(data) = then(state, sql)? else { return table::remove(state, sql, job.id) };
+                    let Some(data) = then(state, sql)? else {
+                        self.job_is_over(state, sql, &job, Some(&error), now)?;
+                        return table::remove(state, sql, job.id);
+                    };
                     job.due_us = now + pause_us.min(limits::JOB_PAUSE_MAX_US);
                     (job.data, job.attempts, job.error) = (data, 0, Some(error));
                 }
@@ -164,6 +171,7 @@ impl Thread {
             self.pause_summaries(state, sql)?;
         }
         let error = self.shown_within(state, sql, error)?;
+        self.job_is_over(state, sql, job, Some(&error), now)?;
         Event::job_failure(job, dropped, &error).insert(sql, now)
     }
 }

@@ -2,7 +2,7 @@
 //! tree whose keys are derived from each other (docs/durability.md), so that a call has the same key when what it is made
 //! in is entered again.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -30,6 +30,8 @@ pub(crate) struct Scope {
     pub(crate) work: Rc<str>,
     /// The trace of that work, in its span; a call of a step has that of its run.
     pub(crate) trace: Option<Rc<Trace>>,
+    /// Runs that what works here has begun, or added to.
+    pub(crate) runs: Rc<RefCell<Vec<i64>>>,
     /// The package of the definition that works here: names that it gives are looked up there first.
     pub(crate) package: Option<Rc<str>>,
     /// Whether the run may be parked for what is done here.
@@ -73,6 +75,7 @@ impl Scope {
             entered,
             work: self.work.clone(),
             trace: self.trace.clone(),
+            runs: self.runs.clone(),
             package: self.package.clone(),
             parking: self.parking,
             invoked: Rc::default(),

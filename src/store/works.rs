@@ -27,7 +27,7 @@ pub(crate) enum WorkKind {
     Effect,
     /// A request to an endpoint, by its id.
     Endpoint,
-    /// A job, by its kind, its subject and when it was made.
+    /// A job, by its kind and subject; once it has ended, also by when it began.
     Job,
 }
 
@@ -160,6 +160,14 @@ pub(crate) fn find(state: &mut State, sql: &dyn Sql, kind: WorkKind, id: &str) -
     let statement =
         "SELECT kind, id, began_us, ended_us, data FROM works WHERE ended = 0 AND kind = ? AND id = ?";
     Ok(list(sql, statement, &[Param::Text(kind.as_str()), Param::Text(id)])?.pop())
+}
+
+/// Those of a kind that have begun and not ended.
+pub(crate) fn begun(state: &mut State, sql: &dyn Sql, kind: WorkKind) -> Result<Vec<Work>> {
+    made(state, sql)?;
+    let statement = "SELECT kind, id, began_us, ended_us, data FROM works
+        WHERE ended = 0 AND kind = ? AND began_us IS NOT NULL";
+    list(sql, statement, &[Param::Text(kind.as_str())])
 }
 
 /// One that has not ended is not told of.

@@ -58,6 +58,10 @@ bobbin.definitions.push(() => {
   bobbin.folder.write({ tools: { plan: { description: "Plans.", args: { type: "object" }, run: { code: "plan.ts" } } } });
   bobbin.folder.file("tools/plan.ts", "export default async (state) => await state.scheduleEffect('called', { word: 'canary' }, 500);");
 });
+bobbin.definitions.push(() => {
+  bobbin.folder.json("api/say.post.json", { run: { code: "say.post.ts" } });
+  bobbin.folder.file("api/say.post.ts", "export default async (request, state) => { await state.queueMessage({ role: 'user', content: 'go' }); return { ok: true }; };");
+});
 const planner = bobbin.agent("planner", (asked) => (results(asked).length === 0 ? use({ name: "plan", args: {} }) : say("planned")), { tools: ["plan"] });
 
 /** Spans of what a thread does beside its runs. @param {{ id: string }} thread @param {string} name @param {number} [count] */
@@ -226,4 +230,27 @@ test("an effect is a trace of its own, linked to the run that has scheduled it, 
   assert.ok(second);
   const own = collector.ofThreads([thread.id]).find((span) => attribute(span, "bobbin.effect") === answer.json.effect.id);
   assert.ok(own && own.links === undefined && own.traceId !== effect.traceId);
+});
+
+test("a request to an endpoint is a span of its trace, or of its own, linked to the run that it begins", async () => {
+  const thread = await bobbin.client.thread(user.name);
+  const named = TRACE.replace("4bf9", "6bf9");
+  const headers = { traceparent: `00-${named}-${OUTSIDE}-01` };
+  for (const [given, runs] of /** @type {[Record<string, string>, number][]} */ ([[{}, 1], [headers, 2]])) {
+    const answer = await thread.send("POST", "/say", {}, { headers: given });
+    assert.equal(answer.status, 200, answer.text);
+    await told(thread, runs);
+  }
+  const spans = await beside(thread, "POST /say", 2);
+  assert.deepEqual(collector.wrong, []);
+  const roots = collector.ofThreads([thread.id]).filter(({ name }) => name === "invoke_agent user");
+  const [own, continued] = [spans.find(({ traceId }) => traceId !== named), spans.find(({ traceId }) => traceId === named)];
+  assert.ok(own && continued && own.parentSpanId === undefined && continued.parentSpanId === OUTSIDE);
+  for (const span of [own, continued]) {
+    assert.equal(span.kind, 2);
+    assert.equal(attribute(span, "http.response.status_code"), "200");
+    const links = span.links?.map(({ traceId, spanId }) => `${traceId} ${spanId}`) ?? [];
+    assert.equal(links.length, 1);
+    assert.ok(roots.some(({ traceId, spanId }) => links[0] === `${traceId} ${spanId}`), links[0]);
+  }
 });

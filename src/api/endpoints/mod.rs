@@ -8,20 +8,28 @@ use futures::StreamExt;
 use serde_json::Value;
 
 use crate::access::Action;
+use crate::engine::export::works::Answered;
 use crate::engine::operator;
 use crate::engine::thread::Thread;
+use crate::env::Shown;
 use crate::error::{Code, Error, Result};
 use crate::host::http::Body;
 use crate::request::endpoints::{ADDRESS, Matched, find, tells_header};
 use crate::request::route::{no_route, not_allowed};
 use crate::request::{Served, ThreadRequest};
-use crate::sdk::scope::Origin;
+use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
 use crate::store::log::Event;
 use crate::trace::{TRACEPARENT, TRACESTATE, Trace};
 use crate::work::native::endpoint_call::EndpointCall;
 use crate::work::{Failure, Way};
 use crate::{limits, work};
+
+/// What came of a request: the answer, and why the endpoint failed, if it did.
+struct Ended {
+    served: Served,
+    error: Option<String>,
+}
 
 impl Thread {
     /// What a caller does who asks. A path that leads nowhere is only read, so that it is answered as such.
@@ -48,6 +56,12 @@ impl Thread {
         };
         let body = whole(request, body).await?;
         let random = self.host.random();
+        let request_id: String = random.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let named = Trace::of_headers(request.header(TRACEPARENT), request.header(TRACESTATE));
+        let trace = self.trace_of_request(named.as_ref(), &request_id)?;
+        let scope = Scope::beside(Origin::Detached, &format!("e{request_id}"), Entered::First)
+            .in_package(self.catalog.packages.of_route(route))
+            .in_trace(trace);
         let (thread_id, agent_id) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.agent.clone())))?;
         if !endpoint.variables.is_empty() {
@@ -62,7 +76,7 @@ impl Thread {
             name: route.to_string(),
             thread_id,
             agent_id: agent_id.clone(),
-            request_id: random.iter().take(6).map(|byte| format!("{byte:02x}")).collect(),
+            request_id,
             method,
             path: format!("/{}", path.join("/")),
             params,
@@ -74,9 +88,17 @@ impl Thread {
             random,
             env: declared.collect(),
             sleep: self.sleep(),
-            state: self.state_at(Origin::Detached, self.catalog.packages.of_route(route)),
+            state: self.state_in(scope.clone()),
         };
-        self.answer_of(route, endpoint, method, &env, call).await
+        let (id, began_us) = (call.request_id.clone(), call.now_us);
+        let Ended { served, error } = self.answer_of(route, endpoint, &env, call, &scope).await?;
+        let answered = Answered { id, route: route.to_string(), began_us, status: served.status, error };
+        if let Err(error) = self.endpoint_answered(answered, named, &scope.runs.borrow())
+            && error.code != Code::ThreadNotFound
+        {
+            self.log_once(format!("a collector will not be told of a request to {route}: {error}"));
+        }
+        Ok(served)
     }
 
     /// What the endpoint answers, or that it failed.
@@ -84,14 +106,13 @@ impl Thread {
         self: &Rc<Self>,
         route: &EndpointRoute,
         endpoint: &Endpoint,
-        method: Method,
         env: &dyn Fn(&str) -> Option<String>,
         call: EndpointCall,
-    ) -> Result<Served> {
-        let (id, path) = (call.request_id.clone(), call.path.clone());
+        scope: &Scope,
+    ) -> Result<Ended> {
+        let (id, path, method) = (call.request_id.clone(), call.path.clone(), call.method);
         let most = limits::HTTP_TOOL_MAX_MS;
-        let asked = Trace::of_headers(call.header(TRACEPARENT), call.header(TRACESTATE));
-        let trace = || asked.clone().unwrap_or_else(|| self.trace_of_work("endpoint", &id));
+        let trace = || self.trace_at(scope);
         let way = Way {
             run: &endpoint.run,
             limit_ms: Some(endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(most)),
@@ -104,13 +125,17 @@ impl Thread {
         self.end_detached(detached)?;
         let failed = match ended.map_err(|failure| self.refusal(failure)) {
             Ok(answer) => match crate::api::endpoint_answer::served(self.shown(answer), method) {
-                Ok(served) => return Ok(served),
+                Ok(served) => return Ok(Ended { served, error: None }),
                 Err(error) => error,
             },
-            Err(Failure::Refused(error)) => return Ok(self.redact_error(error).into()),
+            Err(Failure::Refused(error)) => {
+                return Ok(Ended { served: self.redact_error(error).into(), error: None });
+            }
             Err(failure) => failure.of("it"),
         };
-        Ok(self.endpoint_failed(route, method, &path, &id, &failed))
+        let error = self.shown(failed);
+        let served = self.endpoint_failed(route, method, &path, &id, error.clone());
+        Ok(Ended { served, error: Some(error.cut(limits::HTTP_TOOL_ERROR_BYTES).into()) })
     }
 
     /// Why it failed. That the thread is terminated is no mistake of the code's: the client is told.
@@ -132,9 +157,8 @@ impl Thread {
         method: Method,
         path: &str,
         id: &str,
-        error: &str,
+        error: Shown,
     ) -> Served {
-        let error = self.shown(error.to_owned());
         let told = Error::new(Code::EndpointFailed, format!("The endpoint {route} failed ({id})."))
             .hint("The id is in the log of the thread, with what happened: GET …/logs.");
         let failure = operator::Failure {

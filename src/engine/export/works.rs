@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use crate::engine::export::config::Collector;
-use crate::engine::export::send::Answered;
+use crate::engine::export::send;
 use crate::engine::export::{Place, encoded};
 use crate::engine::jobs::JobEnd;
 use crate::engine::outbox::DIRECTORY_US;
@@ -18,13 +18,28 @@ use crate::sdk::scope::Scope;
 use crate::store::effects::{Effect, Status, effect_id, processing};
 use crate::store::jobs;
 use crate::store::jobs::{Job, Kind};
+use crate::store::runs::{Run, traces};
 use crate::store::state::State;
 use crate::store::works;
 use crate::store::works::{Work, WorkKind, WorkLink};
+use crate::text::first_bytes;
 use crate::trace::{Trace, span_id};
 
 /// The subject of the job that sends these spans.
 pub(crate) const SUBJECT: &str = "works";
+
+/// What came of a request to an endpoint.
+pub(crate) struct Answered {
+    /// Of the request.
+    pub(crate) id: String,
+    /// The endpoint's method and path.
+    pub(crate) route: String,
+    /// When it came.
+    pub(crate) began_us: i64,
+    pub(crate) status: u16,
+    /// Why it failed, if it did.
+    pub(crate) error: Option<String>,
+}
 
 /// Whether an effect comes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +115,7 @@ impl Thread {
     }
 
     /// The thread is terminated: what has begun ends with it, and what has not is told of to nobody.
-    pub(crate) fn effects_are_over(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
+    pub(crate) fn works_are_over(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
         if !self.exports() {
             return Ok(());
         }
@@ -108,7 +123,95 @@ impl Thread {
             let effect = Effect { status: Status::AgentCanceled, ..effect };
             self.effect_is_over(state, sql, &effect, Comes::NoMore, now)?;
         }
+        for work in works::begun(state, sql, WorkKind::Job)? {
+            self.job_told(state, sql, work, Some("terminated"), None, now)?;
+        }
         works::forget_all(state, sql)
+    }
+
+    /// A job is owed: its span is linked to the run that makes it necessary.
+    pub(crate) fn link_job(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        job: (Kind, &str),
+        run: &Run,
+    ) -> Result<()> {
+        if !self.exports() {
+            return Ok(());
+        }
+        let id = open_id(job);
+        let found = works::find(state, sql, WorkKind::Job, &id)?;
+        let mut work = found.unwrap_or_else(|| Work::new(WorkKind::Job, id));
+        let link = self.link_to_run(state, run);
+        if work.data.links.len() >= limits::SPAN_LINKS || work.data.links.contains(&link) {
+            return Ok(());
+        }
+        work.data.links.push(link);
+        work.put(state, sql)
+    }
+
+    /// An attempt at a job begins: if it is the first one, its span does.
+    pub(crate) fn job_begins(&self, state: &mut State, sql: &dyn Sql, job: &Job, now: i64) -> Result<()> {
+        let Some(kind) = job.kind.filter(|kind| *kind != Kind::Export && self.exports()) else {
+            return Ok(());
+        };
+        let id = open_id((kind, &job.subject));
+        let found = works::find(state, sql, WorkKind::Job, &id)?;
+        let mut work = found.unwrap_or_else(|| Work::new(WorkKind::Job, id));
+        if work.began_us.is_none() {
+            work.began_us = Some(now);
+            work.data.name = format!("{} {}", kind.as_str(), job.subject).trim_end().to_owned();
+            if let Some(run) = cause(job).map(|run| traces::find(sql, run)).transpose()?.flatten() {
+                work.data.links.push(self.link_to_run(state, &run));
+            }
+        }
+        work.data.attempts = Some(work.data.attempts.unwrap_or(0) + 1);
+        work.put(state, sql)
+    }
+
+    /// A job is done, or given up because of this error.
+    pub(crate) fn job_is_over(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        job: &Job,
+        error: Option<&str>,
+        now: i64,
+    ) -> Result<()> {
+        let Some(kind) = job.kind.filter(|kind| *kind != Kind::Export && self.exports()) else {
+            return Ok(());
+        };
+        let Some(work) = works::find(state, sql, WorkKind::Job, &open_id((kind, &job.subject)))? else {
+            return Ok(());
+        };
+        self.job_told(state, sql, work, None, error, now)
+    }
+
+    /// It has its own id from when it began: others of its kind come after it.
+    fn job_told(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        mut work: Work,
+        outcome: Option<&str>,
+        error: Option<&str>,
+        now: i64,
+    ) -> Result<()> {
+        works::forget(state, sql, WorkKind::Job, &work.id)?;
+        let Some(began) = work.began_us else { return Ok(()) };
+        work.id = format!("{}.{began}", work.id);
+        let trace = Trace::begun(&state.meta.thread_id, WorkKind::Job.as_str(), &work.id, self.share());
+        if !trace.is_sampled() {
+            return Ok(());
+        }
+        work.data.trace = trace.to_string();
+        work.ended_us = Some(now);
+        let ended = if error.is_some() { "failed" } else { "ended" };
+        work.data.outcome = Some(outcome.unwrap_or(ended).to_owned());
+        let error = error.map(|error| self.redact_within(state, sql, error.to_owned())).transpose()?;
+        work.data.error = error.map(|error| first_bytes(&error, limits::HTTP_TOOL_ERROR_BYTES).to_owned());
+        self.owe_work(state, sql, &work, now)
     }
 
     /// What is known of an effect that has not ended; `None` where its trace is not recorded.
@@ -132,8 +235,73 @@ impl Thread {
         Ok(Some(work))
     }
 
+    /// What works there has woken the thread: the run that takes that in is noted, where that is told to anybody.
+    pub(crate) fn note_run(&self, scope: &Scope) -> Result<()> {
+        if scope.trace.is_none() || !self.exports() {
+            return Ok(());
+        }
+        let Some(run) = self.read(|state, _| Ok(state.active().map(|run| run.id)))? else { return Ok(()) };
+        let mut runs = scope.runs.borrow_mut();
+        if runs.len() < limits::SPAN_LINKS && !runs.contains(&run) {
+            runs.push(run);
+        }
+        Ok(())
+    }
+
+    /// The trace of a request to an endpoint, in its span: the one that it names, or its own. Where nobody is told of that span, the
+    /// request's stands for it.
+    pub(crate) fn trace_of_request(&self, named: Option<&Trace>, id: &str) -> Result<Trace> {
+        let kind = WorkKind::Endpoint.as_str();
+        Ok(match named {
+            Some(named) if self.exports() && named.is_sampled() => {
+                named.within(self.read(|state, _| Ok(span_id(&state.meta.thread_id, kind, id)))?)
+            }
+            Some(named) => named.clone(),
+            None => self.trace_of_work(kind, id),
+        })
+    }
+
+    /// A request to an endpoint was answered: with its route, when it came, and the trace that it named, if it did.
+    pub(crate) fn endpoint_answered(
+        &self,
+        answered: Answered,
+        named: Option<Trace>,
+        runs: &[i64],
+    ) -> Result<()> {
+        if !self.exports() {
+            return Ok(());
+        }
+        let now = self.host.now_us();
+        self.transition(|state, sql| {
+            let own = || {
+                Trace::begun(&state.meta.thread_id, WorkKind::Endpoint.as_str(), &answered.id, self.share())
+            };
+            let trace = named.unwrap_or_else(own);
+            if !trace.is_sampled() {
+                return Ok(());
+            }
+            let mut work = Work::new(WorkKind::Endpoint, answered.id.clone());
+            (work.began_us, work.ended_us) = (Some(answered.began_us), Some(now));
+            work.data.links = self.links_to(state, sql, runs)?;
+            work.data.name = answered.route;
+            work.data.shown = answered.id;
+            work.data.status = Some(answered.status);
+            work.data.error = answered.error;
+            work.data.trace = trace.to_string();
+            self.owe_work(state, sql, &work, now)
+        })
+    }
+
+    fn links_to(&self, state: &State, sql: &dyn Sql, runs: &[i64]) -> Result<Vec<WorkLink>> {
+        let mut links = Vec::with_capacity(runs.len());
+        for run in runs {
+            links.extend(traces::find(sql, *run)?.map(|run| self.link_to_run(state, &run)));
+        }
+        Ok(links)
+    }
+
     /// What code that works there is, for what it makes necessary.
-    pub(crate) fn link_to(&self, state: &State, by: &Scope) -> Option<WorkLink> {
+    fn link_to(&self, state: &State, by: &Scope) -> Option<WorkLink> {
         if by.origin.in_step() {
             return state.active().map(|run| self.link_to_run(state, run));
         }
@@ -141,13 +309,13 @@ impl Thread {
     }
 
     /// A run, for what it makes necessary.
-    pub(crate) fn link_to_run(&self, state: &State, run: &crate::store::runs::Run) -> WorkLink {
+    fn link_to_run(&self, state: &State, run: &Run) -> WorkLink {
         let trace = self.trace_of(state, run).within(span_id(&state.meta.thread_id, "run", run.id));
         WorkLink { to: trace.to_string(), run: Some(run.id) }
     }
 
     /// It has ended: it is to be exported.
-    pub(crate) fn owe_work(&self, state: &mut State, sql: &dyn Sql, work: &Work, now: i64) -> Result<()> {
+    fn owe_work(&self, state: &mut State, sql: &dyn Sql, work: &Work, now: i64) -> Result<()> {
         work.put(state, sql)?;
         let due = now + DIRECTORY_US;
         if jobs::add(state, sql, Kind::Export, SUBJECT, due, &encoded(&Place::default())?)? {
@@ -176,7 +344,9 @@ impl Thread {
         let count = spans.len() as u64;
         if !spans.is_empty() {
             let body = self.redact_json(otlp::traces(&self.service(), spans)).to_string();
-            if let Answered::Later { why, after_us } = self.send(collector, &collector.traces, body).await {
+            if let send::Answered::Later { why, after_us } =
+                self.send(collector, &collector.traces, body).await
+            {
                 let data = encoded(&Place { spans: count, ..Place::default() })?;
                 return Ok(JobEnd::Failed { error: why, after_us, data });
             }
@@ -184,4 +354,15 @@ impl Thread {
         let data = job.data.clone();
         Ok(JobEnd::Done(Box::new(move |_, sql| Ok(works::told(sql, &told)?.then_some(data)))))
     }
+}
+
+/// Of a job that is owed: there is one of a kind and subject.
+fn open_id((kind, subject): (Kind, &str)) -> String {
+    format!("{}/{subject}", kind.as_str())
+}
+
+/// The run that a job says it was caused by.
+fn cause(job: &Job) -> Option<i64> {
+    let data: serde_json::Value = serde_json::from_str(&job.data).ok()?;
+    data.get("run")?.as_i64().filter(|run| *run > 0)
 }

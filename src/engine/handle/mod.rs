@@ -67,7 +67,11 @@ impl ThreadApi for Open {
 
     fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String> {
         self.scope.writes("send a message")?;
-        self.thread.add_message(self.input(message, wakes)?, key)
+        let id = self.thread.add_message(self.input(message, wakes)?, key)?;
+        if wakes == Wakes::Yes {
+            self.thread.note_run(&self.scope)?;
+        }
+        Ok(id)
     }
 
     fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>> {
@@ -83,7 +87,9 @@ impl ThreadApi for Open {
             by.insert("scheduledEffect".into(), effect.clone());
         }
         let name = self.thread.named(&self.scope, "name", name, Sought::Callable)?;
-        self.thread.queue_tool(&name, args, by)
+        let id = self.thread.queue_tool(&name, args, by)?;
+        self.thread.note_run(&self.scope)?;
+        Ok(id)
     }
 
     fn messages(&self, query: &Query) -> Result<Value> {

@@ -19,6 +19,7 @@ use crate::store::jobs;
 use crate::store::jobs::{Job, Kind};
 use crate::store::memory as stores;
 use crate::store::memory::{docs, sources};
+use crate::store::runs::Run;
 use crate::store::state::State;
 
 /// How often the model has failed in a row.
@@ -29,13 +30,22 @@ struct Failures {
 }
 
 impl Thread {
-    /// A memory has texts that are to be cut or to get vectors.
-    pub(crate) fn owe_index(&self, state: &mut State, sql: &dyn Sql, name: &str) -> Result<()> {
+    /// A memory has texts that are to be cut or to get vectors. `run`: the one that makes it necessary, if one does.
+    pub(crate) fn owe_index(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        name: &str,
+        run: Option<&Run>,
+    ) -> Result<()> {
         if state.meta.terminated_us.is_some() {
             return Ok(());
         }
         let now = self.host.now_us();
         jobs::owe(state, sql, Kind::Index, name, now)?;
+        if let Some(run) = run {
+            self.link_job(state, sql, (Kind::Index, name), run)?;
+        }
         self.arm_at(state, sql, now, now)
     }
 

@@ -64,7 +64,10 @@ impl Keeper for Thread {
             }
             let owes = work(sql)?;
             match owes {
-                Owes::Index => self.owe_index(state, sql, name)?,
+                Owes::Index => {
+                    let run = state.active().cloned();
+                    self.owe_index(state, sql, name, run.as_ref())?;
+                }
                 Owes::Progress => crate::store::jobs::progressed(state, sql, name, true)?,
                 Owes::Settled => crate::store::jobs::progressed(state, sql, name, false)?,
                 Owes::Nothing => {}

@@ -63,6 +63,7 @@ impl Thread {
     #[inline(never)]
     pub(crate) fn note_changes(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let changed = std::mem::take(&mut state.changed);
+        let run = state.run.clone().filter(|run| changed.run_ended || run.end.is_none());
         let takes = |memory: &&Memory| memory.sources.messages || !memory.sources.files.is_empty();
         for memory in self.catalog.memories.values().filter(takes) {
             let listed = self.is_listed(state, memory);
@@ -84,7 +85,7 @@ impl Thread {
                 }
             }
             if owed {
-                self.owe_index(state, sql, &memory.name)?;
+                self.owe_index(state, sql, &memory.name, run.as_ref())?;
                 self.ephemeral.notify_alarm();
             }
         }

@@ -37,8 +37,10 @@ pub(crate) fn span(thread: &str, work: &Work) -> Option<(Trace, Span)> {
             span.text("bobbin.endpoint", Some(data.shown.as_str()));
         }
         WorkKind::Job => {
-            span.text("bobbin.job", Some(data.name.as_str()));
+            let (kind, memory) = data.name.split_once(' ').unzip();
+            span.text("bobbin.job", Some(kind.unwrap_or(&data.name)));
             span.text("bobbin.job.outcome", data.outcome.as_deref());
+            span.text("gen_ai.data_source.id", memory);
         }
     }
     span.number("bobbin.attempts", data.attempts.map(i64::from));

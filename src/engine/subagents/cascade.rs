@@ -70,7 +70,7 @@ impl Thread {
         state.meta.update(sql)?;
         Event::termination(state.active()).insert(sql, now)?;
         self.post_row(state, sql, now)?;
-        self.effects_are_over(state, sql, now)?;
+        self.works_are_over(state, sql, now)?;
         crate::store::effects::tally::cancel_all(state, sql, now)?;
         crate::store::jobs::end_all(state, sql)?;
         self.terminate_children(state, sql)

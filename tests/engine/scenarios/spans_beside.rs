@@ -1,19 +1,25 @@
-//! Spans of work beside runs: each effect is a trace of its own, linked to the run that has scheduled it.
+//! Spans of work beside runs: each effect, request to an endpoint and job is a trace of its own, linked to the run that it has to do
+//! with.
 
-use bobbin::engine::NewEffect;
+use bobbin::Error;
+use bobbin::engine::{EndpointAnswer, NewEffect, NewMessage};
 use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::effects::{list, over, schedule, with_effects};
+use super::memories::with_book;
 use super::spans::{all_sent, exports, named, set, told};
+use super::story;
+use super::summary::{both, is_summary, said, settled, summarised};
 use crate::host::collector::{attribute, text};
-use crate::host::{Answer, Native, SECOND_US};
-use crate::sim::Sim;
+use crate::host::outside::ModelRequest;
+use crate::host::{Answer, Handler, Native, SECOND_US, Say, TOOL_URL};
+use crate::sim::{Ask, Sim};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![scheduled(), ended()]
+    vec![scheduled(), ended(), asked(), summaries(), indexed()]
 }
 
 /// The tool `work` schedules `hook`, which is behind a URL and fails at first, and `ring`.
@@ -251,4 +257,210 @@ fn what_a_collector_never_takes_is_dropped_and_counted() {
             assert_eq!(said["export"]["dropped"], 1, "{said}");
         })
         .calm();
+}
+
+/// A native endpoint that says something to the agent, and one behind a URL.
+fn asked() -> Scenario {
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    story("spans of endpoints")
+        .terms(|terms| (terms.overlap, terms.one_answer) = (true, false))
+        .setup(exports)
+        .define(|catalog| {
+            catalog["endpoints"] = json!({
+                "POST /say/[word]": { "run": { "native": "act" } },
+                "GET /far": { "run": { "http": { "url": format!("{TOOL_URL}/far") } } },
+            });
+        })
+        .setup(|sim| {
+            sim.world.outside.endpoint("act", |call| {
+                let call = call.clone();
+                Handler::Acts(
+                    SECOND_US / 10,
+                    Box::new(move || {
+                        call.state.queue_message(NewMessage::user(format!("say {}", call.param("word"))))?;
+                        Ok(EndpointAnswer::json(201, &Value::Null))
+                    }),
+                )
+            });
+            sim.world.outside.server("/far", |_, _| Answer::json(&json!({ "ok": true })));
+        })
+        .drive(|sim| async move {
+            assert_eq!(sim.reach_surely(Ask::of("POST", "/say/hello")).await.status, 201);
+            let headers = vec![("traceparent".to_owned(), format!("00-{TRACE}-00f067aa0ba902b7-01"))];
+            assert_eq!(sim.reach_surely(Ask { headers, ..Ask::of("GET", "/far") }).await.status, 200);
+            let unrecorded = vec![("traceparent".to_owned(), format!("00-{TRACE}-00f067aa0ba902b7-00"))];
+            let asked = Ask { headers: unrecorded, ..Ask::of("GET", "/far") };
+            assert_eq!(sim.reach_surely(asked).await.status, 200);
+            let ended = "SELECT count(*) FROM runs WHERE ended_us IS NULL";
+            sim.until("the runs have ended", |sim| sim.member.database.ask::<i64>(ended) == [0]).await;
+            told(&sim).await;
+        })
+        .check(|sim, history| {
+            all_sent(sim, &["00f067aa0ba902b7"]);
+            assert_eq!(works(sim), 0);
+            let (said, far) = (named(sim, "POST /say/[word]"), named(sim, "GET /far"));
+            assert!(history.faults > 0 || (said.len(), far.len()) == (1, 1), "{said:?} {far:?}");
+            let runs = named(sim, "invoke_agent");
+            for span in &said {
+                assert!(span["kind"] == 2 && span["parentSpanId"].is_null(), "{span}");
+                assert_eq!(attribute(span, "http.route"), "/say/[word]");
+                if attribute(span, "http.response.status_code") != "201" {
+                    assert!(history.faults > 0, "{span}");
+                    continue;
+                }
+                let [link] = &span["links"].as_array().unwrap()[..] else { panic!("{span}") };
+                let run = runs.iter().find(|run| run["spanId"] == link["spanId"]).expect("it is a run's");
+                assert_eq!(attribute(link, "bobbin.run"), attribute(run, "bobbin.run"));
+            }
+            for span in &far {
+                assert_eq!(
+                    (&span["traceId"], &span["parentSpanId"]),
+                    (&json!(TRACE), &json!("00f067aa0ba902b7"))
+                );
+                assert!(span["links"].is_null(), "{span}");
+            }
+            // What is asked is in the span; where nobody is told of that, in the one around it.
+            let spans: Vec<String> =
+                far.iter().map(|span| format!("00-{TRACE}-{}-01", text(&span["spanId"]))).collect();
+            let around = format!("00-{TRACE}-00f067aa0ba902b7-00");
+            for (_, sent) in sim.world.outside.traced.borrow().iter() {
+                assert!(spans.contains(sent) || *sent == around || history.faults > 0, "{sent}");
+            }
+        })
+}
+
+#[test]
+fn a_request_to_an_endpoint_is_a_span_linked_to_the_run_that_it_begins() {
+    asked().sweep();
+}
+
+#[test]
+fn an_endpoint_that_fails_says_why_in_its_span() {
+    story("an endpoint that fails")
+        .setup(exports)
+        .define(|catalog| catalog["endpoints"] = json!({ "GET /x": { "run": { "native": "act" } } }))
+        .setup(|sim| {
+            sim.world
+                .outside
+                .endpoint("act", |_| Handler::Acts(0, Box::new(|| Err(Error::internal("broken")))));
+        })
+        .drive(|sim| async move {
+            assert_eq!(sim.reach(Ask::of("GET", "/x")).await.unwrap().status, 500);
+            told(&sim).await;
+        })
+        .check(|sim, _| {
+            let [span] = &named(sim, "GET /x")[..] else { panic!() };
+            assert_eq!(
+                (&span["status"]["code"], attribute(span, "error.type")),
+                (&json!(2), json!("failed"))
+            );
+            assert!(text(&span["status"]["message"]).contains("broken"), "{span}");
+            assert_eq!(attribute(span, "http.response.status_code"), "500");
+        })
+        .calm();
+}
+
+/// Each of these jobs ended, in a trace of its own, linked to a run that was told of.
+fn check_jobs(sim: &Sim, name: &str) -> Vec<Value> {
+    all_sent(sim, &[]);
+    assert_eq!(works(sim), 0, "what was told of is forgotten");
+    let (runs, jobs) = (named(sim, "invoke_agent"), named(sim, name));
+    for job in &jobs {
+        assert!(job["kind"] == 1 && job["parentSpanId"].is_null(), "{job}");
+        let links = job["links"].as_array().cloned().unwrap_or_default();
+        assert!(!links.is_empty() && links.len() <= bobbin::limits::SPAN_LINKS, "{job}");
+        for link in links {
+            let run = runs.iter().find(|run| run["spanId"] == link["spanId"]).expect("it is a run's");
+            assert_eq!(attribute(&link, "bobbin.run"), attribute(run, "bobbin.run"));
+            assert_ne!(run["traceId"], job["traceId"]);
+        }
+    }
+    jobs
+}
+
+fn summaries() -> Scenario {
+    summarised("spans of summaries")
+        .setup(exports)
+        .drive(|sim| async move {
+            for n in 0..16 {
+                sim.ask(&said(n)).await;
+                settled(&sim).await;
+            }
+            told(&sim).await;
+        })
+        .sampled(60)
+        .check(|sim, history| {
+            let jobs = check_jobs(sim, "job summary");
+            let made: i64 = sim.member.database.ask("SELECT count(*) FROM summaries")[0];
+            assert!(made > 0 && jobs.len() as i64 >= made, "{made} summaries, {jobs:#?}");
+            for job in &jobs {
+                assert_eq!(attribute(job, "bobbin.job"), "summary");
+                assert!(attribute(job, "bobbin.job.outcome") == "ended" || history.faults > 0, "{job}");
+            }
+        })
+}
+
+#[test]
+fn a_summary_is_a_job_with_a_span_linked_to_the_run_that_has_caused_it() {
+    summaries().sweep();
+}
+
+fn indexed() -> Scenario {
+    story("spans of an index")
+        .setup(exports)
+        .define(|catalog| {
+            with_book(catalog);
+            catalog["prompts"]["p"]["memory"] = json!([{ "name": "book", "tools": ["save"] }]);
+        })
+        .says(|request: &ModelRequest| match request.results().len() {
+            0 => Say::call("memory_save", &json!({ "content": "The lighthouse is forty metres tall." })),
+            _ => Say::text("done"),
+        })
+        .drive(|sim| async move {
+            sim.ask("save").await;
+            told(&sim).await;
+        })
+        .check(|sim, history| {
+            let jobs = check_jobs(sim, "job index book");
+            assert!(jobs.len() == 1 || history.faults > 0, "{jobs:#?}");
+            for job in &jobs {
+                let attributes = ["bobbin.job", "gen_ai.data_source.id"].map(|name| attribute(job, name));
+                assert_eq!(attributes, [json!("index"), json!("book")]);
+            }
+        })
+}
+
+#[test]
+fn an_index_is_a_job_with_a_span_linked_to_the_run_that_has_saved_something() {
+    indexed().sweep();
+}
+
+#[test]
+fn a_job_that_is_given_up_says_why_in_its_span() {
+    summarised("a summary that fails")
+        .setup(exports)
+        .answers(|request| match is_summary(request) {
+            true => Answer::status(400, r#"{"error":{"message":"not today"}}"#),
+            false => both(request).stream(request.index),
+        })
+        .drive(|sim| async move {
+            for n in 0..24 {
+                sim.ask(&said(n)).await;
+                settled(&sim).await;
+            }
+            told(&sim).await;
+        })
+        .check(|sim, _| {
+            let jobs = check_jobs(sim, "job summary");
+            assert!(!jobs.is_empty());
+            for job in &jobs {
+                assert_eq!(
+                    (attribute(job, "bobbin.job.outcome"), &job["status"]["code"]),
+                    (json!("failed"), &json!(2))
+                );
+                assert_eq!(attribute(job, "bobbin.attempts"), bobbin::limits::SUMMARY_FAILURES.to_string());
+                assert!(text(&job["status"]["message"]).contains("not today"), "{job}");
+            }
+        })
+        .once();
 }

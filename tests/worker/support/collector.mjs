@@ -134,13 +134,15 @@ export class Collector {
 
   /**
    * What is wrong with all spans of these threads together, which one run has caused: they are one trace with one root, every parent
-   * was told of, and nothing was told that is no span.
+   * was told of, and nothing was told that is no span. Jobs and effects are traces of their own, linked to spans of that one.
    *
    * @param {string[]} threads
    * @param {string} [outside]  the span around the root, which somebody else tells of
    */
   problems(threads, outside) {
-    const spans = this.ofThreads(threads);
+    const isBeside = (/** @type {Span} */ span) => ["bobbin.job", "bobbin.effect"].some((name) => attribute(span, name) !== undefined);
+    const all = this.ofThreads(threads);
+    const spans = all.filter((span) => !isBeside(span));
     const wrong = [...this.wrong];
     const traces = new Set(spans.map(({ traceId }) => traceId));
     if (traces.size !== 1) wrong.push(`${traces.size} traces`);
@@ -149,6 +151,14 @@ export class Collector {
     for (const span of spans) {
       const { parentSpanId: parent } = span;
       if (parent !== outside && !spans.some(({ spanId }) => spanId === parent)) wrong.push(`nobody told of the parent of ${JSON.stringify(span)}`);
+    }
+    for (const span of all.filter(isBeside)) {
+      const { traceId: own, parentSpanId: parent, links = [] } = span;
+      if (traces.has(own) || parent !== undefined) wrong.push(`no trace of its own: ${JSON.stringify(span)}`);
+      for (const link of links) {
+        const there = all.some(({ traceId, spanId }) => traceId === link.traceId && spanId === link.spanId);
+        if (!there) wrong.push(`nobody told of what is linked by ${JSON.stringify(span)}`);
+      }
     }
     return wrong;
   }
