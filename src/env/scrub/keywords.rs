@@ -2,6 +2,8 @@
 
 use crate::env::redact::work;
 use crate::env::scrub::known;
+use crate::env::scrub::loose;
+use crate::env::scrub::loose::Command;
 use crate::env::scrub::name::{self, Says};
 use crate::env::scrub::value::{self, Found, Shape};
 use crate::env::scrub::{Kind, Span, before, byte, continues, part};
@@ -12,7 +14,7 @@ const BLANKS: usize = 16;
 /// Those in a text, first one first.
 pub(super) fn find(bytes: &[u8], extra: &[Vec<u8>]) -> Vec<Span> {
     let mut looking =
-        Looking { bytes, extra, spans: Vec::new(), pem: known::Pem::default(), curl: false, line: 0 };
+        Looking { bytes, extra, spans: Vec::new(), pem: known::Pem::default(), command: None, line: 0 };
     let mut at = 0;
     while at < bytes.len() {
         at = looking.step(at);
@@ -25,8 +27,8 @@ struct Looking<'a> {
     extra: &'a [Vec<u8>],
     spans: Vec<Span>,
     pem: known::Pem,
-    /// Whether the line is a command of `curl`.
-    curl: bool,
+    /// The command that the line is, if it takes passwords.
+    command: Option<Command>,
     /// Where the line begins.
     line: usize,
 }
@@ -36,7 +38,8 @@ impl Looking<'_> {
     fn step(&mut self, at: usize) -> usize {
         match byte(self.bytes, at) {
             b'\n' => {
-                (self.curl, self.line) = (continues_line(self.bytes, at) && self.curl, at + 1);
+                self.command = self.command.filter(|_| continues_line(self.bytes, at));
+                self.line = at + 1;
                 at + 1
             }
             b'-' if continues(self.bytes, at, b"-----BEGIN ") => match self.pem.block(self.bytes, at) {
@@ -44,7 +47,7 @@ impl Looking<'_> {
                 None => at + 11,
             },
             b':' if continues(self.bytes, at, b"://") => self.authority(at + 3),
-            b'-' if self.curl => self.user(at),
+            b'-' if self.command.is_some() => self.flag(at),
             first if is_name(first) && first != b'-' => self.name(at),
             _ => at + 1,
         }
@@ -66,16 +69,20 @@ impl Looking<'_> {
         // The letter of an escape is none of the name.
         let escape = before(bytes, start) == b'\\' && matches!(byte(bytes, start), b'n' | b'r' | b't');
         let name = part(bytes, start + usize::from(escape), end);
-        if name.eq_ignore_ascii_case(b"curl") {
-            self.curl = true;
-        }
-        let shape = self.shape(name, start, end);
-        let Some((shape, from)) = shape else { return end };
-        let says = match shape {
+        self.note_command(name, start);
+        let says = |shape| match shape {
             Shape::Bearer => Some(Says::Secret),
             _ => name::says(name, self.extra).or_else(|| key_of_words(bytes, start, name)),
         };
-        let Some(says) = says else { return end };
+        let shape = self.shape(name, start, end);
+        let known = shape.and_then(|(shape, from)| Some((shape, from, says(shape)?)));
+        let Some((shape, from, says)) = known else {
+            let loose = loose::find(bytes, (start, end), name, self.extra);
+            return match loose {
+                Some((start, end)) => self.take(Span { start, end, kind: Kind::Keyword }),
+                None => end,
+            };
+        };
         let shape = if says == Says::Authorization && shape == Shape::Colon { Shape::Header } else { shape };
         match value::find(bytes, from, shape, name) {
             Found::Secret(span) => self.take(span),
@@ -151,9 +158,22 @@ impl Looking<'_> {
         }
     }
 
-    /// `-u name:password` of a command.
-    fn user(&mut self, at: usize) -> usize {
-        match known::password_of_flag(self.bytes, at) {
+    /// Notes that the line is a command that takes passwords.
+    fn note_command(&mut self, name: &[u8], start: usize) {
+        let begins =
+            matches!(before(self.bytes, start), 0 | b' ' | b'\t' | b'\n' | b'|' | b';' | b'&' | b'(');
+        match Command::of(name) {
+            Some(Command::Curl) => self.command = Some(Command::Curl),
+            Some(Command::Login) if self.command.is_none() && begins => self.command = Some(Command::Login),
+            Some(Command::Login) | None => {}
+            Some(command) if begins => self.command = Some(command),
+            Some(_) => {}
+        }
+    }
+
+    /// `-u name:password` of a command, and what others have.
+    fn flag(&mut self, at: usize) -> usize {
+        match self.command.and_then(|command| command.password(self.bytes, at)) {
             Some((from, end)) => self.take(Span { start: from, end, kind: Kind::Keyword }),
             None => at + 1,
         }

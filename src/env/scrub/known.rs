@@ -50,10 +50,19 @@ fn find(bytes: &[u8], from: usize, wanted: &[u8]) -> Option<usize> {
 /// The password in `scheme://user:password@host`, from where the user begins.
 pub(super) fn password_of_url(bytes: &[u8], start: usize) -> Option<(usize, usize)> {
     let authority = part(bytes, start, start + AUTHORITY_BYTES);
-    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/?#\"'`<>|\\".contains(byte);
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/?\"'`<>|\\".contains(byte);
     let length = authority.iter().position(ends).unwrap_or(authority.len());
     work::add(length);
-    let authority = authority.get(..length)?;
+    let mut authority = authority.get(..length)?;
+    // A password may have a `#`, a port has none.
+    if let Some(hash) = authority.iter().position(|byte| *byte == b'#') {
+        let before = authority.get(..hash)?;
+        let port =
+            before.rsplit(|byte| *byte == b':').next().is_none_or(|port| port.iter().all(u8::is_ascii_digit));
+        if port || !before.contains(&b':') {
+            authority = before;
+        }
+    }
     let host = authority.iter().rposition(|byte| *byte == b'@')?;
     let colon = authority.get(..host)?.iter().position(|byte| *byte == b':');
     let from = colon.map_or(0, |colon| colon + 1);
@@ -105,13 +114,17 @@ enum Rest {
     Upper(usize),
     /// So many hexadecimal digits at least.
     Hex(usize),
+    /// So many letters and digits, no more.
+    Exact(usize),
+    /// So many letters and digits, a `.`, and so many hexadecimal digits.
+    Split(usize, usize),
 }
 
 /// Bytes of a token in which it is looked for whether it is one.
 const TOKEN_BYTES: usize = 256;
 
 /// How tokens begin.
-const TOKENS: [(&[u8], Rest); 49] = [
+const TOKENS: [(&[u8], Rest); 79] = [
     (b"AKIA", Rest::Upper(16)),
     (b"ASIA", Rest::Upper(16)),
     (b"ABIA", Rest::Upper(16)),
@@ -161,29 +174,57 @@ const TOKENS: [(&[u8], Rest); 49] = [
     (b"dckr_pat_", Rest::Token(16)),
     (b"hvs.", Rest::Token(20)),
     (b"eyJ", Rest::Dotted(24)),
+    (b"glrt-", Rest::Token(16)),
+    (b"glcbt-", Rest::Token(16)),
+    (b"glsa_", Rest::Token(24)),
+    (b"glc_", Rest::Token(24)),
+    (b"ntn_", Rest::Token(30)),
+    (b"figd_", Rest::Token(24)),
+    (b"PMAK-", Rest::Token(30)),
+    (b"NRAK-", Rest::Token(24)),
+    (b"ATATT3x", Rest::Token(24)),
+    (b"pscale_tkn_", Rest::Token(20)),
+    (b"pscale_pw_", Rest::Token(20)),
+    (b"dp.pt.", Rest::Token(24)),
+    (b"sntrys_", Rest::Token(24)),
+    (b"sntryu_", Rest::Hex(32)),
+    (b"sbp_", Rest::Hex(32)),
+    (b"rubygems_", Rest::Hex(32)),
+    (b"dapi", Rest::Hex(32)),
+    (b"SK", Rest::Hex(32)),
+    (b"LTAI", Rest::Token(12)),
+    (b"gsk_", Rest::Token(24)),
+    (b"r8_", Rest::Token(24)),
+    (b"AGE-SECRET-KEY-1", Rest::Token(24)),
+    (b"CFPAT-", Rest::Token(24)),
+    (b"tfp_", Rest::Token(24)),
+    (b"EZAK", Rest::Token(32)),
+    (b"shippo_live_", Rest::Hex(32)),
+    (b"rnd_", Rest::Token(24)),
+    (b"vercel_blob_rw_", Rest::Token(20)),
+    (b"pat", Rest::Split(14, 48)),
+    (b"s.", Rest::Exact(24)),
 ];
+
+/// For each letter, those that stand behind it at the beginning of a token, as bits.
+const BEGINS: [u128; 128] = begins();
+
+#[allow(clippy::indexing_slicing, reason = "the compiler evaluates it")]
+const fn begins() -> [u128; 128] {
+    let mut begins = [0; 128];
+    let mut at = 0;
+    while at < TOKENS.len() {
+        let start = TOKENS[at].0;
+        begins[start[0] as usize] |= 1 << start[1];
+        at += 1;
+    }
+    begins
+}
 
 /// Where the token ends that begins at a place, if its first letters give it away.
 pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
-    if !matches!(
-        byte(bytes, at),
-        b'A' | b'g'
-            | b'x'
-            | b's'
-            | b'r'
-            | b'w'
-            | b'y'
-            | b'1'
-            | b'G'
-            | b'n'
-            | b'p'
-            | b'S'
-            | b'k'
-            | b'h'
-            | b'd'
-            | b'l'
-            | b'e'
-    ) {
+    let seconds = BEGINS.get(usize::from(byte(bytes, at))).copied().unwrap_or(0);
+    if seconds.checked_shr(u32::from(byte(bytes, at + 1))).unwrap_or(0) & 1 == 0 {
         return None;
     }
     TOKENS.iter().find_map(|(start, rest)| {
@@ -218,13 +259,40 @@ pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
                 (upper, length == exact && !wide(&byte(bytes, from + length)))
             }
             Rest::Hex(least) => (&u8::is_ascii_hexdigit, count(&u8::is_ascii_hexdigit, least) == least),
+            Rest::Exact(exact) => {
+                let length = count(&u8::is_ascii_alphanumeric, exact + 1);
+                let odd = has(length, &u8::is_ascii_digit) && has(length, &u8::is_ascii_uppercase);
+                (&u8::is_ascii_alphanumeric, length == exact && odd && !wide(&byte(bytes, from + length)))
+            }
+            Rest::Split(first, second) => {
+                let length = count(&u8::is_ascii_alphanumeric, first + 1);
+                let hex = part(bytes, from + length + 1, from + length + 1 + second);
+                let fits = length == first && byte(bytes, from + length) == b'.' && hex.len() == second;
+                (
+                    &|byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'.',
+                    fits && hex.iter().all(u8::is_ascii_hexdigit),
+                )
+            }
         };
         fits.then(|| from + count(of, usize::MAX))
     })
 }
 
+/// A key that ends with the data center it is for: `…-us14`.
+pub(super) fn names_its_place(text: &[u8]) -> bool {
+    let Some((key, place)) = text.split_at_checked(32) else { return false };
+    let digits = place.strip_prefix(b"-us").unwrap_or_default();
+    key.iter().all(u8::is_ascii_hexdigit)
+        && (1..=2).contains(&digits.len())
+        && digits.iter().all(u8::is_ascii_digit)
+}
+
+/// Bytes of a host in which labels before these are looked over.
+const HOST_BYTES: usize = 64;
+
 /// Addresses whose path is the secret.
-const HOOKS: [&[u8]; 4] = [
+const HOOKS: [&[u8]; 5] = [
+    b"webhook.office.com/webhookb2/",
     b"hooks.slack.com/services/",
     b"discord.com/api/webhooks/",
     b"discordapp.com/api/webhooks/",
@@ -233,8 +301,15 @@ const HOOKS: [&[u8]; 4] = [
 
 /// What of a URL is secret, from where its host begins.
 pub(super) fn hook(bytes: &[u8], host: usize) -> Option<(usize, usize)> {
-    let from = host + HOOKS.iter().find(|hook| continues(bytes, host, hook))?.len();
-    let is = |byte: &&u8| byte.is_ascii_alphanumeric() || b"/_-:".contains(byte);
+    let labels = part(bytes, host, host + HOST_BYTES);
+    let length = labels.iter().position(|byte| !byte.is_ascii_alphanumeric() && !b".-".contains(byte));
+    let labels = part(labels, 0, length.unwrap_or(labels.len()));
+    work::add(labels.len());
+    let dots = labels.iter().enumerate().filter(|(_, byte)| **byte == b'.').map(|(at, _)| host + at + 1);
+    let from = std::iter::once(host)
+        .chain(dots)
+        .find_map(|at| HOOKS.iter().find(|hook| continues(bytes, at, hook)).map(|hook| at + hook.len()))?;
+    let is = |byte: &&u8| byte.is_ascii_alphanumeric() || b"/_-:@".contains(byte);
     let length = bytes.iter().skip(from).take_while(is).count();
     (length >= 16).then_some((from, from + length))
 }

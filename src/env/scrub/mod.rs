@@ -2,7 +2,7 @@
 //! (docs/scrubbing.md). What is declared is [`crate::env::redact`]'s, and goes first.
 //!
 //! * `keywords`: what stands behind a name that says so, and what has the shape of a secret; with `name`: which names these
-//!   are, and `value`: where a value ends, and whether it is one.
+//!   are, `value`: where a value ends, and whether it is one, and `loose`: values that stand behind names in other ways.
 //! * `entropy`: long texts that look random; with `words`: which long texts are names, paths and words, and `known`: tokens
 //!   that their first letters give away.
 //! * `json`: JSON, whose values are looked at one by one, so that it stays JSON.
@@ -13,6 +13,7 @@ pub(crate) mod entropy;
 pub(crate) mod json;
 pub(crate) mod keywords;
 pub(crate) mod known;
+pub(crate) mod loose;
 pub(crate) mod name;
 #[cfg(test)]
 mod tests;

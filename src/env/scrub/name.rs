@@ -41,7 +41,7 @@ const NO_SECRETS: [&[u8]; 14] = [
     b"maxtoken",
 ];
 /// What may stand behind them.
-const TAILS: [&[u8]; 3] = [b"value", b"val", b"confirmation"];
+const TAILS: [&[u8]; 4] = [b"value", b"val", b"confirmation", b"base"];
 
 /// What a name says of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,11 @@ const NAMED: &str = include_str!("../../../tests/fixtures/scrub/named.txt");
 const UNNAMED: &str = include_str!("../../../tests/fixtures/scrub/unnamed.txt");
 const CLEAN: &str = include_str!("../../../tests/fixtures/scrub/clean.txt");
 
+// The same, of other shapes: at first without a look at the rules, which were mended then; the last lines of each after that.
+const NAMED_UNSEEN: &str = include_str!("../../../tests/fixtures/scrub/named-unseen.txt");
+const UNNAMED_UNSEEN: &str = include_str!("../../../tests/fixtures/scrub/unnamed-unseen.txt");
+const CLEAN_UNSEEN: &str = include_str!("../../../tests/fixtures/scrub/clean-unseen.txt");
+
 fn scrub() -> Rules {
     Rules::of(&Scrub::default(), None)
 }
@@ -63,6 +68,22 @@ fn lines_without_secrets_stay() {
     let (changed, all) = (changed(CLEAN), CLEAN.lines().count());
     assert!(all >= 500);
     assert!(changed.len() * 100 <= all, "{} of {all}:\n{}", changed.len(), changed.join("\n"));
+}
+
+#[test]
+fn other_lists_come_out_alike() {
+    let (missed_named, missed_other, changed) =
+        (missed(NAMED_UNSEEN), missed(UNNAMED_UNSEEN), changed(CLEAN_UNSEEN));
+    let (named, other, clean) =
+        (NAMED_UNSEEN.lines().count(), UNNAMED_UNSEEN.lines().count(), CLEAN_UNSEEN.lines().count());
+    assert!(named + other >= 200 && clean >= 500);
+    let enough = missed_named.is_empty() && missed_other.len() * 20 <= other && changed.len() * 100 <= clean;
+    let told = |what: &str, lines: &[String], all: usize| {
+        format!("{what}: {} of {all}\n{}\n", lines.len(), lines.join("\n"))
+    };
+    let named = told("named", &missed_named, named);
+    let other = told("others", &missed_other, other);
+    assert!(enough, "{named}{other}{}", told("changed", &changed, clean));
 }
 
 #[test]
