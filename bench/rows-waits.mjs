@@ -2,9 +2,8 @@
 // at the same time. They compare the
 // product with itself.
 
-import http from "node:http";
-import { once } from "node:events";
-import { exchange, wholeBody } from "../tests/worker/support/http.mjs";
+import { exchange } from "../tests/worker/support/http.mjs";
+import { startCollector } from "./collector.mjs";
 import { cost, interleaved, progress, ratio, settle, timed } from "./measure.mjs";
 import { startProduct } from "./sides.mjs";
 
@@ -114,27 +113,6 @@ export async function batches({ product, times }) {
     // One for each result that comes before its turn.
     { what: "… SQL statements more", unit: "", value: more, budget: CALLS - 1 },
   ];
-}
-
-/** What takes spans and says so. */
-async function startCollector() {
-  const seen = { spans: 0 };
-  const server = http.createServer(async (request, response) => {
-    const body = await wholeBody(request);
-    if (body !== undefined) {
-      for (const resource of JSON.parse(body).resourceSpans ?? []) for (const scope of resource.scopeSpans) seen.spans += scope.spans.length;
-    }
-    response.writeHead(200, JSON_BODY).end("{}");
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-  const end = async () => {
-    server.close();
-    server.closeAllConnections();
-    await once(server, "close");
-  };
-  return { url: `http://127.0.0.1:${port}`, seen, end };
 }
 
 /** @param {Bench} bench @returns {Promise<Result[]>} */

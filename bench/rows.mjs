@@ -11,6 +11,7 @@ import { checkout } from "../tests/worker/support/server.mjs";
 import { startBarePair } from "./sides.mjs";
 import { approvals, batches, exported, lines, traces } from "./rows-waits.mjs";
 import { budgets } from "./rows-budgets.mjs";
+import { exportedRun, looked } from "./rows-diagnostics.mjs";
 import { summaries } from "./rows-context.mjs";
 import { recall } from "./rows-memory.mjs";
 import { workers } from "./rows-workers.mjs";
@@ -390,6 +391,8 @@ export const rows = {
   asked: approvals,
   trace: traces,
   export: exported,
+  exports: exportedRun,
+  looked,
   lines,
   batches,
   summaries,

@@ -23,6 +23,8 @@ process.env.X_LOCAL_OBSERVABILITY = "false";
 
 const JSON_BODY = { "content-type": "application/json" };
 
+/** Definitions, by kind and name. @typedef {Parameters<AgentsFolder["write"]>[0]} Definitions */
+
 /** A server of either kind. */
 export class Side {
   /** @param {string} name @param {string} base @param {string} persist @param {() => number} pid  of the process that serves */
@@ -33,7 +35,7 @@ export class Side {
     this.pid = pid;
   }
 
-  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn" | "leading" | "summing" | "recalling" | "limited" | "lending"} [agent] */
+  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn" | "leading" | "summing" | "recalling" | "limited" | "lending" | "plain" | "tooled"} [agent] */
   async thread(agent = "bench") {
     const body = JSON.stringify({ agent_id: agent });
     const answer = await exchange(this.base, "POST", "/api/threads", { headers: JSON_BODY, body });
@@ -90,7 +92,7 @@ export class Side {
   }
 }
 
-const PROMPT = {
+export const PROMPT = {
   toolDescription: "The benchmark's prompt.",
   model: "bench",
   includeChat: true,
@@ -99,7 +101,7 @@ const PROMPT = {
 };
 const TASK = { type: "object", properties: { task: { type: "string" } }, required: ["task"] };
 
-const ADDS = {
+export const ADDS = {
   description: "Adds two numbers.",
   args: { type: "object", properties: { expression: { type: "string" } }, required: ["expression"] },
   run: { native: "calculate" },
@@ -115,10 +117,10 @@ const once = {
   maxSessionTurns: 1,
 };
 
-/** The agents of the benchmark. @param {string} modelUrl */
-function agents(modelUrl) {
+/** The agents of the benchmark. @param {string} modelUrl @param {Definitions} [more] */
+function agents(modelUrl, more = {}) {
   const entry = (/** @type {string} */ name, /** @type {boolean} */ blocking) => ({ name, blocking, initUserMessageProperty: "task" });
-  return new AgentsFolder({
+  const folder = new AgentsFolder({
     models: {
       bench: { provider: "openai", model: "bench", baseUrl: modelUrl, apiKeyEnv: "MODEL_KEY" },
       vectors: { kind: "embedding", provider: "openai", model: "vectors", baseUrl: modelUrl, apiKeyEnv: "MODEL_KEY" },
@@ -165,11 +167,17 @@ function agents(modelUrl) {
       sent: once,
     },
   });
+  folder.write(more);
+  return folder;
 }
 
-/** @param {string} modelUrl @param {Record<string, string>} [vars]  of the deployment */
-export async function startProduct(modelUrl, vars = {}) {
-  const folder = agents(modelUrl);
+/**
+ * @param {string} modelUrl
+ * @param {Record<string, string>} [vars]  of the deployment
+ * @param {Definitions} [more]  what is there besides
+ */
+export async function startProduct(modelUrl, vars = {}, more = {}) {
+  const folder = agents(modelUrl, more);
   const server = await Server.start({ agents: folder.path, vars: { MODEL_KEY: KEY, ...vars } });
   const end = async () => {
     await server.remove();
