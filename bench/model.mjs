@@ -1,7 +1,7 @@
 // The benchmark's model: answers at once, and the same for everybody.
 //
 // The newest user message says what it wants, as `<name>=<number>` words at its start: `chunks=20` pieces of text
-// (the default), after `steps=N` tool calls, one per reply, after `asked=1` call that a person approves, after `reads=N` calls in one reply, or after one reply that calls a subagent: `waited=1` one whose
+// (the default), after `steps=N` tool calls, one per reply, after `look=N` and `look_long=N` of them that read a text, after `asked=1` call that a person approves, after `reads=N` calls in one reply, or after one reply that calls a subagent: `waited=1` one whose
 // answer is waited for, `sent=N` as many whose answers come as messages, `created=1` a resumable one that is waited for. `led=N` makes so many
 // workers and waits for them, `wrote=1` makes one, writes to it and waits, all in one reply.
 
@@ -51,6 +51,8 @@ function several(made) {
 function wished(done, number) {
   if (done < number("steps", 0)) return calls("work", 1, { expression: "20+22" });
   if (done === 0 && number("reads", 0) > 0) return calls("work", number("reads", 0), { expression: "20+22" });
+  if (done < number("look", 0)) return calls("read", 1, { expression: "log" });
+  if (done < number("look_long", 0)) return calls("read_long", 1, { expression: "log" });
   if (done < number("asked", 0)) return calls("pay", 1, { expression: "20+22" });
   for (const name of ["waited", "sent"]) {
     if (done === 0 && number(name, 0) > 0) return calls(name, number(name, 0), { task: message("") });
@@ -85,6 +87,24 @@ function embed(response, texts) {
   response.end(`{"data":[${Array.from({ length: texts }, (_, index) => item(index)).join(",")}],"usage":{"prompt_tokens":${texts * 20}}}`);
 }
 
+/** Texts that a tool reads, as long as asked for: lines of a log and of settings, some with secrets. @type {Map<number, string>} */
+const texts = new Map();
+
+/** @param {number} kb */
+function logged(kb) {
+  const line = (/** @type {number} */ n) => [
+    `2026-11-25T09:14:${String(n % 60).padStart(2, "0")}.120Z INFO request 7f3c2b1e-94d0-4c51-8a5e-${String(n).padStart(12, "0")} GET /api/items?page=${n} took 12 ms`,
+    `The worker has read ${n} rows of the table and goes on with the next part, as nobody has asked it to stop.`,
+    `DB_HOST=db-${n}.example.com DB_USER=ann DB_PASSWORD=hunter-${n}-canary`,
+    `{"user":"ann","id":${n},"status":"done","api_key":"k${n}Qx2Lm9Zt4Wv8Bk3Hs6Pd1","path":"/var/log/worker/${n}.log"}`,
+  ];
+  let made = texts.get(kb) ?? "";
+  for (let n = 0; made.length < kb * 1024; n++) made += `${line(n).join("\n")}\n`;
+  made = made.slice(0, kb * 1024);
+  texts.set(kb, made);
+  return made;
+}
+
 export class BenchModel {
   constructor() {
     /** Bytes and messages of the newest request, and how many there were. */
@@ -110,6 +130,8 @@ export class BenchModel {
     response.on("error", () => {});
     const body = await wholeBody(request);
     if (body === undefined) return;
+    const read = /\/text\/(\d+)$/.exec(request.url ?? "");
+    if (read) return void response.writeHead(200, { "content-type": "text/plain" }).end(logged(Number(read[1])));
     if (request.url?.endsWith("/embeddings")) return embed(response, JSON.parse(body).input.length);
     /** @type {{ messages: { role: string, content: string }[] }} */
     const { messages } = JSON.parse(body);

@@ -10,9 +10,9 @@ import { cost, counters, interleaved, ratio, settle, timed } from "./measure.mjs
 
 const TURNS = 5;
 
-/** A thread with a few turns. @param {Side} product */
-async function begun(product) {
-  const thread = await product.thread("summing");
+/** A thread with a few turns. @param {Side} product @param {"summing" | "unsummed"} agent */
+async function begun(product, agent) {
+  const thread = await product.thread(agent);
   for (let n = 0; n < TURNS; n++) await product.post(thread, "", true);
   return thread;
 }
@@ -31,15 +31,16 @@ async function summarised(product, thread) {
 
 /** @param {Bench} bench @returns {Promise<Result[]>} */
 export async function summaries({ product, times, restartProduct }) {
-  const [has, none] = [await begun(product), await begun(product)];
+  const [has, none] = [await begun(product, "summing"), await begun(product, "unsummed")];
   await summarised(product, has);
-  const turn = (/** @type {string} */ thread) => () => timed(() => product.post(thread, "", true));
-  const values = await interleaved("a turn with a summary", times(80), { product: turn(has), floor: turn(none) });
+  // First of all: many turns later a new summary comes due, and its own statements among those of the turns.
   const turns = (/** @type {string} */ thread) => async () => {
     for (let n = 0; n < TURNS; n++) await product.post(thread, "", true);
     await settle();
   };
   const [more, less] = [await cost(product, has, turns(has)), await cost(product, none, turns(none))];
+  const turn = (/** @type {string} */ thread) => () => timed(() => product.post(thread, "", true));
+  const values = await interleaved("a turn with a summary", times(80), { product: turn(has), floor: turn(none) });
   await restartProduct();
   const cold = [];
   for (const thread of [has, none]) {

@@ -14,6 +14,7 @@ import { budgets } from "./rows-budgets.mjs";
 import { exportedRun, looked } from "./rows-diagnostics.mjs";
 import { summaries } from "./rows-context.mjs";
 import { recall } from "./rows-memory.mjs";
+import { scrubbing } from "./rows-scrub.mjs";
 import { workers } from "./rows-workers.mjs";
 import { candidates } from "./startup.mjs";
 import { cost, counters, interleaved, median, progress, ratio, settle, timed } from "./measure.mjs";
@@ -395,6 +396,7 @@ export const rows = {
   looked,
   lines,
   batches,
+  scrubbing,
   summaries,
   recall,
   budgets,

@@ -35,7 +35,7 @@ export class Side {
     this.pid = pid;
   }
 
-  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn" | "leading" | "summing" | "recalling" | "limited" | "lending" | "plain" | "tooled"} [agent] */
+  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn" | "leading" | "summing" | "recalling" | "limited" | "lending" | "unsummed" | "reading" | "reading_long" | "plain" | "tooled"} [agent] */
   async thread(agent = "bench") {
     const body = JSON.stringify({ agent_id: agent });
     const answer = await exchange(this.base, "POST", "/api/threads", { headers: JSON_BODY, body });
@@ -155,6 +155,7 @@ function agents(modelUrl, more = {}) {
       in_turn: { type: "ai_human", sideA: { prompt: "in_turn", maxSteps: 250 } },
       leading: { type: "ai_human", sideA: { prompt: "leading", maxSteps: 250 } },
       summing: { type: "ai_human", sideA: { prompt: "summing", maxSteps: 250 } },
+      unsummed: { type: "ai_human", sideA: { prompt: "kept", maxSteps: 250 } },
       recalling: { type: "ai_human", sideA: { prompt: "recalling", maxSteps: 250 } },
       limited: {
         type: "ai_human",

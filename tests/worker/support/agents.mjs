@@ -15,6 +15,7 @@ import { scratch } from "./server.mjs";
  * @property {Record<string, object>} [effects]
  * @property {Record<string, object>} [hooks]
  * @property {Record<string, object>} [memories]
+ * @property {object} [settings]   what bobbin.json says
  */
 
 export class AgentsFolder {
@@ -32,7 +33,8 @@ export class AgentsFolder {
    * @param {string} [within]   a folder below this one, with `/` at its end: that of a package
    */
   write(definitions, within = "") {
-    const { models = {}, tools = {}, agents = {}, effects = {}, hooks = {}, memories = {}, prompts = {} } = definitions;
+    const { models = {}, tools = {}, agents = {}, effects = {}, hooks = {}, memories = {}, prompts = {}, settings } = definitions;
+    if (settings) this.json(`${within}bobbin.json`, settings);
     for (const [folder, named] of Object.entries({ models, tools, agents, effects, hooks, memories })) {
       for (const [name, definition] of Object.entries(named)) this.json(`${within}${folder}/${name}.json`, definition);
     }
