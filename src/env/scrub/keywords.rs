@@ -10,6 +10,8 @@ use crate::env::scrub::{Kind, Span, before, byte, continues, part};
 
 /// Bytes of blanks between a name and its value.
 const BLANKS: usize = 16;
+/// What gives a name its value, beside `=`.
+const ASSIGNS: [&[u8]; 9] = [b":=", b"=>", b"+=", b"?=", b".=", b"::=", b"??=", b"||=", b":::="];
 
 /// Those in a text, first one first.
 pub(super) fn find(bytes: &[u8], extra: &[Vec<u8>]) -> Vec<Span> {
@@ -107,20 +109,23 @@ impl Looking<'_> {
         at = blanks(bytes, at);
         let spaced = at > close;
         match byte(bytes, at) {
-            b':' if continues(bytes, at, b":=") => Some((Shape::Assigned, blanks(bytes, at + 2))),
+            b':' | b'=' | b'+' | b'?' | b'.' | b'|' if let Some(length) = assigns(bytes, at) => {
+                Some((Shape::Assigned, blanks(bytes, at + length)))
+            }
             b':' if continues(bytes, at, b"::") => None,
             b':' => {
-                let from = blanks(bytes, at + 1);
+                let from = block(bytes, blanks(bytes, at + 1));
                 Some((quoted.map_or(Shape::Colon, Shape::Json), from))
             }
-            b'=' if continues(bytes, at, b"=>") => Some((Shape::Assigned, blanks(bytes, at + 2))),
             b'=' if matches!(byte(bytes, at + 1), b'=' | b'~') => None,
             b'=' => {
                 let from = blanks(bytes, at + 1);
                 let loose = spaced || from > at + 1;
                 Some((self.equals(start, from, loose), from))
             }
-            b'>' if before(bytes, start) == b'<' && close == end && !spaced => Some((Shape::Tag, at + 1)),
+            b'>' if before(bytes, start) == b'<' && close == end && !spaced => {
+                Some((Shape::Tag, next_line(bytes, at + 1)))
+            }
             b'i' if spaced && continues(bytes, at, b"is") => match byte(bytes, at + 2) {
                 b' ' => Some((Shape::Is, blanks(bytes, at + 2))),
                 b':' => Some((Shape::Is, blanks(bytes, at + 3))),
@@ -178,6 +183,25 @@ impl Looking<'_> {
             None => at + 1,
         }
     }
+}
+
+/// Bytes of what gives a name its value, if it is no plain `=`.
+fn assigns(bytes: &[u8], at: usize) -> Option<usize> {
+    ASSIGNS.iter().find(|sign| continues(bytes, at, sign)).map(|sign| sign.len())
+}
+
+/// Where the first line of a block of YAML begins, if there is one: `name: |` and `name: >-`.
+fn block(bytes: &[u8], at: usize) -> usize {
+    if !matches!(byte(bytes, at), b'|' | b'>') {
+        return at;
+    }
+    let end = at + 1 + usize::from(matches!(byte(bytes, at + 1), b'-' | b'+'));
+    if byte(bytes, end) == b'\n' { next_line(bytes, end) } else { at }
+}
+
+/// Past the end of a line that stands there, and the blanks that the next one begins with.
+fn next_line(bytes: &[u8], at: usize) -> usize {
+    if byte(bytes, at) == b'\n' { blanks(bytes, at + 1) } else { at }
 }
 
 /// `API key`, in words.

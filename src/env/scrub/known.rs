@@ -1,10 +1,15 @@
 //! Secrets with a shape of their own: blocks of keys, passwords in URLs and commands, tokens that begin like no other text.
 
 use crate::env::redact::work;
+use crate::env::scrub::words;
 use crate::env::scrub::{Kind, Span, before, byte, continues, part};
 
 /// Bytes of a URL in which its user is looked for.
 const AUTHORITY_BYTES: usize = 256;
+/// Bytes of a flag, with the blanks behind it.
+const FLAG_BYTES: usize = 32;
+/// Characters that a user has at least who is a key.
+const KEY_CHARS: usize = 10;
 /// Bytes of the first line of a block of a key.
 const HEAD_BYTES: usize = 80;
 
@@ -80,6 +85,9 @@ pub(super) fn password_of_flag(bytes: &[u8], at: usize) -> Option<(usize, usize)
     let flags = [&b"-u "[..], b"--user ", b"--user=", b"-U ", b"--proxy-user "];
     let flag = flags.iter().find(|flag| continues(bytes, at, flag))?;
     let mut from = at + flag.len();
+    while byte(bytes, from) == b' ' && from < at + FLAG_BYTES {
+        from += 1;
+    }
     let quote = byte(bytes, from);
     let quoted = matches!(quote, b'"' | b'\'');
     from += usize::from(quoted);
@@ -89,7 +97,12 @@ pub(super) fn password_of_flag(bytes: &[u8], at: usize) -> Option<(usize, usize)
     work::add(length);
     let text = rest.get(..length)?;
     let colon = text.iter().position(|byte| *byte == b':')?;
-    let secret = text.get(colon + 1..)?;
+    let (user, secret) = (text.get(..colon)?, text.get(colon + 1..)?);
+    // A key that is given as a user without a password.
+    if secret.is_empty() && user.len() >= KEY_CHARS && user.iter().any(u8::is_ascii_digit) && !is_place(user)
+    {
+        return Some((from, from + colon));
+    }
     (!is_place(secret)).then_some((from + colon + 1, from + length))
 }
 
@@ -106,7 +119,7 @@ fn is_place(text: &[u8]) -> bool {
 /// What is behind the first letters of a token.
 #[derive(Clone, Copy)]
 enum Rest {
-    /// So many letters, digits, `_` and `-` at least, a digit among them.
+    /// So many letters, digits, `_` and `-` at least, a digit among them or no words.
     Token(usize),
     /// The same, and `.`.
     Dotted(usize),
@@ -123,8 +136,11 @@ enum Rest {
 /// Bytes of a token in which it is looked for whether it is one.
 const TOKEN_BYTES: usize = 256;
 
+/// Letters that a token without digits has at least, each counted once.
+const KINDS: u32 = 8;
+
 /// How tokens begin.
-const TOKENS: [(&[u8], Rest); 79] = [
+const TOKENS: [(&[u8], Rest); 105] = [
     (b"AKIA", Rest::Upper(16)),
     (b"ASIA", Rest::Upper(16)),
     (b"ABIA", Rest::Upper(16)),
@@ -202,6 +218,32 @@ const TOKENS: [(&[u8], Rest); 79] = [
     (b"shippo_live_", Rest::Hex(32)),
     (b"rnd_", Rest::Token(24)),
     (b"vercel_blob_rw_", Rest::Token(20)),
+    (b"dor_v1_", Rest::Hex(32)),
+    (b"sk_prod_", Rest::Token(10)),
+    (b"rk_prod_", Rest::Token(10)),
+    (b"FLWSECK_TEST-", Rest::Hex(12)),
+    (b"FLWSECK-", Rest::Hex(12)),
+    (b"s-s4t2ud-", Rest::Hex(32)),
+    (b"s-s4t2af-", Rest::Hex(32)),
+    (b"pscale_oauth_", Rest::Token(20)),
+    (b"pul-", Rest::Hex(40)),
+    (b"sm_pat_", Rest::Token(16)),
+    (b"sm_aat_", Rest::Token(16)),
+    (b"sm_sat_", Rest::Token(16)),
+    (b"shippo_test_", Rest::Hex(32)),
+    (b"shppa_", Rest::Hex(24)),
+    (b"sgp_", Rest::Token(30)),
+    (b"NRII-", Rest::Token(24)),
+    (b"CLOJARS_", Rest::Hex(40)),
+    (b"ops_eyJ", Rest::Token(24)),
+    (b"fo1_", Rest::Token(30)),
+    (b"fm2_", Rest::Token(30)),
+    (b"xkeysib-", Rest::Hex(40)),
+    (b"lin_oauth_", Rest::Token(20)),
+    (b"phx_", Rest::Token(30)),
+    (b"pplx-", Rest::Token(24)),
+    (b"nvapi-", Rest::Token(40)),
+    (b"xai-", Rest::Token(40)),
     (b"pat", Rest::Split(14, 48)),
     (b"s.", Rest::Exact(24)),
 ];
@@ -242,7 +284,9 @@ pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
         let (of, fits): (&dyn Fn(&u8) -> bool, bool) = match *rest {
             Rest::Token(least) => {
                 let length = count(&wide, TOKEN_BYTES);
-                (&wide, length >= least && has(length, &u8::is_ascii_digit))
+                let odd = |text| !words::are_words(text) && varies(text);
+                let digits = has(length, &u8::is_ascii_digit);
+                (&wide, length >= least && (digits || odd(part(bytes, from, from + length))))
             }
             Rest::Dotted(least) => {
                 let dotted: &dyn Fn(&u8) -> bool =
@@ -278,6 +322,15 @@ pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
     })
 }
 
+/// Whether a text is more than a mask: letters of many kinds.
+fn varies(text: &[u8]) -> bool {
+    let letter = |kinds: u32, byte: &u8| match byte.to_ascii_lowercase() {
+        small @ b'a'..=b'z' => kinds | 1 << (small - b'a'),
+        _ => kinds,
+    };
+    text.iter().fold(0, letter).count_ones() >= KINDS
+}
+
 /// A key that ends with the data center it is for: `…-us14`.
 pub(super) fn names_its_place(text: &[u8]) -> bool {
     let Some((key, place)) = text.split_at_checked(32) else { return false };
@@ -291,9 +344,11 @@ pub(super) fn names_its_place(text: &[u8]) -> bool {
 const HOST_BYTES: usize = 64;
 
 /// Addresses whose path is the secret.
-const HOOKS: [&[u8]; 5] = [
+const HOOKS: [&[u8]; 7] = [
     b"webhook.office.com/webhookb2/",
     b"hooks.slack.com/services/",
+    b"hooks.slack.com/workflows/",
+    b"hooks.slack.com/triggers/",
     b"discord.com/api/webhooks/",
     b"discordapp.com/api/webhooks/",
     b"api.telegram.org/bot",

@@ -5,13 +5,28 @@ use crate::env::scrub::name;
 use crate::env::scrub::value::{is_none, quote};
 use crate::env::scrub::{before, byte, continues, part};
 
-/// Bytes before a name, and of a value, that are looked at.
+/// Bytes before a name, and of a value without quotation marks, that are looked at.
 const LOOK_BYTES: usize = 128;
+/// Bytes of a value in quotation marks.
+const QUOTED_BYTES: usize = 1024;
 /// Characters that a value has at least.
 const LEAST_CHARS: usize = 6;
 
 /// How functions end that take a name and its value.
-const KEEPERS: [&[u8]; 6] = [b"define", b"env", b"set", b"put", b"variable", b"add"];
+const KEEPERS: [&[u8]; 10] = [
+    b"define",
+    b"env",
+    b"set",
+    b"put",
+    b"variable",
+    b"add",
+    b"property",
+    b"default",
+    b"header",
+    b"environ.get",
+];
+/// Between a name and its value, the type of a text.
+const TYPES: [&[u8]; 4] = [b"string = ", b"String = ", b"str = ", b"&str = "];
 
 /// Where the value is that belongs to the name at `start..end`.
 pub(super) fn find(
@@ -36,12 +51,31 @@ pub(super) fn find(
         }
         b' ' | b'\t' if is(b"password") || is(b"passwd") || is(b"passphrase") => {
             let at = blanks(bytes, end);
-            quoted(bytes, at).or_else(|| if follows_login(back()) { bare(bytes, at) } else { None })
+            quoted(bytes, at)
+                .or_else(|| if follows_login(back()) { bare(bytes, at) } else { None })
+                .or_else(|| spaced(bytes, (start, end), name, extra))
         }
+        b' ' => spaced(bytes, (start, end), name, extra),
         b'(' if quote(bytes, end + 1).is_some() => call(bytes, (start, end), name, extra),
         b'"' | b'\'' | b'`' | b'\\' => argument(bytes, (start, end), name, extra),
         _ => None,
     }
+}
+
+/// `var apiToken string = "…"`, and `-ApiToken '…'` of a shell's command.
+fn spaced(
+    bytes: &[u8],
+    (start, end): (usize, usize),
+    name: &[u8],
+    extra: &[Vec<u8>],
+) -> Option<(usize, usize)> {
+    let at = end + 1;
+    let from = match byte(bytes, at) {
+        b's' | b'S' | b'&' => at + TYPES.iter().find(|kind| continues(bytes, at, kind))?.len(),
+        b'"' | b'\'' if before(bytes, start) == b'-' && before(bytes, start.saturating_sub(1)) == b' ' => at,
+        _ => return None,
+    };
+    name::says(name, extra).and_then(|_| quoted(bytes, from))
 }
 
 /// `name="db.password" value="…"`.
@@ -115,7 +149,7 @@ fn quoted_any(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let mark = quote(bytes, at)?;
     let from = at + mark.length();
     let close = byte(bytes, from - 1);
-    let text = part(bytes, from, from + LOOK_BYTES);
+    let text = part(bytes, from, from + QUOTED_BYTES);
     let length = text.iter().position(|byte| *byte == close || *byte == b'\n').unwrap_or(text.len());
     work::add(length);
     let closed = text.get(length) == Some(&close);

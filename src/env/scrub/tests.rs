@@ -96,6 +96,10 @@ fn only_the_value_goes() {
         ("Authorization: Bearer abc.def-123 next", "Authorization: Bearer [REDACTED] next"),
         ("The password is hunter2!x. Keep it.", "The password is [REDACTED]. Keep it."),
         ("postgres://app:pa55@db:5432/shop", "postgres://app:[REDACTED]@db:5432/shop"),
+        ("token: |\n  ab12cd34ef\nnext: 1", "token: |\n  [REDACTED]\nnext: 1"),
+        ("token: >-\n  ab12cd34ef\n", "token: >-\n  [REDACTED]\n"),
+        ("<token>\n    ab12cd34ef\n</token>", "<token>\n    [REDACTED]\n</token>"),
+        ("<token>\n    ab12cd34ef\n", "<token>\n    ab12cd34ef\n"),
         ("key 4eC39HqLyjWDarjtT1zdp7dcQ9== ok", "key [REDACTED:high-entropy] ok"),
         (
             "[redacted KEY] password=[redacted KEY] token=[REDACTED]",

@@ -240,7 +240,7 @@ fn bare(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Found {
     if shape.is_prose() && prose && is_word(text) {
         return Found::Past(end);
     }
-    if shape == Shape::Tag && !continues(bytes, end, b"</") {
+    if shape == Shape::Tag && !closes(bytes, end) {
         return Found::Past(start);
     }
     let letters = text.iter().all(u8::is_ascii_alphabetic);
@@ -257,6 +257,12 @@ fn bare(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Found {
         _ => Kind::Keyword,
     };
     Found::Secret(Span { start, end, kind })
+}
+
+/// Whether an element ends there, or at the beginning of the next line.
+fn closes(bytes: &[u8], end: usize) -> bool {
+    let rest = part(bytes, end, end + LOOK_BYTES);
+    rest.strip_prefix(b"\n").map_or(rest, <[u8]>::trim_ascii_start).starts_with(b"</")
 }
 
 /// Where a bare value ends.
