@@ -32,7 +32,7 @@ function readers(modelUrl, action) {
   const agent = (/** @type {string} */ name) => ({ type: "ai_human", sideA: { prompt: name, maxSteps: 250 } });
   return {
     settings: { scrub: { keywords: action, entropy: action } },
-    models: { reader: { provider: "openai", model: "reader", baseUrl: modelUrl, apiKeyEnv: "MODEL_KEY", contextWindow: 2_000_000 } },
+    models: { reader: { provider: "openai", model: "reader", baseUrl: modelUrl, apiKeyEnv: "MODEL_KEY", capabilities: { maxContextTokens: 2_000_000 } } },
     tools: { read: reads(32), read_long: reads(LONG_KB) },
     prompts: { reading: prompt("read"), reading_long: prompt("read_long") },
     agents: { reading: agent("reading"), reading_long: agent("reading_long") },

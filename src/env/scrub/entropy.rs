@@ -1,6 +1,7 @@
 //! Long texts that look random, and tokens that their first letters give away.
 
 use crate::env::redact::work;
+use crate::env::scrub::class;
 use crate::env::scrub::{Kind, Span, before, byte, continues, known, part, words};
 
 /// Characters of such a text.
@@ -39,6 +40,10 @@ const IDS: [&[u8]; 22] = [
 ];
 /// Bytes of a text, without blanks, that `allow` looks at on each side.
 const WORD_BYTES: usize = 512;
+/// Characters that the shortest token has that its first letters give away, with these.
+const SHORTEST_CHARS: usize = 14;
+/// How the marker of a known secret begins.
+const MARK: &[u8] = b"[redacted ";
 /// Bytes of a marker.
 const MARK_BYTES: usize = 200;
 
@@ -65,16 +70,57 @@ struct Looking<'a> {
 impl Looking<'_> {
     fn within(&mut self, start: usize, end: usize) {
         let mut at = start;
-        while at < end {
-            at = self.step(at, end);
+        while let Some((from, until)) = self.long_word(at, end) {
+            at = from;
+            while at < until {
+                at += part(self.bytes, at, end)
+                    .iter()
+                    .take_while(|byte| !class::is(**byte, class::RUNS))
+                    .count();
+                if at < until {
+                    at = self.step(at, end);
+                }
+            }
         }
+    }
+
+    /// The next word, up to a blank, in which enough characters stand together for one of these texts. Most of a text is passed over
+    /// in strides: where a character is none of theirs, none of them has it in its midst.
+    fn long_word(&self, start: usize, end: usize) -> Option<(usize, usize)> {
+        let bytes = self.bytes;
+        let mut at = start + SHORTEST_CHARS - 1;
+        while at < end {
+            work::add(1);
+            if !class::is(byte(bytes, at), class::TOKEN) {
+                at += SHORTEST_CHARS;
+                continue;
+            }
+            let of_token = |byte: &&u8| class::is(**byte, class::TOKEN);
+            let left = part(bytes, start, at).iter().rev().take_while(of_token).count();
+            let right = part(bytes, at, end).iter().take_while(of_token).count();
+            work::add(left + right);
+            if left + right < SHORTEST_CHARS {
+                at += right + SHORTEST_CHARS;
+                continue;
+            }
+            let blank = |byte: &u8| byte.is_ascii_whitespace();
+            let before =
+                part(bytes, start, at).iter().rposition(blank).map_or(start, |blank| start + blank + 1);
+            let marked = part(bytes, start, before).ends_with(MARK);
+            let from = if marked { before - MARK.len() } else { before };
+            let behind = part(bytes, at + right, end).iter().position(blank);
+            let until = behind.map_or(end, |length| at + right + length);
+            work::add(until - from);
+            return Some((from, until));
+        }
+        None
     }
 
     /// Looks at what is at a place; where to look next.
     fn step(&mut self, at: usize, end: usize) -> usize {
         let bytes = self.bytes;
         match byte(bytes, at) {
-            b'[' if continues(bytes, at, b"[redacted ") || continues(bytes, at, b"[REDACTED") => {
+            b'[' if continues(bytes, at, MARK) || continues(bytes, at, b"[REDACTED") => {
                 past_mark(bytes, at, end)
             }
             b'\\' => past_escape(bytes, at),
@@ -82,7 +128,7 @@ impl Looking<'_> {
             b'd' if !before(bytes, at).is_ascii_alphanumeric() && continues(bytes, at, b"data:") => {
                 past_data(bytes, at, end)
             }
-            first if is_of_run(first) => self.run(at, end),
+            first if class::is(first, class::RUN) => self.run(at, end),
             _ => at + 1,
         }
     }
@@ -128,12 +174,11 @@ impl Looking<'_> {
     /// A run of the characters that such texts have.
     fn run(&mut self, start: usize, end: usize) -> usize {
         let bytes = self.bytes;
-        let mut until = start;
-        while until < end && is_of_run(byte(bytes, until)) {
-            until += 1;
-        }
-        work::add(until - start);
-        let text = until;
+        let run = part(bytes, start, end);
+        let length = run.iter().take_while(|byte| class::is(**byte, class::RUN)).count();
+        work::add(length);
+        let text = start + length;
+        let mut until = text;
         while until < end && until < text + 2 && byte(bytes, until) == b'=' {
             until += 1;
         }
@@ -148,14 +193,14 @@ impl Looking<'_> {
             return self.take(start, until);
         }
         // A token may stand behind something that is joined to it.
-        let mut at = start + 1;
-        while at < text {
-            if !before(bytes, at).is_ascii_alphanumeric()
+        let mut at = start;
+        while let Some(joint) = part(bytes, at, text).iter().position(|byte| !byte.is_ascii_alphanumeric()) {
+            at += joint + 1;
+            if at < text
                 && let Some(token) = self.token(at, end)
             {
                 return token;
             }
-            at += 1;
         }
         until
     }
@@ -177,14 +222,12 @@ impl Looking<'_> {
     }
 }
 
-fn is_of_run(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"+/_-".contains(&byte)
-}
-
-/// Past a marker.
+/// Past a marker: `[redacted NAME]`, and ours.
 fn past_mark(bytes: &[u8], at: usize, end: usize) -> usize {
-    let mark = part(bytes, at, (at + MARK_BYTES).min(end));
-    mark.iter().position(|byte| *byte == b']').map_or(at + 1, |length| at + length + 1)
+    let named = at + if continues(bytes, at, MARK) { MARK.len() } else { 1 };
+    let name = part(bytes, named, (at + MARK_BYTES).min(end));
+    let length = name.iter().take_while(|byte| byte.is_ascii_graphic() && **byte != b']').count();
+    if name.get(length) == Some(&b']') { named + length + 1 } else { at + 1 }
 }
 
 /// Past an escape, which no text may begin in.

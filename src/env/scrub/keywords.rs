@@ -1,6 +1,7 @@
 //! Secrets that something before them gives away: the name of their field, `Bearer`, the user of a URL; and private keys.
 
 use crate::env::redact::work;
+use crate::env::scrub::class;
 use crate::env::scrub::known;
 use crate::env::scrub::loose;
 use crate::env::scrub::loose::Command;
@@ -18,10 +19,13 @@ pub(super) fn find(bytes: &[u8], extra: &[Vec<u8>]) -> Vec<Span> {
     let mut looking =
         Looking { bytes, extra, spans: Vec::new(), pem: known::Pem::default(), command: None, line: 0 };
     let mut at = 0;
-    while at < bytes.len() {
+    loop {
+        at += part(bytes, at, bytes.len()).iter().take_while(|byte| !class::is(**byte, class::NAMES)).count();
+        if at >= bytes.len() {
+            return looking.spans;
+        }
         at = looking.step(at);
     }
-    looking.spans
 }
 
 struct Looking<'a> {
@@ -64,10 +68,21 @@ impl Looking<'_> {
     fn name(&mut self, start: usize) -> usize {
         let bytes = self.bytes;
         let mut end = start;
-        while is_name(byte(bytes, end)) && !continues(bytes, end, b"--") {
+        loop {
+            end += part(bytes, end, bytes.len())
+                .iter()
+                .take_while(|byte| class::is(**byte, class::NAME))
+                .count();
+            // One `-` joins, two do not.
+            if byte(bytes, end) != b'-' || byte(bytes, end + 1) == b'-' {
+                break;
+            }
             end += 1;
         }
         work::add(end - start);
+        if self.extra.is_empty() && !name::may_matter(part(bytes, start, end)) {
+            return end;
+        }
         // The letter of an escape is none of the name.
         let escape = before(bytes, start) == b'\\' && matches!(byte(bytes, start), b'n' | b'r' | b't');
         let name = part(bytes, start + usize::from(escape), end);

@@ -139,12 +139,38 @@ const TOKEN_BYTES: usize = 256;
 /// Letters that a token without digits has at least, each counted once.
 const KINDS: u32 = 8;
 
-/// How tokens begin.
+/// How tokens begin, by their first letter; of two that begin alike the longer one first.
 const TOKENS: [(&[u8], Rest); 105] = [
+    (b"1//0", Rest::Token(24)),
     (b"AKIA", Rest::Upper(16)),
     (b"ASIA", Rest::Upper(16)),
     (b"ABIA", Rest::Upper(16)),
     (b"ACCA", Rest::Upper(16)),
+    (b"AIza", Rest::Token(30)),
+    (b"ATATT3x", Rest::Token(24)),
+    (b"AGE-SECRET-KEY-1", Rest::Token(24)),
+    (b"CFPAT-", Rest::Token(24)),
+    (b"CLOJARS_", Rest::Hex(40)),
+    (b"EZAK", Rest::Token(32)),
+    (b"FLWSECK_TEST-", Rest::Hex(12)),
+    (b"FLWSECK-", Rest::Hex(12)),
+    (b"GOCSPX-", Rest::Token(16)),
+    (b"LTAI", Rest::Token(12)),
+    (b"NRAK-", Rest::Token(24)),
+    (b"NRII-", Rest::Token(24)),
+    (b"PMAK-", Rest::Token(30)),
+    (b"SG.", Rest::Dotted(30)),
+    (b"SK", Rest::Hex(32)),
+    (b"dop_v1_", Rest::Hex(32)),
+    (b"doo_v1_", Rest::Hex(32)),
+    (b"dckr_pat_", Rest::Token(16)),
+    (b"dp.pt.", Rest::Token(24)),
+    (b"dapi", Rest::Hex(32)),
+    (b"dor_v1_", Rest::Hex(32)),
+    (b"eyJ", Rest::Dotted(24)),
+    (b"figd_", Rest::Token(24)),
+    (b"fo1_", Rest::Token(30)),
+    (b"fm2_", Rest::Token(30)),
     (b"ghp_", Rest::Token(20)),
     (b"gho_", Rest::Token(20)),
     (b"ghu_", Rest::Token(20)),
@@ -154,6 +180,62 @@ const TOKENS: [(&[u8], Rest); 105] = [
     (b"glpat-", Rest::Token(16)),
     (b"glptt-", Rest::Token(16)),
     (b"gldt-", Rest::Token(16)),
+    (b"glrt-", Rest::Token(16)),
+    (b"glcbt-", Rest::Token(16)),
+    (b"glsa_", Rest::Token(24)),
+    (b"glc_", Rest::Token(24)),
+    (b"gsk_", Rest::Token(24)),
+    (b"hf_", Rest::Token(24)),
+    (b"hvs.", Rest::Token(20)),
+    (b"key-", Rest::Hex(32)),
+    (b"lin_api_", Rest::Token(20)),
+    (b"lin_oauth_", Rest::Token(20)),
+    (b"npm_", Rest::Token(24)),
+    (b"ntn_", Rest::Token(30)),
+    (b"nvapi-", Rest::Token(40)),
+    (b"ops_eyJ", Rest::Token(24)),
+    (b"pypi-", Rest::Token(24)),
+    (b"pscale_tkn_", Rest::Token(20)),
+    (b"pscale_pw_", Rest::Token(20)),
+    (b"pscale_oauth_", Rest::Token(20)),
+    (b"pul-", Rest::Hex(40)),
+    (b"phx_", Rest::Token(30)),
+    (b"pplx-", Rest::Token(24)),
+    (b"pat", Rest::Split(14, 48)),
+    (b"rk_live_", Rest::Token(10)),
+    (b"rk_test_", Rest::Token(10)),
+    (b"rubygems_", Rest::Hex(32)),
+    (b"r8_", Rest::Token(24)),
+    (b"rnd_", Rest::Token(24)),
+    (b"rk_prod_", Rest::Token(10)),
+    (b"sk_live_", Rest::Token(10)),
+    (b"sk_test_", Rest::Token(10)),
+    (b"sk-proj-", Rest::Token(16)),
+    (b"sk-ant-", Rest::Token(16)),
+    (b"sk-or-", Rest::Token(16)),
+    (b"sk-", Rest::Token(24)),
+    (b"shpat_", Rest::Hex(24)),
+    (b"shpss_", Rest::Hex(24)),
+    (b"shpca_", Rest::Hex(24)),
+    (b"sq0atp-", Rest::Token(16)),
+    (b"sq0csp-", Rest::Token(16)),
+    (b"sntrys_", Rest::Token(24)),
+    (b"sntryu_", Rest::Hex(32)),
+    (b"sbp_", Rest::Hex(32)),
+    (b"shippo_live_", Rest::Hex(32)),
+    (b"sk_prod_", Rest::Token(10)),
+    (b"s-s4t2ud-", Rest::Hex(32)),
+    (b"s-s4t2af-", Rest::Hex(32)),
+    (b"sm_pat_", Rest::Token(16)),
+    (b"sm_aat_", Rest::Token(16)),
+    (b"sm_sat_", Rest::Token(16)),
+    (b"shippo_test_", Rest::Hex(32)),
+    (b"shppa_", Rest::Hex(24)),
+    (b"sgp_", Rest::Token(30)),
+    (b"s.", Rest::Exact(24)),
+    (b"tfp_", Rest::Token(24)),
+    (b"vercel_blob_rw_", Rest::Token(20)),
+    (b"whsec_", Rest::Token(16)),
     (b"xoxb-", Rest::Token(10)),
     (b"xoxp-", Rest::Token(10)),
     (b"xoxa-", Rest::Token(10)),
@@ -161,103 +243,36 @@ const TOKENS: [(&[u8], Rest); 105] = [
     (b"xoxs-", Rest::Token(10)),
     (b"xoxe-", Rest::Token(10)),
     (b"xapp-", Rest::Token(10)),
-    (b"sk_live_", Rest::Token(10)),
-    (b"sk_test_", Rest::Token(10)),
-    (b"rk_live_", Rest::Token(10)),
-    (b"rk_test_", Rest::Token(10)),
-    (b"whsec_", Rest::Token(16)),
-    (b"sk-proj-", Rest::Token(16)),
-    (b"sk-ant-", Rest::Token(16)),
-    (b"sk-or-", Rest::Token(16)),
-    (b"sk-", Rest::Token(24)),
-    (b"AIza", Rest::Token(30)),
-    (b"ya29.", Rest::Token(16)),
-    (b"1//0", Rest::Token(24)),
-    (b"GOCSPX-", Rest::Token(16)),
-    (b"npm_", Rest::Token(24)),
-    (b"pypi-", Rest::Token(24)),
-    (b"SG.", Rest::Dotted(30)),
-    (b"key-", Rest::Hex(32)),
-    (b"hf_", Rest::Token(24)),
-    (b"dop_v1_", Rest::Hex(32)),
-    (b"doo_v1_", Rest::Hex(32)),
-    (b"shpat_", Rest::Hex(24)),
-    (b"shpss_", Rest::Hex(24)),
-    (b"shpca_", Rest::Hex(24)),
-    (b"sq0atp-", Rest::Token(16)),
-    (b"sq0csp-", Rest::Token(16)),
-    (b"lin_api_", Rest::Token(20)),
-    (b"dckr_pat_", Rest::Token(16)),
-    (b"hvs.", Rest::Token(20)),
-    (b"eyJ", Rest::Dotted(24)),
-    (b"glrt-", Rest::Token(16)),
-    (b"glcbt-", Rest::Token(16)),
-    (b"glsa_", Rest::Token(24)),
-    (b"glc_", Rest::Token(24)),
-    (b"ntn_", Rest::Token(30)),
-    (b"figd_", Rest::Token(24)),
-    (b"PMAK-", Rest::Token(30)),
-    (b"NRAK-", Rest::Token(24)),
-    (b"ATATT3x", Rest::Token(24)),
-    (b"pscale_tkn_", Rest::Token(20)),
-    (b"pscale_pw_", Rest::Token(20)),
-    (b"dp.pt.", Rest::Token(24)),
-    (b"sntrys_", Rest::Token(24)),
-    (b"sntryu_", Rest::Hex(32)),
-    (b"sbp_", Rest::Hex(32)),
-    (b"rubygems_", Rest::Hex(32)),
-    (b"dapi", Rest::Hex(32)),
-    (b"SK", Rest::Hex(32)),
-    (b"LTAI", Rest::Token(12)),
-    (b"gsk_", Rest::Token(24)),
-    (b"r8_", Rest::Token(24)),
-    (b"AGE-SECRET-KEY-1", Rest::Token(24)),
-    (b"CFPAT-", Rest::Token(24)),
-    (b"tfp_", Rest::Token(24)),
-    (b"EZAK", Rest::Token(32)),
-    (b"shippo_live_", Rest::Hex(32)),
-    (b"rnd_", Rest::Token(24)),
-    (b"vercel_blob_rw_", Rest::Token(20)),
-    (b"dor_v1_", Rest::Hex(32)),
-    (b"sk_prod_", Rest::Token(10)),
-    (b"rk_prod_", Rest::Token(10)),
-    (b"FLWSECK_TEST-", Rest::Hex(12)),
-    (b"FLWSECK-", Rest::Hex(12)),
-    (b"s-s4t2ud-", Rest::Hex(32)),
-    (b"s-s4t2af-", Rest::Hex(32)),
-    (b"pscale_oauth_", Rest::Token(20)),
-    (b"pul-", Rest::Hex(40)),
-    (b"sm_pat_", Rest::Token(16)),
-    (b"sm_aat_", Rest::Token(16)),
-    (b"sm_sat_", Rest::Token(16)),
-    (b"shippo_test_", Rest::Hex(32)),
-    (b"shppa_", Rest::Hex(24)),
-    (b"sgp_", Rest::Token(30)),
-    (b"NRII-", Rest::Token(24)),
-    (b"CLOJARS_", Rest::Hex(40)),
-    (b"ops_eyJ", Rest::Token(24)),
-    (b"fo1_", Rest::Token(30)),
-    (b"fm2_", Rest::Token(30)),
     (b"xkeysib-", Rest::Hex(40)),
-    (b"lin_oauth_", Rest::Token(20)),
-    (b"phx_", Rest::Token(30)),
-    (b"pplx-", Rest::Token(24)),
-    (b"nvapi-", Rest::Token(40)),
     (b"xai-", Rest::Token(40)),
-    (b"pat", Rest::Split(14, 48)),
-    (b"s.", Rest::Exact(24)),
+    (b"ya29.", Rest::Token(16)),
 ];
 
-/// For each letter, those that stand behind it at the beginning of a token, as bits.
-const BEGINS: [u128; 128] = begins();
+/// The tokens that begin with a letter.
+#[derive(Clone, Copy)]
+struct Begins {
+    /// Where the first of them is in the list, and behind the last.
+    first: usize,
+    end: usize,
+    /// The letters that stand behind it, as bits.
+    seconds: u128,
+}
+
+const BEGINS: [Begins; 128] = begins();
 
 #[allow(clippy::indexing_slicing, reason = "the compiler evaluates it")]
-const fn begins() -> [u128; 128] {
-    let mut begins = [0; 128];
+const fn begins() -> [Begins; 128] {
+    let mut begins = [Begins { first: 0, end: 0, seconds: 0 }; 128];
     let mut at = 0;
     while at < TOKENS.len() {
         let start = TOKENS[at].0;
-        begins[start[0] as usize] |= 1 << start[1];
+        let of = &mut begins[start[0] as usize];
+        assert!(of.end == 0 || of.end == at, "tokens that begin with the same letter stand together");
+        if of.end == 0 {
+            of.first = at;
+        }
+        of.end = at + 1;
+        of.seconds |= 1 << start[1];
         at += 1;
     }
     begins
@@ -265,13 +280,14 @@ const fn begins() -> [u128; 128] {
 
 /// Where the token ends that begins at a place, if its first letters give it away.
 pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
-    let seconds = BEGINS.get(usize::from(byte(bytes, at))).copied().unwrap_or(0);
-    if seconds.checked_shr(u32::from(byte(bytes, at + 1))).unwrap_or(0) & 1 == 0 {
+    let Begins { first, end, seconds } = *BEGINS.get(usize::from(byte(bytes, at)))?;
+    let second = byte(bytes, at + 1);
+    if seconds.checked_shr(u32::from(second)).unwrap_or(0) & 1 == 0 {
         return None;
     }
-    TOKENS.iter().find_map(|(start, rest)| {
+    TOKENS.get(first..end)?.iter().find_map(|(start, rest)| {
         let from = at + start.len();
-        if !continues(bytes, at, start) {
+        if start.get(1) != Some(&second) || !continues(bytes, at, start) {
             return None;
         }
         let wide = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);

@@ -5,10 +5,12 @@
 //!   are, `value`: where a value ends, and whether it is one, and `loose`: values that stand behind names in other ways.
 //! * `entropy`: long texts that look random; with `words`: which long texts are names, paths and words, and `known`: tokens
 //!   that their first letters give away.
+//! * `class`: what each byte may be a part of.
 //! * `json`: JSON, whose values are looked at one by one, so that it stays JSON.
 //!
 //! Every step is a pass over the text that goes forward; what is looked at again is bounded.
 
+pub(crate) mod class;
 pub(crate) mod entropy;
 pub(crate) mod json;
 pub(crate) mod keywords;

@@ -43,6 +43,36 @@ const NO_SECRETS: [&[u8]; 14] = [
 /// What may stand behind them.
 const TAILS: [&[u8]; 4] = [b"value", b"val", b"confirmation", b"base"];
 
+/// Last two letters of names that are worth a look: those that [`says`] may find, and of what else stands before a secret.
+const LASTS: [&[u8; 2]; 26] = [
+    b"en", b"rd", b"wd", b"se", b"de", b"et", b"ey", b"ss", b"on", b"er", b"ue", b"al", b"by", b"rl", b"ql",
+    b"mp", b"in", b"db", b"ch", b"dd", b"fy", b"te", b"mi", b"li", b"is", b"pt",
+];
+
+/// For each letter, those that stand before it at the end of such names, as bits.
+const LAST: [u32; 32] = lasts();
+
+#[allow(clippy::indexing_slicing, reason = "the compiler evaluates it")]
+const fn lasts() -> [u32; 32] {
+    let mut lasts = [0; 32];
+    let mut at = 0;
+    while at < LASTS.len() {
+        let [first, second] = *LASTS[at];
+        lasts[(second & 31) as usize] |= 1 << (first & 31);
+        at += 1;
+    }
+    lasts
+}
+
+/// Whether a name may be worth a look, by its last two letters. Most words of a text are not.
+pub(super) fn may_matter(name: &[u8]) -> bool {
+    let [.., first, second] = name else { return true };
+    if !(first.is_ascii_alphabetic() && second.is_ascii_alphabetic()) {
+        return true;
+    }
+    LAST.get(usize::from(second & 31)).is_some_and(|firsts| firsts >> (first & 31) & 1 == 1)
+}
+
 /// What a name says of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
@@ -183,5 +213,9 @@ mod tests {
             assert_eq!(says(name.as_bytes(), &extra), None, "{name}");
         }
         assert_eq!(says(b"Proxy-Authorization", &[]), Some(Says::Authorization));
+        let all = ENDINGS.iter().chain(&WORDS).chain(&TAILS).copied();
+        for name in all.chain([b"authorization".as_slice(), b"bearer", b"key", b"pass", b"by", b"value"]) {
+            assert!(may_matter(name), "{}", name.escape_ascii());
+        }
     }
 }
