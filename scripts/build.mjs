@@ -47,7 +47,9 @@ const IN_ORDER = ["--reorder-functions-by-name"];
 
 /** What both Rust builds are made from. */
 const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "src"];
-const WORKER_SOURCES = [...RUST_SOURCES, "worker", "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];
+/** The description of the HTTP API, which the Worker serves. */
+const OPENAPI = "schemas/openapi.json";
+const WORKER_SOURCES = [...RUST_SOURCES, "worker", OPENAPI, "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];
 const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build"];
 
 /**
@@ -213,11 +215,15 @@ export async function pack(tools, name, { wasm, shim, out }) {
 
 /** @param {string} shim @param {string} glue @param {string} out */
 async function bundle(shim, glue, out) {
+  // Without the blanks that make it readable.
+  const openapi = `${glue}.openapi.json`;
+  writeFileSync(openapi, JSON.stringify(JSON.parse(readFileSync(inCheckout(OPENAPI), "utf8"))));
   // Not at the head of the file: on a fresh machine set-up installs it first.
   const { build } = await import("esbuild");
   const result = await build({
     entryPoints: [shim],
-    alias: { "bobbin-wasm": glue },
+    alias: { "bobbin-wasm": glue, "bobbin-openapi": openapi },
+    loader: { ".json": "text" },
     external: ["cloudflare:*", "./index_bg.wasm", "./catalog.json"],
     bundle: true,
     format: "esm",

@@ -68,6 +68,7 @@ export async function sizes() {
 /** The committed JSON Schemas of the definition files are those of the types. */
 export async function schemas() {
   await run(BUILD_TOOL, ["schemas", "--check"], { cwd: inCheckout("."), ...TIMEOUT });
+  await run(BUILD_TOOL, ["openapi", "--check"], { cwd: inCheckout("."), ...TIMEOUT });
 }
 
 /**

@@ -68,7 +68,7 @@ export function sections(tools, sample) {
       run: (note) => cargoTest(TESTS, { note, env: engine, minutes: sample === undefined ? 70 : 30 }),
     },
     { group: "core", title: "units of the core", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
-    { group: "core", title: "schemas of the definition files", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
+    { group: "core", title: "schemas of the definition files and of the API", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
     {
       group: "build",
       title: WORKER_BUILD,

@@ -8,6 +8,7 @@
 // instance is still the one they entered, and whether its executor still runs tasks.
 
 import { DurableObject } from "cloudflare:workers";
+import openapi from "bobbin-openapi";
 import * as wasm from "bobbin-wasm";
 import catalog from "./catalog.json";
 
@@ -133,6 +134,16 @@ const forwarding = (Rust) =>
     }
   };
 
+/** The description of the HTTP API, which is nobody's secret. @param {Request} request */
+function described(request) {
+  const headers = { "access-control-allow-origin": "*", "cache-control": "public, max-age=300", "content-type": "application/json" };
+  if (request.method === "GET" || request.method === "HEAD") {
+    return new Response(request.method === "GET" ? openapi : null, { headers });
+  }
+  const error = { code: "method_not_allowed", message: `${request.method} is not possible here.`, hint: "Allowed: GET." };
+  return Response.json({ error }, { status: 405, headers: { allow: "GET" } });
+}
+
 export const ThreadObject = forwarding(wasm.ThreadObject);
 export const DirectoryObject = forwarding(wasm.DirectoryObject);
 export const MemoryObject = forwarding(wasm.MemoryObject);
@@ -140,6 +151,7 @@ export const MemoryObject = forwarding(wasm.MemoryObject);
 export default {
   /** @param {Request} request @param {unknown} env @param {ExecutionContext} ctx */
   fetch(request, env, ctx) {
+    if (request.url.endsWith("/openapi.json") && new URL(request.url).pathname === "/openapi.json") return described(request);
     return new Promise((resolve, reject) => {
       // A request has no object to abort; its client is told to come back.
       const guard = new Guard(() =>

@@ -29,3 +29,8 @@ declare module "*/catalog.json" {
   const text: string;
   export default text;
 }
+
+declare module "bobbin-openapi" {
+  const text: string;
+  export default text;
+}

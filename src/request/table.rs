@@ -122,6 +122,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/healthz"),
     ("GET", "/api/agents"),
     ("GET", "/api/agents/:item"),
+    ("GET", "/api/agents/:item/explain"),
     ("POST", "/api/tokens"),
     ("GET", "/api/waits"),
     ("POST", "/api/resume"),
@@ -136,6 +137,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/api/memory/:item/documents/:item"),
     ("DELETE", "/api/memory/:item/documents/:item"),
     ("POST", "/api/memory/:item/search"),
+    ("GET", "/api/memory/:item/logs"),
     ("GET", "/api/threads"),
     ("POST", "/api/threads"),
     ("GET", "/api/threads/owners"),
@@ -238,6 +240,7 @@ mod tests {
             let others = [
                 "agents",
                 "agents/x",
+                "agents/x/explain",
                 "tokens",
                 "waits",
                 "resume",
@@ -247,6 +250,7 @@ mod tests {
                 "memory/x/documents",
                 "memory/x/documents/x",
                 "memory/x/search",
+                "memory/x/logs",
                 "threads",
             ]
             .into_iter()

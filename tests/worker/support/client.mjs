@@ -1,10 +1,13 @@
 // A client of the product's HTTP surface. Answers are handed on as they are, so that a test can look at all of it.
 
 import assert from "node:assert/strict";
+import { mustBeDescribed, mustBeFrame } from "./described.mjs";
 import { EventReader } from "./events.mjs";
 import { exchange } from "./http.mjs";
 import { until } from "./poll.mjs";
 import { Socket } from "./socket.mjs";
+
+Socket.looksAt = mustBeFrame;
 
 /** @typedef {import("./http.mjs").Answer} Answer */
 /** @typedef {import("./http.mjs").Exchange} Exchange */
@@ -29,13 +32,15 @@ export class Client {
    * @param {unknown} [body]  sent as JSON; text and bytes go through `options.body`
    * @param {Exchange} [options]
    */
-  send(method, path, body, options = {}) {
+  async send(method, path, body, options = {}) {
     const json = body === undefined ? {} : { "content-type": "application/json" };
-    return exchange(this.base, method, `/api${path}`, {
+    const answer = await exchange(this.base, method, `/api${path}`, {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...options,
       headers: { ...json, ...this.credentials, ...options.headers },
     });
+    mustBeDescribed(method, `/api${path}`, answer);
+    return answer;
   }
 
   /**

@@ -12,6 +12,9 @@ const PING = 9;
 const PONG = 10;
 
 export class Socket {
+  /** Is shown each frame of every socket, and throws at one that is wrong. @type {((frame: any) => void) | undefined} */
+  static looksAt = undefined;
+
   /** @param {Duplex} connection @param {Buffer} head */
   constructor(connection, head) {
     this.connection = connection;
@@ -119,6 +122,7 @@ export class Socket {
       return;
     }
     const frame = JSON.parse(text);
+    Socket.looksAt?.(frame);
     this.times.push(performance.now());
     this.frames.push(frame);
     this.onFrame?.(frame);

@@ -1,0 +1,113 @@
+//! What addresses and headers of requests may have. The names of a query's parameters are the runtime's own; here is what each
+//! means.
+
+use bobbin::limits::PAGE_MAX;
+use bobbin::request::{Route, Target};
+use serde_json::{Value, json};
+
+use crate::openapi::operation::Operation;
+
+/// The parameters of a request.
+pub(super) fn of(operation: &Operation) -> Vec<Value> {
+    let mut all = Vec::new();
+    for name in names(operation.path) {
+        let mut parameter = json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 } });
+        if name == "index" {
+            parameter["schema"] = json!({ "type": "integer", "minimum": 0 });
+        }
+        if let Some(text) = told(name) {
+            parameter["description"] = text.into();
+        }
+        all.push(parameter);
+    }
+    for name in queries(operation).iter().copied() {
+        let mut parameter = json!({ "name": name, "in": "query", "schema": query(operation.id, name) });
+        if matches!((operation.id, name), ("deleteValue", "key")) {
+            parameter["required"] = true.into();
+        }
+        all.push(parameter);
+    }
+    if operation.keyed {
+        all.push(json!({
+            "name": "Idempotency-Key", "in": "header", "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
+            "description": "The same key with the same body takes effect once, for 24 hours.",
+        }));
+    }
+    all
+}
+
+/// The names in a path's braces.
+fn names(path: &'static str) -> impl Iterator<Item = &'static str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn told(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "threadId" => "The thread's id.",
+        "run" => "The run's id, such as `r_7`.",
+        "path" => "The file's path; its slashes may stand as they are.",
+        "memory" => "The memory's name.",
+        "documentId" => "The document's id, or its key.",
+        "index" => "The chunk's place, from 0.",
+        _ => return None,
+    })
+}
+
+/// The names that the runtime knows for this request.
+pub(super) fn queries(operation: &Operation) -> &'static [&'static str] {
+    match route(operation.method, operation.path) {
+        Some(Route::Thread(_, of)) => of.parameters().unwrap_or_default(),
+        Some(other) => other.parameters().unwrap_or_default(),
+        None => &[],
+    }
+}
+
+/// Where a request of this kind goes.
+pub(super) fn route(method: &str, path: &str) -> Option<Route> {
+    let sample: Vec<&str> = path
+        .split('/')
+        .map(|part| if part == "{index}" { "0" } else { part.trim_matches(['{', '}']) })
+        .collect();
+    Route::of(method, &Target::of(&format!("https://host{}", sample.join("/")))).ok()
+}
+
+fn query(operation: &str, name: &str) -> Value {
+    let flag = json!({ "type": "boolean", "default": false });
+    let one = |of: &[&str], default: &str| json!({ "type": "string", "enum": of, "default": default });
+    let bit = |default: &str| json!({ "type": "string", "enum": ["0", "1"], "default": default });
+    match (operation, name) {
+        (_, "limit") => {
+            let default = match operation {
+                "listThreads" => 50,
+                "listRuns" => 20,
+                "listSubagents" => 500,
+                _ => 100,
+            };
+            json!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": default, "description": "Rows of a page, which also ends after 1 MB." })
+        }
+        (_, "offset") => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX, "default": 0 }),
+        (_, "depth") => json!({ "type": "integer", "minimum": 0, "maximum": 8, "default": 0 }),
+        (_, "cursor") => json!({ "type": "string", "description": "That of the page before." }),
+        ("listThreads", "sort") => one(&["activity", "created", "oldest"], "activity"),
+        (_, "order") => one(&["desc", "asc"], "desc"),
+        ("listWaits", "state") => one(&["open", "all"], "open"),
+        ("listThreads", "executing" | "terminated") => json!({ "type": "boolean" }),
+        (_, "wait" | "includeSilent" | "include_children" | "descendants" | "history" | "recursive") => flag,
+        (_, "reasoning" | "items" | "trace" | "stats" | "stat" | "thumbnail") => bit("0"),
+        (_, "progress") => bit("1"),
+        (_, "format") => one(&["json"], "json"),
+        (_, "ids" | "messageIds") => {
+            json!({ "type": "string", "description": "Ids with commas between them." })
+        }
+        (_, "startDate" | "endDate") => {
+            json!({ "type": "string", "description": "`2026-11-21`, `2026-11-21T10:00:00Z`, or seconds since 1970." })
+        }
+        (_, "user_id") => {
+            json!({ "type": "string", "description": "The owner that is meant; administrators name one." })
+        }
+        (_, "token") => {
+            json!({ "type": "string", "description": "A token, as pages cannot set headers here." })
+        }
+        _ => json!({ "type": "string" }),
+    }
+}

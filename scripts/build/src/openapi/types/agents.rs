@@ -1,0 +1,173 @@
+//! Agents, tokens, and the server itself.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use super::{Object, Seconds};
+
+/// What `GET /healthz` answers.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct Health {
+    status: String,
+    version: String,
+    /// How many agents there are.
+    agents: u32,
+    /// For administrators: warnings that the definitions had when they were compiled.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    warnings: Option<u32>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(in crate::openapi) enum AgentType {
+    /// One side answers people.
+    AiHuman,
+    /// Two sides talk to each other.
+    DualAi,
+}
+
+/// An agent, as threads and lists show it.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct AgentSummary {
+    name: String,
+    title: String,
+    #[schemars(rename = "type")]
+    kind: AgentType,
+    description: Option<String>,
+    /// An address.
+    icon: Option<String>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct ListedAgent {
+    #[schemars(flatten)]
+    summary: AgentSummary,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    package_name: Option<String>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    author: Option<String>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    license: Option<String>,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct AgentList {
+    agents: Vec<ListedAgent>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct AgentSide {
+    label: Option<String>,
+    prompt: String,
+    model: Option<String>,
+    tools: Vec<String>,
+    max_steps: Option<u32>,
+    stop_on_response: Option<bool>,
+    stop_tool: Option<String>,
+}
+
+/// A variable that a thread of the agent may be given.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct DeclaredVariable {
+    name: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct AgentDetail {
+    #[schemars(flatten)]
+    listed: ListedAgent,
+    side_a: AgentSide,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    side_b: Option<AgentSide>,
+    max_session_turns: Option<u32>,
+    variables: Vec<DeclaredVariable>,
+}
+
+/// A definition that an agent uses.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct UsedDefinition {
+    kind: String,
+    name: String,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+}
+
+/// What an agent lacks.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct MissingPart {
+    code: String,
+    kind: String,
+    name: String,
+    message: String,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct ExplainedVariable {
+    name: String,
+    #[schemars(rename = "type")]
+    kind: String,
+    required: bool,
+    /// Whether the deployment or a definition gives it a value.
+    set: bool,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct AgentExplained {
+    agent: String,
+    file: String,
+    uses: Vec<UsedDefinition>,
+    variables: Vec<ExplainedVariable>,
+    missing: Vec<MissingPart>,
+    /// Definitions that no agent leads to.
+    unused: Vec<UsedDefinition>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::openapi) struct NewToken {
+    /// Such as `owner:alice`, `thread:6f0c8a52-…`; within the caller's own.
+    scope: String,
+    /// Seconds.
+    #[schemars(range(min = 1, max = 604_800))]
+    ttl: Option<i64>,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct Token {
+    token: String,
+    scope: String,
+    expires_at: Seconds,
+}
+
+/// Spans as OTLP in JSON (docs/observability.md).
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct Spans {
+    resource_spans: Vec<Value>,
+}
+
+/// What an operator wants to know first (docs/http.md).
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct ThreadDiagnostics {
+    thread_id: String,
+    state: super::threads::ThreadState,
+    phase: String,
+    run: Option<Object>,
+    queue: Object,
+    effects: Object,
+    waiting_receipts: Vec<Value>,
+    children: Vec<Value>,
+    alarm: Object,
+    due: Vec<Value>,
+    flow: Object,
+    #[schemars(flatten)]
+    more: BTreeMap<String, Value>,
+}

@@ -1,0 +1,233 @@
+//! What streams carry (docs/http.md, "Streams").
+
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use super::Object;
+use super::messages::Message;
+use super::threads::ThreadState;
+use super::waits::Wait;
+
+/// A frame of `/events` and `/stream`.
+#[derive(JsonSchema)]
+#[schemars(tag = "type", rename_all = "snake_case")]
+pub(in crate::openapi) enum Frame {
+    /// What there is: a client starts over with it.
+    Snapshot(SnapshotFrame),
+    /// A stored message; it replaces any earlier one with that id.
+    MessageData(MessageDataFrame),
+    /// More text of a reply.
+    MessageChunk(MessageChunkFrame),
+    /// The attempt was lost: the reply's text is dropped.
+    MessageReset(MessageResetFrame),
+    ReasoningChunk(ReasoningChunkFrame),
+    Item(ItemFrame),
+    StepStarted(StepStartedFrame),
+    StepCompleted(StepCompletedFrame),
+    LlmRequest(LlmRequestFrame),
+    LlmResponse(LlmResponseFrame),
+    FallbackTriggered(FallbackTriggeredFrame),
+    ToolStarted(ToolStartedFrame),
+    ToolCompleted(ToolCompletedFrame),
+    Event(EventFrame),
+    AgentHandoff(AgentHandoffFrame),
+    WaitOpened(WaitOpenedFrame),
+    WaitClosed(WaitClosedFrame),
+    Progress(ProgressFrame),
+    Subagent(SubagentFrame),
+    Budget(BudgetFrame),
+    Stopped(StoppedFrame),
+    StoppedByUser(StoppedByUserFrame),
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct Partial {
+    message_id: String,
+    attempt: i64,
+    text: String,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct SnapshotFrame {
+    messages: Vec<Message>,
+    #[schemars(rename = "hasMore")]
+    has_more: bool,
+    partial: Option<Partial>,
+    state: ThreadState,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    waits: Option<Vec<Wait>>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    progress: Option<Object>,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct MessageDataFrame {
+    message_id: String,
+    depth: u32,
+    data: Message,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct MessageChunkFrame {
+    message_id: String,
+    depth: u32,
+    chunk: String,
+    attempt: i64,
+    /// In bytes of UTF-8.
+    offset: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct MessageResetFrame {
+    message_id: String,
+    attempt: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct ReasoningChunkFrame {
+    message_id: String,
+    depth: u32,
+    chunk: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct ItemFrame {
+    event: String,
+    item_id: String,
+    item_type: String,
+    data: Object,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct StepStartedFrame {
+    step: i64,
+    side: Option<String>,
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct StepCompletedFrame {
+    step: i64,
+    stopped: bool,
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct LlmRequestFrame {
+    model: String,
+    attempt: i64,
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct LlmResponseFrame {
+    tokens: Option<i64>,
+    /// Milliseconds.
+    latency: i64,
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct FallbackTriggeredFrame {
+    from: String,
+    to: String,
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct ToolStartedFrame {
+    tool: String,
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct ToolCompletedFrame {
+    tool: String,
+    status: String,
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct EventFrame {
+    event_type: String,
+    data: Value,
+    /// Milliseconds since 1970.
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct AgentHandoffFrame {
+    new_agent_id: String,
+    new_agent_title: Option<String>,
+    /// Milliseconds since 1970.
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct WaitOpenedFrame {
+    wait: Wait,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    reference: Option<String>,
+    /// Milliseconds since 1970.
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct WaitClosedFrame {
+    id: String,
+    kind: String,
+    state: String,
+    decision: Option<String>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    reference: Option<String>,
+    /// Milliseconds since 1970.
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct ProgressFrame {
+    kind: String,
+    message: String,
+    step: Option<i64>,
+    max_steps: Option<i64>,
+    /// Milliseconds since 1970.
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct SubagentFrame {
+    event: String,
+    agent_id: Option<String>,
+    reference: Option<String>,
+    agent: Option<String>,
+    /// Milliseconds since 1970.
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct BudgetFrame {
+    kind: String,
+    scope: String,
+    unit: String,
+    spent: f64,
+    limit: f64,
+    /// Milliseconds since 1970.
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct StoppedFrame {
+    reason: Option<String>,
+    side: Option<String>,
+    /// Milliseconds since 1970.
+    timestamp: i64,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct StoppedByUserFrame {
+    /// Milliseconds since 1970.
+    timestamp: i64,
+}

@@ -1,0 +1,33 @@
+//! What requests bring and answers have, as types with schemas.
+//!
+//! A field that an answer always has, and that may be `null`, is an `Option`; one that it may lack is skipped where it is none.
+
+pub(super) mod agents;
+pub(super) mod budgets;
+pub(super) mod errors;
+pub(super) mod files;
+pub(super) mod frames;
+pub(super) mod logs;
+pub(super) mod memories;
+pub(super) mod messages;
+pub(super) mod runs;
+pub(super) mod threads;
+pub(super) mod values;
+pub(super) mod waits;
+
+use schemars::JsonSchema;
+use serde_json::{Map, Value};
+
+/// Any JSON object.
+pub(super) type Object = Map<String, Value>;
+
+/// It was done.
+#[derive(JsonSchema)]
+pub(super) struct Success {
+    success: bool,
+}
+
+/// Microseconds since 1970.
+pub(super) type Micros = i64;
+/// Seconds since 1970.
+pub(super) type Seconds = i64;

@@ -1,0 +1,142 @@
+//! What came of runs.
+
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use super::messages::Message;
+use super::{Micros, Object};
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(in crate::openapi) enum RunStatus {
+    Ok,
+    Paused,
+    Error,
+    Running,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(in crate::openapi) enum OutcomeKind {
+    Completed,
+    Failed,
+    Stopped,
+    Parked,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(in crate::openapi) enum PauseKind {
+    Human,
+    External,
+    System,
+}
+
+/// Why a run has failed or was stopped.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct RunError {
+    /// The reason (docs/errors.md).
+    code: String,
+    message: String,
+}
+
+/// What there is of its work.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct Artefact {
+    message: Option<Message>,
+    /// Paths.
+    files: Vec<String>,
+    result: Option<Object>,
+}
+
+/// What was wrong.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct Diagnostic {
+    level: String,
+    kind: String,
+    code: String,
+    message: String,
+    data: Option<Object>,
+    at: String,
+}
+
+/// What its requests to models have taken.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct RunUsage {
+    cost_usd: f64,
+    input_tokens: i64,
+    output_tokens: i64,
+    model_calls: i64,
+    tool_calls: i64,
+    steps: i64,
+    seconds: f64,
+}
+
+/// What came of a run.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct RunOutcome {
+    run: Option<String>,
+    status: RunStatus,
+    outcome: Option<OutcomeKind>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    message: Option<Message>,
+    artefact: Artefact,
+    /// Of its one open question, to decide it with.
+    token: Option<String>,
+    /// What it waits for: people (see `Wait`), or a subagent.
+    waits: Vec<Object>,
+    /// The subagents that it waits for.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    waiting_for: Option<Vec<Object>>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    pause_kind: Option<PauseKind>,
+    error: Option<RunError>,
+    diagnostics: Vec<Diagnostic>,
+    usage: Option<RunUsage>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    result: Option<Object>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    started_at: Option<Micros>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Micros>,
+    /// With `trace=1`.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    trace: Option<Vec<TraceEvent>>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    truncated: Option<bool>,
+}
+
+/// What happened in a run.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct TraceEvent {
+    kind: String,
+    at: String,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    data: Option<Value>,
+}
+
+/// A run in a list.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct ListedRun {
+    run: String,
+    status: RunStatus,
+    outcome: Option<OutcomeKind>,
+    reason: Option<String>,
+    error: Option<RunError>,
+    steps: i64,
+    /// How many.
+    diagnostics: i64,
+    started_at: Micros,
+    ended_at: Option<Micros>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct RunPage {
+    runs: Vec<ListedRun>,
+    has_more: bool,
+}

@@ -1,0 +1,297 @@
+//! Threads, their subagents, and what those wait for.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+
+use super::agents::AgentSummary;
+use super::budgets::GivenBudget;
+use super::{Object, Seconds};
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(in crate::openapi) enum ThreadState {
+    Idle,
+    Running,
+    Parked,
+    Stopped,
+    Terminated,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(in crate::openapi) enum VariableType {
+    Text,
+    Secret,
+}
+
+/// A thread that is to be made.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::openapi) struct NewThread {
+    agent_id: String,
+    /// The owner; not needed by a caller whose scope is one.
+    user_id: Option<String>,
+    tags: Option<Vec<String>>,
+    /// For you.
+    properties: Option<Object>,
+    /// Values of variables, by name.
+    env: Option<BTreeMap<String, String>>,
+    /// `secret` unless given.
+    env_types: Option<BTreeMap<String, VariableType>>,
+    /// The same as `env`, as the specification calls it.
+    tenvs: Option<BTreeMap<String, String>>,
+    budget: Option<GivenBudget>,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct ThreadCreated {
+    #[schemars(rename = "threadId")]
+    thread_id: String,
+    agent_id: String,
+    message: String,
+}
+
+/// A thread in a list, which may lag a moment behind it.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct ListedThread {
+    id: String,
+    agent_id: String,
+    /// The agent that it was made with.
+    origin_agent_id: String,
+    user_id: Option<String>,
+    tags: Vec<String>,
+    /// The thread that has made it.
+    parent: Option<String>,
+    terminated: Option<Seconds>,
+    created_at: Option<Seconds>,
+    last_activity_at: Option<Seconds>,
+    executing: bool,
+    last_message_preview: Option<String>,
+    last_message_at: Option<Seconds>,
+    /// `null` where its definition is gone.
+    agent: Option<AgentSummary>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct ThreadPage {
+    threads: Vec<ListedThread>,
+    total: i64,
+    has_more: bool,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct ListedOwner {
+    #[schemars(rename = "user_id")]
+    user_id: Option<String>,
+    thread_count: i64,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct OwnerPage {
+    owners: Vec<ListedOwner>,
+    total: i64,
+    has_more: bool,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct ThreadFacts {
+    id: String,
+    agent_id: String,
+    origin_agent_id: String,
+    user_id: Option<String>,
+    tags: Vec<String>,
+    properties: Object,
+    /// Those of the type `text`.
+    env: BTreeMap<String, String>,
+    env_types: BTreeMap<String, VariableType>,
+    parent: Option<String>,
+    terminated: Option<Seconds>,
+    created_at: Seconds,
+    executing: bool,
+    state: ThreadState,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct ThreadStats {
+    message_count: i64,
+    log_count: i64,
+    last_activity: Seconds,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct Thread {
+    thread: ThreadFacts,
+    agent: Option<AgentSummary>,
+    stats: ThreadStats,
+}
+
+/// What is to be changed; at least one of them.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::openapi) struct ThreadChange {
+    tags: Option<Vec<String>>,
+    properties: Option<Object>,
+    agent_id: Option<String>,
+    env_patch: Option<BTreeMap<String, String>>,
+    env_type_patch: Option<BTreeMap<String, VariableType>>,
+    env_delete: Option<Vec<String>>,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct ThreadChanged {
+    id: String,
+    agent_id: String,
+    user_id: Option<String>,
+    tags: Vec<String>,
+    properties: Object,
+    env: BTreeMap<String, String>,
+    env_types: BTreeMap<String, VariableType>,
+    created_at: Seconds,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct ThreadDeleted {
+    success: bool,
+    thread_id: String,
+    deleted_thread_ids: Vec<String>,
+    deleted_count: i64,
+    message: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct ListedSubagent {
+    /// Its thread.
+    id: String,
+    #[schemars(rename = "agent_name")]
+    agent_name: String,
+    title: Option<String>,
+    thread_name: Option<String>,
+    description: Option<String>,
+    status: String,
+    resumable: bool,
+    blocking: bool,
+    parent_communication: String,
+    spawn_group_id: Option<String>,
+    /// The id that a model calls it by, if it is a worker.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    agent_id: Option<String>,
+    #[schemars(rename = "created_at")]
+    created_at: Seconds,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct SubagentPage {
+    subagents: Vec<ListedSubagent>,
+    total: i64,
+    has_more: bool,
+}
+
+/// What a subagent that was not made yet waits for.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct MissingVariables {
+    request_id: String,
+    parent_thread_id: String,
+    agent_name: String,
+    registry_agent_name: String,
+    name: Option<String>,
+    required: Vec<String>,
+    missing: Vec<String>,
+    created_at: Seconds,
+    expires_at: Seconds,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::openapi) struct GivenVariables {
+    env: BTreeMap<String, String>,
+    env_types: Option<BTreeMap<String, VariableType>>,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct VariablesTaken {
+    request_id: String,
+    child_thread_id: String,
+    status: String,
+}
+
+/// Values of variables of the instance or an account, as far as they may be shown.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct ShownEnv {
+    env: BTreeMap<String, String>,
+    env_types: BTreeMap<String, VariableType>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::openapi) struct EnvChange {
+    env_patch: Option<BTreeMap<String, String>>,
+    env_type_patch: Option<BTreeMap<String, VariableType>>,
+    env_delete: Option<Vec<String>>,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct Stopped {
+    status: String,
+    message: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::openapi) struct Continue {
+    side: Option<SideName>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(in crate::openapi) enum SideName {
+    A,
+    B,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct Continued {
+    status: String,
+    queue_id: Option<String>,
+    message: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct Terminated {
+    status: String,
+    thread_id: String,
+    terminated: Seconds,
+}
+
+/// What the next request to a model would hold, in tokens (docs/context.md).
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct Context {
+    model: String,
+    window: i64,
+    budget: i64,
+    factor: f64,
+    parts: BTreeMap<String, i64>,
+    used: f64,
+    history: Object,
+    summary: Option<Object>,
+    /// With `history=true`: the summaries before it, too.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    summaries: Option<Vec<Object>>,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct SummaryAsked {
+    /// The epoch that it starts from.
+    epoch: i64,
+    /// The last message that it will cover.
+    upto: Option<String>,
+}
