@@ -7,9 +7,13 @@
 //! * `count N` streams the numbers from 1 to N;
 //! * anything else is answered with `You said: …`, and a list of the tools that may be called.
 //!
+//! Two lines besides hold for each reply until the next message: `cost N` has N tokens of output reported, and with `slow N` a
+//! reply takes N seconds.
+//!
 //! Words come [`WORD_US`] apart, and usage is counted in words. With the model id `demo-slow` they come [`SLOW_WORD_US`]
 //! apart, and `demo-fail` answers the first two streams with error 503.
 
+use crate::limits::SECOND_US;
 use crate::models::{
     ChatMessage, ChatRequest, Delta, FinishReason, Part, ProviderCall, ProviderCode, ProviderError,
 };
@@ -26,6 +30,10 @@ pub const FAILING_STREAMS: u64 = 2;
 pub const ECHO_WORDS: usize = 500;
 /// The largest N of `count N`.
 pub const COUNT_MAX: u32 = 100_000;
+/// The largest N of `cost N`.
+pub const COST_MAX: u64 = 10_000_000;
+/// The largest N of `slow N`.
+pub const SLOW_MAX: u64 = 600;
 
 /// An answer and its timing.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,9 +88,14 @@ pub fn script(chat: &ChatRequest, stream: u64) -> Result<Script, ProviderError> 
             FinishReason::ToolCalls
         }
     };
+    if let Some(seconds) = wish(chat, "slow ", SLOW_MAX) {
+        pace(&mut steps, seconds);
+    }
+    // No provider gives more than it is asked for.
+    let cost = wish(chat, "cost ", COST_MAX).map(|n| n.min(chat.max_output_tokens.unwrap_or(n)));
     let usage = Usage {
         input_tokens: chat.messages.iter().map(|message| words_of(message)).sum::<usize>() as u64,
-        output_tokens: steps.len() as u64,
+        output_tokens: cost.unwrap_or(steps.len() as u64),
         ..Usage::default()
     };
     steps.push((0, Delta::Finish(finish)));
@@ -96,12 +109,32 @@ enum Answer<'a> {
     Calls(Vec<(&'a str, &'a str)>),
 }
 
+/// The last user message: where it stands, and what it has.
+fn last_said(chat: &ChatRequest) -> (Option<usize>, &[Part]) {
+    let at = chat.messages.iter().rposition(|message| matches!(**message, ChatMessage::User(_)));
+    match at.and_then(|at| chat.messages.get(at)).map(|message| &**message) {
+        Some(ChatMessage::User(parts)) => (at, parts),
+        _ => (at, &[]),
+    }
+}
+
+/// The number of a line of the last user message that begins so.
+fn wish(chat: &ChatRequest, begins: &str, most: u64) -> Option<u64> {
+    let lines = last_said(chat).1.iter().filter_map(text_of).flat_map(str::lines);
+    let number = |line: &str| line.trim().strip_prefix(begins)?.trim().parse::<u64>().ok();
+    lines.filter_map(number).find(|n| *n <= most)
+}
+
+/// Spreads a reply over so many seconds.
+fn pace(steps: &mut [(i64, Delta)], seconds: u64) {
+    let (count, all) = (steps.len().max(1) as i64, seconds as i64 * SECOND_US);
+    for (step, n) in steps.iter_mut().zip(1..) {
+        step.0 = all * n / count - all * (n - 1) / count;
+    }
+}
+
 fn answer(chat: &ChatRequest) -> Answer<'_> {
-    let said_at = chat.messages.iter().rposition(|message| matches!(**message, ChatMessage::User(_)));
-    let said = match said_at.and_then(|at| chat.messages.get(at)).map(|message| &**message) {
-        Some(ChatMessage::User(parts)) => &parts[..],
-        _ => &[],
-    };
+    let (said_at, said) = last_said(chat);
     let since = chat.messages.get(said_at.map_or(0, |at| at + 1)..).unwrap_or_default();
     let results: Vec<String> = since
         .iter()
@@ -346,6 +379,27 @@ mod tests {
         assert!(content.ends_with("word …"));
         let exact = reply(vec![user(&"word ".repeat(ECHO_WORDS))]).content;
         assert!(exact.ends_with("word"), "nothing was left out");
+    }
+
+    #[test]
+    fn a_reply_costs_and_takes_what_the_message_says() {
+        let of = |chat: &ChatRequest| {
+            let script = script(chat, 1).unwrap();
+            (fold(&script).usage.unwrap().output_tokens, script.steps.iter().map(|(us, _)| us).sum::<i64>())
+        };
+        let said = |text: &str| request(vec![user(text)]);
+        assert_eq!(of(&said("hello\ncost 5000\nslow 7")), (5_000, 7_000_000));
+        let working = request(vec![
+            user("call lookup {}\ncost 800\nslow 2"),
+            calls(&[("a", "lookup", "{}")]),
+            result("a", "lookup", "A spool."),
+        ]);
+        assert_eq!(of(&working), (800, 2_000_000), "each reply until the next message");
+        assert_eq!(fold(&script(&said("call lookup {}\ncost 800"), 1).unwrap()).tool_calls.len(), 1);
+        assert_eq!(of(&ChatRequest { max_output_tokens: Some(300), ..said("cost 5000") }).0, 300);
+        assert_eq!(of(&said("cost of living")), (5, 75_000));
+        assert_eq!(of(&said("slow 601")).1, 60_000, "no longer than it may");
+        assert_eq!(of(&request(vec![user("cost 9"), user("hi")])).0, 3, "of the last message alone");
     }
 
     #[test]
