@@ -14,8 +14,10 @@ use crate::error::Result;
 use crate::host::Frame;
 use crate::limits;
 use crate::sdk::scope::Scope;
+use crate::spec::budget::Unit;
 use crate::store::messages::Shared;
 use crate::store::runs::Run;
+use crate::store::runs::ledger::BudgetScope;
 use crate::store::side::Side;
 use crate::store::state::State;
 use crate::store::waits::{Wait, WaitKind};
@@ -121,8 +123,23 @@ impl Thread {
         json!({
             "type": "progress", "kind": kind.as_str(), "message": cut(message),
             "step": place.map(|(step, _)| step), "max_steps": place.map(|(_, most)| most),
-            "tool_names": line.tools, "elapsed_seconds": line.elapsed_s, "depth": line.depth, "timestamp": now_ms,
+            "tool_names": line.tools, "elapsed_seconds": line.elapsed_s, "depth": line.depth,
+            "budget": state.active().and_then(|run| self.money_of(run)), "timestamp": now_ms,
         })
+    }
+
+    /// What was used of the limit on cost that is nearest, and that limit, in dollars.
+    fn money_of(&self, run: &Run) -> Option<Value> {
+        let ledger = run.ledger.as_ref()?;
+        let beside = self.ephemeral.spending.beside(self.host.now_us());
+        let of = |scope: BudgetScope| {
+            let used = ledger.used_of(scope, run.steps_done()).and(&ledger.lent).and(&beside);
+            Some((ledger.cap(scope, Unit::Cost)?, used.get(Unit::Cost)))
+        };
+        let nearest = BudgetScope::ALL.into_iter().filter_map(of).min_by_key(|(cap, used)| cap - used);
+        let shown =
+            |(cap, used)| json!({ "costUsd": Unit::Cost.shown(used), "limit": Unit::Cost.shown(cap) });
+        nearest.map(shown)
     }
 
     /// The number of the step, and the smallest limit that holds for it.
@@ -133,8 +150,20 @@ impl Thread {
             Side::A => (a, agent.map(|agent| &agent.side_a)),
             Side::B => (b, agent.and_then(|agent| agent.side_b.as_ref())),
         };
-        let of_side = side.and_then(|side| side.max_steps).filter(|most| most.saturating_sub(own) <= left);
-        of_side.map_or((run.steps, limits::RUN_STEPS), |most| (own, most))
+        let of_side = side.and_then(|side| side.max_steps).map(|most| (own, most));
+        let whole = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
+        let of_budget = |scope: BudgetScope| {
+            let ledger = run.ledger.as_ref()?;
+            let steps = whole(ledger.used_of(scope, run.steps).get(Unit::Steps));
+            Some((steps, whole(ledger.cap(scope, Unit::Steps)?)))
+        };
+        let all = of_side
+            .into_iter()
+            .chain([BudgetScope::Run, BudgetScope::Thread].into_iter().filter_map(of_budget));
+        let nearest = all.min_by_key(|(steps, most)| most.saturating_sub(*steps));
+        nearest
+            .filter(|(steps, most)| most.saturating_sub(*steps) <= left)
+            .unwrap_or((run.steps, limits::RUN_STEPS))
     }
 
     /// Calls of a reply begin: the first time those that are left are named together.

@@ -83,6 +83,50 @@ fn a_run_says_what_it_does_step_by_step() {
         .calm();
 }
 
+#[test]
+fn the_nearest_limit_of_steps_is_named_and_what_was_used_of_the_money() {
+    for (of_side, budget, expected) in [
+        (8, json!({ "maxSteps": 3 }), ["[1/3] Calling m", "[2/3] Calling m"]),
+        (2, json!({ "maxSteps": 9 }), ["[1/2] Calling m", "[2/2] Calling m"]),
+        (8, json!({}), ["[1/8] Calling m", "[2/8] Calling m"]),
+    ] {
+        let limited = budget != json!({});
+        two_tools(story("limits of a step"))
+            .says(|request| super::clerk(request).using(100, 10))
+            .define(move |catalog| {
+                let model = &mut catalog["models"]["m"];
+                (model["inputPrice"], model["outputPrice"]) = (json!(10), json!(20));
+                model["capabilities"] = json!({ "maxOutputTokens": 300 });
+                catalog["agents"]["helper"]["sideA"]["maxSteps"] = json!(of_side);
+                if limited {
+                    catalog["agents"]["helper"]["budget"] =
+                        json!({ "run": budget, "thread": { "maxCostUsd": 0.5 } });
+                }
+            })
+            .drive(|sim| async move {
+                sim.listen(listening(), None).await.unwrap();
+                sim.ask("use work").await;
+            })
+            .check(move |sim, _| {
+                let lines = lines(sim);
+                let calling: Vec<&Value> =
+                    lines.iter().filter(|line| line["kind"] == "provider_call").collect();
+                let told: Vec<&str> = calling.iter().map(|line| line["message"].as_str().unwrap()).collect();
+                assert_eq!(told, expected);
+                match limited {
+                    true => {
+                        assert_eq!(calling[1]["budget"]["limit"], 0.5, "{calling:?}");
+                        let used = calling[1]["budget"]["costUsd"].as_f64().unwrap();
+                        // What the first has used, and what the second may.
+                        assert!((0.0012..0.02).contains(&used), "{used}");
+                    }
+                    false => assert!(lines.iter().all(|line| line["budget"].is_null()), "{lines:?}"),
+                }
+            })
+            .calm();
+    }
+}
+
 /// A tool that takes twelve seconds.
 fn slow(name: &'static str) -> Scenario {
     two_tools(story(name)).setup(|sim| {
