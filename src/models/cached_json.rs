@@ -24,8 +24,17 @@ struct Inner<T> {
 enum Written {
     /// Chat completions.
     Openai(Option<Box<RawValue>>),
-    /// Anthropic's messages: blocks, without the brackets around them.
-    Anthropic(String),
+    /// Entries of a list, without the brackets around them.
+    Blocks(Blocks, String),
+}
+
+/// Whose lists are put together from texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocks {
+    /// Anthropic's messages.
+    Anthropic,
+    /// OpenAI's responses.
+    Responses,
 }
 
 impl<T> CachedJson<T> {
@@ -49,15 +58,15 @@ impl<T> CachedJson<T> {
         match self.0.written.get_or_init(|| Written::Openai(to_raw_value(&form).ok())) {
             Written::Openai(Some(written)) => written.serialize(serializer),
             // The serializer then says what is wrong with it.
-            Written::Openai(None) | Written::Anthropic(_) => form.serialize(serializer),
+            Written::Openai(None) | Written::Blocks(..) => form.serialize(serializer),
         }
     }
 
-    /// The same for Anthropic, whose messages are put together from texts.
-    pub(crate) fn blocks(&self, form: impl Fn(&T) -> String) -> Cow<'_, str> {
-        match self.0.written.get_or_init(|| Written::Anthropic(form(&self.0.value))) {
-            Written::Anthropic(written) => Cow::Borrowed(written),
-            Written::Openai(_) => Cow::Owned(form(&self.0.value)),
+    /// The same for those whose lists are put together from texts.
+    pub(crate) fn blocks(&self, of: Blocks, form: impl Fn(&T) -> String) -> Cow<'_, str> {
+        match self.0.written.get_or_init(|| Written::Blocks(of, form(&self.0.value))) {
+            Written::Blocks(kept, written) if *kept == of => Cow::Borrowed(written),
+            Written::Openai(_) | Written::Blocks(..) => Cow::Owned(form(&self.0.value)),
         }
     }
 }

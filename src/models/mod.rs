@@ -3,9 +3,10 @@
 //!
 //! * `provider`: the registry. `call`: what a provider is given. `usable`: whether a model can be asked in this deployment.
 //!   `address`: the address of an API.
-//! * [`openai`]: chat completions, any base URL. [`anthropic`]: Anthropic's messages. [`demo`]: the deterministic built-in
-//!   model that needs no network. `embedding`: vectors of texts.
+//! * [`openai`]: chat completions, any base URL. [`responses`]: OpenAI's other API. [`anthropic`]: Anthropic's messages.
+//!   [`demo`]: the deterministic built-in model that needs no network. `embedding`: vectors of texts.
 //! * Requests. `fit`: what every provider requires of a history. `cached_json`: parts that later requests send again.
+//!   `writing`: bodies that are written as text.
 //!   `size`: how many tokens they have. `reasoning`: how much a model is asked to reason. `literal`: texts that arrive in pieces and are sent back.
 //! * Answers. `body`, [`sse`], `decoding`: an answer is taken apart. `halves`: characters that were cut are joined. `reply`: a
 //!   [`Reply`] is put together. `response`: what the provider calls it.
@@ -30,9 +31,11 @@ pub(crate) mod provider;
 pub(crate) mod reasoning;
 pub(crate) mod reply;
 pub(crate) mod response;
+pub mod responses;
 pub(crate) mod size;
 pub mod sse;
 pub(crate) mod usable;
+pub(crate) mod writing;
 
 pub use crate::models::backoff::backoff_us;
 pub use crate::models::cached_json::CachedJson;
@@ -50,7 +53,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::spec::message::{ToolCall, ToolStatus};
-use crate::spec::model::{Capabilities, OutputLimitParam};
+use crate::spec::model::{Api, Capabilities, OutputLimitParam};
 use crate::spec::opaque::Opaque;
 use crate::spec::prompt::ResponseFormat;
 use crate::spec::schema;
@@ -75,6 +78,8 @@ pub struct ChatRequest {
     pub json: Option<JsonMode>,
     /// Tokens of the answer at most, where the model's definition says so.
     pub max_output_tokens: Option<u64>,
+    /// Which API is spoken, where the provider has two.
+    pub api: Api,
     /// What that limit is called, where the provider has several names.
     pub output_limit_param: OutputLimitParam,
     /// Merged into the body last, key by key; the model's under the prompt's. `null` takes a key out of the body.

@@ -19,7 +19,7 @@ use futures::future::LocalBoxFuture;
 
 use crate::host::http::Request;
 use crate::models::call::ProviderCall;
-use crate::models::{Delta, ProviderError, anthropic, demo, openai};
+use crate::models::{Delta, ProviderError, anthropic, demo, openai, responses};
 use crate::registry::{Panicked, Registry, contained};
 
 /// What answers a request: it sends the parts of the reply through the call, and ends when the reply is complete. Its
@@ -76,6 +76,10 @@ pub async fn run(call: ProviderCall) -> Result<Result<(), ProviderError>, Panick
 
 async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {
     let (base_url, key) = (call.base_url.as_deref().unwrap_or_default(), call.api_key.as_deref());
+    if responses::speaks_responses(call.request.api, base_url) {
+        let request = responses::request(&call.request, base_url, key, call.answer);
+        return exchange(&call, request, Decoder::Responses(responses::Decoder::new(key))).await;
+    }
     let request = openai::request(&call.request, base_url, key, call.answer);
     exchange(&call, request, Decoder::Openai(openai::Decoder::new(key))).await
 }
@@ -125,6 +129,8 @@ async fn exchange(call: &ProviderCall, request: Request, mut decoder: Decoder) -
 pub enum Decoder {
     /// Chat completions.
     Openai(openai::Decoder),
+    /// Responses.
+    Responses(responses::Decoder),
     /// Anthropic's messages.
     Anthropic(anthropic::Decoder),
 }
@@ -139,6 +145,7 @@ impl Decoder {
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         match self {
             Decoder::Openai(decoder) => decoder.push(bytes, out),
+            Decoder::Responses(decoder) => decoder.push(bytes, out),
             Decoder::Anthropic(decoder) => decoder.push(bytes, out),
         }
     }
@@ -147,6 +154,7 @@ impl Decoder {
     pub fn events(&self) -> u64 {
         match self {
             Decoder::Openai(decoder) => decoder.events(),
+            Decoder::Responses(decoder) => decoder.events(),
             Decoder::Anthropic(decoder) => decoder.events(),
         }
     }
@@ -156,6 +164,7 @@ impl Decoder {
     pub fn is_done(&self) -> bool {
         match self {
             Decoder::Openai(decoder) => decoder.is_done(),
+            Decoder::Responses(decoder) => decoder.is_done(),
             Decoder::Anthropic(decoder) => decoder.is_done(),
         }
     }
@@ -168,6 +177,7 @@ impl Decoder {
     pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         match self {
             Decoder::Openai(decoder) => decoder.finish(out),
+            Decoder::Responses(decoder) => decoder.finish(out),
             Decoder::Anthropic(decoder) => decoder.finish(out),
         }
     }

@@ -20,9 +20,14 @@ pub struct Model {
     /// Its name in prompts and fallbacks; the file's name unless given.
     #[serde(default)]
     pub name: String,
-    /// What answers its requests: `openai` (chat completions, at any address that speaks them), `anthropic` (its messages),
-    /// `demo` (built-in and deterministic, needs no network), or what a crate of your own registers.
+    /// What answers its requests: `openai` (responses or chat completions, at any address that speaks one of them),
+    /// `anthropic` (its messages), `demo` (built-in and deterministic, needs no network), or what a crate of your own
+    /// registers.
     pub provider: Provider,
+    /// Of `openai`: which of its two APIs is spoken. Unless given, responses at OpenAI itself and chat completions at every
+    /// other address.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub api: Api,
     /// The provider's id of the model.
     pub model: String,
     /// Where the provider's API is, such as `https://api.example.com/v1`. May hold `{{env NAME}}`, resolved from the
@@ -119,12 +124,26 @@ fn us(ms: Option<u64>, usual_us: i64) -> i64 {
     ms.and_then(|ms| i64::try_from(ms).ok()?.checked_mul(1000)).unwrap_or(usual_us)
 }
 
+/// Which API of OpenAI's is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Api {
+    /// What the server at the model's address is known to want.
+    #[default]
+    Auto,
+    /// Chat completions.
+    Chat,
+    /// Responses.
+    Responses,
+}
+
 /// What answers requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
 pub enum Provider {
-    /// Chat completions, at any address that speaks them.
+    /// Responses or chat completions ([`Api`]), at any address that speaks one of them.
     Openai,
     /// Anthropic's messages.
     Anthropic,

@@ -61,6 +61,7 @@ fn of_model(model: &mut Model, look: Look<'_>) {
     let Model {
         name: _,
         provider: _,
+        api: _,
         model: _,
         base_url: _,
         api_key_env: _,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::limits::SILENCE_MAX_MS;
 use crate::names::{cycles, nearest, wrong_model};
-use crate::spec::model::{Capabilities, Model, Provider, Timeouts};
+use crate::spec::model::{Api, Capabilities, Model, Provider, Timeouts};
 use crate::spec::references::Kind;
 use crate::validate::{Check, Place};
 
@@ -12,7 +12,19 @@ use crate::validate::{Check, Place};
 const DEMO_MODELS: [&str; 3] = ["demo", "demo-slow", "demo-fail"];
 
 /// Fields of a request that are the runtime's to set.
-const OWN_FIELDS: [&str; 5] = ["model", "messages", "tools", "tool_choice", "stream"];
+const OWN_FIELDS: [&str; 7] =
+    ["model", "messages", "input", "instructions", "tools", "tool_choice", "stream"];
+
+/// Fields of chat completions, and what responses call them.
+const OPTIONS_OF_CHAT: [(&str, &str); 7] = [
+    ("max_tokens", "`max_output_tokens`"),
+    ("max_completion_tokens", "`max_output_tokens`"),
+    ("reasoning_effort", "`effort` in `reasoning`"),
+    ("verbosity", "`verbosity` in `text`"),
+    ("response_format", "`format` in `text`"),
+    ("stream_options", "not there: usage always comes"),
+    ("stop", "not there"),
+];
 
 impl Check<'_> {
     pub(crate) fn models(&mut self) {
@@ -22,6 +34,7 @@ impl Check<'_> {
                 self.error(at, "name", wrong);
             }
             self.provider(at, model);
+            self.api(at, model);
             self.embeds(at, model);
             self.prices(at, model);
             self.capabilities(at, &model.capabilities);
@@ -72,6 +85,29 @@ impl Check<'_> {
                 "provider",
                 "the demo provider uses no network: baseUrl and apiKeyEnv have no effect",
             );
+        }
+    }
+
+    /// Which of OpenAI's APIs is spoken, and options that only the other one knows.
+    fn api(&mut self, at: Place<'_>, model: &Model) {
+        if model.api != Api::Auto && model.provider != Provider::Openai {
+            let text =
+                format!("the provider \"{}\" has one API: this is for `openai`", model.provider.name());
+            self.error(at, "api", text);
+        } else if model.expects_responses() {
+            self.options_of_chat(at, &model.provider_options, &model.name);
+        }
+    }
+
+    /// Options that have another name in responses, which refuse fields that they do not know.
+    pub(crate) fn options_of_chat(&mut self, at: Place<'_>, options: &Map<String, Value>, model: &str) {
+        for (chat, responses) in OPTIONS_OF_CHAT {
+            if options.get(chat).is_some_and(|value| !value.is_null()) {
+                let text = format!(
+                    "a field of chat completions, and \"{model}\" is asked by responses: it is {responses} there, or set the model's `api` to \"chat\""
+                );
+                self.warning(at, format!("providerOptions.{chat}"), text);
+            }
         }
     }
 

@@ -41,6 +41,10 @@ impl Check<'_> {
             self.skills_of(at, prompt);
             self.memory_of(at, prompt);
             self.provider_options(at, &prompt.provider_options);
+            let chain = self.catalog.model_chain(&prompt.model);
+            if let Some(model) = chain.iter().find(|model| model.expects_responses()) {
+                self.options_of_chat(at, &prompt.provider_options, &model.name);
+            }
             if let Some(schema) = &prompt.required_schema {
                 self.schema(at, "requiredSchema", schema);
             }
@@ -125,18 +129,21 @@ impl Check<'_> {
             self.warning(
                 at,
                 "reasoning.maxTokens",
-                format!("chat completions have no field for it: \"{}\" is not told", model.name),
+                format!("OpenAI's APIs have no field for it: \"{}\" is not told", model.name),
             );
         }
         let effort = prompt.reasoning.as_ref().is_some_and(|reasoning| reasoning.effort.is_some());
-        let refuses =
-            |model: &&&Model| model.provider == Provider::Openai && refuses_effort_with_tools(&model.model);
+        let refuses = |model: &&&Model| {
+            model.provider == Provider::Openai
+                && !model.expects_responses()
+                && refuses_effort_with_tools(&model.model)
+        };
         if let Some(model) = chain.iter().find(refuses).filter(|_| effort && !prompt.tools.is_empty()) {
             self.warning(
                 at,
                 "reasoning.effort",
                 format!(
-                    "\"{}\" refuses functions together with an effort in chat completions: with tools it is asked for none",
+                    "\"{}\" refuses functions together with an effort in chat completions: with tools it is asked for none, unless its `api` is \"responses\"",
                     model.name
                 ),
             );
@@ -153,7 +160,10 @@ impl Check<'_> {
         let chain = catalog.model_chain(&prompt.model);
         for (place, model) in chain.iter().enumerate() {
             let name = &model.name;
-            let own = |options: &Map<String, Value>| options.contains_key(json_option(&model.provider));
+            let own = |options: &Map<String, Value>| match json_option(model) {
+                "text" => options.get("text").is_some_and(|text| text.get("format").is_some()),
+                option => options.contains_key(option),
+            };
             match (model.capabilities.supports_json_mode, place) {
                 (false, 0) => self.error(
                     at,
@@ -172,7 +182,7 @@ impl Check<'_> {
                     self.error(at, "responseFormat", message);
                 }
                 (true, _) if own(&prompt.provider_options) || own(&model.provider_options) => {
-                    let option = json_option(&model.provider);
+                    let option = json_option(model);
                     let message = format!("`providerOptions.{option}` would take its place for \"{name}\": say it once");
                     self.error(at, "responseFormat", message);
                 }
@@ -188,7 +198,7 @@ impl Check<'_> {
             }),
         };
         if schema.is_none() && !told && chain.iter().any(|model| model.provider == Provider::Openai) {
-            let message = "says nothing of JSON: chat completions without a schema refuse such requests, or give blanks without end";
+            let message = "says nothing of JSON: OpenAI's APIs without a schema refuse such requests, or give blanks without end";
             self.warning(at, "prompt", message);
         }
     }
@@ -230,8 +240,12 @@ impl Check<'_> {
 }
 
 /// The field of a request that holds a model to JSON.
-fn json_option(provider: &Provider) -> &'static str {
-    if *provider == Provider::Anthropic { "output_config" } else { "response_format" }
+fn json_option(model: &Model) -> &'static str {
+    match model.provider {
+        Provider::Anthropic => "output_config",
+        _ if model.expects_responses() => "text",
+        _ => "response_format",
+    }
 }
 
 fn includes<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a str> {

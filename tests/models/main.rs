@@ -7,6 +7,7 @@
 
 mod anthropic;
 mod halves;
+mod responses;
 
 use bobbin::models::{
     Decoder, Delta, FinishReason, Payload, Placed, ProviderCode, ProviderError, Reply, ReplyBuilder, Usage,

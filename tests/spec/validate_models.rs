@@ -28,8 +28,53 @@ fn what_chat_completions_do_not_take_is_told() {
         ("/prompts/helper/model", json!("slow")),
         ("/prompts/helper/reasoning", json!({ "maxTokens": 2000 })),
     ];
-    let expected = "prompts/helper: warning in reasoning.maxTokens: chat completions have no field for it: \"slow\" is not told";
+    let expected = "prompts/helper: warning in reasoning.maxTokens: OpenAI's APIs have no field for it: \"slow\" is not told";
     assert_eq!(complaints(&tokens), [expected]);
+}
+
+#[test]
+fn what_belongs_to_the_other_api_is_told() {
+    let slow = |extra: Value| {
+        let mut model = json!({ "provider": "openai", "model": "gpt-6", "apiKeyEnv": "SLOW_KEY" });
+        model.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        ("/models/slow", model)
+    };
+    let here = |field: &str, what: &str| {
+        format!(
+            "{field}: a field of chat completions, and \"slow\" is asked by responses: it is {what} there, or set the model's `api` to \"chat\""
+        )
+    };
+    let most = json!({ "max_tokens": 9, "reasoning_effort": null });
+    let told = here("models/slow: warning in providerOptions.max_tokens", "`max_output_tokens`");
+    let env = "{{env OPENAI_BASE_URL}}";
+    for (model, expected) in [
+        (json!({ "providerOptions": most }), vec![told.clone()]),
+        (
+            json!({ "providerOptions": most, "baseUrl": env, "apiKeyEnv": "OPENAI_API_KEY" }),
+            vec![told.clone()],
+        ),
+        (json!({ "providerOptions": most, "baseUrl": "https://h/v1", "api": "responses" }), vec![told]),
+        (json!({ "providerOptions": most, "baseUrl": "https://h/v1" }), vec![]),
+        (json!({ "providerOptions": most, "api": "chat" }), vec![]),
+        (
+            json!({ "provider": "anthropic", "api": "responses" }),
+            vec![
+                "models/slow: error in api: the provider \"anthropic\" has one API: this is for `openai`"
+                    .to_owned(),
+            ],
+        ),
+    ] {
+        assert_eq!(complaints(&[slow(model.clone())]), expected, "{model}");
+    }
+    let prompt = [
+        ("/prompts/helper/model", json!("slow")),
+        ("/prompts/helper/providerOptions", json!({ "reasoning_effort": "low" })),
+        ("/prompts/helper/reasoning", json!({ "effort": "low" })),
+    ];
+    let told = here("prompts/helper: warning in providerOptions.reasoning_effort", "`effort` in `reasoning`");
+    assert_eq!(complaints(&[&prompt[..], &[slow(json!({}))]].concat()), [told]);
+    let refused = "prompts/helper: warning in reasoning.effort: \"slow\" refuses functions together with an effort in chat completions: with tools it is asked for none, unless its `api` is \"responses\"";
+    assert_eq!(complaints(&[&prompt[..], &[slow(json!({ "api": "chat" }))]].concat()), [refused]);
 }
 
 #[test]
@@ -48,8 +93,9 @@ fn a_prompt_that_wants_json_needs_models_that_know_it() {
     let schema = json!({ "type": "json", "schema": { "type": "object", "properties": { "n": { "type": "integer" } } } });
     let json = json!({ "type": "json" });
     let text = json!("Answer in JSON.");
-    let option =
-        json!({ "capabilities": { "supportsJsonMode": true }, "providerOptions": { "response_format": {} } });
+    let option = json!({ "api": "chat", "capabilities": { "supportsJsonMode": true }, "providerOptions": { "response_format": {} } });
+    let format = json!({ "capabilities": { "supportsJsonMode": true }, "providerOptions": { "text": { "format": {} } } });
+    let verbosity = json!({ "capabilities": { "supportsJsonMode": true }, "providerOptions": { "text": { "verbosity": "low" } } });
     let with_fast = json!({ "capabilities": { "supportsJsonMode": true }, "fallbacks": ["fast"] });
     let silent = json!("Answer.");
     for (model, format, text, expected) in [
@@ -90,11 +136,20 @@ fn a_prompt_that_wants_json_needs_models_that_know_it() {
             ],
         ),
         (
+            slow(format),
+            &json,
+            &text,
+            vec![
+                "prompts/helper: error in responseFormat: `providerOptions.text` would take its place for \"slow\": say it once",
+            ],
+        ),
+        (slow(verbosity), &json, &text, vec![]),
+        (
             slow(knows.clone()),
             &json,
             &silent,
             vec![
-                "prompts/helper: warning in prompt: says nothing of JSON: chat completions without a schema refuse such requests, or give blanks without end",
+                "prompts/helper: warning in prompt: says nothing of JSON: OpenAI's APIs without a schema refuse such requests, or give blanks without end",
             ],
         ),
     ] {

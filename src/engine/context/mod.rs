@@ -195,6 +195,7 @@ impl Thread {
             reasoning: Reasoning::of(prompt.reasoning.as_ref(), &model.capabilities),
             json: JsonMode::of(prompt.response_format.as_ref(), &model.capabilities),
             max_output_tokens: model.capabilities.max_output_tokens,
+            api: model.api,
             output_limit_param: model.capabilities.output_limit_param,
             options,
             user: self.read(|state, _| Ok(Some(state.meta.thread_id.clone())))?,

@@ -183,6 +183,8 @@ impl Thread {
                 ChatMessage::User(vec![Part::Text(asked)]).into(),
             ],
             max_output_tokens: Some(writer.answer()),
+            api: writer.model.api,
+            output_limit_param: writer.model.capabilities.output_limit_param,
             options: writer.model.provider_options.clone(),
             user: self.read(|state, _| Ok(Some(state.meta.thread_id.clone())))?,
             ..ChatRequest::default()

@@ -3,8 +3,10 @@
 //! tree: what the engine kept of the last request is copied, and what a provider wants back must not be serialised
 //! again.
 
+use crate::models::cached_json::Blocks;
 use crate::models::fit::{CONTINUE, permitted};
 use crate::models::openai::messages::parseable;
+use crate::models::writing::{comma, quoted};
 use crate::models::{CachedJson, ChatMessage, Part, Placed};
 use crate::spec::message::{ToolCall, ToolStatus};
 use crate::text::boundary;
@@ -41,7 +43,10 @@ pub(crate) fn messages(messages: &[CachedJson<ChatMessage>], replay: Replay) -> 
         if replay == Replay::No && has_payload {
             out.push(role(message), &blocks(message, Replay::No));
         } else {
-            out.push(role(message), &message.blocks(|message| blocks(message, Replay::Yes)));
+            out.push(
+                role(message),
+                &message.blocks(Blocks::Anthropic, |message| blocks(message, Replay::Yes)),
+            );
         }
     }
     out.finish()
@@ -215,16 +220,4 @@ fn call_block(call: &ToolCall, out: &mut String) {
     out.push_str(r#","input":"#);
     out.push_str(parseable(&call.arguments).trim());
     out.push('}');
-}
-
-fn comma(out: &mut String) {
-    if !out.is_empty() {
-        out.push(',');
-    }
-}
-
-/// A JSON string.
-pub(crate) fn quoted(text: &str) -> String {
-    // A string cannot fail to serialize.
-    serde_json::to_string(text).unwrap_or_default()
 }

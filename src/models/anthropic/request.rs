@@ -9,8 +9,10 @@ use serde_json::{Map, Value, json};
 use crate::host::http::{Reads, Request};
 use crate::models::address::address;
 use crate::models::anthropic::messages;
-use crate::models::anthropic::messages::{Replay, cached, quoted};
+use crate::models::anthropic::messages::{Replay, cached};
 use crate::models::anthropic::thinking::Thinking;
+use crate::models::cached_json::Blocks;
+use crate::models::writing::Body;
 use crate::models::{Answer, ChatMessage, ChatRequest, ToolDefinition};
 use crate::spec::prompt::ToolChoice;
 
@@ -62,10 +64,10 @@ fn body(chat: &ChatRequest, answer: Answer) -> String {
     let thinks = thinking != Thinking::Off;
     let (system, leading) = messages::system(&chat.messages);
     let history = chat.messages.get(leading..).unwrap_or_default();
-    let mut body = Body { text: String::from("{"), chat };
+    let mut body = Body::new(&chat.options);
     body.entry("model", &chat.model);
     body.entry("max_tokens", &thinking.max_tokens(chat));
-    body.tools(thinks);
+    tools(&mut body, chat, thinks);
     if let Some(system) = system {
         body.raw("system", &system);
     }
@@ -81,18 +83,10 @@ fn body(chat: &ChatRequest, answer: Answer) -> String {
     if let Some(config) = output_config(chat, &thinking) {
         body.entry("output_config", &config);
     }
-    for (key, value) in &chat.options {
-        let refused = match key.as_str() {
-            "thinking" => !thinks,
-            key => thinks && NOT_WITH_THINKING.contains(&key),
-        };
-        // `null` takes a key out.
-        if !refused && !value.is_null() && !FIXED.contains(&key.as_str()) {
-            body.raw(key, &value.to_string());
-        }
-    }
-    body.text.push('}');
-    body.text
+    body.finish(|key| match key {
+        "thinking" => !thinks,
+        key => FIXED.contains(&key) || thinks && NOT_WITH_THINKING.contains(&key),
+    })
 }
 
 /// How hard it is to think, and the schema that the answer is held to: the API has no JSON without one.
@@ -107,45 +101,19 @@ fn output_config(chat: &ChatRequest, thinking: &Thinking) -> Option<Value> {
     (!config.is_empty()).then_some(Value::Object(config))
 }
 
-/// A JSON object that is being written.
-struct Body<'a> {
-    text: String,
-    chat: &'a ChatRequest,
-}
-
-impl Body<'_> {
-    /// An entry that options may replace.
-    fn entry(&mut self, key: &str, value: &impl Serialize) {
-        if !self.chat.options.contains_key(key) {
-            // Nothing that is given here can fail to serialize: keys are strings.
-            self.raw(key, &serde_json::to_string(value).unwrap_or_default());
+fn tools(body: &mut Body<'_>, chat: &ChatRequest, thinks: bool) {
+    if !chat.tools.is_empty() {
+        if !chat.options.contains_key("tools") {
+            let tools = chat.tools.blocks(Blocks::Anthropic, |tools| offers(tools)).into_owned();
+            body.raw("tools", &format!("[{}]", cached(tools)));
         }
-    }
-
-    fn raw(&mut self, key: &str, json: &str) {
-        if self.text.len() > 1 {
-            self.text.push(',');
-        }
-        self.text.push_str(&quoted(key));
-        self.text.push(':');
-        self.text.push_str(json);
-    }
-
-    fn tools(&mut self, thinks: bool) {
-        let chat = self.chat;
-        if !chat.tools.is_empty() {
-            if !chat.options.contains_key("tools") {
-                let tools = chat.tools.blocks(|tools| offers(tools)).into_owned();
-                self.raw("tools", &format!("[{}]", cached(tools)));
-            }
-            self.entry("tool_choice", &choice(chat, thinks));
-        } else if chat.messages.iter().any(|message| matches!(**message, ChatMessage::Tool { .. })) {
-            // A history with calls needs tools, even where none may be called any more.
-            let none = json!([{ "name": "none", "description": "Not available.",
-                "input_schema": { "type": "object", "properties": {} } }]);
-            self.entry("tools", &none);
-            self.entry("tool_choice", &json!({ "type": "none" }));
-        }
+        body.entry("tool_choice", &choice(chat, thinks));
+    } else if chat.messages.iter().any(|message| matches!(**message, ChatMessage::Tool { .. })) {
+        // A history with calls needs tools, even where none may be called any more.
+        let none = json!([{ "name": "none", "description": "Not available.",
+            "input_schema": { "type": "object", "properties": {} } }]);
+        body.entry("tools", &none);
+        body.entry("tool_choice", &json!({ "type": "none" }));
     }
 }
 

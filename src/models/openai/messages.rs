@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::json;
 
+use crate::models::responses::input::is_item;
 use crate::models::{CachedJson, ChatMessage, Part};
 use crate::spec::message::ToolCall;
 use crate::spec::opaque::Opaque;
@@ -94,8 +95,10 @@ impl Serialize for Message<'_> {
                 map.serialize_entry("role", "assistant")?;
                 let content = (!content.is_empty() || tool_calls.is_empty()).then_some(content);
                 map.serialize_entry("content", &content)?;
-                if !payload.is_empty() {
-                    let details: Vec<_> = payload.iter().map(|placed| &placed.block).collect();
+                // What responses wanted back is nothing here.
+                let details = payload.iter().map(|placed| &placed.block).filter(|block| !is_item(block));
+                let details: Vec<_> = details.collect();
+                if !details.is_empty() {
                     map.serialize_entry("reasoning_details", &details)?;
                 }
                 if !tool_calls.is_empty() {

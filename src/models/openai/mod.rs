@@ -13,5 +13,5 @@ pub(crate) mod messages;
 pub(crate) mod request;
 
 pub use crate::models::openai::decoder::Decoder;
-pub(crate) use crate::models::openai::request::bytes;
 pub use crate::models::openai::request::{DEFAULT_BASE_URL, refuses_effort_with_tools, request};
+pub(crate) use crate::models::openai::request::{bytes, effort};

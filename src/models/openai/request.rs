@@ -123,8 +123,8 @@ pub fn refuses_effort_with_tools(model: &str) -> bool {
     }
 }
 
-/// The model's own word for a level, else chat completions' word. There is none for a number of tokens.
-fn effort(reasoning: &Reasoning) -> Option<&str> {
+/// The model's own word for a level, else OpenAI's. There is none for a number of tokens.
+pub(crate) fn effort(reasoning: &Reasoning) -> Option<&str> {
     let usual = |level: u8| match level {
         0..50 => "low",
         50..83 => "medium",

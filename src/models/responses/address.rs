@@ -1,0 +1,81 @@
+//! Which of OpenAI's two APIs is spoken at an address.
+
+use crate::spec::model::{Api, Model, Provider};
+use crate::spec::template;
+
+/// The end of an address that names chat completions.
+const CHAT: &str = "/chat/completions";
+/// The one that names responses.
+const RESPONSES: &str = "/responses";
+/// OpenAI's host; those of its regions end with it.
+const OPENAI: &str = "api.openai.com";
+
+/// Whether responses are spoken at a model's address, which is empty for the provider's own. What a model says counts; else
+/// what its address ends with; else whether it is OpenAI's. Others that have responses (Azure, Bedrock, Cloudflare,
+/// OpenRouter) have them for some of their models, at some of their addresses, so that these must say so.
+pub fn speaks_responses(api: Api, base_url: &str) -> bool {
+    match api {
+        Api::Chat => return false,
+        Api::Responses => return true,
+        Api::Auto => {}
+    }
+    let base = base_url.trim();
+    let base = base.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+    match base {
+        "" => true,
+        _ if base.ends_with(CHAT) => false,
+        _ if base.ends_with(RESPONSES) => true,
+        _ => {
+            let host = host(base);
+            host == OPENAI || host.strip_suffix(OPENAI).is_some_and(|region| region.ends_with('.'))
+        }
+    }
+}
+
+impl Model {
+    /// Whether it will be asked by responses, as far as its definition tells: a variable in its address is taken to be unset
+    /// where the provider's own is then meant, and to be somebody else's address otherwise.
+    pub(crate) fn expects_responses(&self) -> bool {
+        let base = self.base_url.as_deref().unwrap_or_default();
+        let own = template::names(base).into_iter().any(|name| self.means_default(name));
+        self.provider == Provider::Openai && speaks_responses(self.api, if own { "" } else { base })
+    }
+}
+
+/// The host of an address, in lower case and without a port.
+fn host(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    host.split(':').next().unwrap_or_default().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn responses_are_for_openai_unless_a_model_says() {
+        for (base, responses) in [
+            ("", true),
+            (" ", true),
+            ("https://api.openai.com/v1", true),
+            ("https://API.openai.com:443/v1/?x=1", true),
+            ("https://eu.api.openai.com/v1", true),
+            ("https://api.openai.com/v1/chat/completions", false),
+            ("https://notapi.openai.com/v1", false),
+            ("https://api.openai.com.evil.example/v1", false),
+            ("https://user:api.openai.com@evil.example/v1", false),
+            ("https://evil.example/api.openai.com", false),
+            ("https://r.openai.azure.com/openai/v1", false),
+            ("https://r.openai.azure.com/openai/v1/responses", true),
+            ("https://r.openai.azure.com/openai/deployments/d?api-version=2024-10-21", false),
+            ("https://bedrock-mantle.us-east-1.api.aws/v1", false),
+            ("https://api.cloudflare.com/client/v4/accounts/a/ai/v1", false),
+            ("http://127.0.0.1:8080/v1", false),
+        ] {
+            assert_eq!(speaks_responses(Api::Auto, base), responses, "{base}");
+            assert!(speaks_responses(Api::Responses, base) && !speaks_responses(Api::Chat, base), "{base}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! One event of a stream, or a whole answer, in its shape on the wire. What is absent or `null` counts as empty; items stay
+//! raw, because some are sent back unchanged.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::models::openai::chunk::Text;
+use crate::spec::model::Usage;
+
+/// An event (`type` tells which) or a whole answer (`object` is `response`).
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Event<'a> {
+    #[serde(borrow, default)]
+    pub(crate) r#type: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) object: Text<'a>,
+    /// Place of an item in the answer.
+    #[serde(default)]
+    pub(crate) output_index: Option<u64>,
+    /// Place of a part in a summary.
+    #[serde(default)]
+    pub(crate) summary_index: Option<u64>,
+    #[serde(borrow, default)]
+    pub(crate) delta: Text<'a>,
+    /// All arguments of a call, once they are complete.
+    #[serde(borrow, default)]
+    pub(crate) arguments: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) item: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) response: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) error: Option<&'a RawValue>,
+}
+
+/// An answer, as far as it has come.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Answered<'a> {
+    #[serde(borrow, default)]
+    pub(crate) id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) model: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) status: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) output: Option<Vec<&'a RawValue>>,
+    #[serde(borrow, default)]
+    pub(crate) incomplete_details: Option<Incomplete<'a>>,
+    #[serde(borrow, default)]
+    pub(crate) error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) usage: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Incomplete<'a> {
+    #[serde(borrow, default)]
+    pub(crate) reason: Text<'a>,
+}
+
+/// A message, a call, what was reasoned, or something else, begun or whole.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Item<'a> {
+    #[serde(borrow, default)]
+    pub(crate) r#type: Text<'a>,
+    /// Of a message: what it is said as.
+    #[serde(borrow, default)]
+    pub(crate) phase: Text<'a>,
+    /// Of a message, its parts; of what was reasoned, its text where it is not encrypted.
+    #[serde(borrow, default)]
+    pub(crate) content: Option<Vec<ItemPart<'a>>>,
+    #[serde(borrow, default)]
+    pub(crate) summary: Option<Vec<ItemPart<'a>>>,
+    #[serde(borrow, default)]
+    pub(crate) encrypted_content: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) call_id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) name: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) arguments: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct ItemPart<'a> {
+    #[serde(borrow, default)]
+    pub(crate) text: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) refusal: Text<'a>,
+}
+
+/// Token counts. Numbers are read as `f64` because some servers write `12.0`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireUsage {
+    input_tokens: Option<f64>,
+    input_tokens_details: Option<Details>,
+    output_tokens: Option<f64>,
+    output_tokens_details: Option<Details>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    cached_tokens: Option<f64>,
+    cache_write_tokens: Option<f64>,
+    reasoning_tokens: Option<f64>,
+}
+
+/// The usage of an answer; `None` when it cannot be read, which is no reason to lose the answer.
+pub(crate) fn usage(raw: &RawValue) -> Option<Usage> {
+    let wire: Option<WireUsage> = serde_json::from_str(raw.get()).ok()?;
+    let wire = wire?;
+    // `as` saturates: a negative count is 0.
+    let count = |tokens: Option<f64>| tokens.unwrap_or(0.0) as u64;
+    let (input, output) =
+        (wire.input_tokens_details.unwrap_or_default(), wire.output_tokens_details.unwrap_or_default());
+    Some(Usage {
+        input_tokens: count(wire.input_tokens),
+        cached_tokens: count(input.cached_tokens),
+        written_tokens: count(input.cache_write_tokens),
+        output_tokens: count(wire.output_tokens),
+        reasoning_tokens: count(output.reasoning_tokens),
+    })
+}

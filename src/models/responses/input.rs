@@ -1,0 +1,207 @@
+//! The history of a request, as items. A reply is several: texts, calls, and what the model had reasoned, each where it
+//! stood.
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde::Deserialize;
+
+use crate::models::cached_json::Blocks;
+use crate::models::openai::messages::parseable;
+use crate::models::writing::{comma, quoted};
+use crate::models::{CachedJson, ChatMessage, Part, Placed};
+use crate::spec::message::ToolCall;
+use crate::spec::opaque::Opaque;
+use crate::text::{boundary, first_bytes};
+
+/// Characters of a call's id that the API takes.
+const ID_CHARS: usize = 64;
+
+/// The system messages that stand at the beginning, as `instructions`, and how many they are.
+pub(crate) fn instructions(messages: &[CachedJson<ChatMessage>]) -> (Option<Cow<'_, str>>, usize) {
+    let texts: Vec<&str> = messages
+        .iter()
+        .map_while(|message| match &**message {
+            ChatMessage::System(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let text = match &texts[..] {
+        [] => None,
+        [one] => Some(Cow::Borrowed(*one)),
+        several => Some(several.join("\n\n").into()),
+    };
+    (text, texts.len())
+}
+
+/// The other messages, as the list that `input` is.
+pub(crate) fn input(messages: &[CachedJson<ChatMessage>]) -> String {
+    let mut out = String::from("[");
+    for message in messages {
+        let items = message.blocks(Blocks::Responses, items);
+        if out.len() > 1 && !items.is_empty() {
+            out.push(',');
+        }
+        out.push_str(&items);
+    }
+    out.push(']');
+    out
+}
+
+/// The items of a message, with commas between them.
+fn items(message: &ChatMessage) -> String {
+    let mut out = String::new();
+    match message {
+        ChatMessage::System(text) => said("system", text, None, &mut out),
+        ChatMessage::User(parts) => {
+            comma(&mut out);
+            out.push_str(r#"{"role":"user","content":"#);
+            content(parts, &mut out);
+            out.push('}');
+        }
+        ChatMessage::Assistant { content, tool_calls, payload } => {
+            reply(content, tool_calls, payload, &mut out);
+        }
+        ChatMessage::Tool { call_id, content, images, .. } => {
+            out.push_str(r#"{"type":"function_call_output","call_id":"#);
+            out.push_str(&quoted(&permitted(call_id)));
+            out.push_str(r#","output":"#);
+            match images.is_empty() {
+                true => out.push_str(&quoted(content)),
+                false => result(content, images, &mut out),
+            }
+            out.push('}');
+        }
+    }
+    out
+}
+
+fn said(role: &str, text: &str, phase: Option<&str>, out: &mut String) {
+    comma(out);
+    out.push_str(r#"{"role":""#);
+    out.push_str(role);
+    out.push_str(r#"","content":"#);
+    out.push_str(&quoted(text));
+    if let Some(phase) = phase {
+        out.push_str(r#","phase":"#);
+        out.push_str(&quoted(phase));
+    }
+    out.push('}');
+}
+
+/// A user's content: a string while it is only text.
+fn content(parts: &[Part], out: &mut String) {
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None })
+        .collect();
+    match texts.len() == parts.len() {
+        true => out.push_str(&quoted(&texts.join("\n"))),
+        false => list(parts.iter(), out),
+    }
+}
+
+/// A result that shows images: its text and they.
+fn result(content: &str, images: &[Part], out: &mut String) {
+    let text = (!content.trim().is_empty()).then(|| Part::Text(content.to_owned()));
+    list(text.iter().chain(images), out);
+}
+
+fn list<'a>(parts: impl Iterator<Item = &'a Part>, out: &mut String) {
+    out.push('[');
+    for (at, part) in parts.enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        match part {
+            Part::Text(text) => {
+                out.push_str(r#"{"type":"input_text","text":"#);
+                out.push_str(&quoted(text));
+            }
+            Part::Image { media_type, data } => {
+                // Neither a media type nor base64 has anything to escape in it, but who knows what a file says it is.
+                let prefix = quoted(&format!("data:{media_type};base64,"));
+                out.push_str(r#"{"type":"input_image","detail":"auto","image_url":"#);
+                out.push_str(prefix.strip_suffix('"').unwrap_or(&prefix));
+                out.push_str(data);
+                out.push('"');
+            }
+        }
+        out.push('}');
+    }
+    out.push(']');
+}
+
+/// What a kept piece is: an item to be sent back, or what the text after it was said as.
+#[derive(Default, Deserialize)]
+struct Kept<'a> {
+    #[serde(borrow, default)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow, default)]
+    phase: Option<Cow<'a, str>>,
+}
+
+/// Whether a kept piece is one of responses.
+pub(crate) fn is_item(block: &Opaque) -> bool {
+    let kept: Kept<'_> = serde_json::from_str(block.get()).unwrap_or_default();
+    matches!(&*kept.r#type, "reasoning" | "message")
+}
+
+/// A reply: what the server wants back, each item where it stood, and between them texts and calls.
+fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String) {
+    let (mut text_at, mut call_at) = (0, 0);
+    // Text and calls may be fewer than they were: nothing then is lost, nor said twice.
+    let mut up_to = |text: usize, call: usize, phase: Option<&str>, out: &mut String| {
+        let (text, call) = (boundary(content, text).max(text_at), call.min(calls.len()).max(call_at));
+        let piece = content.get(text_at..text).unwrap_or_default();
+        if !piece.is_empty() {
+            said("assistant", piece, phase, out);
+        }
+        calls.get(call_at..call).unwrap_or_default().iter().for_each(|call| function_call(call, out));
+        (text_at, call_at) = (text, call);
+    };
+    let mut phase = None;
+    // What was reasoned without anything that it led to is refused: the answer was cut off there.
+    let leads_on = |placed: &Placed| placed.text < content.len() || placed.calls < calls.len();
+    for placed in payload.iter().filter(|placed| leads_on(placed)) {
+        let kept: Kept<'_> = serde_json::from_str(placed.block.get()).unwrap_or_default();
+        match &*kept.r#type {
+            "reasoning" => {
+                up_to(placed.text, placed.calls, phase.take().as_deref(), out);
+                comma(out);
+                out.push_str(placed.block.get());
+            }
+            "message" => {
+                up_to(placed.text, placed.calls, phase.take().as_deref(), out);
+                phase = kept.phase;
+            }
+            // What chat completions wanted back is nothing here.
+            _ => {}
+        }
+    }
+    up_to(content.len(), calls.len(), phase.as_deref(), out);
+    if out.is_empty() {
+        said("assistant", "", None, out);
+    }
+}
+
+fn function_call(call: &ToolCall, out: &mut String) {
+    comma(out);
+    out.push_str(r#"{"type":"function_call","call_id":"#);
+    out.push_str(&quoted(&permitted(&call.id)));
+    out.push_str(r#","name":"#);
+    out.push_str(&quoted(&call.name));
+    out.push_str(r#","arguments":"#);
+    out.push_str(&quoted(&parseable(&call.arguments)));
+    out.push('}');
+}
+
+/// An id as the API takes it. Those of other providers' replies may be longer: the end of such a one is a hash of it.
+fn permitted(id: &str) -> Cow<'_, str> {
+    if id.len() <= ID_CHARS {
+        return id.into();
+    }
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    format!("{}_{:016x}", first_bytes(id, ID_CHARS - 17), hasher.finish()).into()
+}

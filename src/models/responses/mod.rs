@@ -1,0 +1,16 @@
+//! OpenAI's responses (`POST {base}/responses`), which OpenRouter, vLLM, llama.cpp and others offer too. Nothing is left
+//! with the server: a request brings the whole history, with the reasoning that the server encrypted.
+//!
+//! * `address`: which servers are asked this way unless a model says. `request`: a
+//!   [`ChatRequest`](crate::models::ChatRequest) as bytes; `input`: the history in it.
+//! * `decoder`: the answer, streamed or whole, as deltas. `event` is its shape on the wire.
+
+pub(crate) mod address;
+pub(crate) mod decoder;
+pub(crate) mod event;
+pub(crate) mod input;
+pub(crate) mod request;
+
+pub use crate::models::responses::address::speaks_responses;
+pub use crate::models::responses::decoder::Decoder;
+pub use crate::models::responses::request::request;

@@ -1,0 +1,136 @@
+//! The bytes of a request. What stays the same comes first (tools, instructions, history) and is written the same way each
+//! time, so that the provider's prompt cache finds the prefix of the previous request in this one.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::host::http::{Reads, Request};
+use crate::models::address::address;
+use crate::models::cached_json::Blocks;
+use crate::models::openai::{DEFAULT_BASE_URL, effort};
+use crate::models::responses::input;
+use crate::models::writing::Body;
+use crate::models::{Answer, ChatRequest, JsonMode, ToolDefinition};
+use crate::spec::prompt::ToolChoice;
+
+/// The keys that options cannot replace.
+const FIXED: [&str; 3] = ["input", "instructions", "stream"];
+
+/// The fewest tokens that an answer may be limited to.
+const OUTPUT_TOKENS_MIN: u64 = 16;
+
+/// The HTTP request for a chat request. `base_url` may end with `/responses` or a slash and may carry a query, which is
+/// kept; empty means OpenAI's own. An absent or blank key sends no `authorization`.
+pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: Answer) -> Request {
+    let mut headers = vec![
+        ("content-type".to_owned(), "application/json".to_owned()),
+        ("accept".to_owned(), answer.media_type().to_owned()),
+    ];
+    if let Some(key) = api_key.map(str::trim).filter(|key| !key.is_empty()) {
+        headers.push(("authorization".to_owned(), format!("Bearer {key}")));
+    }
+    let url = address(base_url, DEFAULT_BASE_URL, &["/responses", "/chat/completions"], "/responses");
+    let body = Bytes::from(body(chat, answer));
+    Request { method: "POST", url, headers, body: Some(body), reads: Reads::Type }
+}
+
+fn body(chat: &ChatRequest, answer: Answer) -> String {
+    let (instructions, leading) = input::instructions(&chat.messages);
+    let history = chat.messages.get(leading..).unwrap_or_default();
+    let mut body = Body::new(&chat.options);
+    body.entry("model", &chat.model);
+    tools(&mut body, chat);
+    if let Some(text) = instructions {
+        body.raw("instructions", &crate::models::writing::quoted(&text));
+    }
+    body.raw("input", &input::input(history));
+    body.raw("stream", if answer == Answer::Stream { "true" } else { "false" });
+    // The thread is the store.
+    body.entry("store", &false);
+    if may_reason(&chat.model) {
+        body.entry("include", &["reasoning.encrypted_content"]);
+    }
+    if let Some(thread) = &chat.user {
+        body.entry("prompt_cache_key", thread);
+    }
+    if let Some(tokens) = chat.max_output_tokens {
+        body.entry("max_output_tokens", &tokens.max(OUTPUT_TOKENS_MIN));
+    }
+    let format = chat.json.as_ref().map(|mode| ("format", format(mode)));
+    merged(&mut body, "text", format);
+    merged(&mut body, "reasoning", effort(&chat.reasoning).map(|effort| ("effort", effort.into())));
+    body.finish(|key| FIXED.contains(&key) || MERGED.contains(&key))
+}
+
+/// Objects that options add to instead of replacing them.
+const MERGED: [&str; 2] = ["text", "reasoning"];
+
+/// An object of which one entry is ours, and those of the options are the others.
+fn merged(body: &mut Body<'_>, key: &str, ours: Option<(&str, Value)>) {
+    let object = match body.options.get(key) {
+        Some(Value::Null) => return,
+        Some(Value::Object(object)) => object.clone(),
+        Some(other) => return body.raw(key, &other.to_string()),
+        None => Map::new(),
+    };
+    let mut merged = Map::new();
+    if let Some((name, value)) = ours {
+        merged.insert(name.to_owned(), value);
+    }
+    merged.extend(object);
+    merged.retain(|_, value| !value.is_null());
+    if !merged.is_empty() {
+        body.raw(key, &Value::Object(merged).to_string());
+    }
+}
+
+/// Whether a model may reason: those that never do refuse to be asked for what they reasoned. That is OpenAI's up to
+/// gpt-4.1, and those that are made for conversation alone.
+fn may_reason(model: &str) -> bool {
+    let never = ["gpt-3", "gpt-4", "chatgpt-", "ft:gpt-3", "ft:gpt-4"];
+    !never.iter().any(|prefix| model.starts_with(prefix)) && !model.contains("-chat")
+}
+
+fn tools(body: &mut Body<'_>, chat: &ChatRequest) {
+    if chat.tools.is_empty() {
+        return;
+    }
+    if !chat.options.contains_key("tools") {
+        let tools = chat.tools.blocks(Blocks::Responses, |tools| offers(tools)).into_owned();
+        body.raw("tools", &format!("[{tools}]"));
+    }
+    if chat.tool_choice != ToolChoice::Auto {
+        body.entry("tool_choice", &chat.tool_choice);
+    }
+    body.entry("parallel_tool_calls", &chat.parallel_tool_calls);
+}
+
+/// The tools, with commas between them and no brackets around them. Here a function is strict unless it says otherwise, and
+/// a strict one has no optional arguments.
+fn offers(tools: &[ToolDefinition]) -> String {
+    #[derive(Serialize)]
+    struct Offer<'a> {
+        r#type: &'static str,
+        name: &'a str,
+        description: &'a str,
+        parameters: &'a Value,
+        strict: bool,
+    }
+    let offer = |tool: &ToolDefinition| {
+        let ToolDefinition { name, description, parameters, strict } = tool;
+        let offer = Offer { r#type: "function", name, description, parameters, strict: *strict };
+        serde_json::to_string(&offer).unwrap_or_default()
+    };
+    tools.iter().map(offer).collect::<Vec<_>>().join(",")
+}
+
+/// Without a schema any object will do. The API wants a name of every schema.
+fn format(mode: &JsonMode) -> Value {
+    match &mode.schema {
+        None => json!({ "type": "json_object" }),
+        Some(schema) => {
+            json!({ "type": "json_schema", "name": "answer", "schema": schema, "strict": mode.strict })
+        }
+    }
+}
