@@ -386,6 +386,9 @@ impl Thread {
         let streaming = if once { streaming.once() } else { streaming };
         let replied = streaming.reply(call).await?;
         attempt.body = door.sent();
+        if let Some(why) = door.why_adjusted() {
+            attempt.asked.insert("adjusted".to_owned(), why.into());
+        }
         attempt.response.hide(api_key.as_deref());
         Ok(replied.map_err(|error| error.hiding(api_key.as_deref().as_slice())))
     }

@@ -178,12 +178,18 @@ pub(crate) struct Outside {
     trace: Vec<(String, String)>,
     /// The last request's body, when bodies are logged.
     sent: RefCell<Option<Bytes>>,
+    /// Why the request was made again in another form.
+    adjusted: RefCell<Option<String>>,
 }
 
 impl Outside {
     pub(crate) fn new(thread: Rc<Thread>, step: Step, stream: u32) -> Outside {
         let trace = thread.trace_of_attempt(step, stream).map(|trace| trace.headers()).unwrap_or_default();
-        Outside { thread, trace, sent: RefCell::default() }
+        Outside { thread, trace, sent: RefCell::default(), adjusted: RefCell::default() }
+    }
+
+    pub(crate) fn why_adjusted(&self) -> Option<String> {
+        self.adjusted.take()
     }
 
     pub(crate) fn sent(&self) -> Option<Bytes> {
@@ -208,6 +214,11 @@ impl ProviderCalls for Outside {
 
     fn sleep_until(&self, us: i64) -> LocalBoxFuture<'static, ()> {
         self.thread.host.sleep_until(us)
+    }
+
+    fn adjusted(&self, why: &str) {
+        self.thread.log(why);
+        self.adjusted.replace(Some(why.to_owned()));
     }
 
     fn drain(&self, mut rest: Chunks) {

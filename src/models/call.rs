@@ -29,6 +29,8 @@ pub(crate) trait ProviderCalls {
     fn sleep_until(&self, us: i64) -> LocalBoxFuture<'static, ()>;
     /// Reads the rest of an answer that nobody waits for.
     fn drain(&self, rest: Chunks);
+    /// Notes that the request was made again in another form, and why.
+    fn adjusted(&self, why: &str);
 }
 
 /// One request to a provider.

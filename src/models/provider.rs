@@ -19,7 +19,7 @@ use futures::future::LocalBoxFuture;
 
 use crate::host::http::Request;
 use crate::models::call::ProviderCall;
-use crate::models::{Delta, ProviderError, anthropic, demo, openai, responses};
+use crate::models::{ChatRequest, Delta, ProviderError, anthropic, demo, openai, responses};
 use crate::registry::{Panicked, Registry, contained};
 
 /// What answers a request: it sends the parts of the reply through the call, and ends when the reply is complete. Its
@@ -80,8 +80,22 @@ async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {
         let request = responses::request(&call.request, base_url, key, call.answer);
         return exchange(&call, request, Decoder::Responses(responses::Decoder::new(key))).await;
     }
-    let request = openai::request(&call.request, base_url, key, call.answer);
-    exchange(&call, request, Decoder::Openai(openai::Decoder::new(key))).await
+    let ask = async |chat: &ChatRequest| {
+        let request = openai::request(chat, base_url, key, call.answer);
+        exchange(&call, request, Decoder::Openai(openai::Decoder::new(key))).await
+    };
+    let Some(adjusted) = openai::without_effort(&call.request) else { return ask(&call.request).await };
+    if openai::was_refused(base_url, &call.request.model) {
+        return ask(&adjusted).await;
+    }
+    match ask(&call.request).await {
+        Err(error) if openai::refuses_effort(&error) => {
+            openai::remember_refusal(base_url, &call.request.model);
+            call.door.adjusted(&openai::adjusted_note(&call.request.model));
+            ask(&adjusted).await
+        }
+        answered => answered,
+    }
 }
 
 async fn ask_anthropic(call: ProviderCall) -> Result<(), ProviderError> {

@@ -56,6 +56,7 @@ agent("whole", { capabilities: { supportsStreaming: false } });
 agent("json", { capabilities: { supportsJsonMode: true, maxOutputTokens: 400 }, providerOptions: { reasoning: { summary: "auto" }, text: { verbosity: "low" } } },
   { tools: [], responseFormat: { type: "json", schema: { type: "object", properties: { a: { type: "string" } }, required: ["a"] } } });
 agent("chat", { api: "auto" });
+agent("guarded", { api: "chat", model: "deployment-a" }, { reasoning: { effort: "low" } });
 
 /** Escaped as no serializer of ours would. */
 const first = String.raw`{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"Look\u003a\ud83e\uddf5\/"}],"encrypted_content":"gAAAAABo\/x\u002b=="}`;
@@ -152,6 +153,21 @@ test("answers that are cut, that fail and are asked for again, and that are refu
 test("another address is spoken to in chat completions unless the model says", async () => {
   const { message } = await (await bobbin.client.thread("chat")).ask("hello");
   assert.equal(message.content, "/v1/chat/completions: hello");
+});
+
+test("chat completions that refuse functions with reasoning are asked for none, and remembered", async () => {
+  const thread = await bobbin.client.thread("guarded");
+  const { outcome, message } = await thread.ask("look up");
+  assert.deepEqual([outcome, message.content], ["completed", "Found."]);
+  const efforts = () => openai.asked.map(({ body }) => body.reasoning_effort);
+  assert.deepEqual(efforts(), ["low", "none", "none", "none"], "one refusal, and no other");
+  await (await bobbin.client.thread("guarded")).ask("hello");
+  assert.deepEqual(efforts().slice(4), ["none"], "by all threads of the isolate");
+  const { logs } = (await bobbin.client.send("GET", `/threads/${thread.id}/logs`)).json;
+  const rows = logs.filter((/** @type {any} */ { type }) => type === "llm_request");
+  const adjusted = rows.map((/** @type {any} */ row) => row.adjusted).filter(Boolean);
+  assert.equal(adjusted.length, 1, JSON.stringify(rows));
+  assert.match(adjusted[0], /"deployment-a" refuses functions .* set the model's `api` to "responses"/);
 });
 
 test("what was sent is what OpenAI's own types allow", async () => {

@@ -112,7 +112,8 @@ function contentProblems(content, where) {
 
 /** What chat completions of today's models say to functions together with an effort. @param {Json} body @returns {string | undefined} */
 export function refusal(body) {
-  const newest = /^gpt-(5\.6|6)/.test(body.model);
+  // The name of a deployment tells nothing.
+  const newest = /^gpt-(5\.6|6)|^deployment-/.test(body.model);
   const effort = body.reasoning_effort ?? (newest ? "medium" : "none");
   if (!body.tools?.length || effort === "none") return undefined;
   return (
