@@ -6,7 +6,7 @@
 //! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`, `skills`, `memories`: one kind each. `settings`: `bobbin.json`.
 //! * `entries`: what a prompt's `tools` list; `subagents`: what an entry there says about one; `workers`: those that a model
 //!   leads; `approvals`: what people are asked before a call. `code`: files that run in the sandbox.
-//!   `context`: the size of requests.
+//!   `context`: the size of requests. `known`: what is known of models at their makers' addresses.
 //! * `explain`: what an agent uses, and what of it is missing.
 
 pub(crate) mod agents;
@@ -18,6 +18,7 @@ pub(crate) mod endpoints;
 pub(crate) mod entries;
 pub mod explain;
 pub(crate) mod hooks;
+mod known;
 mod memories;
 pub(crate) mod models;
 pub(crate) mod prompts;

@@ -35,6 +35,7 @@ impl Check<'_> {
             }
             self.provider(at, model);
             self.api(at, model);
+            self.known(at, model);
             self.embeds(at, model);
             self.prices(at, model);
             self.capabilities(at, &model.capabilities);

@@ -78,6 +78,28 @@ fn what_belongs_to_the_other_api_is_told() {
 }
 
 #[test]
+fn a_model_that_ends_is_told_at_its_makers_address_alone() {
+    let slow = |model: Value| complaints(&[("/models/slow", model)]);
+    let mini = json!({ "provider": "openai", "model": "gpt-5-mini", "apiKeyEnv": "SLOW_KEY" });
+    let ends = "models/slow: warning in model: its maker ends \"gpt-5-mini\" on 2026-12-11; its replacement is \"gpt-6.1-terra\"";
+    assert_eq!(slow(mini.clone()), [ends]);
+    let mut elsewhere = mini;
+    elsewhere["baseUrl"] = "https://h/v1".into();
+    assert_eq!(slow(elsewhere), [""; 0], "others have other days");
+    let priced = json!({
+        "provider": "anthropic", "model": "claude-haiku-4-5-20251001", "inputPrice": 0.001, "outputPrice": 4,
+        "capabilities": { "maxContextTokens": 1_000_000 },
+    });
+    assert_eq!(
+        slow(priced),
+        [
+            "models/slow: warning in capabilities.maxContextTokens: \"claude-haiku-4-5-20251001\" has 200000",
+            "models/slow: warning in inputPrice: \"claude-haiku-4-5-20251001\" is listed at 1 USD for a million tokens"
+        ]
+    );
+}
+
+#[test]
 fn a_prompt_that_wants_json_needs_models_that_know_it() {
     let slow = |extra: Value| {
         let mut model = json!({ "provider": "openai", "model": "x", "apiKeyEnv": "SLOW_KEY" });
