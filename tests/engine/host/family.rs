@@ -9,7 +9,7 @@ use bobbin::{Code, Error, Result};
 use futures::{StreamExt, stream};
 
 use super::executor::gate;
-use super::member::Member;
+use super::member::{Member, Object};
 use super::outside::Called;
 use super::pipe::{Reader, Writer, pipe};
 use super::world::World;
@@ -31,8 +31,14 @@ impl World {
             return Err(lost());
         }
         let _open = OpenCall::new(self);
-        let text = call.to_owned();
-        let reply = self.enter_at(&self.member(to), "call", move |object| object.call(text)).await;
+        let (text, world, late_us) = (call.to_owned(), self.clone(), self.lateness_us());
+        let arrives = move |object: Rc<dyn Object>| async move {
+            if late_us > 0 {
+                world.pause(late_us).await;
+            }
+            object.call(text).await
+        };
+        let reply = self.enter_at(&self.member(to), "call", arrives).await;
         serde_json::to_string(&reply.map_err(|_| lost())?).map_err(Error::internal)
     }
 

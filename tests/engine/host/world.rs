@@ -60,6 +60,8 @@ pub struct World {
     /// Calls between objects that are under way.
     pub open_calls: Cell<u32>,
     cuts: RefCell<Cuts>,
+    /// How long the next call takes to arrive, microseconds.
+    late_us: Cell<i64>,
     random: RefCell<Rng>,
     vitality: Cell<Vitality>,
     event: Cell<u64>,
@@ -94,6 +96,7 @@ impl World {
             vars: RefCell::default(),
             open_calls: Cell::default(),
             cuts: RefCell::new(Box::new(|_, _| false)),
+            late_us: Cell::default(),
             random: RefCell::new(Rng::new(seed ^ 0xabcd)),
             vitality: Cell::new(Vitality::Alive),
             event: Cell::new(0),
@@ -149,6 +152,16 @@ impl World {
     /// From now on these calls do not come through: by whom and to whom, the names of two objects.
     pub fn cut(&self, cuts: impl Fn(&str, &str) -> bool + 'static) {
         *self.cuts.borrow_mut() = Box::new(cuts);
+    }
+
+    /// The next call is under way for so long before it arrives. It arrives also when its caller does not wait any more.
+    pub fn delay_next_call(&self, us: i64) {
+        self.late_us.set(us);
+    }
+
+    /// How long the call takes that is made now.
+    pub(super) fn lateness_us(&self) -> i64 {
+        self.late_us.take()
     }
 
     /// Whether a call comes through.

@@ -350,6 +350,24 @@ fn a_tree_is_deleted_at_any_moment() {
     }
 }
 
+#[test]
+fn a_deletion_waits_for_a_child_that_is_being_made() {
+    story("a tree that is deleted while it grows")
+        .drive(|sim| async move {
+            sim.world.delay_next_call(2 * SECOND_US);
+            three_levels(&sim).await;
+            sim.until("a child is being made", |sim| sim.world.open_calls.get() > 0).await;
+            delete(&sim).await;
+            for _ in 0..100 {
+                assert!(sim.family().is_empty(), "a child was made of a thread that is gone");
+                sim.world.pause(SECOND_US / 20).await;
+            }
+            begin_anew(&sim).await;
+        })
+        .terms(|terms| terms.alarm_may_stay = true)
+        .calm();
+}
+
 /// A child alone is deleted, by a client, while its parent waits for it.
 fn child_deleted() -> Scenario {
     story("a child that is deleted")
