@@ -38,10 +38,11 @@ impl Pictured {
 
     /// Puts the images into the messages: newest first, in the messages and in each of them, until they are as many or as
     /// large as a request may carry. What is no image, whatever its type says, is told of in words. Messages with images
-    /// are made anew for each request: images are large, and not kept in memory between two.
+    /// are made anew for each request: images are large, and not kept in memory between two. Replies hold none in any
+    /// provider's format: theirs follow in a user's message, once all calls have their results.
     pub(crate) fn show(
         self,
-        out: &mut [CachedJson<ChatMessage>],
+        out: &mut Vec<CachedJson<ChatMessage>>,
         room: &mut Room,
         sql: &dyn Sql,
     ) -> Result<()> {
@@ -62,7 +63,16 @@ impl Pictured {
             if !images.is_empty() || !notes.is_empty() {
                 images.reverse();
                 notes.reverse();
-                *message = with(message, images, &notes).into();
+                match **message {
+                    ChatMessage::Assistant { .. } => {
+                        let results = |message: &&CachedJson<ChatMessage>| {
+                            matches!(***message, ChatMessage::Tool { .. })
+                        };
+                        let after = out.iter().skip(place + 1).take_while(results).count();
+                        out.insert(place + 1 + after, of_reply(images, &notes).into());
+                    }
+                    _ => *message = with(message, images, &notes).into(),
+                }
             }
         }
         Ok(())
@@ -105,6 +115,18 @@ impl Room {
         })
     }
 }
+
+/// What shows the images of a reply.
+fn of_reply(shown: Vec<Part>, notes: &[String]) -> ChatMessage {
+    let about = if shown.is_empty() { REPLY_NOTES } else { REPLY_IMAGES };
+    let text = std::iter::once(about).chain(notes.iter().map(String::as_str)).collect::<Vec<_>>().join("\n");
+    ChatMessage::User(std::iter::once(Part::Text(text)).chain(shown).collect())
+}
+
+/// Stands before the images of a reply.
+const REPLY_IMAGES: &str = "[images of your message before]";
+/// Stands before what is said of images that are none.
+const REPLY_NOTES: &str = "[about files of your message before]";
 
 /// A message with its images, and with more lines.
 fn with(message: &ChatMessage, shown: Vec<Part>, notes: &[String]) -> ChatMessage {

@@ -103,6 +103,7 @@ impl History<'_> {
             true => Form::Whole,
             false => Form::WithoutCalls,
         };
+        self.note(pictured, out, row);
         out.push(entry.message(form, View::Own));
         for call in calls.iter().filter(|call| !call.is_dropped()) {
             let Some((row, result)) = self.result(row.seq, &call.id) else {

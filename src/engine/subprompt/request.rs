@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::engine::attachments::shown::{Pictured, Room};
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::models::{CONTINUE, CachedJson, ChatMessage, ChatRequest, Part};
 use crate::spec::ToolEntry;
 use crate::spec::message::Role;
@@ -65,14 +65,13 @@ impl Thread {
             let attachments = opening.files(state, sql, || self.host.random(), now)?;
             let row = Shared::new(Row { attachments, ..Row::new(0, Role::User, text, now) });
             let text = with_notes(row.content.clone().unwrap_or_default(), &row);
-            let mut message = [ChatMessage::User(vec![Part::Text(text)]).into()];
+            let mut message = vec![ChatMessage::User(vec![Part::Text(text)]).into()];
             if sees {
                 let mut pictured = Pictured::default();
                 pictured.note(&[], &row);
                 pictured.show(&mut message, room, sql)?;
             }
-            let [message] = message;
-            Ok(message)
+            message.pop().ok_or_else(|| Error::internal("a prompt has no first message"))
         })
     }
 }

@@ -19,13 +19,13 @@ pub fn all() -> Vec<Scenario> {
 }
 
 /// A scenario whose endpoint is scripted.
-fn with(name: &'static str, routes: &[(&str, Value)]) -> Scenario {
+pub(super) fn with(name: &'static str, routes: &[(&str, Value)]) -> Scenario {
     let routes: serde_json::Map<String, Value> =
         routes.iter().map(|(route, run)| ((*route).to_owned(), json!({ "run": run }))).collect();
     story(name).define(move |catalog| catalog["endpoints"] = routes.into())
 }
 
-fn native() -> Value {
+pub(super) fn native() -> Value {
     json!({ "native": "act" })
 }
 
@@ -34,7 +34,9 @@ fn http(path: &str) -> Value {
 }
 
 /// A native endpoint that is a function of its call.
-fn acts(act: impl Fn(&EndpointCall) -> Result<EndpointAnswer> + Clone + 'static) -> impl Fn(&Sim) + 'static {
+pub(super) fn acts(
+    act: impl Fn(&EndpointCall) -> Result<EndpointAnswer> + Clone + 'static,
+) -> impl Fn(&Sim) + 'static {
     move |sim| {
         let act = act.clone();
         sim.world.outside.endpoint("act", move |call| {

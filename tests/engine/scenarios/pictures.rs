@@ -2,12 +2,16 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bobbin::engine::{EndpointAnswer, FileOptions, NewAttachment, NewMessage};
 use bobbin::limits;
+use bobbin::spec::message::Role;
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::attachments::{GIF, gif, post, seeing, sent};
+use super::endpoints::{acts, native, with};
 use super::files::put;
-use crate::sim::Sim;
+use crate::sim::{Ask, Sim};
 
 /// One pixel.
 const JPEG: &[u8] = b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0\
@@ -156,6 +160,60 @@ fn base64_comes_in_every_usual_form() {
                 says(&sim, "look", json!([{ "name": "x", "mimeType": "image/gif", "data": data }])).await;
                 assert_eq!(shown(&sim).last().unwrap(), &["image/gif"]);
             }
+        })
+        .calm();
+}
+
+/// The roles of the last request's messages, and how many images each has.
+fn roles(sim: &Sim) -> Vec<(String, usize)> {
+    let requests = sim.world.outside.requests.borrow();
+    let images = |content: &Value| {
+        let parts = content.as_array().map(Vec::as_slice).unwrap_or_default();
+        parts.iter().filter(|part| part["type"] == "image_url").count()
+    };
+    let messages = requests.last().unwrap().messages();
+    messages.iter().map(|m| (m["role"].as_str().unwrap().to_owned(), images(&m["content"]))).collect()
+}
+
+#[test]
+fn images_of_a_reply_follow_it() {
+    let file = |content: &'static [u8]| NewAttachment::Inline {
+        name: "x.gif".into(),
+        mime_type: "image/gif".into(),
+        data: content.into(),
+        options: FileOptions::default(),
+        description: None,
+    };
+    with("images of replies", &[("POST /draws", native())])
+        .define(|catalog| catalog["models"]["m"]["capabilities"] = json!({ "supportsImages": true }))
+        .setup(acts(move |call| {
+            let attachments = vec![file(GIF), file(b"words")];
+            let drawn = NewMessage { role: Role::Assistant, attachments, ..NewMessage::user("Drawn.") };
+            call.state.inject_message(drawn).now_or_never().unwrap()?;
+            Ok(EndpointAnswer::empty(204))
+        }))
+        // Code speaks for the agent, too.
+        .terms(|terms| terms.one_answer = false)
+        .drive(|sim| async move {
+            says(&sim, "draw", json!([])).await;
+            assert_eq!(sim.reach(Ask::of("POST", "/draws")).await.unwrap().status, 204);
+            says(&sim, "and?", json!([gif()])).await;
+            let role = |role: &str, images: usize| (role.to_owned(), images);
+            let expected = [
+                role("system", 0),
+                role("user", 0),
+                role("assistant", 0),
+                role("assistant", 0),
+                role("user", 1),
+                role("user", 1),
+            ];
+            assert_eq!(roles(&sim), expected);
+            let requests = sim.world.outside.requests.borrow();
+            let shown = &requests.last().unwrap().messages()[4]["content"];
+            let text = shown[0]["text"].as_str().unwrap();
+            assert_eq!(text, "[images of your message before]");
+            let said = requests.last().unwrap().messages()[3]["content"].as_str().unwrap().to_owned();
+            assert!(said.contains("not shown: its content is no PNG"), "what is no image is told of: {said}");
         })
         .calm();
 }
