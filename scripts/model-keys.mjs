@@ -45,6 +45,7 @@ export function modelsThatLack(catalog, isSet) {
 
 /** @param {ModelFile} model @param {(name: string) => boolean} isSet */
 function lackOf(model, isSet) {
+  if (model.provider === "workers-ai") return isSet("AI") ? undefined : "wrangler.toml binds no Workers AI (`[ai]`)";
   const usual = USUAL[model.provider];
   // Providers of the application's own look after themselves.
   if (!usual) return undefined;

@@ -84,7 +84,9 @@ export async function startServer(options) {
   let runtime;
   /** @type {import("./front.mjs").Front | undefined} */
   let front;
+  const bindsAi = /^\[ai\]/m.test(readIfThere(inCheckout("wrangler.toml")) ?? "");
   const isSet = (/** @type {string} */ name) =>
+    name === "AI" ? bindsAi || "BOBBIN_AI_ADDRESS" in options.vars :
     name in options.vars
       ? Boolean(options.vars[name]?.trim())
       : new RegExp(`^\\s*(export\\s+)?${name}\\s*=[^\\S\\n]*(?!["']{2})\\S`, "m").test(readIfThere(inCheckout(".dev.vars")) ?? "");

@@ -26,6 +26,8 @@ import { Complaint, signalGroup } from "./run.mjs";
  */
 
 const HOST = "127.0.0.1";
+/** Where a stand-in for Workers AI listens, host and port: the binding `AI` is workerd's own, and its requests go there. */
+const AI_ADDRESS = "BOBBIN_AI_ADDRESS";
 const KNOWN = new Set([
   ...["name", "compatibility_date", "compatibility_flags", "durable_objects", "services", "worker_loaders"],
   // Where its files are, which is known, and what deployments need.
@@ -41,7 +43,7 @@ export async function startWorkerd({ home, persist, vars: given, workerd, spawne
   const objects = join(persist, "v3/do");
   mkdirSync(objects, { recursive: true });
   const path = join(home, "workerd.capnp");
-  writeFileSync(path, await configuration(home, objects, Object.keys(vars)));
+  writeFileSync(path, await configuration(home, objects, Object.keys(vars), vars[AI_ADDRESS]));
 
   /** @type {(code: number) => void} */
   let onEnd = () => {};
@@ -116,15 +118,16 @@ function listening(child) {
  * @param {string} home
  * @param {string} objects   where the databases of the objects lie
  * @param {string[]} vars    names of the variables
+ * @param {string} [ai]      where a stand-in for Workers AI is
  */
-async function configuration(home, objects, vars) {
+async function configuration(home, objects, vars, ai) {
   const main = await readConfig(join(home, "wrangler.toml"));
   const isolate = await readConfig(join(home, "isolate/wrangler.toml"));
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
-    ${worker(main, home, "dist", vars)},
-    ${worker(isolate, home, "dist-isolate", [])},
+    ${worker(main, home, "dist", vars, ai !== undefined)},
+    ${worker(isolate, home, "dist-isolate", [], false)},${ai === undefined ? "" : `\n    (name = "workers-ai", external = (address = ${text(ai)}, http = ())),`}
     (name = "objects", disk = (path = ${text(objects)}, writable = true)),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
   ],
@@ -150,8 +153,9 @@ async function readConfig(path) {
  * @param {string} home
  * @param {string} dist   folder of its modules
  * @param {string[]} vars
+ * @param {boolean} ai   whether it is bound to a stand-in for Workers AI
  */
-function worker(config, home, dist, vars) {
+function worker(config, home, dist, vars, ai) {
   const files = readdirSync(join(home, dist)).filter((file) => extname(file) in KINDS);
   const modules = files.sort((a, b) => Number(b === "index.js") - Number(a === "index.js"));
   const classes = config.durable_objects?.bindings ?? [];
@@ -163,6 +167,7 @@ function worker(config, home, dist, vars) {
         `(name = ${text(binding)}, service = (name = ${text(service)}${entrypoint === undefined ? "" : `, entrypoint = ${text(entrypoint)}`}))`,
     ),
     ...(config.worker_loaders ?? []).map(({ binding }) => `(name = ${text(binding)}, workerLoader = (id = ${text(binding)}))`),
+    ...(ai ? ['(name = "AI", wrapped = (moduleName = "cloudflare-internal:ai-api", innerBindings = [(name = "fetcher", service = "workers-ai")]))'] : []),
   ];
   return `(name = ${text(config.name)}, worker = (
       compatibilityDate = ${text(config.compatibility_date)},

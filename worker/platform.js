@@ -303,10 +303,15 @@ export class Outgoing {
    * @param {string} headers                  JSON, an array of pairs
    * @param {Uint8Array | undefined} body     taken over
    * @param {(chunk: Uint8Array | undefined, error: string | undefined) => void} take   neither: the end
+   * @param {Ai} [ai]   asks a model of Workers AI instead: `url` is its id, `headers` the gateway, JSON or empty
    */
-  constructor(method, url, headers, body, take) {
+  constructor(method, url, headers, body, take, ai) {
     this.#take = take;
     const { signal } = this.#cancel;
+    if (ai) {
+      this.#answer = askModel(ai, url, headers, body, signal);
+      return;
+    }
     this.#answer = fetch(url, { method, headers: JSON.parse(headers), redirect: "manual", signal, ...(body && { body }) });
   }
 
@@ -340,6 +345,26 @@ export class Outgoing {
     this.#take?.(done ? undefined : value, undefined);
   #failed = (/** @type {unknown} */ error) =>
     this.#take?.(undefined, error instanceof Error ? error.message : String(error));
+}
+
+/**
+ * The answer of a model of Workers AI, whatever its status. A binding that gives none itself (one that stands in for it) gives a
+ * stream or an object, of which one is made.
+ *
+ * @param {Ai} ai
+ * @param {string} model
+ * @param {string} gateway                 JSON, or empty
+ * @param {Uint8Array | undefined} input   JSON
+ * @param {AbortSignal} signal
+ * @returns {Promise<Response>}
+ */
+async function askModel(ai, model, gateway, input, signal) {
+  const options = { returnRawResponse: true, signal, ...(gateway && { gateway: JSON.parse(gateway) }) };
+  /** @type {unknown} */
+  const answer = await ai.run(/** @type {any} */ (model), JSON.parse(new TextDecoder().decode(input)), /** @type {any} */ (options));
+  if (answer instanceof Response) return answer;
+  if (answer instanceof ReadableStream) return new Response(answer, { headers: { "content-type": "text/event-stream" } });
+  return Response.json(answer);
 }
 
 /** Bytes that may wait for a client that does not read. */

@@ -11,6 +11,7 @@ use futures::{FutureExt, StreamExt};
 
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::host::ai::AiRequest;
 use crate::host::http::{FetchError, Request, Response};
 use crate::limits;
 use crate::models::{
@@ -210,6 +211,15 @@ impl ProviderCalls for Outside {
         let outgoing = &self.thread.ephemeral.outgoing;
         outgoing.set(outgoing.get() + 1);
         self.thread.host.fetch(request)
+    }
+
+    fn ask_ai(&self, request: AiRequest) -> LocalBoxFuture<'static, Result<Response, FetchError>> {
+        if self.thread.logs_bodies() {
+            self.sent.replace(Some(request.input.clone()));
+        }
+        let outgoing = &self.thread.ephemeral.outgoing;
+        outgoing.set(outgoing.get() + 1);
+        self.thread.host.ask_ai(request)
     }
 
     fn sleep_until(&self, us: i64) -> LocalBoxFuture<'static, ()> {

@@ -4,9 +4,10 @@
 //! A directory needs an [`Object`]; a thread needs a [`Host`], which is one with ways out. Neither is a type parameter of
 //! anything: the core is compiled once, whoever hosts it.
 //!
-//! * `sql`: SQLite. [`http`]: requests and responses as data. `bucket`: where the content of large files lies. `listeners`: who
+//! * `sql`: SQLite. [`http`]: requests and responses as data. [`ai`]: requests to models of the platform's own. `bucket`: where the content of large files lies. `listeners`: who
 //!   listens to a thread.
 
+pub mod ai;
 pub(crate) mod bucket;
 pub mod http;
 pub(crate) mod listeners;
@@ -22,6 +23,7 @@ use std::rc::Rc;
 use futures::future::LocalBoxFuture;
 
 use crate::error::Result;
+use crate::host::ai::AiRequest;
 use crate::host::http::{FetchError, Request, Response};
 
 /// What a method gives that has to be waited for. Dropping it cancels the work.
@@ -58,7 +60,7 @@ pub trait Object {
     /// Random bytes.
     fn random(&self) -> [u8; 16];
 
-    /// A variable of the deployment; bindings that are not strings are absent.
+    /// A variable of the deployment; bindings that are not strings are absent, but [`ai::AI_BINDING`], which has some value.
     fn var(&self, name: &str) -> Option<String>;
 
     /// Calls another object with a JSON text and gets one back, a [`crate::request::Reply`].
@@ -87,6 +89,15 @@ pub trait Object {
 pub trait Host: Object {
     /// Sends a request; follows no redirect. Dropping the future or the body cancels it.
     fn fetch(&self, request: Request) -> Pending<Result<Response, FetchError>>;
+
+    /// Asks a model of the platform's own, and gives its answer whatever its status. Dropping the future or the content cancels
+    /// it.
+    ///
+    /// # Errors
+    /// There was no answer, or nothing is bound to ask.
+    fn ask_ai(&self, _request: AiRequest) -> Pending<Result<Response, FetchError>> {
+        Box::pin(std::future::ready(Err(FetchError(format!("the binding {} is not there", ai::AI_BINDING)))))
+    }
 
     /// Sends a request without a body to a streamed route ([`crate::request::ThreadRoute::is_streamed`]) of another thread,
     /// a [`crate::request::ThreadRequest`] as JSON, and gives its answer, whatever its status. Dropping the future or the

@@ -11,6 +11,7 @@ use futures::StreamExt;
 use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
 
+use crate::host::ai::AiRequest;
 use crate::host::http::{FetchError, Request, Response};
 use crate::models::failure::BODY_BYTES;
 use crate::models::{Answer, ChatRequest, Delta, ProviderError, Silence};
@@ -26,6 +27,7 @@ pub(crate) type Chunks = LocalBoxStream<'static, Result<Bytes, FetchError>>;
 pub(crate) trait ProviderCalls {
     fn now_us(&self) -> i64;
     fn fetch(&self, request: Request) -> LocalBoxFuture<'static, Result<Response, FetchError>>;
+    fn ask_ai(&self, request: AiRequest) -> LocalBoxFuture<'static, Result<Response, FetchError>>;
     fn sleep_until(&self, us: i64) -> LocalBoxFuture<'static, ()>;
     /// Reads the rest of an answer that nobody waits for.
     fn drain(&self, rest: Chunks);
@@ -79,7 +81,21 @@ impl ProviderCall {
     /// There was no answer, or not in time. Whatever the answer's status, it is one.
     pub async fn fetch(&self, request: Request) -> Result<Incoming, ProviderError> {
         let url = request.url.clone();
-        let mut sent = self.door.fetch(request);
+        let sent = self.door.fetch(request);
+        self.answered(sent, url).await
+    }
+
+    /// Asks a model of the platform's own; the same else.
+    pub(crate) async fn ask_ai(&self, request: AiRequest) -> Result<Incoming, ProviderError> {
+        let sent = self.door.ask_ai(request);
+        self.answered(sent, "Workers AI".to_owned()).await
+    }
+
+    async fn answered(
+        &self,
+        mut sent: LocalBoxFuture<'static, Result<Response, FetchError>>,
+        url: String,
+    ) -> Result<Incoming, ProviderError> {
         let answered = poll_fn(|cx| match self.out.silent.get() {
             Some(silence) => Poll::Ready(Err(ProviderError::timeout(silence))),
             None => sent

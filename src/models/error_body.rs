@@ -18,8 +18,8 @@ pub(crate) struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// Understands `{"error": {…}}`, `{"error": "…"}`, the same without `error`, in a list, `detail` (FastAPI) and
-    /// `errors` (Cloudflare); otherwise takes the text as it is.
+    /// Understands `{"error": {…}}`, `{"error": "…"}`, the same without `error`, in a list, `detail` (FastAPI),
+    /// `errors` and `description` (Cloudflare); otherwise takes the text as it is.
     pub(crate) fn read(body: &[u8]) -> ErrorBody {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(body);
@@ -55,7 +55,7 @@ impl ErrorBody {
                         _ => {}
                     }
                 }
-                for key in ["error", "errors", "message", "msg", "detail"] {
+                for key in ["error", "errors", "message", "msg", "detail", "description"] {
                     if let Some(inner) = object.get(key) {
                         self.take(inner, depth + 1);
                     }

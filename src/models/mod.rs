@@ -4,7 +4,7 @@
 //! * `provider`: the registry. `call`: what a provider is given. `usable`: whether a model can be asked in this deployment.
 //!   `address`: the address of an API.
 //! * [`openai`]: chat completions, any base URL. [`responses`]: OpenAI's other API. [`anthropic`]: Anthropic's messages.
-//!   [`demo`]: the deterministic built-in model that needs no network. `embedding`: vectors of texts.
+//!   `workers_ai`: Cloudflare's models. [`demo`]: the deterministic built-in model that needs no network. `embedding`: vectors of texts.
 //! * Requests. `fit`: what every provider requires of a history. `cached_json`: parts that later requests send again.
 //!   `writing`: bodies that are written as text.
 //!   `size`: how many tokens they have. `reasoning`: how much a model is asked to reason. `literal`: texts that arrive in pieces and are sent back.
@@ -35,6 +35,7 @@ pub mod responses;
 pub(crate) mod size;
 pub mod sse;
 pub(crate) mod usable;
+pub(crate) mod workers_ai;
 pub(crate) mod writing;
 
 pub use crate::models::backoff::backoff_us;

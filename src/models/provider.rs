@@ -17,9 +17,8 @@
 
 use futures::future::LocalBoxFuture;
 
-use crate::host::http::Request;
-use crate::models::call::ProviderCall;
-use crate::models::{ChatRequest, Delta, ProviderError, anthropic, demo, openai, responses};
+use crate::models::call::{Incoming, ProviderCall};
+use crate::models::{ChatRequest, Delta, ProviderError, anthropic, demo, openai, responses, workers_ai};
 use crate::registry::{Panicked, Registry, contained};
 
 /// What answers a request: it sends the parts of the reply through the call, and ends when the reply is complete. Its
@@ -32,6 +31,7 @@ const BUILT_IN: &[(&str, Native)] = &[
     ("anthropic", |call| Box::pin(ask_anthropic(call))),
     ("demo", |call| Box::pin(demo::answer_call(call))),
     ("openai", |call| Box::pin(ask_openai(call))),
+    ("workers-ai", |call| Box::pin(ask_workers_ai(call))),
 ];
 
 thread_local! {
@@ -78,11 +78,13 @@ async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {
     let (base_url, key) = (call.base_url.as_deref().unwrap_or_default(), call.api_key.as_deref());
     if responses::speaks_responses(call.request.api, base_url) {
         let request = responses::request(&call.request, base_url, key, call.answer);
-        return exchange(&call, request, Decoder::Responses(responses::Decoder::new(key))).await;
+        let decoder = Decoder::Responses(responses::Decoder::new(key));
+        return exchange(&call, call.fetch(request).await?, decoder).await;
     }
     let ask = async |chat: &ChatRequest| {
         let request = openai::request(chat, base_url, key, call.answer);
-        exchange(&call, request, Decoder::Openai(openai::Decoder::new(key))).await
+        let decoder = Decoder::Openai(openai::Decoder::new(key));
+        exchange(&call, call.fetch(request).await?, decoder).await
     };
     let Some(adjusted) = openai::without_effort(&call.request) else { return ask(&call.request).await };
     if openai::was_refused(base_url, &call.request.model) {
@@ -101,12 +103,21 @@ async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {
 async fn ask_anthropic(call: ProviderCall) -> Result<(), ProviderError> {
     let (base_url, key) = (call.base_url.as_deref().unwrap_or_default(), call.api_key.as_deref());
     let request = anthropic::request(&call.request, base_url, key, call.answer);
-    exchange(&call, request, Decoder::Anthropic(anthropic::Decoder::new(key))).await
+    let decoder = Decoder::Anthropic(anthropic::Decoder::new(key));
+    exchange(&call, call.fetch(request).await?, decoder).await
 }
 
-/// One request over HTTP, and its answer as it is decoded.
-async fn exchange(call: &ProviderCall, request: Request, mut decoder: Decoder) -> Result<(), ProviderError> {
-    let mut incoming = call.fetch(request).await?;
+async fn ask_workers_ai(call: ProviderCall) -> Result<(), ProviderError> {
+    let request = workers_ai::request(&call.request, call.answer);
+    exchange(&call, call.ask_ai(request).await?, Decoder::Openai(openai::Decoder::new(None))).await
+}
+
+/// An answer, as it is decoded.
+async fn exchange(
+    call: &ProviderCall,
+    mut incoming: Incoming,
+    mut decoder: Decoder,
+) -> Result<(), ProviderError> {
     if !incoming.is_ok() {
         return Err(incoming.refusal().await);
     }

@@ -1,5 +1,6 @@
 //! Whether a model can be asked in this deployment.
 
+use crate::host::ai::AI_BINDING;
 use crate::models::provider::has_provider;
 use crate::spec::model::{Model, Provider};
 use crate::spec::template;
@@ -16,6 +17,10 @@ impl Model {
     pub fn lacks(&self, deployment: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         match &self.provider {
             Provider::Demo => return None,
+            Provider::WorkersAi if deployment(AI_BINDING).is_none() => {
+                return Some(format!("the binding {AI_BINDING} is not there: wrangler.toml has no `[ai]`"));
+            }
+            Provider::WorkersAi => return None,
             Provider::Registered(name) if !has_provider(name) => {
                 return Some(format!("its provider \"{name}\" is not part of this deployment"));
             }

@@ -21,8 +21,8 @@ pub struct Model {
     #[serde(default)]
     pub name: String,
     /// What answers its requests: `openai` (responses or chat completions, at any address that speaks one of them),
-    /// `anthropic` (its messages), `demo` (built-in and deterministic, needs no network), or what a crate of your own
-    /// registers.
+    /// `anthropic` (its messages), `workers-ai` (models of Cloudflare's, by the binding `AI`, without a key), `demo` (built-in
+    /// and deterministic, needs no network), or what a crate of your own registers.
     pub provider: Provider,
     /// Of `openai`: which of its two APIs is spoken. Unless given, responses at OpenAI itself and chat completions at every
     /// other address.
@@ -147,6 +147,8 @@ pub enum Provider {
     Openai,
     /// Anthropic's messages.
     Anthropic,
+    /// Cloudflare's models, by a binding: no address and no key.
+    WorkersAi,
     /// The built-in deterministic model; needs no network and no key.
     Demo,
     /// One that a crate registers ([`crate::models::register`]).
@@ -158,6 +160,7 @@ impl From<String> for Provider {
         match name.as_str() {
             "openai" => Provider::Openai,
             "anthropic" => Provider::Anthropic,
+            "workers-ai" => Provider::WorkersAi,
             "demo" => Provider::Demo,
             _ => Provider::Registered(name),
         }
@@ -179,6 +182,7 @@ impl Provider {
         match self {
             Provider::Openai => "openai",
             Provider::Anthropic => "anthropic",
+            Provider::WorkersAi => "workers-ai",
             Provider::Demo => "demo",
             Provider::Registered(name) => name,
         }
@@ -189,7 +193,7 @@ impl Provider {
         match self {
             Provider::Openai => Some("OPENAI_BASE_URL"),
             Provider::Anthropic => Some("ANTHROPIC_BASE_URL"),
-            Provider::Demo | Provider::Registered(_) => None,
+            Provider::WorkersAi | Provider::Demo | Provider::Registered(_) => None,
         }
     }
 
@@ -198,7 +202,7 @@ impl Provider {
         match self {
             Provider::Openai => Some("OPENAI_API_KEY"),
             Provider::Anthropic => Some("ANTHROPIC_API_KEY"),
-            Provider::Demo | Provider::Registered(_) => None,
+            Provider::WorkersAi | Provider::Demo | Provider::Registered(_) => None,
         }
     }
 }

@@ -80,6 +80,10 @@ impl Check<'_> {
         if model.provider == Provider::Demo && model.capabilities.supports_json_mode {
             self.error(at, "capabilities.supportsJsonMode", "the demo provider answers in plain text");
         }
+        if model.provider == Provider::WorkersAi && (model.base_url.is_some() || model.api_key_env.is_some()) {
+            let text = "Workers AI is asked by its binding: baseUrl and apiKeyEnv have no effect";
+            self.warning(at, "provider", text);
+        }
         if model.provider == Provider::Demo && (model.base_url.is_some() || model.api_key_env.is_some()) {
             self.warning(
                 at,
@@ -211,7 +215,7 @@ fn unknown_provider(name: &str, known: &[&str], complete: bool) -> Option<String
     let hint = match (name, near) {
         ("test", _) => "the built-in model is `demo`; ".to_owned(),
         (
-            "openrouter" | "google" | "workers-ai" | "groq" | "ollama" | "deepseek" | "mistral" | "azure"
+            "openrouter" | "google" | "groq" | "ollama" | "deepseek" | "mistral" | "azure"
             | "llama.cpp" | "vllm",
             _,
         ) => "its API is that of `openai`, at a `baseUrl`; ".to_owned(),

@@ -147,6 +147,15 @@ fn answers_give_their_reply_however_they_are_cut() {
             },
         ),
         (
+            fixture!("workers_ai_old"),
+            Reply {
+                content: "Hello 🧵".into(),
+                tool_calls: vec![call("", "lookup", r#"{"word":"bobbin"}"#), call("", "now", "{}")],
+                usage: usage(20, 0, 8, 0),
+                ..Reply::default()
+            },
+        ),
+        (
             fixture!("openrouter_reasoning"),
             Reply {
                 content: "Green tea.".into(),

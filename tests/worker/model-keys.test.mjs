@@ -11,6 +11,7 @@ const SAMPLE = {
     own: { provider: "openai", baseUrl: "{{env MODEL_URL}}", apiKeyEnv: "OPENAI_API_KEY" },
     demo: { provider: "demo" },
     native: { provider: "echo" },
+    cloudflare: { provider: "workers-ai" },
   },
 };
 
@@ -20,10 +21,11 @@ test("models that lack a variable are named, with what answers instead", () => {
     "models/fast: OPENAI_API_KEY is not set; its fallback demo answers instead.",
     "models/claude: ANTHROPIC_API_KEY is not set; requests to it fail.",
     "models/own: MODEL_URL, which its `baseUrl` needs, is not set; requests to it fail.",
+    "models/cloudflare: wrangler.toml binds no Workers AI (`[ai]`); requests to it fail.",
   ]);
-  assert.deepEqual(lacking("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "MODEL_URL"), []);
-  assert.deepEqual(lacking("OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "MODEL_URL"), []);
-  assert.equal(lacking("OPENAI_API_KEY", "ANTHROPIC_API_KEY").length, 1, "a key does not go where nobody sent it");
+  assert.deepEqual(lacking("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "MODEL_URL", "AI"), []);
+  assert.deepEqual(lacking("OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "MODEL_URL", "AI"), []);
+  assert.equal(lacking("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AI").length, 1, "a key does not go where nobody sent it");
 });
 
 test("a local model goes by its own name and costs nothing", () => {

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use bobbin::host::ai::{AI_BINDING, AiRequest};
 use bobbin::host::http::{FetchError, Reads, Request, Response};
 use bytes::Bytes;
 use futures::stream;
@@ -16,18 +17,39 @@ type Result<T> = std::result::Result<T, FetchError>;
 
 /// Sends a request and follows no redirect.
 pub(crate) async fn fetch(request: Request) -> Result<Response> {
-    let failed = |error: JsValue| FetchError(format!("{}: {}", authority(&request.url), thrown(&error)));
+    let headers = json(&request.headers)?;
+    let sent = request.body.as_ref().map(copied);
+    let send = |take: &Take| Outgoing::new(request.method, &request.url, &headers, sent, take);
+    answered(authority(&request.url), request.reads == Reads::All, send).await
+}
+
+/// Asks a model of Workers AI.
+pub(crate) async fn ask_ai(ai: Option<JsValue>, request: AiRequest) -> Result<Response> {
+    let Some(ai) = ai else { return Err(FetchError(format!("the binding {AI_BINDING} is not there"))) };
+    let (gateway, input) = (request.gateway.as_deref().unwrap_or_default(), copied(&request.input));
+    let ask = |take: &Take| Outgoing::of_model("POST", &request.model, gateway, input, take, &ai);
+    answered(&request.model, false, ask).await
+}
+
+/// Copied out of this memory, which may move while the request is on its way.
+fn copied(body: &Bytes) -> js_sys::Uint8Array {
+    js_sys::Uint8Array::from(body.as_ref())
+}
+
+/// The answer to what is sent with a way for its chunks. `whom`: what an error names.
+async fn answered(
+    whom: &str,
+    all: bool,
+    send: impl FnOnce(&Take) -> std::result::Result<Outgoing, JsValue>,
+) -> Result<Response> {
+    let failed = |error: JsValue| FetchError(format!("{whom}: {}", thrown(&error)));
     let inbox = Rc::<Inbox>::default();
     let take = {
         let inbox = inbox.clone();
         Take::wrap_assert_unwind_safe(Box::new(move |chunk, error| inbox.put(chunk, error)))
     };
-    let headers = json(&request.headers)?;
-    // Copied out of this memory, which may move while the request is on its way.
-    let sent = request.body.as_ref().map(|body| js_sys::Uint8Array::from(body.as_ref()));
-    let outgoing = Outgoing::new(request.method, &request.url, &headers, sent, &take).map_err(failed)?;
+    let outgoing = send(&take).map_err(failed)?;
     let body = FetchBody { outgoing, _take: take, inbox, asked: false, ended: false };
-    let all = request.reads == Reads::All;
     let (status, headers) = head_of(&body.outgoing.head(all).await.map_err(failed)?)?;
     let body =
         Box::pin(stream::unfold(

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use bobbin::engine::spilled_above;
+use bobbin::host::ai::{AI_BINDING, AiRequest};
 use bobbin::host::http::{FetchError, Request, Response};
 use bobbin::host::{Bucket, Host, Listeners, Object, Pending, Sibling, Sql};
 use bobbin::sandbox::{HostCalls, Outcome, Run, Sandbox};
@@ -13,7 +14,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::bindings::{self, Env, ObjectState, Storage, Timer, thrown};
 use crate::bucket::FilesBucket;
-use crate::fetch::fetch;
+use crate::fetch::{ask_ai, fetch};
 use crate::lifecycle::{promise, told};
 use crate::remote::{self, Answer};
 use crate::sandbox;
@@ -93,7 +94,8 @@ impl Object for ObjectHost {
     }
 
     fn var(&self, name: &str) -> Option<String> {
-        self.env.var(name)
+        let bound = || self.env.ai().filter(|_| name == AI_BINDING).map(|_| "bound".to_owned());
+        self.env.var(name).or_else(bound)
     }
 
     fn sibling(&self, to: Sibling, call: String) -> Pending<Result<String>> {
@@ -158,6 +160,10 @@ impl Object for ObjectHost {
 impl Host for ObjectHost {
     fn fetch(&self, request: Request) -> Pending<Result<Response, FetchError>> {
         Box::pin(fetch(request))
+    }
+
+    fn ask_ai(&self, request: AiRequest) -> Pending<Result<Response, FetchError>> {
+        Box::pin(ask_ai(self.env.ai(), request))
     }
 
     fn sibling_stream(&self, thread: String, call: String) -> Pending<Result<Response, FetchError>> {

@@ -202,7 +202,7 @@ fn common(span: &mut Span, facts: &Facts, operation: &str) {
 /// A provider by its name in the conventions.
 fn provider(provider: &Provider) -> String {
     match provider {
-        Provider::Openai | Provider::Anthropic => provider.name().to_owned(),
+        Provider::Openai | Provider::Anthropic | Provider::WorkersAi => provider.name().to_owned(),
         Provider::Demo | Provider::Registered(_) => format!("bobbin.{}", provider.name()),
     }
 }

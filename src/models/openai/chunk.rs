@@ -30,6 +30,32 @@ pub(crate) struct Chunk<'a> {
     /// The model that answers.
     #[serde(borrow, default)]
     pub(crate) model: Text<'a>,
+    /// The text where older models of Workers AI have it, which know no choices.
+    #[serde(borrow, default)]
+    pub(crate) response: Text<'a>,
+    /// Their calls, each whole.
+    #[serde(borrow, default)]
+    pub(crate) tool_calls: Option<Vec<WholeCall<'a>>>,
+}
+
+/// A call of an older model of Workers AI.
+#[derive(Debug, Deserialize)]
+pub(crate) struct WholeCall<'a> {
+    #[serde(borrow, default)]
+    pub(crate) id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) name: Text<'a>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl<'a> WholeCall<'a> {
+    /// As chat completions have it.
+    pub(crate) fn of(&self) -> Call<'a> {
+        let name = Text(self.name.0.clone());
+        let function = Function { name, arguments: self.arguments };
+        Call { index: None, id: Text(self.id.0.clone()), function, extra_content: None }
+    }
 }
 
 /// The choice with index 0: others, if options asked for several, are not read.

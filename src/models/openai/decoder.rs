@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use crate::models::decoding::{Decoding, End, Format, Wrong};
 use crate::models::openai::calls::Calls;
 use crate::models::openai::chunk;
-use crate::models::openai::chunk::{Choice, Chunk, Message};
+use crate::models::openai::chunk::{Choice, Chunk, Message, WholeCall};
 use crate::models::openai::details::Details;
 use crate::models::response::Named;
 use crate::models::{Delta, FinishReason, ProviderError};
@@ -60,6 +60,9 @@ impl State {
             return Err(Wrong::Reports(None));
         }
         self.named.take(&chunk.id.0, &chunk.model.0, out);
+        if choice.is_none() {
+            self.without_choices(chunk, out);
+        }
         if let Some(choice) = choice {
             if let Some(error) = choice.error.filter(|error| is_error(Some(error))) {
                 return Err(Wrong::Reports(Some(error.get().as_bytes().to_vec())));
@@ -71,6 +74,16 @@ impl State {
             out.push(Delta::Usage(usage));
         }
         Ok(())
+    }
+
+    /// Text and calls where older models of Workers AI have them.
+    fn without_choices(&mut self, chunk: &Chunk<'_>, out: &mut Vec<Delta>) {
+        if !chunk.response.is_empty() {
+            out.push(Delta::Text(chunk.response.0.clone().into_owned()));
+        }
+        let calls = chunk.tool_calls.iter().flatten();
+        let calls: Vec<_> = calls.filter(|call| !call.name.is_empty()).map(WholeCall::of).collect();
+        self.calls.take(&calls, out);
     }
 
     fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {

@@ -1,5 +1,6 @@
 //! Objects: this one's context, others by name, and the variables of the deployment.
 
+use bobbin::host::ai::AI_BINDING;
 use wasm_bindgen::prelude::*;
 
 use super::{FetchInit, FetchResponse, IncomingRequest, Socket, Storage};
@@ -92,6 +93,12 @@ impl Env {
     pub(crate) fn isolate(&self) -> Option<JsValue> {
         let isolate = js_sys::Reflect::get(&self.0, &JsValue::from_str("ISOLATE")).ok()?;
         (!isolate.is_undefined()).then_some(isolate)
+    }
+
+    /// Workers AI, where it is bound.
+    pub(crate) fn ai(&self) -> Option<JsValue> {
+        let found = js_sys::Reflect::get(&self.0, &JsValue::from_str(AI_BINDING)).ok()?;
+        found.is_object().then_some(found)
     }
 
     /// The namespace of the directories.

@@ -67,6 +67,16 @@ extern "C" {
         body: Option<js_sys::Uint8Array>,
         take: &Take,
     ) -> Result<Outgoing, JsValue>;
+    /// Asks a model of Workers AI instead: `gateway` is a JSON object, or empty.
+    #[wasm_bindgen(constructor, catch)]
+    pub(crate) fn of_model(
+        method: &str,
+        model: &str,
+        gateway: &str,
+        input: js_sys::Uint8Array,
+        take: &Take,
+        ai: &JsValue,
+    ) -> Result<Outgoing, JsValue>;
     /// Resolves with the status of the answer, a line break, and its headers as `headers` are given. Of an answer
     /// that did not fail only `content-type`, unless `all` are wanted.
     #[wasm_bindgen(method, catch)]

@@ -1,0 +1,52 @@
+//! Workers AI: models that Cloudflare runs, by the binding `AI`. They take and give what chat completions do; older ones name
+//! their text and their calls in another way, which the decoder of chat completions knows.
+
+use serde_json::Value;
+
+use crate::host::ai::AiRequest;
+use crate::models::{Answer, ChatRequest, openai};
+
+/// The option that is no part of the request: the gateway that it goes through, such as `{"id": "default"}`.
+pub(crate) const GATEWAY: &str = "gateway";
+
+/// Fields of chat completions that these models do not know, or that the binding is told beside the request.
+const LEFT_OUT: [&str; 4] = ["model", "parallel_tool_calls", "stream_options", GATEWAY];
+
+/// What the binding is asked.
+pub(crate) fn request(chat: &ChatRequest, answer: Answer) -> AiRequest {
+    let mut chat = ChatRequest { user: None, ..chat.clone() };
+    let gateway = chat.options.get(GATEWAY).filter(|gateway| !gateway.is_null()).map(Value::to_string);
+    for key in LEFT_OUT {
+        chat.options.insert(key.to_owned(), Value::Null);
+    }
+    // The address is not used; it is none of OpenAI's, whose names of fields differ.
+    let body = openai::request(&chat, "workers-ai:", None, answer).body.unwrap_or_default();
+    AiRequest { model: chat.model, input: body, gateway }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::{ChatMessage, Part};
+
+    #[test]
+    fn the_gateway_goes_beside_the_request() {
+        let said = ChatMessage::User(vec![Part::Text("Hi".into())]);
+        let mut chat = ChatRequest {
+            model: "@cf/x/y".into(),
+            messages: vec![said.into()],
+            max_output_tokens: Some(500),
+            user: Some("t1".into()),
+            ..ChatRequest::default()
+        };
+        let asked = |chat: &ChatRequest| {
+            let AiRequest { model, input, gateway } = request(chat, Answer::Stream);
+            (model, String::from_utf8(input.to_vec()).unwrap(), gateway)
+        };
+        let input =
+            r#"{"messages":[{"role":"user","content":"Hi"}],"stream":true,"max_tokens":500}"#.to_owned();
+        assert_eq!(asked(&chat), ("@cf/x/y".to_owned(), input.clone(), None));
+        chat.options.insert(GATEWAY.into(), serde_json::json!({ "id": "mine" }));
+        assert_eq!(asked(&chat), ("@cf/x/y".to_owned(), input, Some(r#"{"id":"mine"}"#.to_owned())));
+    }
+}
