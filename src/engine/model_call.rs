@@ -15,8 +15,10 @@ use crate::engine::thread::Thread;
 use crate::engine::waits::retry::{LaterAttempt, parks};
 use crate::error::Result;
 use crate::limits;
+use crate::models::responses;
 use crate::models::{ChatRequest, ProviderCall, ProviderCode, ProviderError, Reply, backoff_us};
 use crate::spec::Model;
+use crate::spec::model::Provider;
 use crate::spec::retry::Resolved;
 use crate::store::log::{Attempt, AttemptState};
 use crate::store::logs;
@@ -363,6 +365,17 @@ impl Thread {
         attempt.asked.insert("stream".to_owned(), (answer == crate::models::Answer::Stream).into());
         let base_url = model.base_url(&deployment);
         let api_key = model.key_env().and_then(deployment);
+        let background = attempt.purpose.is_none()
+            && model.provider == Provider::Openai
+            && responses::is_in_background(request);
+        // A first attempt has no other before it.
+        let earlier = match &step.call {
+            _ if !background || attempt.stream < 2 => None,
+            call => {
+                let call = call.map_or_else(String::new, |receipt| format!("c_{receipt}"));
+                self.read(|_, sql| logs::in_background(sql, step.block, &call, &model.name))?
+            }
+        };
         let door = Rc::new(Outside::new(self.clone(), step, attempt.stream));
         let call = ProviderCall {
             provider: model.provider.clone(),
@@ -372,6 +385,7 @@ impl Thread {
             base_url,
             api_key: api_key.clone(),
             stream: attempt.stream,
+            earlier: earlier.clone(),
             door: door.clone(),
             out: Rc::default(),
         };
@@ -384,6 +398,7 @@ impl Thread {
         let once = !model.capabilities.restartable && attempt.purpose.is_none();
         let streaming = Streaming::new(self, step, request.reasoning.exclude, patience, attempt);
         let streaming = if once { streaming.once() } else { streaming };
+        let streaming = if background { streaming.in_background(earlier) } else { streaming };
         let replied = streaming.reply(call).await?;
         attempt.body = door.sent();
         if let Some(why) = door.why_adjusted() {

@@ -45,6 +45,30 @@ pub(crate) struct Streaming<'a> {
     restartable: bool,
     /// When payload came last.
     payload_us: i64,
+    /// Whether the provider goes on with its answer by itself: then its name is stored as soon as it is told, unless it is that
+    /// of an earlier attempt.
+    background: Background,
+}
+
+/// Whether a provider goes on with an answer by itself.
+enum Background {
+    No,
+    Yes {
+        /// What it calls the answer of an earlier attempt.
+        earlier: Option<String>,
+    },
+}
+
+impl Background {
+    /// Whether this name of an answer is to be stored.
+    fn is_new(&self, id: &str) -> bool {
+        match self {
+            Background::No => false,
+            Background::Yes { earlier } => {
+                !id.is_empty() && id.len() <= limits::RESPONSE_NAME_BYTES && earlier.as_deref() != Some(id)
+            }
+        }
+    }
 }
 
 impl<'a> Streaming<'a> {
@@ -56,7 +80,13 @@ impl<'a> Streaming<'a> {
         attempt: &'a mut Attempt,
     ) -> Streaming<'a> {
         let builder = ReplyBuilder::default();
-        Streaming { thread, step, builder, hidden, patience, attempt, restartable: true, payload_us: 0 }
+        let (restartable, payload_us, background) = (true, 0, Background::No);
+        Streaming { thread, step, builder, hidden, patience, attempt, restartable, payload_us, background }
+    }
+
+    /// The same of an answer that its provider goes on with by itself.
+    pub(crate) fn in_background(self, earlier: Option<String>) -> Streaming<'a> {
+        Streaming { background: Background::Yes { earlier }, ..self }
     }
 
     /// The same of a model whose answers may not begin anew.
@@ -114,6 +144,17 @@ impl<'a> Streaming<'a> {
         }
     }
 
+    /// The name of an answer that its provider goes on with by itself is stored before anything of it is shown: a process that is
+    /// lost from here on fetches it.
+    fn named(&self, id: &str) -> Result<()> {
+        if !self.background.is_new(id) {
+            return Ok(());
+        }
+        let event = Event::in_background(self.attempt, &self.thread.redact(id.to_owned()));
+        let now = self.thread.host.now_us();
+        self.thread.transition(|_, sql| event.insert(sql, now))
+    }
+
     /// Folds deltas into the reply and sends their text to whoever listens, as one frame.
     fn take(&mut self, deltas: &[Delta]) -> Result<Result<(), ProviderError>> {
         let mut text = String::new();
@@ -137,6 +178,7 @@ impl<'a> Streaming<'a> {
                 Delta::Finish(_) => continue,
                 Delta::Response { id, model } => {
                     self.attempt.response.take(id, model);
+                    self.named(id)?;
                     continue;
                 }
             }

@@ -51,6 +51,8 @@ pub struct ProviderCall {
     pub api_key: Option<String>,
     /// Streams of this reply so far, with this one: retries, fallbacks and recoveries.
     pub stream: u32,
+    /// What the provider calls the answer of an earlier attempt, which it has gone on with by itself.
+    pub(crate) earlier: Option<String>,
     pub(crate) door: Rc<dyn ProviderCalls>,
     pub(crate) out: Rc<Out>,
 }

@@ -18,7 +18,9 @@
 use futures::future::LocalBoxFuture;
 
 use crate::models::call::{Incoming, ProviderCall};
-use crate::models::{ChatRequest, Delta, ProviderError, anthropic, demo, openai, responses, workers_ai};
+use crate::models::{
+    Answer, ChatRequest, Delta, ProviderError, anthropic, demo, openai, responses, workers_ai,
+};
 use crate::registry::{Panicked, Registry, contained};
 
 /// What answers a request: it sends the parts of the reply through the call, and ends when the reply is complete. Its
@@ -77,9 +79,7 @@ pub async fn run(call: ProviderCall) -> Result<Result<(), ProviderError>, Panick
 async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {
     let (base_url, key) = (call.base_url.as_deref().unwrap_or_default(), call.api_key.as_deref());
     if responses::speaks_responses(call.request.api, base_url) {
-        let request = responses::request(&call.request, base_url, key, call.answer);
-        let decoder = Decoder::Responses(responses::Decoder::new(key));
-        return exchange(&call, call.fetch(request).await?, decoder).await;
+        return ask_responses(&call, base_url, key).await;
     }
     let ask = async |chat: &ChatRequest| {
         let request = openai::request(chat, base_url, key, call.answer);
@@ -99,6 +99,38 @@ async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {
         answered => answered,
     }
 }
+
+/// An answer that the provider went on with, while this process was lost or the connection broken, is fetched; else it is asked
+/// for.
+async fn ask_responses(call: &ProviderCall, base_url: &str, key: Option<&str>) -> Result<(), ProviderError> {
+    let decoder = || Decoder::Responses(responses::Decoder::new(key));
+    if let Some(id) = call.earlier.as_deref() {
+        let state = responses::state(call, responses::fetch(base_url, key, id, Answer::Whole)).await?;
+        match state {
+            responses::Earlier::Lost => {}
+            responses::Earlier::Running => {
+                call.door.adjusted(FETCHED);
+                let request = responses::fetch(base_url, key, id, Answer::Stream);
+                return exchange(call, call.fetch(request).await?, decoder()).await;
+            }
+            responses::Earlier::Over(body) => {
+                call.door.adjusted(FETCHED);
+                let (mut decoder, mut deltas) = (decoder(), Vec::new());
+                let read = decoder.push(&body, &mut deltas).and_then(|()| decoder.finish(&mut deltas));
+                call.send_all(&mut deltas).await;
+                return read;
+            }
+        }
+    }
+    // Such a server answers at once that it has begun: only a stream tells more.
+    let background = responses::is_in_background(&call.request);
+    let answer = if background { Answer::Stream } else { call.answer };
+    let request = responses::request(&call.request, base_url, key, answer);
+    exchange(call, call.fetch(request).await?, decoder()).await
+}
+
+/// What the log says of an answer that was not asked for again.
+const FETCHED: &str = "the answer of an earlier attempt was fetched, not asked for again";
 
 async fn ask_anthropic(call: ProviderCall) -> Result<(), ProviderError> {
     let (base_url, key) = (call.base_url.as_deref().unwrap_or_default(), call.api_key.as_deref());

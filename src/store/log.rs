@@ -294,6 +294,16 @@ impl Event {
         Event { kind: logs::SHOWN, run, reply: Some(attempt.step.block), data }
     }
 
+    /// The provider goes on with this answer by itself, whatever happens here.
+    pub(crate) fn in_background(attempt: &Attempt, response_id: &str) -> Event {
+        let run = (attempt.run > 0).then_some(attempt.run);
+        let call = attempt.step.call.map(|receipt| format!("c_{receipt}"));
+        let data = json!({
+            "attempt": attempt.stream, "model_name": attempt.model, "response_id": response_id, "parent_call": call,
+        });
+        Event { kind: logs::BACKGROUND, run, reply: Some(attempt.step.block), data }
+    }
+
     /// The run failed.
     pub(crate) fn failure(run: &Run, text: &Shown) -> Event {
         let reason = run.end.as_ref().map(|end| end.reason.as_str());

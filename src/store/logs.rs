@@ -23,6 +23,8 @@ pub(crate) const TABLE: Table = Table {
 pub(crate) const ATTEMPT: &str = "llm_request";
 /// The kind of what says that a part of an answer was shown that may not begin anew.
 pub(crate) const SHOWN: &str = "shown";
+/// The kind of what says how a provider calls an answer that it goes on with by itself.
+pub(crate) const BACKGROUND: &str = "background";
 /// The kind of what code adds to the trace of a run.
 pub(crate) const TRACE: &str = "trace";
 
@@ -271,6 +273,23 @@ pub(crate) fn has_recent_attempt(sql: &dyn Sql, reply: i64, stream: u32) -> Resu
         &[Param::Int(reply), Param::Int(i64::from(stream))],
     )?;
     Ok(found.is_some())
+}
+
+/// What the provider calls the newest answer of a step that it goes on with by itself. Looks at the newest rows: they are of
+/// this step.
+pub(crate) fn in_background(sql: &dyn Sql, reply: i64, call: &str, model: &str) -> Result<Option<String>> {
+    let mut found = None;
+    sql.each(
+        "SELECT data ->> 'response_id' FROM (SELECT id, kind, reply, data FROM logs ORDER BY id DESC LIMIT 1000)
+         WHERE reply = ? AND kind = 'background' AND data ->> 'model_name' = ?
+           AND ifnull(data ->> 'parent_call', '') = ? ORDER BY id DESC LIMIT 1",
+        &[Param::Int(reply), Param::Text(model), Param::Text(call)],
+        &mut |cells| {
+            found = cells.first().and_then(Cell::text).map(str::to_owned);
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(found)
 }
 
 /// How many attempts of a step at a model ended because the connection broke before the answer had begun. Looks at the

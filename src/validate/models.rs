@@ -80,7 +80,8 @@ impl Check<'_> {
         if model.provider == Provider::Demo && model.capabilities.supports_json_mode {
             self.error(at, "capabilities.supportsJsonMode", "the demo provider answers in plain text");
         }
-        if model.provider == Provider::WorkersAi && (model.base_url.is_some() || model.api_key_env.is_some()) {
+        if model.provider == Provider::WorkersAi && (model.base_url.is_some() || model.api_key_env.is_some())
+        {
             let text = "Workers AI is asked by its binding: baseUrl and apiKeyEnv have no effect";
             self.warning(at, "provider", text);
         }
@@ -99,6 +100,12 @@ impl Check<'_> {
             let text =
                 format!("the provider \"{}\" has one API: this is for `openai`", model.provider.name());
             self.error(at, "api", text);
+        } else if model.provider_options.get("background").is_some_and(|given| *given == true)
+            && (!model.expects_responses()
+                || model.provider_options.get("store").is_some_and(|given| *given == false))
+        {
+            let text = "only responses that the server stores are gone on with by it: `api` must be \"responses\", and `store` not false";
+            self.warning(at, "providerOptions.background", text);
         } else if model.expects_responses() {
             self.options_of_chat(at, &model.provider_options, &model.name);
         }
@@ -215,8 +222,8 @@ fn unknown_provider(name: &str, known: &[&str], complete: bool) -> Option<String
     let hint = match (name, near) {
         ("test", _) => "the built-in model is `demo`; ".to_owned(),
         (
-            "openrouter" | "google" | "groq" | "ollama" | "deepseek" | "mistral" | "azure"
-            | "llama.cpp" | "vllm",
+            "openrouter" | "google" | "groq" | "ollama" | "deepseek" | "mistral" | "azure" | "llama.cpp"
+            | "vllm",
             _,
         ) => "its API is that of `openai`, at a `baseUrl`; ".to_owned(),
         (_, Some(near)) => format!("did you mean \"{near}\"? "),

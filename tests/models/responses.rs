@@ -120,6 +120,18 @@ fn errors_keep_their_kind_however_they_are_cut() {
 }
 
 #[test]
+fn an_answer_that_is_still_being_made_is_none() {
+    for status in ["queued", "in_progress", "failed", "cancelled"] {
+        let body = json!({ "object": "response", "id": "r", "status": status, "output": [] }).to_string();
+        let mut decoder = responses::Decoder::new(None);
+        let read =
+            decoder.push(body.as_bytes(), &mut Vec::new()).and_then(|()| decoder.finish(&mut Vec::new()));
+        let message = read.unwrap_err().message;
+        assert_eq!(message, format!("the provider ended with an answer that is \"{status}\""));
+    }
+}
+
+#[test]
 fn an_answer_is_named_once_and_over_with_its_last_event() {
     let (_, text) = fixture!("responses_calls");
     let (mut decoder, mut out) = (responses::Decoder::new(None), Vec::new());

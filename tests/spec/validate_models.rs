@@ -47,7 +47,11 @@ fn what_belongs_to_the_other_api_is_told() {
     let most = json!({ "max_tokens": 9, "reasoning_effort": null });
     let told = here("models/slow: warning in providerOptions.max_tokens", "`max_output_tokens`");
     let env = "{{env OPENAI_BASE_URL}}";
+    let background = "models/slow: warning in providerOptions.background: only responses that the server stores are gone on with by it: `api` must be \"responses\", and `store` not false";
     for (model, expected) in [
+        (json!({ "providerOptions": { "background": true } }), vec![]),
+        (json!({ "providerOptions": { "background": true, "store": false } }), vec![background.to_owned()]),
+        (json!({ "api": "chat", "providerOptions": { "background": true } }), vec![background.to_owned()]),
         (json!({ "providerOptions": most }), vec![told.clone()]),
         (
             json!({ "providerOptions": most, "baseUrl": env, "apiKeyEnv": "OPENAI_API_KEY" }),

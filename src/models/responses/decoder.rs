@@ -197,12 +197,12 @@ impl State {
     fn close(&mut self, answered: &Answered<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
         self.named.take(&answered.id.0, &answered.model.0, out);
         let status = &*answered.status.0;
-        if matches!(status, "failed" | "cancelled") {
+        if matches!(status, "failed" | "cancelled" | "queued" | "in_progress") {
             let error = answered.error.filter(|raw| raw.get() != "null");
             return Err(match error {
                 Some(raw) => Wrong::Reports(Some(raw.get().as_bytes().to_vec())),
                 None => Wrong::Failed(ProviderError::server(format!(
-                    "the provider says that the answer {status}"
+                    "the provider ended with an answer that is \"{status}\""
                 ))),
             });
         }

@@ -9,6 +9,7 @@ use crate::host::http::{Reads, Request};
 use crate::models::address::address;
 use crate::models::cached_json::Blocks;
 use crate::models::openai::{DEFAULT_BASE_URL, effort};
+use crate::models::responses::background::is_in_background;
 use crate::models::responses::input;
 use crate::models::writing::Body;
 use crate::models::{Answer, ChatRequest, JsonMode, ToolDefinition};
@@ -23,6 +24,13 @@ const OUTPUT_TOKENS_MIN: u64 = 16;
 /// The HTTP request for a chat request. `base_url` may end with `/responses` or a slash and may carry a query, which is
 /// kept; empty means OpenAI's own. An absent or blank key sends no `authorization`.
 pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: Answer) -> Request {
+    let url = address(base_url, DEFAULT_BASE_URL, &["/responses", "/chat/completions"], "/responses");
+    let body = Bytes::from(body(chat, answer));
+    let headers = headers(api_key, answer);
+    Request { method: "POST", url, headers, body: Some(body), reads: Reads::Type }
+}
+
+pub(crate) fn headers(api_key: Option<&str>, answer: Answer) -> Vec<(String, String)> {
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
         ("accept".to_owned(), answer.media_type().to_owned()),
@@ -30,9 +38,7 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
     if let Some(key) = api_key.map(str::trim).filter(|key| !key.is_empty()) {
         headers.push(("authorization".to_owned(), format!("Bearer {key}")));
     }
-    let url = address(base_url, DEFAULT_BASE_URL, &["/responses", "/chat/completions"], "/responses");
-    let body = Bytes::from(body(chat, answer));
-    Request { method: "POST", url, headers, body: Some(body), reads: Reads::Type }
+    headers
 }
 
 fn body(chat: &ChatRequest, answer: Answer) -> String {
@@ -46,8 +52,8 @@ fn body(chat: &ChatRequest, answer: Answer) -> String {
     }
     body.raw("input", &input::input(history));
     body.raw("stream", if answer == Answer::Stream { "true" } else { "false" });
-    // The thread is the store.
-    body.entry("store", &false);
+    // The thread is the store; an answer that the server goes on with by itself must lie there until it is fetched.
+    body.entry("store", &is_in_background(chat));
     if may_reason(&chat.model) {
         body.entry("include", &["reasoning.encrypted_content"]);
     }

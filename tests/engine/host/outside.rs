@@ -36,6 +36,10 @@ pub struct ModelRequest {
     pub text: String,
     /// Headers, names in lower case.
     pub headers: Vec<(String, String)>,
+    /// `POST`, or `GET` of an answer that was asked for before.
+    pub method: &'static str,
+    /// Where it went, below [`MODEL_URL`].
+    pub path: String,
 }
 
 impl ModelRequest {
@@ -173,6 +177,8 @@ pub struct Outside {
     pub sandbox: Sandbox,
     /// Requests to models.
     pub requests: RefCell<Vec<ModelRequest>>,
+    /// Requests for answers that models were asked for before.
+    pub fetches: RefCell<Vec<ModelRequest>>,
     /// What models say that they gave out.
     pub given: RefCell<Vec<Given>>,
     /// Calls that reached a hook, native or http, in order.
@@ -260,7 +266,12 @@ impl Outside {
             let arrived = ModelRequest {
                 index,
                 at_us: now_us,
-                thread: body["user"].as_str().or(body["metadata"]["user_id"].as_str()).unwrap_or("").into(),
+                thread: body["user"]
+                    .as_str()
+                    .or(body["metadata"]["user_id"].as_str())
+                    .or(body["prompt_cache_key"].as_str())
+                    .unwrap_or("")
+                    .into(),
                 model: body["model"].as_str().unwrap_or("").into(),
                 headers: request.headers.clone(),
                 text: request
@@ -269,21 +280,27 @@ impl Outside {
                     .map(|body| String::from_utf8_lossy(body).into())
                     .unwrap_or_default(),
                 body,
+                method: request.method,
+                path: request.url.replacen(MODEL_URL, "", 1),
             };
             let is_claude = request.url == format!("{MODEL_URL}/messages");
-            let found = match is_claude {
-                true => claude::complaints(&arrived.body),
-                false => strict::complaints(&arrived.body),
+            let is_responses = arrived.path.starts_with("/responses");
+            let found = match (is_claude, is_responses) {
+                (true, _) => claude::complaints(&arrived.body),
+                (_, true) => strict::of_responses(&arrived),
+                _ => strict::complaints(&arrived.body),
             };
             let mut complaints: Vec<String> = found
                 .into_iter()
                 .map(|complaint| format!("model request {index}: {complaint}: {}", arrived.body))
                 .collect();
             let is_chat = request.url == format!("{MODEL_URL}/chat/completions");
-            if !(is_chat || is_claude) || request.method != "POST" {
+            if !is_responses && (!(is_chat || is_claude) || request.method != "POST") {
                 complaints.push(format!("a model is asked by {} {}", request.method, request.url));
             }
-            self.requests.borrow_mut().push(arrived.clone());
+            // An answer that is fetched was asked for before, and is paid for once.
+            let list = if request.method == "GET" { &self.fetches } else { &self.requests };
+            list.borrow_mut().push(arrived.clone());
             let script = self.model.borrow().clone();
             let answer = script.map_or_else(Answer::refused, |script| script(&arrived));
             if let Some((input, output)) = answer.used() {

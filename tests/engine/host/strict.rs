@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::outside::ModelRequest;
+
 /// Everything wrong with a chat-completions request.
 pub fn complaints(body: &Value) -> Vec<String> {
     let mut found = Vec::new();
@@ -40,6 +42,30 @@ pub fn complaints(body: &Value) -> Vec<String> {
             }
         }
         other => found.push(format!("tools is {other}")),
+    }
+    found
+}
+
+/// Everything wrong with a request of responses: one for an answer, or one that fetches it.
+pub fn of_responses(request: &ModelRequest) -> Vec<String> {
+    let ModelRequest { method, path, body, .. } = request;
+    let mut found = Vec::new();
+    match (*method, path.as_str()) {
+        ("GET", path) => {
+            let id = path.strip_prefix("/responses/").unwrap_or("");
+            if id.is_empty() || !body.is_null() {
+                found.push(format!("GET {path} with the body {body}"));
+            }
+        }
+        ("POST", "/responses") => {
+            if !body["model"].is_string() || body["input"].as_array().is_none_or(Vec::is_empty) {
+                found.push("no model or no input".into());
+            }
+            if body["background"] == true && body["store"] != true {
+                found.push("an answer in the background is not stored".into());
+            }
+        }
+        (method, path) => found.push(format!("{method} {path}")),
     }
     found
 }

@@ -2,6 +2,7 @@
 
 mod any_history;
 mod attachments;
+mod background;
 mod batches;
 mod budgets;
 mod code;
@@ -134,6 +135,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(tools::all());
     all.extend(tiers::all());
     all.extend(batches::all());
+    all.extend(background::all());
     all.extend(queue::all());
     all.extend(stops::all());
     all.extend(models::all());
