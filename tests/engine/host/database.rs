@@ -57,6 +57,8 @@ pub struct Database {
     depth: Cell<u32>,
     /// What was done so far.
     pub counters: Cell<Counters>,
+    /// Times that what is stored may have become something else.
+    changes: Cell<u64>,
     /// Every statement, when the log is wanted: text, rows read, rows written.
     pub log: RefCell<Option<Vec<(String, u64, u64)>>>,
     /// Statements that the platform would refuse or that break our own rules.
@@ -94,6 +96,7 @@ impl Database {
             stretch: Cell::new(false),
             depth: Cell::new(0),
             counters: Cell::default(),
+            changes: Cell::default(),
             log: RefCell::default(),
             violations: RefCell::default(),
             indexes: RefCell::default(),
@@ -122,6 +125,7 @@ impl Database {
             self.depth.set(0);
             self.raw(if commit { "COMMIT" } else { "ROLLBACK" });
             if !commit {
+                self.changed();
                 self.forget_indexes();
             }
         }
@@ -138,6 +142,7 @@ impl Database {
         let depth = self.depth.get();
         if !keep {
             self.raw(&format!("ROLLBACK TO s{depth}"));
+            self.changed();
             self.forget_indexes();
         }
         self.raw(&format!("RELEASE s{depth}"));
@@ -146,6 +151,15 @@ impl Database {
 
     fn raw(&self, statement: &str) {
         self.connection.prepare_cached(statement).unwrap().execute([]).unwrap();
+    }
+
+    fn changed(&self) {
+        self.changes.set(self.changes.get() + 1);
+    }
+
+    /// Another number whenever what is stored may have become something else.
+    pub fn version(&self) -> u64 {
+        self.changes.get()
     }
 
     /// Bytes of the database.
@@ -162,6 +176,7 @@ impl Database {
 
     /// Changes the database behind the process's back.
     pub fn alter(&self, statement: &str) {
+        self.changed();
         self.connection.execute_batch(statement).unwrap();
     }
 
@@ -263,6 +278,9 @@ impl Database {
         }
         let columns = prepared.column_count();
         let readonly = prepared.readonly();
+        if !readonly {
+            self.changed();
+        }
         let mut outcome = Ok(());
         let mut handed = 0;
         {

@@ -64,6 +64,7 @@ pub struct Member {
     /// Leaves the process when the poll ends: replies and frames wait for durability.
     pub(super) outbound: RefCell<Vec<Box<dyn FnOnce()>>>,
     on_disk: Cell<Alarm>,
+    watched: Cell<Option<(u64, Alarm)>>,
 }
 
 impl Member {
@@ -84,6 +85,7 @@ impl Member {
             object: RefCell::default(),
             outbound: RefCell::default(),
             on_disk: Cell::default(),
+            watched: Cell::default(),
         })
     }
 
@@ -101,6 +103,12 @@ impl Member {
     pub fn has_table(&self, name: &str) -> bool {
         let found = format!("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '{name}'");
         !self.database.ask::<i64>(&found).is_empty()
+    }
+
+    /// Whether its database or its alarm has changed since it was asked last.
+    pub(super) fn has_changed(&self) -> bool {
+        let seen = Some((self.database.version(), self.alarm.get()));
+        self.watched.replace(seen) != seen
     }
 
     /// Opens the stretch that the platform commits as a whole at the next await.

@@ -144,7 +144,8 @@ impl World {
         }
     }
 
-    /// What must hold after every poll of the process.
+    /// What must hold after every poll of the process. It is looked at once for what is stored and the alarm, so it must
+    /// be nothing that breaks by time alone.
     pub fn watch(&self, watch: fn(&World, &Member)) {
         self.watch.set(watch);
     }
@@ -420,7 +421,7 @@ impl World {
         polled_in.database.close_stretch(true);
         let outbound = std::mem::take(&mut *polled_in.outbound.borrow_mut());
         outbound.into_iter().for_each(|action| action());
-        if owner != Owner::Client {
+        if owner != Owner::Client && polled_in.has_changed() {
             (self.watch.get())(self, &polled_in);
         }
         if let Polled::Panicked(payload) = polled {
