@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::waits::{decides, until_open};
 use crate::contract::History;
 use crate::host::fault::{Fault, whenever};
-use crate::host::{At, Native, SECOND_US, Say};
+use crate::host::{Answer, At, Native, SECOND_US, Say, TOOL_URL};
 use crate::sim::Sim;
 use crate::sweep::Scenario;
 
@@ -329,6 +329,38 @@ fn a_reply_without_a_batch_costs_what_it_did_and_early_results_one_statement_eac
     }
     // The first takes longest: the other two come early.
     assert_eq!(of(true, "rrr"), of(false, "rrr") + 2);
+}
+
+#[test]
+fn each_of_several_readers_counts_for_the_requests_of_an_event() {
+    let reads = json!({ "description": "d", "tier": "read_only", "run": { "http": { "url": format!("{TOOL_URL}/look") } },
+        "args": { "type": "object", "properties": { "n": { "type": "integer" } } } });
+    Scenario::new("requests of an event", &json!({ "look": reads }))
+        .define(|catalog| {
+            catalog["prompts"]["p"]["parallelToolCalls"] = json!(true);
+            catalog["prompts"]["p"]["parallelReadOnly"] = json!(true);
+        })
+        .says(|request| match request.results().len() {
+            done if done < 18 => {
+                (0..3).fold(Say::default(), |say, n| say.and_call("look", &json!({ "n": n }).to_string()))
+            }
+            _ => Say::text("all seen"),
+        })
+        .setup(|sim| {
+            sim.world.vars.borrow_mut().insert("BOBBIN_OUTGOING_PER_EVENT".into(), "6".into());
+            sim.world.outside.server("/look", |_, _| Answer::status(200, "seen"));
+        })
+        .terms(|terms| terms.overlap = true)
+        .drive(|sim| async move {
+            sim.ask("go").await;
+        })
+        .check(|sim, history| {
+            assert_eq!(history.texts("tool").len(), 18);
+            // Seven replies and eighteen calls; a batch that has begun is not divided.
+            assert!(sim.world.most_requests() <= 6 + 3, "{} in one event", sim.world.most_requests());
+            assert!(sim.world.alarms_fired.get() >= 2, "{} alarms", sim.world.alarms_fired.get());
+        })
+        .calm();
 }
 
 /// One of the calls asks for an approval once it has looked: those beside it are done with, and not made again.

@@ -69,6 +69,7 @@ mod subagents;
 mod subprompts;
 mod summary;
 mod summary_paid;
+mod summary_sides;
 mod tiers;
 mod tools;
 mod turns;

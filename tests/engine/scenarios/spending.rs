@@ -410,6 +410,34 @@ fn a_stop_in_the_middle_of_an_attempt_books_it() {
 }
 
 #[test]
+fn what_is_edited_or_deleted_gives_nothing_back() {
+    paid("deleted", json!({ "thread": { "maxTokens": 100_000 } }))
+        .drive(|sim| async move {
+            sim.ask("one").await;
+            sim.ask("two").await;
+            let spent = async || sim.get(ThreadRoute::GetBudget, &[]).await["spent"]["thread"].clone();
+            let before = spent().await;
+            assert!(before["tokens"].as_i64().unwrap() > 100, "{before}");
+            let ids: Vec<String> =
+                sim.history().await.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect();
+            let body = json!({ "content": "bye" }).to_string();
+            sim.insist(ThreadRoute::PatchMessage(ids[0].clone()), &[], None, body).await;
+            for id in ids {
+                sim.insist(ThreadRoute::DeleteMessage(id), &[], None, String::new()).await;
+            }
+            sim.accepted.borrow_mut().clear();
+            assert_eq!(sim.history().await, Vec::<Value>::new());
+            assert_eq!(spent().await, before);
+            sim.evict().await;
+            sim.ask("and now?").await;
+            let after = spent().await;
+            assert!(after["tokens"].as_i64() > before["tokens"].as_i64(), "{before} {after}");
+        })
+        .terms(|terms| terms.one_answer = false)
+        .once();
+}
+
+#[test]
 fn an_agent_that_takes_over_can_only_tighten() {
     let refused = Answer::status(500, "{}");
     assert_eq!(refused.used(), None);

@@ -4,7 +4,7 @@ use bobbin::host::Filter;
 use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
-use super::{ModelRequest, clerk, story};
+use super::{ModelRequest, clerk, story, summary_sides};
 use crate::contract::History;
 use crate::host::{Answer, SECOND_US, Say};
 use crate::sim::{Seen, Sim, model};
@@ -509,6 +509,7 @@ fn nothing_lost(sim: &Sim, history: &History) {
         // What no summary covers is in the request, as far as it is the newest.
         assert!(request.texts("user").last().is_some());
     }
+    summary_sides::facts_are_kept(sim);
 }
 
 /// Turns that need a summary.
