@@ -144,6 +144,8 @@ pub const BUDGET_FINISH: u64 = 2_000;
 pub const BUDGET_FULL_OUTPUT: u64 = 16_384;
 /// Share of what is left of a budget that a subagent is lent.
 pub const BUDGET_SHARE: f64 = 0.25;
+/// Runs that have ended and whose limits are kept, because subagents work on that they have lent to.
+pub const BUDGET_ERRANDS: usize = 32;
 /// Share of a limit at which listeners are told.
 pub const WARN_AT: f64 = 0.8;
 

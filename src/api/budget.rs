@@ -28,10 +28,15 @@ impl Thread {
                     None => (self.new_ledger(state, sql, None)?.unwrap_or_default(), 0),
                 };
             let mut ledger = ledger;
+            let mut errand = None;
             // What was set and used since the last run ended holds for the next one.
             if state.active().is_none() {
                 let kept = state.meta.budget.as_deref().cloned().unwrap_or_default();
                 (ledger.lent, ledger.late) = (kept.lent, kept.late);
+                errand = run.and_then(|run| kept.errand(run.id).cloned());
+                for (unit, cap) in Unit::ALL.into_iter().zip(errand.iter().flat_map(|errand| errand.caps)) {
+                    cap.into_iter().for_each(|cap| ledger.set_cap(BudgetScope::Run, unit, cap));
+                }
                 for (unit, cap) in Unit::ALL.into_iter().zip(kept.raised) {
                     cap.into_iter().for_each(|cap| ledger.set_cap(BudgetScope::Thread, unit, cap));
                 }
@@ -54,7 +59,11 @@ impl Thread {
                 "limits": scopes(&|scope| limits_of(ledger.caps(scope))),
                 "spent": scopes(&|scope| amounts(&used(scope))),
                 "lent": lent(&ledger, &registry::all(sql)?),
-                "left": left(&ledger, &used),
+                "left": left(&ledger, &|scope| match &errand {
+                    // What its subagents have used since counts against its limits.
+                    Some(errand) if scope == BudgetScope::Run => errand.used.and(&now),
+                    _ => used(scope),
+                }),
                 "estimated": ledger.estimated,
                 "wait": wait.map(|wait| wait.public_id(&state.meta.thread_id)),
             }))

@@ -4,7 +4,7 @@
 //! * What a thread is and has: `meta`, `state` (what is in memory of it), `calibration` (of the estimate of tokens), `parent`, `children`, `values`, `env`.
 //! * What is said and done: `messages`, `window` (the newest of them, in memory), `summaries` (what stands for the older ones), `side`, `runs`, `receipts` (the table
 //!   `calls`) with `opening`, `effects` with `repeat`, `jobs`, `idempotency`.
-//! * What is asked of people: `waits`. What budgets count: `amounts`, `grants` (what subagents are lent), `thread_budget`.
+//! * What is asked of people: `waits`. What budgets count: `amounts`, `budget_policy`, `grants` (what subagents are lent), `thread_budget`.
 //! * What is told of it: `log`, `logs`, `bodies`, `outbox`, `works` (work beside runs, until a collector has its span).
 //! * Its files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`, `base64_text`.
 //! * What it looks things up in: `memory`.
@@ -14,6 +14,7 @@ pub(crate) mod amounts;
 pub(crate) mod attachment;
 pub(crate) mod base64_text;
 pub(crate) mod bodies;
+pub(crate) mod budget_policy;
 pub(crate) mod calibration;
 pub(crate) mod changed;
 pub(crate) mod children;

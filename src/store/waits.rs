@@ -201,6 +201,9 @@ pub(crate) struct AskedBudget {
     /// The subagent whose attempt that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) for_child: Option<String>,
+    /// The run that has lent to it and whose limit it is; it may end meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) of_run: Option<i64>,
 }
 
 /// Workers that a call waits for.
@@ -418,7 +421,7 @@ impl Wait {
 
 impl AskedBudget {
     fn to_json(&self) -> Value {
-        let AskedBudget { scope, unit, limit, spent, needed, for_child } = self;
+        let AskedBudget { scope, unit, limit, spent, needed, for_child, .. } = self;
         json!({
             "scope": scope, "unit": unit, "limit": unit.shown(*limit), "spent": unit.shown(*spent),
             "needed": unit.shown(*needed), "forChild": for_child,

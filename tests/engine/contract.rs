@@ -165,6 +165,7 @@ fn thread(sim: &Sim, terms: &Terms, faults: usize, broken: &mut Vec<String>) -> 
     executions(sim, &history, terms, broken);
     attempts(sim, broken);
     paid(sim, broken);
+    lent(sim, broken);
     summaries(sim, broken);
     open_calls(sim, broken);
     open_waits(sim, broken);
@@ -514,6 +515,37 @@ fn paid(sim: &Sim, broken: &mut Vec<String>) {
         broken.push(format!(
             "{tokens} tokens and {cost} millionths are booked; models gave out {given_tokens} and {given_cost}: {ledgers:?}"
         ));
+    }
+}
+
+/// What is lent is what children hold: of a thread that has come to rest no run goes on, and all of it is the thread's.
+fn lent(sim: &Sim, broken: &mut Vec<String>) {
+    let database = &sim.member.database;
+    if !sim.member.has_table("children") || !sim.member.has_table("meta") {
+        return;
+    }
+    let active: Vec<i64> = database.ask("SELECT id FROM runs WHERE phase != 'ended'");
+    let parse = |text: &String| serde_json::from_str::<Value>(text).unwrap();
+    let held: Vec<String> = database.ask("SELECT budget FROM children WHERE budget IS NOT NULL");
+    let held: Vec<Value> = held.iter().map(parse).collect();
+    let kept: Vec<String> = database.ask("SELECT budget FROM meta WHERE budget IS NOT NULL");
+    let kept = kept.first().map(parse).unwrap_or_default();
+    let sums = |of: &dyn Fn(i64) -> bool| -> Vec<i64> {
+        let of = held.iter().filter(|child| of(child["r"].as_i64().unwrap()));
+        let of: Vec<&Value> = of.collect();
+        (0..3).map(|unit| of.iter().map(|child| child["g"][unit].as_i64().unwrap()).sum()).collect()
+    };
+    let amounts = |of: &Value| -> Vec<i64> { (0..3).map(|unit| of[unit].as_i64().unwrap_or(0)).collect() };
+    let apart = sums(&|run| !active.contains(&run));
+    if apart != amounts(&kept["c"]) {
+        broken.push(format!("children hold {apart:?}, and the thread has {}: {held:?}", kept["c"]));
+    }
+    for errand in kept["e"].as_array().into_iter().flatten() {
+        let run = errand["r"].as_i64().unwrap();
+        let of_run = sums(&|of| of == run);
+        if of_run != amounts(&errand["c"]) {
+            broken.push(format!("children of run {run} hold {of_run:?}, and it has {errand}: {held:?}"));
+        }
     }
 }
 

@@ -107,6 +107,10 @@ impl Thread {
             ledger.children.add(spent);
             return Ok(());
         }
+        if let Some(errand) = state.meta.budget.as_mut().and_then(|kept| kept.errand_mut(lender)) {
+            errand.used.add(&spent.shared());
+            state.meta.update(sql)?;
+        }
         self.book_apart(state, sql, spent)
     }
 }

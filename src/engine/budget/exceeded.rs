@@ -67,7 +67,7 @@ impl Exceeded {
     /// As a wait keeps it.
     pub(crate) fn asked(&self) -> AskedBudget {
         let Exceeded { scope, unit, limit, spent, needed } = *self;
-        AskedBudget { scope, unit, limit, spent, needed, for_child: None }
+        AskedBudget { scope, unit, limit, spent, needed, for_child: None, of_run: None }
     }
 
     /// What a wait keeps.

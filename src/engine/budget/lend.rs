@@ -16,9 +16,9 @@ use crate::store::grants::{Books, ChildBudget, Granted, Need, held};
 use crate::store::log::Event;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
 use crate::store::state::State;
-use crate::store::thread_budget::ThreadBudget;
+use crate::store::thread_budget::{Errand, ThreadBudget};
 use crate::store::waits;
-use crate::store::waits::{Decision, WaitKind, WaitState};
+use crate::store::waits::{AskedBudget, Decision, WaitKind, WaitState};
 
 /// A limit, and what is used of it.
 #[derive(Clone, Copy)]
@@ -37,9 +37,34 @@ pub(crate) enum Serve {
     Refused,
 }
 
-/// The tightest limit of a shared unit.
-fn tightest(ledger: &Ledger, steps: u32, beside: &Amounts, unit: Unit) -> Option<Limit> {
+/// What has become of what a child needs.
+enum Served {
+    /// It has it, or as much as it may hold.
+    Lent,
+    /// So much is not left.
+    Short(Short),
+    /// It holds as much as it may.
+    Full,
+}
+
+/// What a child is short of, and the run whose limit that is, which may have ended.
+#[derive(Clone, Copy)]
+struct Short {
+    exceeded: Exceeded,
+    run: Option<i64>,
+}
+
+/// The tightest limit of a shared unit. `errand`: of the run that has lent, if that has ended.
+fn tightest(
+    (ledger, steps): (&Ledger, u32),
+    beside: &Amounts,
+    unit: Unit,
+    errand: Option<&Errand>,
+) -> Option<Limit> {
     let of = |scope: BudgetScope| {
+        if let Some(errand) = errand.filter(|_| scope == BudgetScope::Run) {
+            return errand.of(unit).map(|(cap, used)| Limit { scope, cap, used });
+        }
         let cap = ledger.cap(scope, unit)?;
         let used = ledger.used_of(scope, steps).and(&ledger.lent).and(beside).get(unit);
         Some(Limit { scope, cap, used })
@@ -62,10 +87,15 @@ impl Thread {
     }
 
     /// What is left of each shared unit that is limited; none where nothing is.
-    fn left_to_lend(&self, state: &State, sql: &dyn Sql) -> Result<Option<[Option<Limit>; 3]>> {
+    fn left_to_lend(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        errand: Option<&Errand>,
+    ) -> Result<Option<[Option<Limit>; 3]>> {
         let Some((ledger, steps)) = self.books(state, sql)? else { return Ok(None) };
         let beside = self.ephemeral.spending.all();
-        let limits = Unit::SHARED.map(|unit| tightest(&ledger, steps, &beside, unit));
+        let limits = Unit::SHARED.map(|unit| tightest((&ledger, steps), &beside, unit, errand));
         Ok(limits.iter().any(Option::is_some).then_some(limits))
     }
 
@@ -78,14 +108,13 @@ impl Thread {
         entry: Option<&Share>,
         idle: bool,
     ) -> Result<Result<Option<Caps>, ToolResult>> {
-        let Some(limits) = self.left_to_lend(state, sql)? else {
+        let Some(limits) = self.left_to_lend(state, sql, None)? else {
             if child.budget.take().is_some() {
                 self.tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Free))?;
             }
             return Ok(Ok(None));
         };
-        let mut budget = child.budget.take().unwrap_or_else(|| Box::new(ChildBudget::of(entry)));
-        self.adopt(state, sql, &mut budget)?;
+        let mut budget = child.budget.clone().unwrap_or_else(|| Box::new(ChildBudget::of(entry)));
         let mut caps = Caps::default();
         for (unit, limit) in Unit::SHARED.into_iter().zip(limits) {
             let Some(limit) = limit else { continue };
@@ -100,6 +129,7 @@ impl Thread {
                 *place = Some(more);
             }
         }
+        self.adopt(state, sql, &mut budget)?;
         self.hand_out(state, sql, &mut budget, &held(&caps))?;
         child.budget = Some(budget);
         Ok(Ok(Some(caps)))
@@ -110,6 +140,9 @@ impl Thread {
         let run = lender(state);
         if budget.run == run {
             return Ok(());
+        }
+        if let Some(errand) = state.meta.budget.as_mut().and_then(|kept| kept.errand_mut(budget.run)) {
+            errand.lent.take(&budget.granted);
         }
         if run != 0 && budget.granted != Amounts::default() {
             let apart = state.meta.budget.get_or_insert_default();
@@ -133,12 +166,19 @@ impl Thread {
         more: &Amounts,
     ) -> Result<()> {
         budget.granted.add(more);
-        if let Some(ledger) = active_ledger(state) {
+        let is_lender = lender(state) == budget.run;
+        if let Some(ledger) = active_ledger(state).filter(|_| is_lender) {
             ledger.lent.add(more);
             return Ok(());
         }
-        state.meta.budget.get_or_insert_default().lent.add(more);
-        state.meta.update(sql)
+        let apart = state.meta.budget.get_or_insert_default();
+        apart.lent.add(more);
+        if let Some(errand) = apart.errand_mut(budget.run) {
+            errand.lent.add(more);
+        }
+        state.meta.update(sql)?;
+        sync_apart(state);
+        Ok(())
     }
 
     /// Books what a child has used, and takes back what it holds no more. Its row must be written afterwards.
@@ -162,6 +202,10 @@ impl Thread {
         let apart = state.meta.budget.get_or_insert_default();
         apart.lent.take(&books.back);
         apart.late.add(&books.spent);
+        if let Some(errand) = apart.errand_mut(budget.run) {
+            errand.lent.take(&books.back);
+            errand.used.add(&books.spent.shared());
+        }
         state.meta.update(sql)?;
         sync_apart(state);
         Ok(())
@@ -180,12 +224,15 @@ impl Thread {
         if !child.is_open() {
             return Ok(());
         }
-        let Some(short) = self.grant_need(state, sql, child, wanted, None)? else { return Ok(()) };
-        if self.may_ask(state, sql, short.scope)? {
-            child.budget.get_or_insert_default().wanted = Some(wanted.clone());
-            return self.want_more(state, sql, short, wanted, applied);
-        }
-        self.tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Refused))
+        let short = match self.grant_need(state, sql, child, wanted, None)? {
+            Served::Lent => return Ok(()),
+            Served::Short(short) if self.may_ask(state, sql, short)? => short,
+            Served::Short(_) | Served::Full => {
+                return self.tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Refused));
+            }
+        };
+        child.budget.get_or_insert_default().wanted = Some(wanted.clone());
+        self.want_more(state, sql, short, wanted, applied)
     }
 
     /// Lends what a child needs, if it is left; otherwise what it is short of.
@@ -196,53 +243,70 @@ impl Thread {
         child: &mut Child,
         wanted: &Need,
         added: Option<&Caps>,
-    ) -> Result<Option<Exceeded>> {
-        if let Some(exceeded) = passes_on(state, wanted).filter(|_| added.is_none()) {
-            return Ok(Some(exceeded));
+    ) -> Result<Served> {
+        let errand = errand_of(state, child).cloned();
+        let lender = errand.as_ref().map_or(lender(state), |errand| errand.run);
+        let short = |exceeded: Exceeded| {
+            let run = Some(lender).filter(|run| *run != 0 && exceeded.scope == BudgetScope::Run);
+            Ok(Served::Short(Short { exceeded, run }))
+        };
+        if let Some(exceeded) = errand.as_ref().and_then(|errand| short_of(errand, wanted)) {
+            return short(exceeded);
         }
-        let limits = self.left_to_lend(state, sql)?;
+        if let Some(exceeded) = passes_on(state, wanted).filter(|_| added.is_none()) {
+            return short(exceeded);
+        }
+        let limits = self.left_to_lend(state, sql, errand.as_ref())?;
         if limits.is_none() && added.is_none() {
             child.budget = None;
             self.tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Free))?;
-            return Ok(None);
+            return Ok(Served::Lent);
         }
-        let mut budget = child.budget.take().unwrap_or_default();
+        let mut budget = child.budget.clone().unwrap_or_default();
         let mut caps = Caps::default();
-        let limits = limits.unwrap_or_default();
-        for (unit, limit) in Unit::SHARED.into_iter().zip(limits) {
+        for (unit, limit) in Unit::SHARED.into_iter().zip(limits.unwrap_or_default()) {
             let need = wanted.need.get(unit);
-            let place = caps.get_mut(unit as usize);
             let added = added.and_then(|added| added.get(unit as usize).copied().flatten());
-            match (limit, added, place) {
-                (_, Some(added), Some(place)) => *place = Some(added),
-                (Some(limit), None, Some(place)) => {
+            let more = match (limit, added) {
+                (_, Some(added)) => added,
+                (Some(limit), None) => {
                     let left = limit.cap.saturating_sub(limit.used);
                     if need > left {
-                        child.budget = Some(budget);
                         let Limit { scope, cap, used } = limit;
-                        let exceeded = Exceeded { scope, unit, limit: cap, spent: used, needed: need };
-                        return Ok(Some(exceeded));
+                        return short(Exceeded { scope, unit, limit: cap, spent: used, needed: need });
                     }
-                    *place = Some(budget.usual(unit, left).max(need).min(left).max(0));
+                    budget.usual(unit, left).max(need).min(left).max(0)
                 }
-                _ => {}
+                (None, None) => continue,
+            };
+            let room = budget.room(unit);
+            if need > 0 && room.is_some_and(|room| room <= 0) {
+                return Ok(Served::Full);
+            }
+            if let Some(place) = caps.get_mut(unit as usize) {
+                *place = Some(room.map_or(more, |room| more.min(room.max(0))));
             }
         }
-        self.adopt(state, sql, &mut budget)?;
+        if errand.is_none() {
+            self.adopt(state, sql, &mut budget)?;
+        }
         budget.wanted = None;
         self.hand_out(state, sql, &mut budget, &held(&caps))?;
         child.budget = Some(budget);
         self.tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Add(caps)))?;
-        Ok(None)
+        Ok(Served::Lent)
     }
 
     /// Whether somebody may be asked for more.
-    fn may_ask(&self, state: &State, sql: &dyn Sql, scope: BudgetScope) -> Result<bool> {
+    fn may_ask(&self, state: &State, sql: &dyn Sql, short: Short) -> Result<bool> {
         if state.meta.stopped || state.meta.terminated_us.is_some() {
             return Ok(false);
         }
-        if scope == BudgetScope::Parent {
+        if short.exceeded.scope == BudgetScope::Parent {
             return Ok(true);
+        }
+        if let Some(errand) = kept_errand(state, short.run) {
+            return Ok(errand.policy.on_exceeded == OnExceeded::Ask && !errand.denied);
         }
         let books = self.books(state, sql)?;
         Ok(books.is_some_and(|(ledger, _)| ledger.policy.on_exceeded == OnExceeded::Ask && !ledger.denied))
@@ -253,22 +317,24 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        short: Exceeded,
+        Short { exceeded, run }: Short,
         wanted: &Need,
         applied: &mut Applied,
     ) -> Result<()> {
-        if short.scope == BudgetScope::Parent {
+        if exceeded.scope == BudgetScope::Parent {
             return self.tell_need(state, sql, wanted);
         }
         if state.meta.waits > 0 && waits::open(sql)?.iter().any(|wait| wait.kind == WaitKind::Budget) {
             return Ok(());
         }
         let Some((ledger, _)) = self.books(state, sql)? else { return Ok(()) };
+        let policy = kept_errand(state, run).map_or(ledger.policy, |errand| errand.policy);
         let now = self.host.now_us();
-        Event::budget(state.active(), "asked", short.reached().to_json("asked")).insert(sql, now)?;
-        let wait = self.open_budget_wait(state, sql, short, &ledger.policy, Some(&wanted.by))?;
+        Event::budget(state.active(), "asked", exceeded.reached().to_json("asked")).insert(sql, now)?;
+        let asked = AskedBudget { for_child: Some(wanted.by.clone()), of_run: run, ..exceeded.asked() };
+        let wait = self.open_budget_wait(state, sql, &asked, &policy)?;
         applied.closed.push(wait);
-        applied.budgets.push(("asked", short.reached()));
+        applied.budgets.push(("asked", exceeded.reached()));
         Ok(())
     }
 
@@ -287,7 +353,6 @@ impl Thread {
             Serve::More(added) => added,
             Serve::Refused => None,
         };
-        let passed_on = rest.is_some();
         let mut left = waiting.len();
         for mut child in waiting {
             let Some(wanted) = child.wants_more().cloned() else { continue };
@@ -298,23 +363,19 @@ impl Thread {
                     child.budget.get_or_insert_default().wanted = None;
                     self.tell_child(state, sql, &mut child, EnvelopeBody::Grant(Granted::Refused))?;
                 }
-                Serve::More(_) if passed_on && part.is_none() => {
-                    let short = passes_on(state, &wanted);
-                    let short = match short {
-                        Some(short) => Some(short),
-                        None => self.grant_need(state, sql, &mut child, &wanted, None)?,
-                    };
-                    first = first.or(short.map(|short| (short, wanted)));
-                }
-                Serve::More(_) => {
-                    let short = self.grant_need(state, sql, &mut child, &wanted, part.as_ref())?;
-                    first = first.or(short.map(|short| (short, wanted)));
-                }
+                Serve::More(_) => match self.grant_need(state, sql, &mut child, &wanted, part.as_ref())? {
+                    Served::Lent => {}
+                    Served::Short(short) => first = first.or(Some((short, wanted))),
+                    Served::Full => {
+                        child.budget.get_or_insert_default().wanted = None;
+                        self.tell_child(state, sql, &mut child, EnvelopeBody::Grant(Granted::Refused))?;
+                    }
+                },
             }
             state.update_child(sql, child)?;
         }
         let Some((short, wanted)) = first else { return self.close_served(state, sql, applied) };
-        if self.may_ask(state, sql, short.scope)? {
+        if self.may_ask(state, sql, short)? {
             return self.want_more(state, sql, short, &wanted, applied);
         }
         self.serve_children(state, sql, Serve::Refused, applied)
@@ -334,14 +395,58 @@ impl Thread {
         Ok(())
     }
 
-    /// What a run that ends has lent and not got back is the thread's from now on, inside the transition that ends it.
-    pub(crate) fn leave_lent(&self, state: &mut State, sql: &dyn Sql, lent: &Amounts) -> Result<()> {
-        if *lent == Amounts::default() {
+    /// What a run that ends has lent and not got back is the thread's from now on, inside the transition that ends it. Its limits
+    /// hold for those who have it.
+    pub(crate) fn leave_lent(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        let run = state.active_mut()?;
+        let (id, steps) = (run.id, run.steps_done());
+        let Some(ledger) = run.ledger.as_deref().cloned() else { return Ok(()) };
+        let waiting: Vec<i64> = state.open_children(sql)?.iter().filter_map(waits_for).collect();
+        let lent = ledger.lent;
+        if lent == Amounts::default() && !waiting.contains(&id) {
             return Ok(());
         }
-        state.meta.budget.get_or_insert_default().lent.add(lent);
+        let apart = state.meta.budget.get_or_insert_default();
+        apart.lent.add(&lent);
+        if ledger.denied {
+            apart.denied = id;
+        }
+        let caps = *ledger.caps(BudgetScope::Run);
+        if Unit::SHARED.into_iter().any(|unit| ledger.cap(BudgetScope::Run, unit).is_some()) {
+            let (used, policy, denied) = (ledger.used(steps).shared(), ledger.policy, ledger.denied);
+            apart.leave(Errand { run: id, caps, used, lent, policy, denied }, &waiting);
+        }
         state.meta.update(sql)
     }
+}
+
+/// The run whose child this is, if it waits for more.
+fn waits_for(child: &Child) -> Option<i64> {
+    let budget = child.budget.as_ref()?;
+    budget.wanted.as_ref().map(|_| budget.run)
+}
+
+/// What the run that has lent to a child has left of its limits, if it has ended. A subagent that works lends of what it
+/// has now, also to those that an earlier run of its own has made.
+fn errand_of<'a>(state: &'a State, child: &Child) -> Option<&'a Errand> {
+    let lent = state.meta.parent.as_ref().is_some_and(|parent| parent.grant.is_some());
+    if lent && state.active().is_some() {
+        return None;
+    }
+    kept_errand(state, child.budget.as_ref().map(|budget| budget.run))
+}
+
+fn kept_errand(state: &State, run: Option<i64>) -> Option<&Errand> {
+    state.meta.budget.as_ref()?.errand(run?)
+}
+
+/// What of this is not left of a run that has ended.
+fn short_of(errand: &Errand, wanted: &Need) -> Option<Exceeded> {
+    Unit::SHARED.into_iter().find_map(|unit| {
+        let ((limit, spent), needed) = (errand.of(unit)?, wanted.need.get(unit));
+        let scope = BudgetScope::Run;
+        (needed > limit.saturating_sub(spent)).then_some(Exceeded { scope, unit, limit, spent, needed })
+    })
 }
 
 impl ChildBudget {
@@ -360,10 +465,13 @@ impl ChildBudget {
     fn usual(&self, unit: Unit, left: i64) -> i64 {
         let share = if self.share > 0.0 { self.share } else { limits::BUDGET_SHARE };
         let part = (left as f64 * share).ceil() as i64;
-        match self.most.filter(|_| unit == Unit::Cost) {
-            Some(most) => part.min(most.saturating_sub(self.granted.get(unit))),
-            None => part,
-        }
+        self.room(unit).map_or(part, |room| part.min(room))
+    }
+
+    /// What it may hold besides what it holds, if that is limited.
+    fn room(&self, unit: Unit) -> Option<i64> {
+        let most = self.most.filter(|_| unit == Unit::Cost)?;
+        Some(most.saturating_sub(self.granted.get(unit)))
     }
 }
 

@@ -232,8 +232,7 @@ impl Thread {
         ledger.unseen = 0;
         book::book_unknown(ledger, steps, &bound, unknown);
         ledger.close_children();
-        let lent = ledger.lent;
-        self.leave_lent(state, sql, &lent)
+        self.leave_lent(state, sql)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::store::runs::Run;
 use crate::store::runs::end::Reason;
 use crate::store::runs::ledger::{BudgetScope, Finishing, Policy};
 use crate::store::state::State;
+use crate::store::thread_budget::Errand;
 use crate::store::waits;
 use crate::store::waits::{Asked, AskedBudget, OnExpiry, Wait, WaitKind, WaitState};
 
@@ -53,12 +54,32 @@ pub(crate) fn expired(wait: &Wait, text: String) -> Outcome<'static> {
     }
 }
 
+/// Whether it is asked about the limit of a run that has ended by now, and which is kept for its subagents.
+fn has_errand(state: &State, asked: &AskedBudget) -> bool {
+    let errand = |run| state.meta.budget.as_ref().and_then(|kept| kept.errand(run));
+    asked.of_run.and_then(errand).is_some()
+}
+
+/// Nobody is asked again for the subagents of a run.
+fn deny_children(state: &mut State, asked: &AskedBudget) {
+    let last = last_run(state);
+    let kept = state.meta.budget.as_mut().zip(asked.of_run);
+    if let Some(errand) = kept.and_then(|(kept, run)| kept.errand_mut(run)) {
+        errand.denied = true;
+        return;
+    }
+    match state.active_mut().ok().and_then(|run| run.ledger.as_mut()) {
+        Some(ledger) => ledger.denied = true,
+        None => state.meta.budget.get_or_insert_default().denied = last,
+    }
+}
+
 /// What subagents that wait for more have of it.
 fn what_children_get(state: &State, asked: &AskedBudget, outcome: &Outcome<'_>) -> Serve {
     match outcome {
         // Where no run is active that the limit is of, they have what was added themselves.
         Outcome::Extended(add) => {
-            let over = state.active().is_none_or(|run| run.ledger.is_none());
+            let over = state.active().is_none_or(|run| run.ledger.is_none()) && !has_errand(state, asked);
             Serve::More((over && asked.scope == BudgetScope::Run).then(|| add.caps()))
         }
         _ => Serve::Refused,
@@ -96,7 +117,7 @@ impl Thread {
                 changed.push(wait);
             }
         }
-        changed.push(self.open_budget_wait(state, sql, exceeded, &policy, None)?);
+        changed.push(self.open_budget_wait(state, sql, &exceeded.asked(), &policy)?);
         Ok(changed)
     }
 
@@ -105,11 +126,11 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        exceeded: Exceeded,
+        budget: &AskedBudget,
         policy: &Policy,
-        for_child: Option<&str>,
     ) -> Result<Wait> {
         let now = self.host.now_us();
+        let (exceeded, for_child) = (Exceeded::of(budget), budget.for_child.as_deref());
         let run = state.active().map(|run| run.id).filter(|_| for_child.is_none());
         let asked = Asked {
             title: match for_child {
@@ -121,7 +142,7 @@ impl Thread {
                 BudgetExpiry::Finish => OnExpiry::Finish,
                 BudgetExpiry::Fail => OnExpiry::Fail,
             },
-            budget: Some(AskedBudget { for_child: for_child.map(str::to_owned), ..exceeded.asked() }),
+            budget: Some(budget.clone()),
             ..Asked::default()
         };
         // The parent answers as soon as somebody has decided there.
@@ -168,19 +189,18 @@ impl Thread {
             }
             // A subagent is to finish: its own definition says how.
             Outcome::Finishes | Outcome::Fails(_) if wait.run.is_none() => {
-                match state.active_mut().ok().and_then(|run| run.ledger.as_mut()) {
-                    Some(ledger) => ledger.denied = true,
-                    None => state.meta.budget.get_or_insert_default().denied = last_run(state),
-                }
+                deny_children(state, asked);
                 "exceeded"
             }
             Outcome::Finishes => {
+                deny_children(state, asked);
                 if let Some(ledger) = &mut state.active_mut()?.ledger {
                     ledger.finishing = Finishing::Decided;
                 }
                 "exceeded"
             }
             Outcome::Fails(why) => {
+                deny_children(state, asked);
                 let text = format!("{} {why}", Exceeded::of(asked).text());
                 Event::budget(state.active(), "exceeded", reached.to_json("exceeded")).insert(sql, now)?;
                 settled.halted =
@@ -230,6 +250,10 @@ impl Thread {
             return Err(Error::field(&field, text).hint("With less the run would ask again at once."));
         }
         let ceiling = self.ceiling(scope);
+        let kept = state.meta.budget.as_mut().zip(asked.of_run);
+        if let Some(errand) = kept.and_then(|(kept, run)| kept.errand_mut(run)) {
+            return extend_errand(errand, &added, unit, &ceiling);
+        }
         let Some(steps) = state.active().filter(|run| run.ledger.is_some()).map(Run::steps_done) else {
             // The run that has lent is over; the subagent has what is added itself.
             within_ceiling(
@@ -278,6 +302,23 @@ impl Thread {
             BudgetScope::Parent => Caps::default(),
         })
     }
+}
+
+/// Raises limits of a run that has ended, for its subagents; the new one of what was asked about.
+fn extend_errand(errand: &mut Errand, added: &Caps, unit: Unit, ceiling: &Caps) -> Result<i64> {
+    for of in Unit::ALL {
+        let Some(more) = added.get(of as usize).copied().flatten().filter(|more| *more > 0) else { continue };
+        let field = format!("add.{}", of.field());
+        let limit = errand.of(of).filter(|_| Unit::SHARED.contains(&of));
+        let Some((cap, used)) = limit else {
+            let text = format!("Nothing that subagents share limits `{}` of the run.", of.field());
+            return Err(Error::field(&field, text));
+        };
+        let raised = cap.max(used.saturating_add(more));
+        within_ceiling(ceiling, of, raised, &field)?;
+        errand.raise(of, raised);
+    }
+    Ok(errand.of(unit).map_or(0, |(cap, _)| cap))
 }
 
 /// Refuses a limit above the ceiling.

@@ -45,7 +45,7 @@ fn researcher(request: &ModelRequest) -> Say {
 }
 
 /// Answers are not long, and cost something.
-fn priced(catalog: &mut Value) {
+pub(super) fn priced(catalog: &mut Value) {
     let model = &mut catalog["models"]["m"];
     model["capabilities"] = json!({ "maxOutputTokens": 300 });
     (model["inputPrice"], model["outputPrice"]) = (json!(INPUT), json!(OUTPUT));
@@ -81,7 +81,7 @@ fn booked(sim: &Sim) -> (i64, i64) {
 }
 
 /// What that cost, in millionths of a dollar; and what the thread at the top has booked of it.
-fn costs(sim: &Sim) -> (i64, i64) {
+pub(super) fn costs(sim: &Sim) -> (i64, i64) {
     let given = sim.world.outside.given.borrow();
     let cost = given.iter().map(|given| given.input as i64 * INPUT + given.output as i64 * OUTPUT).sum();
     let runs: i64 = ledgers(sim).iter().map(|ledger| ledger["s"][0].as_i64().unwrap()).sum();

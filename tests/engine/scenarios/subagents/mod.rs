@@ -6,6 +6,7 @@ mod ends;
 mod lending;
 mod open;
 mod resumable;
+mod ten;
 mod told;
 mod tree;
 mod workers;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(blocking::all());
     all.extend(open::all());
     all.extend(resumable::all());
+    all.extend(ten::all());
     all.extend(tree::all());
     all.extend(told::all());
     all.extend(ends::all());
