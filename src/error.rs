@@ -48,6 +48,8 @@ pub enum Code {
     Terminated,
     /// The state of the thread forbids this now.
     Conflict,
+    /// A key names a thread that was created with another agent.
+    KeyConflict,
     /// A memory has no room for a document.
     MemoryFull,
     /// Code that only reads tried to change something.
@@ -99,7 +101,7 @@ impl Code {
             | Code::MemoryNotFound => 404,
             Code::MethodNotAllowed => 405,
             Code::RequestTimeout => 408,
-            Code::Terminated | Code::Conflict | Code::MemoryFull => 409,
+            Code::Terminated | Code::Conflict | Code::KeyConflict | Code::MemoryFull => 409,
             Code::PreconditionFailed => 412,
             Code::TooLarge => 413,
             Code::UnsupportedMediaType => 415,

@@ -363,6 +363,8 @@ pub const FOUND_LINE_CHARS: usize = 500;
 pub const IDEMPOTENCY_US: i64 = DAY_US;
 /// Length of an idempotency key.
 pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
+/// Characters of the key of a thread.
+pub const THREAD_KEY_CHARS: usize = 255;
 /// Text of the running attempt that is kept for resuming streams.
 pub const PARTIAL_BYTES: usize = 1 << 20;
 /// One log row, as JSON.

@@ -1,7 +1,7 @@
 //! The deployment's credentials, and who a request is from.
 
 use crate::access::keys::Keys;
-use crate::access::token::{Minted, PREFIX};
+use crate::access::token::{Minted, PREFIX, Verified};
 use crate::access::{Action, Caller, Scope, ThreadRef, Via, token};
 use crate::error::{Code, Error, Result};
 use crate::limits::{SECOND_US, TOKEN_TTL_S, WAIT_TOKEN_S};
@@ -102,14 +102,15 @@ impl Access {
     fn token(&self, token: &str, now_us: i64) -> Result<Caller> {
         let secret =
             self.token_secret.as_deref().ok_or_else(|| unauthenticated("The token is not valid."))?;
-        let (scope, expires_us) =
+        let Verified { scope, expires_us, life } =
             token::verify(secret, token, now_us).map_err(|error| unauthenticated(&error.to_string()))?;
-        Ok(Caller { scope, via: Via::Token { expires_us } })
+        Ok(Caller { scope, via: Via::Token { expires_us, life } })
     }
 
     /// Mints a token with a scope inside the caller's: an admin's for anything, an owner's for itself and its threads.
     /// For the scope of a thread `thread_owner` is that thread's owner, looked up by the caller of this function (an
-    /// admin's need not be). `ttl_s` is its life in seconds, at most [`TOKEN_TTL_S`]; `now_us` the time in
+    /// admin's need not be), and `life` which thread of its id it is, where there may be several ([`Via::Token`]). `ttl_s` is how
+    /// long it lives, in seconds, at most [`TOKEN_TTL_S`]; `now_us` the time in
     /// microseconds since 1970.
     ///
     /// # Errors
@@ -120,6 +121,7 @@ impl Access {
         caller: &Caller,
         scope: &Scope,
         thread_owner: Option<&str>,
+        life: Option<i64>,
         ttl_s: u64,
         now_us: i64,
     ) -> Result<Minted> {
@@ -127,7 +129,7 @@ impl Access {
         match (&caller.scope, scope) {
             (Scope::Admin, _) => {}
             (Scope::Owner(_), Scope::Thread(id) | Scope::Wait(id, _)) => {
-                caller.may(&Action::ReadThread, Some(ThreadRef { id, owner: thread_owner }))?;
+                caller.may(&Action::ReadThread, Some(ThreadRef { id, owner: thread_owner, life: 1 }))?;
             }
             (own, asked) if own == asked => {}
             (own, _) => {
@@ -145,7 +147,7 @@ impl Access {
             Error::new(Code::Forbidden, "This deployment mints no tokens.")
                 .hint("Set the secret BOBBIN_TOKEN_SECRET to a long random text.")
         })?;
-        Ok(token::mint(secret, scope, now_us.div_euclid(SECOND_US) + ttl_s))
+        Ok(token::mint_for(secret, scope, life, now_us.div_euclid(SECOND_US) + ttl_s))
     }
 }
 
@@ -252,13 +254,17 @@ mod tests {
     fn a_token_is_good_for_its_scope_and_its_time() {
         let access = served();
         let scope = Scope::Thread("t1".into());
-        let minted = access.mint(&by(&access, "alices-key"), &scope, Some("alice"), 60, NOW_US).unwrap();
+        let minted =
+            access.mint(&by(&access, "alices-key"), &scope, Some("alice"), None, 60, NOW_US).unwrap();
         assert_eq!(minted.expires_at, 1_795_300_060);
         let end_us = 1_795_300_060_000_000;
         let bearer = format!("Bearer {}", minted.token);
         for credential in [Credential::Header(&bearer), Credential::Query(&minted.token)] {
             let caller = access.authenticate(credential, NOW_US).unwrap();
-            assert_eq!(caller, Caller { scope: scope.clone(), via: Via::Token { expires_us: end_us } });
+            assert_eq!(
+                caller,
+                Caller { scope: scope.clone(), via: Via::Token { expires_us: end_us, life: None } }
+            );
             assert_eq!(caller.expires_us(), Some(end_us));
             let error = access.authenticate(credential, end_us).unwrap_err();
             assert_eq!(
@@ -292,7 +298,7 @@ mod tests {
             ("alices-key", "admin", None, forbidden),
             ("threads-key", "thread:t1", Some("alice"), forbidden),
         ] {
-            let minted = access.mint(&by(&access, key), &scope.parse().unwrap(), owner, 60, NOW_US);
+            let minted = access.mint(&by(&access, key), &scope.parse().unwrap(), owner, None, 60, NOW_US);
             assert_eq!(minted.err().map(|error| error.code), expected, "{key} {scope} {owner:?}");
         }
     }
@@ -302,15 +308,18 @@ mod tests {
         let access = served();
         let admin = by(&access, "root-key");
         for ttl_s in [0, 3_601, u64::MAX] {
-            let error = access.mint(&admin, &Scope::Admin, None, ttl_s, NOW_US).unwrap_err();
+            let error = access.mint(&admin, &Scope::Admin, None, None, ttl_s, NOW_US).unwrap_err();
             assert_eq!((error.code, error.field.as_deref()), (Code::InvalidField, Some("ttl")), "{ttl_s}");
         }
-        let minted = access.mint(&admin, &Scope::Admin, None, 3_600, NOW_US).unwrap();
+        let minted = access.mint(&admin, &Scope::Admin, None, None, 3_600, NOW_US).unwrap();
         let bearer = by(&access, &minted.token);
-        let error = access.mint(&bearer, &Scope::Admin, None, 60, NOW_US).unwrap_err();
+        let error = access.mint(&bearer, &Scope::Admin, None, None, 60, NOW_US).unwrap_err();
         assert_eq!((error.code, error.message.as_str()), (Code::Forbidden, "A token mints no token."));
         let without = self::access(&[("BOBBIN_API_KEYS", "root-key=admin")]).unwrap();
-        assert_eq!(without.mint(&admin, &Scope::Admin, None, 60, NOW_US).unwrap_err().code, Code::Forbidden);
+        assert_eq!(
+            without.mint(&admin, &Scope::Admin, None, None, 60, NOW_US).unwrap_err().code,
+            Code::Forbidden
+        );
     }
 
     #[test]
@@ -319,12 +328,12 @@ mod tests {
         let access = served();
         let scope = Scope::Wait("t1".into(), "w_t1_1".into());
         let owner = by(&access, "alices-key");
-        let minted = access.mint(&owner, &scope, Some("alice"), 604_800, NOW_US).unwrap();
+        let minted = access.mint(&owner, &scope, Some("alice"), None, 604_800, NOW_US).unwrap();
         for days in [0, 2, 6] {
             let caller = access.of_link(&minted.token, NOW_US + days * DAY_US).unwrap();
             assert_eq!(caller.scope, scope, "{days} days later");
             let wait = |id| Action::Wait { id };
-            let of = |id| Some(ThreadRef { id, owner: Some("alice") });
+            let of = |id| Some(ThreadRef { id, owner: Some("alice"), life: 1 });
             assert!(caller.may(&wait("w_t1_1"), of("t1")).is_ok());
             for (action, thread) in [
                 (wait("w_t1_2"), of("t1")),
@@ -342,7 +351,8 @@ mod tests {
                 caller.may(&Action::MintToken, None).is_err() && caller.may(&Action::Catalog, None).is_err()
             );
         }
-        let of_thread = access.mint(&owner, &Scope::Thread("t1".into()), Some("alice"), 60, NOW_US).unwrap();
+        let of_thread =
+            access.mint(&owner, &Scope::Thread("t1".into()), Some("alice"), None, 60, NOW_US).unwrap();
         let changed = minted.token.replace("bbt_", "bbt_x");
         for (token, at_us) in [
             (minted.token.as_str(), NOW_US + 7 * DAY_US),
@@ -355,10 +365,10 @@ mod tests {
             assert_eq!((error.code, error.field.as_deref()), (Code::InvalidToken, Some("token")), "{token}");
         }
         for ttl_s in [0, 604_801] {
-            let error = access.mint(&owner, &scope, Some("alice"), ttl_s, NOW_US).unwrap_err();
+            let error = access.mint(&owner, &scope, Some("alice"), None, ttl_s, NOW_US).unwrap_err();
             assert_eq!(error.field.as_deref(), Some("ttl"), "{ttl_s}");
         }
-        let error = access.mint(&owner, &scope, Some("bob"), 60, NOW_US).unwrap_err();
+        let error = access.mint(&owner, &scope, Some("bob"), None, 60, NOW_US).unwrap_err();
         assert_eq!(error.code, Code::ThreadNotFound, "somebody else's");
     }
 }

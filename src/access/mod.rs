@@ -39,6 +39,9 @@ pub enum Via {
     Token {
         /// When it ends, microseconds since 1970; a stream that it opened ends with it.
         expires_us: i64,
+        /// Of one for a thread whose id is made of a key: which of the threads that have it one after the other it is for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        life: Option<i64>,
     },
     /// None: a development server without keys.
     Development,
@@ -97,6 +100,8 @@ pub struct ThreadRef<'a> {
     pub id: &'a str,
     /// Its owner (`user_id`), if it has one.
     pub owner: Option<&'a str>,
+    /// Which thread of this id it is, from 1.
+    pub life: i64,
 }
 
 impl Caller {
@@ -117,7 +122,7 @@ impl Caller {
     /// When the credentials end, microseconds since 1970; `None` when they do not.
     pub fn expires_us(&self) -> Option<i64> {
         match self.via {
-            Via::Token { expires_us } => Some(expires_us),
+            Via::Token { expires_us, .. } => Some(expires_us),
             Via::Key | Via::Development => None,
         }
     }
@@ -163,7 +168,15 @@ impl Caller {
             Scope::Wait(own, wait) => thread.id == own && *action == Action::Wait { id: wait },
             Scope::Admin => true,
             Scope::Owner(own) => thread.owner == Some(own),
-            Scope::Thread(own) => thread.id == own,
+            Scope::Thread(own) => thread.id == own && self.life().is_none_or(|life| life == thread.life),
+        }
+    }
+
+    /// Which thread of its id the credentials are for; none where that does not matter.
+    const fn life(&self) -> Option<i64> {
+        match self.via {
+            Via::Token { life, .. } => life,
+            Via::Key | Via::Development => None,
         }
     }
 
@@ -216,9 +229,9 @@ mod tests {
         Caller { scope: scope.parse().unwrap(), via: Via::Key }
     }
 
-    const MINE: ThreadRef<'_> = ThreadRef { id: "t1", owner: Some("alice") };
-    const OTHERS: ThreadRef<'_> = ThreadRef { id: "t2", owner: Some("bob") };
-    const NOBODYS: ThreadRef<'_> = ThreadRef { id: "t3", owner: None };
+    const MINE: ThreadRef<'_> = ThreadRef { id: "t1", owner: Some("alice"), life: 1 };
+    const OTHERS: ThreadRef<'_> = ThreadRef { id: "t2", owner: Some("bob"), life: 1 };
+    const NOBODYS: ThreadRef<'_> = ThreadRef { id: "t3", owner: None, life: 1 };
 
     #[test]
     fn what_each_scope_may_do_with_a_thread() {
@@ -278,9 +291,22 @@ mod tests {
     }
 
     #[test]
+    fn a_token_for_a_thread_is_none_for_the_next_one_of_its_id() {
+        let later = ThreadRef { life: 2, ..MINE };
+        for (life, thread, allowed) in
+            [(Some(1), MINE, true), (Some(1), later, false), (Some(2), later, true), (None, later, true)]
+        {
+            let caller = Caller { via: Via::Token { expires_us: 1, life }, ..caller("thread:t1") };
+            let outcome = caller.may(&Action::Send, Some(thread));
+            assert_eq!(outcome.is_ok(), allowed, "{life:?} {thread:?}");
+            assert!(outcome.is_ok() || outcome == Err(no_thread()));
+        }
+    }
+
+    #[test]
     fn a_token_mints_no_token() {
         for scope in ["admin", "owner:alice"] {
-            let caller = Caller { via: Via::Token { expires_us: 1 }, ..caller(scope) };
+            let caller = Caller { via: Via::Token { expires_us: 1, life: None }, ..caller(scope) };
             assert_eq!(caller.may(&Action::MintToken, None).unwrap_err().message, "A token mints no token.");
             assert!(caller.may(&Action::Catalog, None).is_ok());
         }
@@ -302,7 +328,8 @@ mod tests {
 
     #[test]
     fn a_caller_survives_the_way_to_an_object() {
-        for via in [Via::Key, Via::Token { expires_us: 1_795_300_000_000_000 }, Via::Development] {
+        let token = |life| Via::Token { expires_us: 1_795_300_000_000_000, life };
+        for via in [Via::Key, token(None), token(Some(2)), Via::Development] {
             for scope in ["admin", "owner:a:b c", "thread:t1"] {
                 let caller = Caller { via, ..caller(scope) };
                 let json = serde_json::to_string(&caller).unwrap();

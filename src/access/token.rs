@@ -29,6 +29,19 @@ struct Payload {
     scope: Scope,
     /// Seconds since 1970.
     exp: i64,
+    /// Which thread of the scope's id it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    life: Option<i64>,
+}
+
+/// What a token says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verified {
+    pub(crate) scope: Scope,
+    /// When it ends, microseconds since 1970.
+    pub(crate) expires_us: i64,
+    /// Which thread of the scope's id it is for ([`crate::access::Via::Token`]).
+    pub(crate) life: Option<i64>,
 }
 
 /// Why a token is not accepted.
@@ -42,14 +55,23 @@ pub(crate) enum TokenError {
 
 /// A token for a scope until `expires_at`, seconds since 1970.
 pub(crate) fn mint(secret: &[u8], scope: &Scope, expires_at: i64) -> Minted {
-    let payload = serde_json::json!({ "scope": scope, "exp": expires_at }).to_string();
+    mint_for(secret, scope, None, expires_at)
+}
+
+/// The same for one of the threads that have the scope's id one after the other.
+pub(crate) fn mint_for(secret: &[u8], scope: &Scope, life: Option<i64>, expires_at: i64) -> Minted {
+    let mut payload = serde_json::json!({ "scope": scope, "exp": expires_at });
+    if let (Some(life), Some(fields)) = (life, payload.as_object_mut()) {
+        fields.insert("life".into(), life.into());
+    }
+    let payload = payload.to_string();
     let signed = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(payload));
     let signature = URL_SAFE_NO_PAD.encode(hmac_sha256(secret, &[signed.as_bytes()]));
     Minted { token: format!("{signed}.{signature}"), scope: scope.clone(), expires_at }
 }
 
-/// The scope of a token, and when it ends in microseconds since 1970.
-pub(crate) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<(Scope, i64), TokenError> {
+/// What a token says.
+pub(crate) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<Verified, TokenError> {
     let (signed, signature) = token.split_once('.').ok_or(TokenError::Invalid)?;
     // The signature before anything else is looked at. Base64 with a second spelling of the same bytes is refused.
     let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Invalid)?;
@@ -61,7 +83,8 @@ pub(crate) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<(Scope, 
     let payload: Payload =
         payload.and_then(|json| serde_json::from_slice(&json).ok()).ok_or(TokenError::Invalid)?;
     let expires_us = payload.exp.checked_mul(SECOND_US).ok_or(TokenError::Invalid)?;
-    if now_us >= expires_us { Err(TokenError::Expired) } else { Ok((payload.scope, expires_us)) }
+    let Payload { scope, life, .. } = payload;
+    if now_us >= expires_us { Err(TokenError::Expired) } else { Ok(Verified { scope, expires_us, life }) }
 }
 
 #[cfg(test)]
@@ -80,7 +103,10 @@ mod tests {
         let token = token();
         assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)), "{token}");
         let scope = Scope::Owner("ali=ce, Ä".into());
-        assert_eq!(verify(SECRET, &token, EXPIRES_US - 1), Ok((scope, EXPIRES_US)));
+        let said = |life| Ok(Verified { scope: scope.clone(), expires_us: EXPIRES_US, life });
+        assert_eq!(verify(SECRET, &token, EXPIRES_US - 1), said(None));
+        let of_a_life = mint_for(SECRET, &scope, Some(2), EXPIRES_US / SECOND_US).token;
+        assert_eq!(verify(SECRET, &of_a_life, EXPIRES_US - 1), said(Some(2)));
         assert_eq!(verify(SECRET, &token, EXPIRES_US), Err(TokenError::Expired));
     }
 

@@ -65,7 +65,7 @@ impl Thread {
                     _ => used(scope),
                 }),
                 "estimated": ledger.estimated,
-                "wait": wait.map(|wait| wait.public_id(&state.meta.thread_id)),
+                "wait": wait.map(|wait| wait.public_id(&state.meta.stem)),
             }))
         })?;
         Ok(Reply::json(200, &shown))

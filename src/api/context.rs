@@ -37,9 +37,9 @@ impl Thread {
         let (model, _, space) = self.next_parts(&definitions)?;
         let body = self.read_mut(|state, sql| {
             let said = said(&definitions, &space, state, sql)?;
-            let mut body = shown(model, &space, &said, &state.meta.thread_id);
+            let mut body = shown(model, &space, &said, &state.meta.stem);
             let Some(fields) = body.as_object_mut() else { return Ok(body) };
-            let (thread, current) = (&state.meta.thread_id, state.meta.summary.as_ref());
+            let (thread, current) = (&state.meta.stem, state.meta.summary.as_ref());
             if let Some(current) = current.filter(|current| current.upto > 0) {
                 let holds = summaries::find(sql, current.epoch)?;
                 fields.insert("summary".into(), holds.map(|summary| summary.to_json(thread)).into());

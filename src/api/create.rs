@@ -10,8 +10,9 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::request::fields::Body;
-use crate::request::{Reply, ThreadRequest};
+use crate::request::{Reply, ThreadRequest, thread_id};
 use crate::store::effects::tally::Tally;
+use crate::store::lives::Past;
 use crate::store::meta::Meta;
 use crate::store::state::State;
 use crate::store::thread_budget::ThreadBudget;
@@ -19,32 +20,76 @@ use crate::store::{meta, schema};
 
 /// What `POST /threads` may say.
 const NEW_THREAD: &[&str] =
-    &["agent_id", "user_id", "tags", "properties", "env", "env_types", "tenvs", "budget"];
+    &["agent_id", "user_id", "key", "tags", "properties", "env", "env_types", "tenvs", "budget"];
+
+/// Whether a request has made the thread that it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Created {
+    Now,
+    Before,
+}
 
 impl Thread {
     /// Creates the thread, unless it exists already: the same creation may come again. The directory is told before
     /// the answer where that is possible, so that a list shows the thread at once.
     pub(crate) async fn create(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
-        match self.ensure_loaded() {
-            Ok(()) => {}
+        let answer = self.create_or_find(request).await;
+        let is_of_key = thread_id::is_of_key(&request.thread_id);
+        answer.map_err(|error| match error.code {
+            // It was deleted meanwhile. Another request finds the key free.
+            Code::ThreadNotFound if is_of_key => {
+                Error::new(Code::Overloaded, "The thread of this key was just deleted.").retry_after(1)
+            }
+            _ => error,
+        })
+    }
+
+    async fn create_or_find(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let made = match self.ensure_loaded() {
+            Ok(()) => Created::Before,
             Err(error) if error.code == Code::ThreadNotFound => self.create_new(request).await?,
             Err(error) => return Err(error),
+        };
+        // Whoever has the id knows that it is theirs; a key may be anybody's guess.
+        if made == Created::Before && thread_id::is_of_key(&request.thread_id) {
+            self.must_be_the_same(request)?;
         }
         self.start_created_hook()?;
         self.deliver_now(Targets::All).await;
-        let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
-        let body = json!({ "threadId": request.thread_id, "agent_id": agent, "message": "Thread created" });
+        let (agent, key) = self.read(|state, _| Ok((state.meta.agent.clone(), state.meta.key.clone())))?;
+        let mut body =
+            json!({ "threadId": request.thread_id, "agent_id": agent, "message": "Thread created" });
+        let (Some(key), Some(fields)) = (key, body.as_object_mut()) else {
+            return Ok(Reply::json(200, &body));
+        };
+        fields.insert("key".into(), key.into());
+        fields.insert("created".into(), (made == Created::Now).into());
+        if made == Created::Now {
+            return Ok(Reply::json(201, &body));
+        }
+        fields.insert("message".into(), "There is a thread of this key.".into());
         Ok(Reply::json(200, &body))
     }
 
-    async fn create_new(&self, request: &ThreadRequest) -> Result<()> {
-        let body = Body::parse(&request.body)?.known(NEW_THREAD);
-        let mut body = body.map_err(|error| match error.field.as_deref() {
-            // Fields of the reference runtime, of which it keeps nothing either.
-            Some("initial_messages") => error.hint("Create the thread, then POST …/messages."),
-            Some("data") => error.hint("`properties` is the object that is kept for you."),
-            _ => error,
-        })?;
+    /// Refuses a request with the key of a thread that has, and was created with, another agent.
+    fn must_be_the_same(&self, request: &ThreadRequest) -> Result<()> {
+        let mut body = new_thread(request)?;
+        let named = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
+        let wanted = self.catalog.shown_agent(&named).map_or(named.as_str(), |agent| agent.name.as_str());
+        self.read(|state, _| {
+            let Meta { agent, origin_agent, .. } = &state.meta;
+            if wanted == agent || wanted == origin_agent {
+                return Ok(());
+            }
+            let text = format!("The thread of this key was created with the agent “{origin_agent}”.");
+            let hint = "Name that agent, take another key, or delete the thread: its key is free then.";
+            Err(Error::new(Code::KeyConflict, text).at("agent_id").hint(hint))
+        })
+    }
+
+    async fn create_new(&self, request: &ThreadRequest) -> Result<Created> {
+        let mut body = new_thread(request)?;
+        let key = body.string("key")?;
         let agent = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
         let agent = self.catalog.shown_agent(&agent).ok_or_else(|| self.no_agent(&agent))?.name.clone();
         let env = self.new_env(&request.thread_id, &mut body)?;
@@ -52,10 +97,17 @@ impl Thread {
         self.check_prices(&agent, given.as_ref())?;
         let budget =
             given.map(|given| Box::new(ThreadBudget { given: Some(given), ..ThreadBudget::default() }));
+        let owner = body.string("user_id")?;
+        if let Some(key) = &key
+            && thread_id::of_key(owner.as_deref(), key) != request.thread_id
+        {
+            return Err(Error::internal("a thread is to be created in a place that is not its key's"));
+        }
         let now = self.host.now_us();
-        let meta = Meta {
+        let mut meta = Meta {
             budget,
-            owner: body.string("user_id")?,
+            key,
+            owner,
             tags: body.strings("tags")?.unwrap_or_default(),
             properties: body.object("properties")?.unwrap_or_default(),
             activates: self.activations(&agent),
@@ -65,7 +117,10 @@ impl Thread {
         self.require(&meta.agent, meta.owner.as_deref(), &env).await?;
         // The same creation may have come to its end while the directories were asked.
         if self.ensure_loaded().is_ok() {
-            return Ok(());
+            return Ok(Created::Before);
+        }
+        if thread_id::is_of_key(&request.thread_id) {
+            Past::read(self.host.sql())?.precede(&mut meta);
         }
         let mut state = State::created(meta);
         state.created_told = self.nobody_is_told(&state.meta.agent);
@@ -77,7 +132,7 @@ impl Thread {
             self.store_new_env(&mut state, sql, &env)
         })?;
         *self.state.borrow_mut() = Some(state);
-        Ok(())
+        Ok(Created::Now)
     }
 
     /// Writes the tables and the row of a new thread, inside the transaction that makes it; the directory is told.
@@ -101,4 +156,15 @@ impl Thread {
             self.log(&format!("the alarm could not be taken back: {error}"));
         }
     }
+}
+
+/// What a request for a new thread says.
+fn new_thread(request: &ThreadRequest) -> Result<Body> {
+    let body = Body::parse(&request.body)?.known(NEW_THREAD);
+    body.map_err(|error| match error.field.as_deref() {
+        // Fields of the reference runtime, of which it keeps nothing either.
+        Some("initial_messages") => error.hint("Create the thread, then POST …/messages."),
+        Some("data") => error.hint("`properties` is the object that is kept for you."),
+        _ => error,
+    })
 }

@@ -35,7 +35,7 @@ impl Thread {
             }
         };
         self.read(|state, sql| {
-            let thread = &state.meta.thread_id;
+            let thread = &state.meta.stem;
             let wanted = EntryFilter::of(thread, query)?;
             let (places, total) = match &wanted {
                 None => (places(sql, offset + limit as usize + 1, ascending)?, table::count_with_calls(sql)?),
@@ -59,7 +59,7 @@ impl Thread {
     /// `GET …/logs/:id`: with bodies where they were kept, and a call with its arguments and result.
     pub(crate) fn get_log(&self, id: &str) -> Result<Reply> {
         self.read(|state, sql| {
-            let thread = &state.meta.thread_id;
+            let thread = &state.meta.stem;
             let missing = || Error::new(Code::NotFound, format!("This thread has no log “{id}”."));
             let entry = match Place::of(id).ok_or_else(missing)? {
                 Place::Log(number) => log_detail(sql, thread, number)?,

@@ -22,7 +22,7 @@ pub(crate) mod waits;
 
 use std::rc::Rc;
 
-use crate::access::{Action, ThreadRef};
+use crate::access::{Action, no_thread};
 use crate::engine::effects::schedule::By;
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::{Code, Error, Result};
@@ -57,6 +57,7 @@ impl Thread {
     }
 
     async fn answer_streamed(self: &Rc<Self>, request: ThreadRequest, body: http::Body) -> Result<Served> {
+        self.must_be_meant(&request)?;
         self.authorise(&request)?;
         check_query(&request)?;
         self.wake()?;
@@ -70,6 +71,7 @@ impl Thread {
         if request.route == ThreadRoute::Create {
             return self.create(&request).await;
         }
+        self.must_be_meant(&request)?;
         if request.route == ThreadRoute::Envelope {
             return self.receive_envelope(&request).await;
         }
@@ -150,6 +152,13 @@ impl Thread {
         }
     }
 
+    /// Refuses what is meant for another thread that was in this place.
+    fn must_be_meant(&self, request: &ThreadRequest) -> Result<()> {
+        let Some(life) = request.life else { return Ok(()) };
+        let own = self.read(|state, _| Ok(state.meta.life))?;
+        if own == life { Ok(()) } else { Err(no_thread()) }
+    }
+
     /// Compares the caller's scope with the thread's owner. A thread that is not the caller's is not found.
     fn authorise(&self, request: &ThreadRequest) -> Result<()> {
         let action = match &request.route {
@@ -165,7 +174,7 @@ impl Thread {
             _ => Action::Manage,
         };
         self.read(|state, _| {
-            let thread = ThreadRef { id: &state.meta.thread_id, owner: state.meta.owner.as_deref() };
+            let thread = state.meta.thread();
             request.caller.may(&action, Some(thread))
         })
     }

@@ -33,7 +33,7 @@ impl Thread {
             });
             let body = json!({
                 "thread": {
-                    "id": meta.thread_id, "agent_id": meta.agent, "origin_agent_id": meta.origin_agent,
+                    "id": meta.thread_id, "key": meta.key, "agent_id": meta.agent, "origin_agent_id": meta.origin_agent,
                     "user_id": meta.owner, "tags": meta.tags, "properties": meta.properties, "env": env,
                     "env_types": types, "parent": meta.parent.as_ref().map(|parent| &parent.thread),
                     "terminated": meta.terminated_us.map(|us| us / limits::SECOND_US),
@@ -69,7 +69,7 @@ impl Thread {
             }
         };
         self.read_mut(|state, sql| {
-            let thread = state.meta.thread_id.clone();
+            let thread = state.meta.stem.clone();
             let cursor = |name: &str| match query.get(name) {
                 None | Some("") => Ok(None),
                 Some(id) => message_seq(&thread, id).map(Some).map_err(|_| {
@@ -114,7 +114,7 @@ impl Thread {
     /// A message as clients see it.
     pub(crate) fn message(&self, id: &str) -> Result<Value> {
         self.read(|state, sql| {
-            let thread = &state.meta.thread_id;
+            let thread = &state.meta.stem;
             let row = rows::find(sql, message_seq(thread, id)?)?.ok_or_else(|| not_found(id))?;
             crate::engine::subagents::shown::message(state, sql, &row)
         })
@@ -139,7 +139,7 @@ impl Thread {
             let exports = self.collector().is_some();
             let dropped = exports.then(|| logs::dropped_spans(sql)).transpose()?;
             let mut body = json!({
-                "threadId": state.meta.thread_id,
+                "threadId": state.meta.thread_id, "life": state.meta.life,
                 "state": state.status(),
                 "phase": state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
                 "run": state.run.as_ref().map(crate::store::runs::Run::to_json),
@@ -183,7 +183,7 @@ fn owed(state: &mut State, sql: &dyn Sql, now: i64) -> Result<Vec<Value>> {
     }
     if state.meta.waits > 0 {
         for wait in waits::open(sql)? {
-            let id = wait.public_id(&state.meta.thread_id);
+            let id = wait.public_id(&state.meta.stem);
             due.push(
                 json!({ "what": "wait", "subject": id, "kind": wait.kind.as_str(), "at": wait.expires_us }),
             );
@@ -207,17 +207,15 @@ fn visible(state: &mut State, sql: &dyn Sql) -> Result<i64> {
 }
 
 fn shown(state: &State, row: &Row) -> Result<Value> {
-    Ok(row.to_json(&state.meta.thread_id, state.is_queued(row)))
+    Ok(row.to_json(&state.meta.stem, state.is_queued(row)))
 }
 
 /// Those of these messages that there are. An id of another thread or of a deleted message is left out, as the reference
 /// does.
 fn by_ids(state: &State, sql: &dyn Sql, ids: &str) -> Result<Value> {
     let ids = ids.split(',').map(str::trim).filter(|id| !id.is_empty());
-    let mut seqs: Vec<i64> = ids
-        .filter_map(|id| message_seq(&state.meta.thread_id, id).ok())
-        .take(limits::PAGE_MAX as usize)
-        .collect();
+    let mut seqs: Vec<i64> =
+        ids.filter_map(|id| message_seq(&state.meta.stem, id).ok()).take(limits::PAGE_MAX as usize).collect();
     seqs.sort_unstable();
     seqs.dedup();
     let mut page = Page::new(limits::PAGE_MAX);

@@ -32,7 +32,7 @@ type DatedEntry = (i64, Value);
 
 /// Its entries, and whether some are left out.
 pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Value>, bool)> {
-    let thread = &state.meta.thread_id;
+    let thread = &state.meta.stem;
     let mut between = Between::new(state, sql, run);
     logs::of_run(sql, run.id, &mut |row| between.log(&row))?;
     between.subagents()?;
@@ -193,7 +193,7 @@ impl<'a> Between<'a> {
         }
         for made in summaries::all(self.sql)? {
             if (self.run.started_us..=until).contains(&made.created_us) {
-                let upto = message_id(&self.state.meta.thread_id, made.upto);
+                let upto = message_id(&self.state.meta.stem, made.upto);
                 let told = json!({ "epoch": made.epoch, "upto": upto, "model": made.model });
                 self.add(made.created_us, "summary.updated", told);
             }
@@ -271,7 +271,7 @@ impl<'a> Between<'a> {
         let waits = waits::of_run(self.state, self.sql, self.run.id)?;
         for wait in waits.iter().rev() {
             self.comes_later(wait);
-            let id = wait.public_id(&self.state.meta.thread_id);
+            let id = wait.public_id(&self.state.meta.stem);
             let kind = outcome::pause_kind(&[json!({ "kind": wait.kind.as_str() })]);
             self.add(
                 wait.created_us,

@@ -34,7 +34,7 @@ impl Thread {
         let before = match query.get("cursor").filter(|cursor| !cursor.is_empty()) {
             None => i64::MAX >> 10,
             Some(cursor) => self
-                .read(|state, _| wait_number(&state.meta.thread_id, cursor))
+                .read(|state, _| wait_number(&state.meta.stem, cursor))
                 .map_err(|_| Error::field("cursor", "`cursor` is that of the page before."))?,
         };
         let mut page = Page::new(limit);
@@ -47,7 +47,7 @@ impl Thread {
                 if !all && wait.state != WaitState::Open {
                     return Ok(ControlFlow::Continue(()));
                 }
-                let id = wait.public_id(&state.meta.thread_id);
+                let id = wait.public_id(&state.meta.stem);
                 let flow = page.add(|| Ok(wait.shown(state)))?;
                 if flow.is_continue() {
                     last = Some(id);
@@ -104,7 +104,7 @@ impl Thread {
     /// `GET …/waits/:id`.
     pub(crate) fn get_wait(&self, id: &str) -> Result<Reply> {
         self.read(|state, sql| {
-            let number = wait_number(&state.meta.thread_id, id)?;
+            let number = wait_number(&state.meta.stem, id)?;
             let wait = self.found_wait(state, sql, number)?;
             Ok(Reply::json(200, &json!({ "wait": wait.shown(state) })))
         })
@@ -112,7 +112,7 @@ impl Thread {
 
     /// `POST …/waits/:id`: a decision.
     pub(crate) fn decide_wait(self: &Rc<Self>, request: &ThreadRequest, id: &str) -> Result<Reply> {
-        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let body = Body::parse(&request.body)?.known(DECISION)?;
         let wanted = DecisionRequest::parse(body, &thread, Some(wait_number(&thread, id)?))?;
         let key = Key::of(request, &format!("waits/{id}"))?;
@@ -124,7 +124,7 @@ impl Thread {
 
     /// `POST …/waits`: several decisions, all or none.
     pub(crate) fn decide_waits(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
-        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let mut body = Body::parse(&request.body)?.known(&["decisions"])?;
         let decisions = body.take("decisions").ok_or_else(|| Error::missing("decisions"))?;
         let Value::Array(decisions) = decisions else {

@@ -1,6 +1,7 @@
 //! What is open in the threads of an owner: an inbox for whoever decides.
 
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use serde_json::json;
 
@@ -15,9 +16,14 @@ use crate::request::{Query, Reply};
 
 impl Directory {
     /// Takes what a thread tells of a wait.
-    pub(crate) fn wait(&self, row: &WaitRow) -> Result<Reply> {
+    pub(crate) fn wait(self: &Rc<Self>, row: &WaitRow) -> Result<Reply> {
         let now = self.host.now_us();
-        self.host.transaction(|sql| table::put(sql, row, now))?;
+        self.host.transaction(|sql| {
+            let known = self.known(sql, &row.thread, row.life)?;
+            // A thread that is gone asks nobody, however late its letter comes.
+            let gone = known.life > row.life || (known.life == row.life && known.deleted);
+            table::put(sql, &WaitRow { open: row.open && !gone, ..row.clone() }, now)
+        })?;
         Ok(Reply::json(200, &json!({})))
     }
 

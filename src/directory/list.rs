@@ -52,8 +52,9 @@ impl Filter<'_> {
 }
 
 impl Directory {
-    /// `{threads, total, hasMore}`; times are seconds, as on every thread object over HTTP (spec §35.13).
-    pub(crate) fn list(&self, query: &Query, origin: &str) -> Result<Reply> {
+    /// `{threads, total, hasMore}`; times are seconds, as on every thread object over HTTP (spec §35.13). `only`: the one thread
+    /// that is asked for.
+    pub(crate) fn list(&self, query: &Query, origin: &str, only: Option<&str>) -> Result<Reply> {
         let filter = Filter::of(query)?;
         let limit = query.number("limit", PAGE, PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
@@ -69,6 +70,13 @@ impl Directory {
             }
         };
         let sql = self.host.sql();
+        if let Some(id) = only {
+            let mut page = Page::new(1);
+            table::one(sql, &filter, id, &mut |row| page.add(|| item(row, &self.catalog, origin)))?;
+            let threads = page.into_rows();
+            let total = threads.len();
+            return Ok(Reply::json(200, &json!({ "threads": threads, "total": total, "hasMore": false })));
+        }
         let total = filter.total(sql)?;
         let mut page = Page::new(limit);
         table::page(sql, &filter, order, limit, offset, &mut |row| {
@@ -84,6 +92,7 @@ fn item(row: &Listed<'_>, catalog: &Catalog, origin: &str) -> Result<Value> {
     let tags: Value = serde_json::from_str(row.tags).map_err(Error::internal)?;
     Ok(json!({
         "id": row.id,
+        "key": row.key,
         "agent_id": row.agent_id,
         "origin_agent_id": row.origin_agent_id,
         "user_id": row.owner,

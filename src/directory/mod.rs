@@ -69,13 +69,13 @@ impl Directory {
             }
             DirectoryCall::Claim { key, hash, thread_id } => self.claim(&key, &hash, &thread_id),
             DirectoryCall::Upsert { row } => self.upsert(&row),
-            DirectoryCall::Activity { id, version, executing, last_activity_us, last_message } => {
-                self.activity(&id, version, executing, last_activity_us, last_message)
+            DirectoryCall::Activity { id, life, version, executing, last_activity_us, last_message } => {
+                self.activity((&id, life), version, executing, last_activity_us, last_message)
             }
             DirectoryCall::Wait { row } => self.wait(&row),
             DirectoryCall::Waits { query } => self.waits(&query),
-            DirectoryCall::Delete { id } => self.delete(&id),
-            DirectoryCall::List { query, origin } => self.list(&query, &origin),
+            DirectoryCall::Delete { id, life } => self.delete(&id, life),
+            DirectoryCall::List { query, origin, only } => self.list(&query, &origin, only.as_deref()),
             DirectoryCall::Owner { owner, threads, version } => {
                 self.owner(owner.as_deref(), threads, version)
             }

@@ -8,7 +8,7 @@ use crate::directory::store::threads::{Activity, Known};
 use crate::directory::store::{inbox, state, threads as table};
 use crate::directory::{Directory, ThreadRow};
 use crate::error::Result;
-use crate::host::Transactions;
+use crate::host::{Sql, Transactions};
 use crate::request::Reply;
 
 /// Characters of the newest message that a list shows.
@@ -18,8 +18,8 @@ impl Directory {
     /// Takes the row of a thread, unless a newer one was here or the thread was deleted.
     pub(crate) fn upsert(self: &Rc<Self>, row: &ThreadRow) -> Result<Reply> {
         let changed = self.host.transaction(|sql| {
-            let known = Known::read(sql, &row.id)?;
-            if known.deleted || known.version > row.version {
+            let known = self.known(sql, &row.id, row.life)?;
+            if known.life > row.life || known.deleted || known.version > row.version {
                 return Ok(false);
             }
             table::write_row(sql, row)?;
@@ -36,8 +36,8 @@ impl Directory {
 
     /// Notes that a run began or ended, unless something newer was noted.
     pub(crate) fn activity(
-        &self,
-        id: &str,
+        self: &Rc<Self>,
+        (id, life): (&str, i64),
         version: i64,
         executing: bool,
         at_us: i64,
@@ -46,19 +46,42 @@ impl Directory {
         let preview = message.as_ref().map(|(text, _)| preview(text));
         let message_us = message.as_ref().map(|(_, at)| *at);
         let preview = preview.as_deref();
-        let activity = Activity { id, version, executing, at_us, preview, message_us };
-        self.host.transaction(|sql| activity.write(sql))?;
+        let activity = Activity { id, life, version, executing, at_us, preview, message_us };
+        self.host.transaction(|sql| {
+            if life > 1 {
+                self.known(sql, id, life)?;
+            }
+            activity.write(sql)
+        })?;
         Ok(took(true))
     }
 
+    /// What is known of a thread before something comes of the one that this life of its id is. An earlier one gives way: it is
+    /// gone, whatever was heard of that.
+    pub(crate) fn known(self: &Rc<Self>, sql: &dyn Sql, id: &str, life: i64) -> Result<Known> {
+        let known = Known::read(sql, id)?;
+        if known.life >= life {
+            return Ok(known);
+        }
+        if known.life > 0 {
+            table::clear(sql, id)?;
+            inbox::forget_thread(sql, id)?;
+        }
+        if known.listed {
+            state::thread_went(sql, i64::from(!known.child))?;
+            self.root_is_behind(sql)?;
+        }
+        Ok(Known { life, ..Known::none() })
+    }
+
     /// Forgets a thread, but for its id.
-    pub(crate) fn delete(self: &Rc<Self>, id: &str) -> Result<Reply> {
+    pub(crate) fn delete(self: &Rc<Self>, id: &str, life: i64) -> Result<Reply> {
         let changed = self.host.transaction(|sql| {
-            let known = Known::read(sql, id)?;
-            if known.deleted {
+            let known = self.known(sql, id, life)?;
+            if known.life > life || known.deleted {
                 return Ok(false);
             }
-            table::delete(sql, id)?;
+            table::delete(sql, id, life)?;
             inbox::forget_thread(sql, id)?;
             if known.listed {
                 state::thread_went(sql, i64::from(!known.child))?;

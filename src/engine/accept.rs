@@ -268,10 +268,10 @@ impl Thread {
             return self.await_outcome(&accepted, &request.caller).await;
         }
         self.read(|state, _| {
-            let id = accepted.row.id(&state.meta.thread_id);
+            let id = accepted.row.id(&state.meta.stem);
             let body = json!({
                 "status": "queued", "queueId": id, "messageId": id,
-                "message": accepted.row.to_json(&state.meta.thread_id, false),
+                "message": accepted.row.to_json(&state.meta.stem, false),
                 "state": accepted.state(state),
             });
             Ok(Reply::json(202, &body))
@@ -357,7 +357,7 @@ impl Thread {
     pub(crate) fn add_message(self: &Rc<Self>, input: Input, key: Option<&str>) -> Result<String> {
         let key = key.map(|key| Key::new(key.to_owned(), &["code", &input.content]));
         let accepted = self.accept(input, key.as_ref(), None)?;
-        self.read(|state, _| Ok(accepted.row.id(&state.meta.thread_id)))
+        self.read(|state, _| Ok(accepted.row.id(&state.meta.stem)))
     }
 
     /// The run that takes the message in is strict: the active one, or the one that is about to start.

@@ -18,12 +18,14 @@ use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
 use crate::request::directory_call::DirectoryCall;
 use crate::request::fields::Body;
-use crate::request::{Reply, ThreadRequest, directory_call as call};
+use crate::request::{Reply, ThreadRequest, directory_call as call, thread_id};
 use crate::sdk::scope::Entered;
 use crate::spec::AgentKind;
 use crate::spec::message::{Role, ToolResult, ToolStatus};
+use crate::store::lives::Past;
 use crate::store::log::{Event, Unfinished};
 use crate::store::messages::{Row, Shared};
+use crate::store::meta::Meta;
 use crate::store::receipts::{Kind, Receipt, ReceiptState};
 use crate::store::runs::end::{Outcome, Reason};
 use crate::store::runs::usage::Usage;
@@ -256,10 +258,13 @@ impl Thread {
             self.flush_parent_notice().await?;
         }
         self.flush_letters().await?;
-        let (id, owner) =
-            self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.owner.clone())))?;
-        let call =
-            serde_json::to_string(&DirectoryCall::Delete { id: id.clone() }).map_err(Error::internal)?;
+        let (id, owner, past) = self.read(|state, _| {
+            let Meta { thread_id, owner, life, edits, run_floor, .. } = &state.meta;
+            let run = state.run.as_ref().map_or(*run_floor, |run| run.id);
+            Ok((thread_id.clone(), owner.clone(), Past { life: *life, run, edits: *edits }))
+        })?;
+        let call = DirectoryCall::Delete { id: id.clone(), life: past.life };
+        let call = serde_json::to_string(&call).map_err(Error::internal)?;
         let directory = Sibling::Directory(call::name_of(owner.as_deref()));
         let answer = call::answer(&self.host.sibling(directory, call).await?)?;
         if answer.status >= 300 {
@@ -275,10 +280,13 @@ impl Thread {
         self.state.borrow_mut().take();
         self.transaction(|sql| {
             schema::drop_all(sql)?;
+            if thread_id::is_of_key(&id) {
+                past.write(sql)?;
+            }
             // A running handler keeps its event: should the process be lost, it comes again to whatever is made in this place.
             self.arm(None)
         })?;
-        self.ephemeral.alarm.forget();
+        self.go();
         self.host.listeners().close("the thread was deleted");
         Ok(std::iter::once(id).chain(below).collect())
     }

@@ -167,7 +167,7 @@ impl Thread {
 
 /// A message that may be changed now.
 fn editable(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
-    let seq = message_seq(&state.meta.thread_id, id)?;
+    let seq = message_seq(&state.meta.stem, id)?;
     let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
     let open = state.active().filter(|run| run.block_open());
     let queued = || state.queued_tools.iter().any(|tool| tool.seq == seq || tool.seq + 1 == seq);

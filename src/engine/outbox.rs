@@ -7,7 +7,6 @@ use futures::future::join_all;
 
 use crate::engine::memory::shared::{answer_to_letter, note_refusal};
 use crate::engine::stream::preview;
-use crate::engine::subagents::envelope::head;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
@@ -51,6 +50,8 @@ impl Thread {
                 terminated_at_us: meta.terminated_us,
                 parent: meta.parent.as_ref().map(|parent| parent.thread.clone()),
                 version: meta.version,
+                key: meta.key.clone(),
+                life: meta.life,
             },
         };
         self.post(state, sql, "row", &call, meta.version, due)
@@ -63,6 +64,7 @@ impl Thread {
         let version = 2 * run.id + 1;
         let call = DirectoryCall::Activity {
             id: state.meta.thread_id.clone(),
+            life: state.meta.life,
             version,
             executing: false,
             last_activity_us: now,
@@ -114,6 +116,7 @@ impl Thread {
             let Some(run) = state.active().filter(|run| Some(run.id) == id) else { return Ok(None) };
             let call = DirectoryCall::Activity {
                 id: state.meta.thread_id.clone(),
+                life: state.meta.life,
                 version: 2 * run.id,
                 executing: true,
                 last_activity_us: run.started_us,
@@ -199,7 +202,8 @@ impl Thread {
         let bodies = || letters.iter().map(|letter| letter.body.as_str());
         let (sibling, text) = match to {
             Addressee::Thread(id) => {
-                (Sibling::Thread(id.to_owned()), format!("{}\n{}", head(id)?, bodies().collect::<String>()))
+                let head = self.envelope_head(id)?;
+                (Sibling::Thread(id.to_owned()), format!("{head}\n{}", bodies().collect::<String>()))
             }
             Addressee::Memory(name) => (Sibling::Memory(name.to_owned()), bodies().collect::<String>()),
             Addressee::Directory => (Sibling::Directory(target.to_owned()), call::together(bodies())),

@@ -31,7 +31,7 @@ pub(crate) fn of_run(
     answer: Option<Shared>,
     now: i64,
 ) -> Result<Value> {
-    let thread = state.meta.thread_id.clone();
+    let thread = state.meta.stem.clone();
     let reply = match answer.as_ref().filter(|row| row.is_reply() && row.seq == run.block) {
         Some(reply) => Some(reply.clone()),
         None => reply_of(sql, run)?,

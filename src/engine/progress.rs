@@ -96,7 +96,7 @@ pub(crate) struct AtWork<'a> {
 impl Thread {
     /// Whether a line is worth making. What was told before nobody listened is out of date.
     pub(crate) fn wants_progress(&self) -> bool {
-        let wanted = self.host.listeners().want_progress();
+        let wanted = self.has_listeners() && self.host.listeners().want_progress();
         if !wanted {
             self.ephemeral.progress.last.take();
         }

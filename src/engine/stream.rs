@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use crate::access::{Action, Caller, ThreadRef};
+use crate::access::{Action, Caller};
 use crate::engine::ephemeral::Partial;
 use crate::engine::items::{items, with_items};
 use crate::engine::progress::progress_frame;
@@ -88,7 +88,7 @@ impl Partial {
 }
 
 fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Position) -> Result<Frame> {
-    let thread = &state.meta.thread_id;
+    let thread = &state.meta.stem;
     Ok(Frame {
         kind: "message_data",
         id: Some(at.id(thread)),
@@ -103,7 +103,7 @@ fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Position) -> Resul
 
 /// The text of an attempt from an offset on. `at` is what its reader has afterwards.
 fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Position) -> Frame {
-    let thread = &state.meta.thread_id;
+    let thread = &state.meta.stem;
     let chunk = partial.text.get(from..).unwrap_or_default();
     Frame {
         kind: "message_chunk",
@@ -122,7 +122,7 @@ fn open_waits(state: &State, sql: &dyn Sql) -> Result<Vec<Wait>> {
 }
 
 fn reset_frame(state: &State, seq: i64, stream: u32, depth: u32) -> Frame {
-    let message = message_id(&state.meta.thread_id, seq);
+    let message = message_id(&state.meta.stem, seq);
     Frame {
         kind: "message_reset",
         id: None,
@@ -145,12 +145,12 @@ impl Thread {
         last_event_id: Option<&str>,
     ) -> Result<Vec<Frame>> {
         self.read(|state, _| {
-            let thread = ThreadRef { id: &state.meta.thread_id, owner: state.meta.owner.as_deref() };
+            let thread = state.meta.thread();
             caller.may(&Action::Stream, Some(thread))
         })?;
         self.wake()?;
         let frames = self.read(|state, sql| {
-            let thread = &state.meta.thread_id;
+            let thread = &state.meta.stem;
             let position = last_event_id
                 .and_then(|id| Position::parse(thread, id))
                 .filter(|at| at.edits == state.meta.edits && at.mark <= state.settled());
@@ -176,7 +176,7 @@ impl Thread {
         let partial = partial.as_ref().filter(|partial| !partial.text.is_empty());
         let left =
             limits::SNAPSHOT_BYTES.saturating_sub(partial.map_or(0, |partial| json_bytes(&partial.text)));
-        let thread = &state.meta.thread_id;
+        let thread = &state.meta.stem;
         let mut page = Page::of_bytes(limits::SNAPSHOT_ROWS, left);
         let shown = Shown { depth: filter.depth, silent: filter.silent };
         page::newest(sql, shown, i64::from(limits::SNAPSHOT_ROWS) + 1, &mut |row| {
@@ -216,7 +216,7 @@ impl Thread {
         let mut missed = Page::of_bytes(limits::RESUME_ROWS, limits::PAGE_BYTES);
         page::after(sql, position.mark, i64::from(limits::RESUME_ROWS) + 1, &mut |row| {
             missed.add_sized(|| {
-                let bytes = json_bytes(&row.to_json(&state.meta.thread_id, false));
+                let bytes = json_bytes(&row.to_json(&state.meta.stem, false));
                 Ok((row, bytes))
             })
         })?;
@@ -290,7 +290,7 @@ impl Thread {
     }
 
     pub(crate) fn announce(&self, kind: &'static str, mut data: Value) {
-        if !self.host.listeners().any() {
+        if !self.has_listeners() {
             return;
         }
         if let Some(fields) = data.as_object_mut() {
@@ -302,7 +302,7 @@ impl Thread {
 
     /// An `event` frame: what tools, endpoints and the runtime tell whoever listens (spec §28.1).
     pub(crate) fn emit(&self, event_type: &str, data: Value) {
-        if self.host.listeners().any() {
+        if self.has_listeners() {
             let told = self.shown(json!({ "eventType": event_type, "data": data }));
             self.announce("event", told.inner());
         }
@@ -310,7 +310,7 @@ impl Thread {
 
     /// Sends a stored message.
     pub(crate) fn broadcast_message(&self, row: &Shared) -> Result<()> {
-        if !self.host.listeners().any() {
+        if !self.has_listeners() {
             return Ok(());
         }
         let (frame, queued) = self.read(|state, sql| {
@@ -339,7 +339,7 @@ impl Thread {
             return Ok(());
         }
         partial.text.push_str(text);
-        if self.host.listeners().any() {
+        if self.has_listeners() {
             let frame = self.read(|state, _| {
                 Ok(chunk_frame(state, partial, from, Position::now(state, Some(partial))))
             })?;
@@ -351,10 +351,10 @@ impl Thread {
     /// Sends more of the text of a prompt that was called, from an offset on. It is sent once: who resumes reads the
     /// stored message.
     pub(crate) fn stream_inner_text(&self, step: Step, stream: u32, from: usize, text: &str) -> Result<()> {
-        if !self.host.listeners().any() {
+        if !self.has_listeners() {
             return Ok(());
         }
-        let message = self.read(|state, _| Ok(message_id(&state.meta.thread_id, step.block)))?;
+        let message = self.read(|state, _| Ok(message_id(&state.meta.stem, step.block)))?;
         let depth = step.depth;
         let data = json!({
             "type": "message_chunk", "message_id": message, "depth": depth, "chunk": text, "attempt": stream,
@@ -372,10 +372,10 @@ impl Thread {
 
     /// Sends more of the running attempt's reasoning.
     pub(crate) fn stream_reasoning(&self, step: Step, text: &str) -> Result<()> {
-        if !self.host.listeners().any() {
+        if !self.has_listeners() {
             return Ok(());
         }
-        let message = self.read(|state, _| Ok(message_id(&state.meta.thread_id, step.block)))?;
+        let message = self.read(|state, _| Ok(message_id(&state.meta.stem, step.block)))?;
         let depth = step.depth;
         let data = json!({ "type": "reasoning_chunk", "message_id": message, "depth": depth, "chunk": text });
         self.host.listeners().broadcast(&Frame {
@@ -390,7 +390,7 @@ impl Thread {
 
     /// Clients drop the text of the attempt before.
     pub(crate) fn announce_reset(&self, seq: i64, stream: u32, depth: u32) -> Result<()> {
-        if self.host.listeners().any() {
+        if self.has_listeners() {
             let frame = self.read(|state, _| Ok(reset_frame(state, seq, stream, depth)))?;
             self.host.listeners().broadcast(&frame);
         }
@@ -402,7 +402,7 @@ impl Thread {
         for row in self.ephemeral.announced_queue.take() {
             self.broadcast_message(&row)?;
         }
-        if self.host.listeners().any() {
+        if self.has_listeners() {
             let (run, step, side, agent) = self.read(|state, _| {
                 let agent = state.meta.agent.clone();
                 Ok(state
@@ -419,7 +419,7 @@ impl Thread {
 
     /// The step is over.
     pub(crate) fn announce_step_end(&self, stopped: bool) -> Result<()> {
-        if self.host.listeners().any() {
+        if self.has_listeners() {
             let step = self.read(|state, _| Ok(state.active().map_or(0, |run| run.step)))?;
             self.announce("step_completed", json!({ "step": step, "stopped": stopped }));
         }

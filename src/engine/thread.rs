@@ -1,6 +1,6 @@
 //! One thread: its host, its definitions, and a cache of what it stored.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::access;
@@ -22,11 +22,40 @@ pub struct Thread {
     pub(crate) state: RefCell<Option<State>>,
     /// What exists only while the object lives: the flow, waiters, the partial text.
     pub(crate) ephemeral: Ephemeral,
+    /// Whether it was deleted. Whoever still works in it finds nothing any more, also when another thread is in its place.
+    gone: Cell<bool>,
+}
+
+/// Where an object has its thread. One that was deleted gives way: what comes afterwards finds a new one, which may be created,
+/// and shares nothing in memory with whatever is still under way in the old one.
+pub struct Place(RefCell<Rc<Thread>>);
+
+impl Place {
+    /// A place whose thread is on this host, with what runs the application's own code. Reads nothing yet.
+    pub fn new(
+        host: Rc<dyn Host>,
+        natives: Rc<dyn Natives>,
+        sandbox: Rc<dyn Sandbox>,
+        catalog: Rc<Catalog>,
+    ) -> Place {
+        Place(RefCell::new(Thread::new(host, natives, sandbox, catalog)))
+    }
+
+    /// The thread that is there now.
+    pub fn thread(&self) -> Rc<Thread> {
+        let mut held = self.0.borrow_mut();
+        if held.gone.get() {
+            let Thread { host, natives, sandbox, catalog, .. } = &**held;
+            let next = Thread::new(host.clone(), natives.clone(), sandbox.clone(), catalog.clone());
+            *held = next;
+        }
+        held.clone()
+    }
 }
 
 impl Thread {
     /// A thread on its host, with what runs the application's own code. Reads nothing yet.
-    pub fn new(
+    fn new(
         host: Rc<dyn Host>,
         natives: Rc<dyn Natives>,
         sandbox: Rc<dyn Sandbox>,
@@ -39,6 +68,7 @@ impl Thread {
             catalog,
             state: RefCell::new(None),
             ephemeral: Ephemeral::default(),
+            gone: Cell::new(false),
         })
     }
 
@@ -77,13 +107,31 @@ impl Thread {
     /// A transaction of the host. When it rolls back, by an error or a panic, what was known of the alarm is forgotten:
     /// it may have been set inside.
     pub(crate) fn transaction<T>(&self, f: impl FnOnce(&dyn Sql) -> Result<T>) -> Result<T> {
+        self.must_be_here()?;
         let rolls_back = self.ephemeral.alarm.forget_unless_kept();
         let value = self.host.transaction(f)?;
         rolls_back.keep();
         Ok(value)
     }
 
+    /// It was deleted, and so is all that it knew.
+    pub(crate) fn go(&self) {
+        self.gone.set(true);
+        self.state.borrow_mut().take();
+        self.ephemeral.alarm.forget();
+    }
+
+    /// Whether anybody is told what happens in it.
+    pub(crate) fn has_listeners(&self) -> bool {
+        !self.gone.get() && self.host.listeners().any()
+    }
+
+    fn must_be_here(&self) -> Result<()> {
+        if self.gone.get() { Err(access::no_thread()) } else { Ok(()) }
+    }
+
     pub(crate) fn ensure_loaded(&self) -> Result<()> {
+        self.must_be_here()?;
         self.load()?;
         let Err(error) = self.settle_works() else { return Ok(()) };
         // A thread that can be written no more stays readable; the next look tries again.

@@ -336,7 +336,8 @@ impl Thread {
         AskedWork { definitions, entry, call_id, args, approved, .. }: AskedWork<'_>,
         tool: &Tool,
     ) -> Result<ToolResult> {
-        let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let (thread_id, stem) =
+            self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.stem.clone())))?;
         let env = |name: &str| self.tool_env(definitions, entry, name);
         if let Some(text) = self.missing_variable(definitions, entry, tool).await? {
             return Ok(ToolResult::error(text));
@@ -352,7 +353,7 @@ impl Thread {
             name: tool.name.clone(),
             args,
             options: entry.options.clone(),
-            idempotency_key: format!("{thread_id}/{}", inside.key),
+            idempotency_key: format!("{stem}/{}", inside.key),
             thread_id,
             agent_id: definitions.agent.name.clone(),
             call_id: call_id.to_owned(),

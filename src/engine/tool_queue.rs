@@ -43,7 +43,7 @@ impl State {
             (0, Some(last)) => (Some(last.side), last.turn_from, Counters::Keep),
             _ => (self.wakes, oldest, Counters::Reset),
         };
-        Run::start(last, wanted.or(side).unwrap_or(Side::A), turn_from, counters, now)
+        Run::start(last, self.meta.run_floor, wanted.or(side).unwrap_or(Side::A), turn_from, counters, now)
     }
 
     /// The tools that were called belong to a step that is closed now. Those still to be called stay queued.
@@ -85,7 +85,7 @@ impl Thread {
             self.start_flow(Entered::First);
         }
         self.broadcast_message(&row)?;
-        self.read(|state, _| Ok(row.id(&state.meta.thread_id)))
+        self.read(|state, _| Ok(row.id(&state.meta.stem)))
     }
 
     /// The arguments of a call that code makes, with their defaults.

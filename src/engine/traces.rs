@@ -17,13 +17,13 @@ impl Thread {
     /// That of a run.
     pub(crate) fn trace_of(&self, state: &State, run: &Run) -> Trace {
         let stored = run.trace.as_deref().and_then(Trace::parse);
-        stored.unwrap_or_else(|| Trace::begun(&state.meta.thread_id, "run", run.id, self.share()))
+        stored.unwrap_or_else(|| Trace::begun(&state.meta.stem, "run", run.id, self.share()))
     }
 
     /// That of a call, in the span of it: of the call with this receipt, or else of the one around it. `None` beside the run.
     pub(crate) fn trace_of_call(&self, state: &State, scope: &Scope, receipt: Option<i64>) -> Option<Trace> {
         let run = state.active().filter(|_| scope.origin.in_step())?;
-        let thread = &state.meta.thread_id;
+        let thread = &state.meta.stem;
         let span = match receipt.or(scope.receipt) {
             Some(receipt) => span_id(thread, "call", receipt),
             None => span_around(state, run),
@@ -46,7 +46,7 @@ impl Thread {
         }
         let of_run = self.read(|state, _| {
             let Some(run) = state.active() else { return Ok(None) };
-            let span = span_id(&state.meta.thread_id, "attempt", format_args!("{}.{stream}", step.block));
+            let span = span_id(&state.meta.stem, "attempt", format_args!("{}.{stream}", step.block));
             Ok(Some(self.trace_of(state, run).within(span)))
         });
         of_run.ok().flatten()
@@ -63,7 +63,7 @@ impl Thread {
 
     /// The trace of what is done beside runs.
     pub(crate) fn trace_of_work(&self, kind: &str, number: impl std::fmt::Display + Copy) -> Trace {
-        let thread: Result<String> = self.read(|state, _| Ok(state.meta.thread_id.clone()));
+        let thread: Result<String> = self.read(|state, _| Ok(state.meta.stem.clone()));
         let thread = thread.unwrap_or_default();
         Trace::begun(&thread, kind, number, self.share()).within(span_id(&thread, kind, number))
     }
@@ -77,7 +77,7 @@ impl Thread {
 /// The span of the open step, or of the run between two.
 fn span_around(state: &State, run: &Run) -> String {
     match run.block_open() {
-        true => span_id(&state.meta.thread_id, "step", run.block),
-        false => span_id(&state.meta.thread_id, "run", run.id),
+        true => span_id(&state.meta.stem, "step", run.block),
+        false => span_id(&state.meta.stem, "run", run.id),
     }
 }

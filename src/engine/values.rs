@@ -88,7 +88,7 @@ impl Thread {
     }
 
     fn announce_value(&self, key: &str, deleted: bool, now: i64) {
-        if self.host.listeners().any() {
+        if self.has_listeners() {
             self.emit("kv_changed", json!({ "key": key, "deleted": deleted, "updated_at": now }));
         }
     }

@@ -6,10 +6,20 @@ use crate::access::Caller;
 use crate::error::{Code, Error, Fault};
 use crate::request::{Query, ThreadRequest, ThreadRoute};
 
+/// What holds of every thread but those that are made in the place of a deleted one.
+pub(crate) const fn first_life() -> i64 {
+    1
+}
+
+pub(crate) const fn is_first_life(life: &i64) -> bool {
+    *life == 1
+}
+
 /// A request to another thread.
 pub(crate) fn to_thread(id: &str, route: ThreadRoute) -> ThreadRequest {
     ThreadRequest {
         thread_id: id.to_owned(),
+        life: None,
         caller: Caller::admin(),
         route,
         query: Query::default(),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Code, Error, Result};
+use crate::request::between::{first_life, is_first_life};
 use crate::request::{Query, Reply};
 
 /// Name of the directory of threads that nobody owns.
@@ -52,6 +53,9 @@ pub enum DirectoryCall {
     Activity {
         /// The thread's id.
         id: String,
+        /// Which thread of this id it is ([`ThreadRow::life`]).
+        #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
+        life: i64,
         /// Grows with each activity of the thread; a sequence of its own, beside that of the rows.
         version: i64,
         /// Whether a run is active.
@@ -76,6 +80,9 @@ pub enum DirectoryCall {
     Delete {
         /// The thread's id.
         id: String,
+        /// Which thread of this id it was ([`ThreadRow::life`]).
+        #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
+        life: i64,
     },
     /// `GET /threads` (spec §27.1).
     List {
@@ -84,6 +91,9 @@ pub enum DirectoryCall {
         /// The origin under which it was asked, for the icons of agents.
         #[serde(default)]
         origin: String,
+        /// The only thread that is asked for: that of a key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        only: Option<String>,
     },
     /// About the values of variables of the owner or, to [`ROOT`], of the instance.
     Env {
@@ -160,6 +170,13 @@ pub struct ThreadRow {
     pub parent: Option<String>,
     /// Grows with each change of the row.
     pub version: i64,
+    /// What its creator calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Which thread of this id it is, from 1: the id of a key is used again after its thread was deleted. What is told of an
+    /// earlier one is never taken for the later one's.
+    #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
+    pub life: i64,
 }
 
 /// What a directory keeps of a wait.
@@ -169,6 +186,9 @@ pub struct WaitRow {
     pub id: String,
     /// The thread's id.
     pub thread: String,
+    /// Which thread of this id it is ([`ThreadRow::life`]).
+    #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
+    pub life: i64,
     /// Who is asked what.
     pub kind: String,
     /// What is asked.

@@ -46,6 +46,9 @@ use crate::trace::Trace;
 pub struct ThreadRequest {
     /// The thread's id, which the object cannot know until it was created.
     pub thread_id: String,
+    /// Which of the threads that have had this id one after the other is meant ([`thread_id::is_of_key`]); any, unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub life: Option<i64>,
     /// Who asks; the object compares its scope with its own owner.
     pub caller: Caller,
     /// What is asked.

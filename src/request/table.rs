@@ -31,6 +31,7 @@ impl Route {
                 "offset",
                 "agent_id",
                 "user_id",
+                "key",
                 "search",
                 "startDate",
                 "endDate",

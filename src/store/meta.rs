@@ -4,8 +4,10 @@ use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
 
+use crate::access::ThreadRef;
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
+use crate::request::thread_id;
 use crate::store::calibration::Calibration;
 use crate::store::parent::Parent;
 use crate::store::summaries::Current;
@@ -26,14 +28,25 @@ pub(crate) const TABLE: Table = Table {
         activates INTEGER NOT NULL DEFAULT 0, detached INTEGER NOT NULL DEFAULT 0,
         waits INTEGER NOT NULL DEFAULT 0, wait_next INTEGER NOT NULL DEFAULT 1, jobs INTEGER NOT NULL DEFAULT 0,
         snapshot TEXT, workers INTEGER NOT NULL DEFAULT 0,
-        dropped INTEGER NOT NULL DEFAULT 0, budget TEXT, calibration TEXT, summary TEXT)"],
+        dropped INTEGER NOT NULL DEFAULT 0, budget TEXT, calibration TEXT, summary TEXT,
+        key TEXT, life INTEGER NOT NULL DEFAULT 1, run_floor INTEGER NOT NULL DEFAULT 0)"],
     drop: "DROP TABLE meta",
 };
 
 /// The row of `meta`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Meta {
+    /// Where it is: the name of its object, by which others address it.
     pub(crate) thread_id: String,
+    /// What ids of its messages, effects, waits and spans and its idempotency keys are made of: its own id, or, where another
+    /// thread was in this place before, a text that no other thread has. Not stored: it follows from `life`.
+    pub(crate) stem: String,
+    /// What its creator calls it.
+    pub(crate) key: Option<String>,
+    /// Which thread in this place it is, from 1: an id that is made of a key is used again after its thread was deleted.
+    pub(crate) life: i64,
+    /// Runs up to this number were those of a thread that was here before.
+    pub(crate) run_floor: i64,
     pub(crate) agent: String,
     pub(crate) origin_agent: String,
     pub(crate) owner: Option<String>,
@@ -88,6 +101,10 @@ impl Meta {
     pub(crate) fn new(thread_id: &str, agent: &str, now: i64) -> Meta {
         Meta {
             thread_id: thread_id.to_owned(),
+            stem: thread_id.to_owned(),
+            key: None,
+            life: 1,
+            run_floor: 0,
             agent: agent.to_owned(),
             origin_agent: agent.to_owned(),
             owner: None,
@@ -124,7 +141,8 @@ impl Meta {
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
                 stopped, edits, seq_floor, window_cut, window_tokens, version, env, parent, children,
-                activates, detached, wait_next, jobs, snapshot, workers, dropped, budget, calibration, summary FROM meta",
+                activates, detached, wait_next, jobs, snapshot, workers, dropped, budget, calibration, summary,
+                key, life, run_floor FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -169,6 +187,9 @@ impl Meta {
             budget,
             calibration,
             summary,
+            key,
+            life,
+            run_floor,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -178,6 +199,10 @@ impl Meta {
         let damaged = |what: &str| Error::internal(format!("the stored {what} are not JSON"));
         let meta = Meta {
             thread_id: text(thread_id),
+            stem: thread_id::of_life(&text(thread_id), number(life)),
+            key: key.text().map(str::to_owned),
+            life: number(life),
+            run_floor: number(run_floor),
             agent: text(agent),
             origin_agent: text(origin),
             owner: owner.text().map(str::to_owned),
@@ -220,8 +245,8 @@ impl Meta {
         let budget = self.budget_column()?;
         sql.run(
             "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env,
-                parent, activates, snapshot, budget)
-             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                parent, activates, snapshot, budget, key, life, run_floor, edits)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(schema),
                 Param::Text(&self.thread_id),
@@ -236,6 +261,10 @@ impl Meta {
                 Param::Int(self.activates),
                 self.snapshot.as_ref().into(),
                 budget.as_ref().into(),
+                self.key.as_ref().into(),
+                Param::Int(self.life),
+                Param::Int(self.run_floor),
+                Param::Int(self.edits),
             ],
         )
     }
@@ -268,6 +297,30 @@ impl Meta {
                 budget.as_ref().into(),
             ],
         )
+    }
+
+    /// The thread, as far as permission goes.
+    pub(crate) fn thread(&self) -> ThreadRef<'_> {
+        ThreadRef { id: &self.thread_id, owner: self.owner.as_deref(), life: self.life }
+    }
+
+    /// It is that one in its place.
+    pub(crate) fn lives(&mut self, life: i64) {
+        self.life = life;
+        self.stem = thread_id::of_life(&self.thread_id, life);
+    }
+
+    /// Which thread in its place the top of its family is. Only that one has an id that may be used again.
+    pub(crate) fn family_life(&self) -> i64 {
+        self.parent.as_ref().map_or(self.life, |parent| parent.life)
+    }
+
+    /// The name of the object in the bucket that has a content of this number.
+    pub(crate) fn object(&self, number: i64) -> String {
+        match self.life {
+            1 => format!("{}/{number}", self.thread_id),
+            life => format!("{}/{life}/{number}", self.thread_id),
+        }
     }
 
     fn parent_column(&self) -> Result<Option<String>> {

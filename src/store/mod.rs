@@ -28,6 +28,7 @@ pub(crate) mod files;
 pub(crate) mod grants;
 pub(crate) mod idempotency;
 pub(crate) mod jobs;
+pub(crate) mod lives;
 pub(crate) mod log;
 pub(crate) mod logs;
 pub(crate) mod memory;

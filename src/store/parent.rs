@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::request::between::{first_life, is_first_life};
 use crate::spec::ParentCommunication as Communication;
 use crate::store::children::Envelopes;
 use crate::store::grants::Grant;
@@ -13,6 +14,9 @@ use crate::store::side::Side;
 pub(crate) struct Parent {
     /// Its thread.
     pub(crate) thread: String,
+    /// Which thread in its place the top of the family is.
+    #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
+    pub(crate) life: i64,
     /// Calls of subagents around this one; 1 for a child of a top-level thread.
     pub(crate) depth: u32,
     pub(crate) blocking: bool,

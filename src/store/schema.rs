@@ -58,7 +58,8 @@ pub(crate) fn migrate(sql: &dyn Sql, version: i64) -> Result<()> {
     Ok(())
 }
 
-/// Drops every table: the thread is gone. Runs inside the caller's transaction.
+/// Drops every table: the thread is gone. Of one whose place may have another one later ([`super::lives`]) that is noted in the same
+/// transaction, by the caller.
 pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
     if memory::is_there(sql) {
         memory::drop_all(sql)?;

@@ -13,6 +13,7 @@ use crate::page::json_bytes;
 use crate::spec::Tier;
 use crate::spec::budget::Unit;
 use crate::store::amounts::BudgetScope;
+use crate::store::meta::Meta;
 use crate::store::state::State;
 use crate::store::table::Table;
 
@@ -340,7 +341,7 @@ impl Wait {
     }
 
     /// As clients see it. `message`: makes the id of a message of its seq.
-    pub(crate) fn to_json(&self, thread: &str, message: &dyn Fn(i64) -> String) -> Value {
+    pub(crate) fn to_json(&self, meta: &Meta, message: &dyn Fn(i64) -> String) -> Value {
         let Asked { call, title, reason, by, on_expiry, edit, choices, free_text, workers, budget, .. } =
             &self.asked;
         let call = call.as_ref().map(|call| {
@@ -351,8 +352,8 @@ impl Wait {
             })
         });
         let mut shown = json!({
-            "id": self.public_id(thread), "kind": self.kind.as_str(), "state": self.state.as_str(),
-            "threadId": thread, "run": self.run.map(|run| format!("r_{run}")), "batch": self.batch.map(message),
+            "id": self.public_id(&meta.stem), "kind": self.kind.as_str(), "state": self.state.as_str(),
+            "threadId": meta.thread_id, "run": self.run.map(|run| format!("r_{run}")), "batch": self.batch.map(message),
             "call": call, "title": title, "reason": reason, "allows": self.allows(), "by": by,
             "createdAt": self.created_us, "expiresAt": self.expires_us, "onExpiry": on_expiry,
             "decision": self.decision.as_ref().map(|decision| &decision.decision), "decidedAt": self.closed_us,

@@ -30,7 +30,11 @@ fn list(directory: &Rc<Directory>, query: &[(&str, &str)]) -> (u16, Value) {
     let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     call(
         directory,
-        &DirectoryCall::List { query: bobbin::request::Query(query), origin: "https://a.example".into() },
+        &DirectoryCall::List {
+            query: bobbin::request::Query(query),
+            origin: "https://a.example".into(),
+            only: None,
+        },
     )
 }
 
@@ -50,6 +54,8 @@ fn row(id: &str, version: i64) -> ThreadRow {
         terminated_at_us: None,
         parent: None,
         version,
+        key: None,
+        life: 1,
     }
 }
 
@@ -60,6 +66,7 @@ fn upsert(row: ThreadRow) -> DirectoryCall {
 fn activity(id: &str, version: i64, executing: bool, at_us: i64, text: Option<&str>) -> DirectoryCall {
     DirectoryCall::Activity {
         id: id.into(),
+        life: 1,
         version,
         executing,
         last_activity_us: at_us,

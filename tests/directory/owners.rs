@@ -38,7 +38,7 @@ fn the_root_learns_of_an_owner_and_then_it_is_quiet() {
     assert_eq!(ada.alarm_us.get(), None, "nothing left to tell, no alarm");
     call(&directory, &upsert(row("t0", 2)));
     assert_eq!(ada.alarm_us.get(), None, "no count changed, no alarm");
-    call(&directory, &DirectoryCall::Delete { id: "t0".into() });
+    call(&directory, &DirectoryCall::Delete { id: "t0".into(), life: 1 });
     fire(&ada);
     assert_eq!(owners(&root, &[])["owners"][0]["threadCount"], 4);
 }

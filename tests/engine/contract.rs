@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bobbin::request::ThreadRoute;
+use bobbin::request::{ThreadRoute, thread_id};
 use serde_json::Value;
 
 use crate::family;
@@ -312,6 +312,11 @@ fn pairing(history: &History, broken: &mut Vec<String>) {
     }
 }
 
+/// Whether an idempotency key is one of a thread, or of one that has had its id before or after it.
+fn is_of(key: &str, thread: &str) -> bool {
+    (1..9).any(|life| key.starts_with(&thread_id::of_life(thread, life)))
+}
+
 /// A call is one execution, unless its tool may be repeated.
 fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<String>) {
     let catalog = sim.catalog.borrow().clone();
@@ -325,10 +330,12 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
     };
     let mut by_key: BTreeMap<(String, String), usize> = BTreeMap::new();
     let members = sim.world.members();
+    let life: Vec<i64> = sim.member.database.ask("SELECT life FROM meta");
+    let stem = thread_id::of_life(&sim.member.id, life.first().copied().unwrap_or(1));
     for execution in sim.world.outside.executions.borrow().iter() {
-        match members.iter().find(|member| execution.key.starts_with(&member.id)) {
+        match members.iter().find(|member| is_of(&execution.key, &member.id)) {
             None => broken.push(format!("the idempotency key “{}” names no thread", execution.key)),
-            Some(of) if of.place == sim.member.place => {
+            Some(of) if of.place == sim.member.place && execution.key.starts_with(&stem) => {
                 *by_key.entry((execution.key.clone(), execution.name.clone())).or_default() += 1;
             }
             Some(_) => {}
@@ -428,8 +435,14 @@ fn open_waits(sim: &Sim, broken: &mut Vec<String>) {
 fn attempts(sim: &Sim, broken: &mut Vec<String>) {
     let member = &sim.member;
     let database = &member.database;
+    // Another thread may have had the place before.
+    let since: i64 = match database.ask::<i64>("SELECT count(*) FROM sqlite_schema WHERE name = 'meta'")[..] {
+        [1] => database.ask("SELECT ifnull(max(iif(life > 1, created_us, 0)), 0) FROM meta")[0],
+        _ => 0,
+    };
     let of_it = |thread: &str| thread == member.id || (thread.is_empty() && member.place == 0);
-    let requests = sim.world.outside.requests.borrow().iter().filter(|sent| of_it(&sent.thread)).count();
+    let requests = sim.world.outside.requests.borrow();
+    let requests = requests.iter().filter(|sent| of_it(&sent.thread) && sent.at_us >= since).count();
     let exists: Vec<i64> = database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'logs'");
     if exists != [1] {
         return;

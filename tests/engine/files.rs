@@ -95,6 +95,7 @@ impl Sim {
     pub async fn serve_once(&self, sent: Sent) -> Result<Got, Lost> {
         let request = ThreadRequest {
             thread_id: self.member.id.clone(),
+            life: None,
             caller: sent.caller,
             route: sent.route,
             query: Query(sent.query),
@@ -106,7 +107,7 @@ impl Sim {
         let body = Upload::body(&world, sent.pieces, sent.breaks);
         self.world
             .enter_at(&self.member, "request", move |object| async move {
-                let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.clone();
+                let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.thread();
                 let served = thread.serve(request, body).await;
                 let body = match served.content {
                     Content::Empty => Ok(Vec::new()),

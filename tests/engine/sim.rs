@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bobbin::access::Caller;
-use bobbin::engine::Thread;
+use bobbin::engine::Place;
 use bobbin::host::Filter;
 use bobbin::request::{Query, Reply, Route, Served, Target, ThreadRequest, ThreadRoute};
 use bobbin::spec::Catalog;
@@ -25,19 +25,19 @@ pub const THREAD: &str = ROOT;
 /// How often a client repeats a request before it gives up.
 pub(crate) const TRIES: usize = 40;
 
-pub(crate) struct Opened(pub(crate) Rc<Thread>);
+pub(crate) struct Opened(pub(crate) Place);
 
 impl Object for Opened {
     fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
-        Box::pin(self.0.clone().alarm())
+        Box::pin(self.0.thread().alarm())
     }
     fn call(self: Rc<Self>, text: String) -> LocalBoxFuture<'static, Reply> {
         let (head, body) = text.split_once('\n').unwrap_or((&text, ""));
         let request: ThreadRequest = serde_json::from_str(head).expect("a call of a thread");
-        Box::pin(self.0.clone().handle(ThreadRequest { body: body.to_owned(), ..request }))
+        Box::pin(self.0.thread().handle(ThreadRequest { body: body.to_owned(), ..request }))
     }
     fn serve(self: Rc<Self>, request: ThreadRequest) -> LocalBoxFuture<'static, Served> {
-        Box::pin(self.0.clone().serve(request, nothing()))
+        Box::pin(self.0.thread().serve(request, nothing()))
     }
     fn any(self: Rc<Self>) -> Rc<dyn Any> {
         self
@@ -206,6 +206,7 @@ impl Sim {
     ) -> Result<Seen, Lost> {
         let request = ThreadRequest {
             thread_id: self.member.id.clone(),
+            life: None,
             caller: self.caller.borrow().clone(),
             route,
             query: Query(query.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect()),
@@ -216,7 +217,7 @@ impl Sim {
         let reply = self
             .world
             .enter_at(&self.member, "request", move |object| async move {
-                let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.clone();
+                let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.thread();
                 thread.handle(request).await
             })
             .await?;
@@ -383,7 +384,7 @@ impl Sim {
         let last = last.map(str::to_owned);
         self.world
             .enter_at(&self.member, "request", move |object| async move {
-                let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.clone();
+                let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.thread();
                 let frames = thread.listen(&admin(), &filter, last.as_deref());
                 let frames = frames.expect("the stream opens");
                 let listener =

@@ -6,8 +6,7 @@ use std::rc::Rc;
 
 use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, dev_guard};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
-use bobbin::request::fields;
-use bobbin::request::{BodyRule, Query, Route, ThreadRequest, ThreadRoute, cors};
+use bobbin::request::{BodyRule, Query, Route, ThreadRequest, ThreadRoute, cors, fields, thread_id};
 use bobbin::{Code, Error, Result};
 use serde_json::Value;
 
@@ -121,7 +120,11 @@ pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str
         }
         _ => None,
     };
-    access.mint(caller, &scope, thread_owner, ttl_s, now_us())
+    let life = match &scope {
+        Scope::Thread(id) if thread_id::is_of_key(id) => life_of(env, caller, id).await?,
+        _ => None,
+    };
+    access.mint(caller, &scope, thread_owner, life, ttl_s, now_us())
 }
 
 /// Who opens a link, and the first characters of a hash of its token.
@@ -159,13 +162,20 @@ async fn may_decide(env: &Env, caller: &Caller, id: &str, wait: &str) -> Result<
     }
 }
 
+/// Which thread of its id it is; none where there is none for the caller.
+async fn life_of(env: &Env, caller: &Caller, id: &str) -> Result<Option<i64>> {
+    let found = asked(env, caller, id, ThreadRoute::Diagnostics).await?;
+    Ok(found.and_then(|told| told.get("life")?.as_i64()))
+}
+
 /// What a thread answers the caller; none where it says that there is no such thing.
 async fn asked(env: &Env, caller: &Caller, id: &str, route: ThreadRoute) -> Result<Option<Value>> {
-    if !bobbin::request::thread_id::is_valid(id) {
+    if !thread_id::is_valid(id) {
         return Ok(None);
     }
     let request = ThreadRequest {
         thread_id: id.to_owned(),
+        life: None,
         caller: caller.clone(),
         route,
         query: Query::default(),

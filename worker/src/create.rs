@@ -12,12 +12,17 @@ use crate::bindings::{Env, random};
 use crate::remote::Answer;
 use crate::router::{call_directory, call_thread};
 
-/// Creates a thread, or finds the one that the same request created before.
-pub(crate) async fn create(env: &Env, caller: Caller, key: Option<String>, body: String) -> Result<Answer> {
-    let (owner, body) = owner_of(&caller, body)?;
+/// Creates a thread, or finds the one that the same request created before, or that has the key which the body names.
+pub(crate) async fn create(
+    env: &Env,
+    caller: Caller,
+    idempotency_key: Option<String>,
+    body: String,
+) -> Result<Answer> {
+    let New { owner, id, body } = New::of(&caller, body)?;
     caller.may(&Action::CreateThread { user_id: owner.as_deref() }, None)?;
-    let id = thread_id::from_random(random());
-    let id = match &key {
+    let id = id.unwrap_or_else(|| thread_id::from_random(random()));
+    let id = match &idempotency_key {
         None => id,
         Some(key) => match claim(env, owner.as_deref(), key, &body, id).await? {
             Ok(id) => id,
@@ -26,6 +31,7 @@ pub(crate) async fn create(env: &Env, caller: Caller, key: Option<String>, body:
     };
     let request = ThreadRequest {
         thread_id: id.clone(),
+        life: None,
         caller,
         route: ThreadRoute::Create,
         query: Query::default(),
@@ -36,18 +42,40 @@ pub(crate) async fn create(env: &Env, caller: Caller, key: Option<String>, body:
     call_thread(env, &id, &request, &body).await
 }
 
-/// The owner that the body names, and the body. A caller that is itself an owner need not name itself.
-fn owner_of(caller: &Caller, body: String) -> Result<(Option<String>, String)> {
-    let mut fields: Map<String, Value> = serde_json::from_str(&body)
-        .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))?;
-    match (fields.get("user_id"), caller.owner()) {
-        (Some(Value::String(id)), _) => Ok((Some(id.clone()), body)),
-        (None | Some(Value::Null), None) => Ok((None, body)),
-        (None | Some(Value::Null), Some(owner)) => {
-            fields.insert("user_id".into(), owner.into());
-            Ok((Some(owner.to_owned()), Value::Object(fields).to_string()))
-        }
-        (Some(_), _) => Err(Error::field("user_id", "`user_id` must be text.")),
+/// What a request for a thread says, as far as it must be known to find the object.
+struct New {
+    owner: Option<String>,
+    /// The id that is made of its key, if it names one.
+    id: Option<String>,
+    body: String,
+}
+
+impl New {
+    /// A caller that is itself an owner need not name itself: then the body does so from here on.
+    fn of(caller: &Caller, body: String) -> Result<New> {
+        let mut fields: Map<String, Value> = serde_json::from_str(&body)
+            .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))?;
+        let named = match fields.get("user_id") {
+            Some(Value::String(id)) => Some(id.clone()),
+            None | Some(Value::Null) => None,
+            Some(_) => return Err(Error::field("user_id", "`user_id` must be text.")),
+        };
+        let owner = named.clone().or_else(|| caller.owner().map(str::to_owned));
+        let key = match fields.get("key") {
+            Some(Value::String(key)) => Some(key.as_str()),
+            None | Some(Value::Null) => None,
+            Some(_) => return Err(Error::field("key", "`key` must be text.")),
+        };
+        key.map_or(Ok(()), thread_id::check_key)?;
+        let id = key.map(|key| thread_id::of_key(owner.as_deref(), key));
+        let body = match (&named, &owner) {
+            (None, Some(owner)) => {
+                fields.insert("user_id".into(), owner.as_str().into());
+                Value::Object(fields).to_string()
+            }
+            _ => body,
+        };
+        Ok(New { owner, id, body })
     }
 }
 

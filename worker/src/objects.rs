@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use bobbin::directory::Directory;
-use bobbin::engine::Thread;
+use bobbin::engine::Place;
 use bobbin::memory::SharedMemory;
 use bobbin::request::{Reply, Served, ThreadRequest};
 use bobbin::spec::Catalog;
@@ -140,7 +140,7 @@ impl<T> Shell<T> {
 /// One conversation.
 #[wasm_bindgen]
 pub struct ThreadObject {
-    shell: Rc<Shell<Rc<Thread>>>,
+    shell: Rc<Shell<Place>>,
     sockets: Rc<Sockets>,
     readers: Readers,
     ctx: ObjectState,
@@ -158,7 +158,7 @@ impl ThreadObject {
         let sockets = Rc::new(Sockets::new(ctx.clone()));
         let shell = Shell::new(&ctx, &env, &sockets, catalog, |host, catalog| {
             let natives = Rc::new(Registered);
-            Thread::new(host.clone(), natives, host, catalog)
+            Place::new(host.clone(), natives, host, catalog)
         })?;
         Ok(ThreadObject { shell: Rc::new(shell), sockets, readers: Readers::new(), ctx })
     }
@@ -168,8 +168,8 @@ impl ThreadObject {
     pub fn call(&self, text: String) -> Promise {
         let shell = self.shell.clone();
         promise(async move {
-            let handle = async |thread: &Rc<Thread>| match parse(&text) {
-                Ok(request) => thread.clone().handle(request).await,
+            let handle = async |place: &Place| match parse(&text) {
+                Ok(request) => place.thread().handle(request).await,
                 Err(error) => error.into(),
             };
             Ok(shell.answer(&text, handle).await)
@@ -180,7 +180,7 @@ impl ThreadObject {
     pub fn alarm(&self, _info: JsValue) -> Promise {
         let shell = self.shell.clone();
         promise(async move {
-            shell.alarm(async |thread| thread.clone().alarm().await).await;
+            shell.alarm(async |place| place.thread().alarm().await).await;
             Ok(JsValue::UNDEFINED)
         })
     }
@@ -226,8 +226,8 @@ impl ThreadObject {
         promise(async move {
             let body = IncomingBody::of(&request, Some(&readers))?;
             let reading = body.clone().stream();
-            let served = shell.serve(async |thread| match parse(&call) {
-                Ok(request) => thread.clone().serve(request, reading).await,
+            let served = shell.serve(async |place| match parse(&call) {
+                Ok(request) => place.thread().serve(request, reading).await,
                 Err(error) => error.into(),
             });
             let served = match (served.await, body.given_up()) {
@@ -243,7 +243,7 @@ impl ThreadObject {
     /// Everything between the snapshot and the socket's place among the listeners is one synchronous stretch: no frame
     /// is missed and none comes twice.
     fn open(&self, request: &IncomingRequest) -> Result<Response, Error> {
-        let thread = self.shell.core.as_ref().map_err(Clone::clone)?;
+        let thread = self.shell.core.as_ref().map_err(Clone::clone)?.thread();
         let listen = Listen::parse(&request.header(HEADER).unwrap_or_default())?;
         let first =
             thread.listen(&listen.caller, &listen.subscription.filter, listen.last_event_id.as_deref())?;

@@ -154,10 +154,8 @@ impl Incoming<'_> {
                 self.values(&caller, of, EnvAsk::Change(body)).await
             }
             Route::Memory { memory, of } => self.memory(&caller, memory, of, rule).await,
-            Route::Thread(id, route) => {
-                if !thread_id::is_valid(&id) {
-                    return Err(no_thread());
-                }
+            Route::Thread(named, route) => {
+                let id = thread_id::named(&named, caller.owner()).ok_or_else(no_thread)?;
                 self.thread(caller, id, route, rule).await
             }
         }
@@ -292,6 +290,7 @@ impl Incoming<'_> {
         };
         let request = ThreadRequest {
             thread_id: id.clone(),
+            life: None,
             caller,
             route,
             query,
@@ -325,6 +324,7 @@ impl Incoming<'_> {
         let reads = route.reads();
         let call = ThreadRequest {
             thread_id: id.clone(),
+            life: None,
             caller,
             route,
             query: self.target.query.clone(),
@@ -346,8 +346,11 @@ impl Incoming<'_> {
         let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
         let owner = asked.or(caller.owner());
         caller.may(&Action::ListThreads { user_id: owner }, None)?;
+        let key = self.target.query.get("key");
+        key.map_or(Ok(()), thread_id::check_key)?;
+        let only = key.map(|key| thread_id::of_key(owner, key));
         let origin = origin_of(&self.head.url).to_owned();
-        let call = DirectoryCall::List { query: self.target.query.clone(), origin };
+        let call = DirectoryCall::List { query: self.target.query.clone(), origin, only };
         self.answer(&call_directory(&self.env, &name_of(owner), &call).await?)
     }
 
@@ -378,6 +381,7 @@ impl Incoming<'_> {
         }
         let request = ThreadRequest {
             thread_id: thread.clone(),
+            life: None,
             caller,
             route: ThreadRoute::DecideWait(wait),
             query: Query::default(),

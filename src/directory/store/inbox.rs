@@ -66,6 +66,7 @@ fn read(row: &[Cell]) -> Result<WaitRow> {
     Ok(WaitRow {
         id: text(0),
         thread: text(1),
+        life: 1,
         kind: text(2),
         title: text(3),
         created_at_us: int_at(row, 4)?,

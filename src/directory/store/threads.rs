@@ -16,7 +16,8 @@ pub(crate) const TABLE: Table = Table {
         id TEXT PRIMARY KEY, agent_id TEXT, origin_agent_id TEXT, tags TEXT NOT NULL DEFAULT '[]',
         created_us INTEGER NOT NULL DEFAULT 0, terminated_us INTEGER, parent TEXT, version INTEGER NOT NULL DEFAULT -1,
         executing INTEGER NOT NULL DEFAULT 0, activity_us INTEGER NOT NULL DEFAULT 0, preview TEXT, message_us INTEGER,
-        activity_version INTEGER NOT NULL DEFAULT -1, deleted INTEGER NOT NULL DEFAULT 0)",
+        activity_version INTEGER NOT NULL DEFAULT -1, deleted INTEGER NOT NULL DEFAULT 0,
+        key TEXT, life INTEGER NOT NULL DEFAULT 1)",
         "CREATE INDEX threads_by_activity ON threads (activity_us) WHERE agent_id IS NOT NULL",
         "CREATE INDEX threads_by_creation ON threads (created_us) WHERE agent_id IS NOT NULL",
     ],
@@ -24,8 +25,9 @@ pub(crate) const TABLE: Table = Table {
 };
 
 /// What was known of a thread before its row came.
-#[derive(Default)]
 pub(crate) struct Known {
+    /// Which thread of its id it is; 0 when nothing is known.
+    pub(crate) life: i64,
     pub(crate) version: i64,
     pub(crate) listed: bool,
     pub(crate) child: bool,
@@ -33,12 +35,17 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// Of a thread that nothing is known of.
+    pub(crate) const fn none() -> Known {
+        Known { life: 0, version: -1, listed: false, child: false, deleted: false }
+    }
+
     pub(crate) fn read(sql: &dyn Sql, id: &str) -> Result<Known> {
-        let mut known = Known { version: -1, ..Known::default() };
-        let statement =
-            "SELECT version, agent_id IS NOT NULL, parent IS NOT NULL, deleted FROM threads WHERE id = ?";
+        let mut known = Known::none();
+        let statement = "SELECT version, agent_id IS NOT NULL, parent IS NOT NULL, deleted, life FROM threads WHERE id = ?";
         sql.each(statement, &[id.into()], &mut |row| {
             known = Known {
+                life: int_at(row, 4)?,
                 version: int_at(row, 0)?,
                 listed: int_at(row, 1)? != 0,
                 child: int_at(row, 2)? != 0,
@@ -55,12 +62,12 @@ pub(crate) fn write_row(sql: &dyn Sql, row: &ThreadRow) -> Result<()> {
     let tags = Value::from(row.tags.clone()).to_string();
     sql.run(
         "INSERT INTO threads
-            (id, agent_id, origin_agent_id, tags, created_us, terminated_us, parent, version, activity_us)
-         VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6, ?7, ?4)
+            (id, agent_id, origin_agent_id, tags, created_us, terminated_us, parent, version, activity_us, key, life)
+         VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6, ?7, ?4, ?8, ?9)
          ON CONFLICT (id) DO UPDATE SET
             agent_id = excluded.agent_id, origin_agent_id = coalesce(origin_agent_id, excluded.origin_agent_id),
             tags = excluded.tags, created_us = excluded.created_us, terminated_us = excluded.terminated_us,
-            parent = excluded.parent, version = excluded.version,
+            parent = excluded.parent, version = excluded.version, key = excluded.key,
             activity_us = max(activity_us, excluded.activity_us)",
         &[
             (&row.id).into(),
@@ -70,6 +77,8 @@ pub(crate) fn write_row(sql: &dyn Sql, row: &ThreadRow) -> Result<()> {
             row.terminated_at_us.into(),
             row.parent.as_deref().into(),
             row.version.into(),
+            row.key.as_deref().into(),
+            row.life.into(),
         ],
     )
 }
@@ -77,6 +86,7 @@ pub(crate) fn write_row(sql: &dyn Sql, row: &ThreadRow) -> Result<()> {
 /// That a run began or ended.
 pub(crate) struct Activity<'a> {
     pub(crate) id: &'a str,
+    pub(crate) life: i64,
     pub(crate) version: i64,
     pub(crate) executing: bool,
     pub(crate) at_us: i64,
@@ -88,14 +98,14 @@ impl Activity<'_> {
     /// Writes it, unless something newer was noted or the thread was deleted.
     pub(crate) fn write(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
-            "INSERT INTO threads (id, activity_version, executing, activity_us, preview, message_us)
-             VALUES (?, ?, ?, ?, ?, ?)
+            "INSERT INTO threads (id, activity_version, executing, activity_us, preview, message_us, life)
+             VALUES (?, ?, ?, ?, ?, ?, ?)
              ON CONFLICT (id) DO UPDATE SET
                 activity_version = excluded.activity_version, executing = excluded.executing,
                 activity_us = max(activity_us, excluded.activity_us),
                 preview = coalesce(excluded.preview, preview),
                 message_us = coalesce(excluded.message_us, message_us)
-             WHERE deleted = 0 AND activity_version <= excluded.activity_version",
+             WHERE deleted = 0 AND life = excluded.life AND activity_version <= excluded.activity_version",
             &[
                 self.id.into(),
                 self.version.into(),
@@ -103,20 +113,26 @@ impl Activity<'_> {
                 self.at_us.into(),
                 self.preview.into(),
                 self.message_us.into(),
+                self.life.into(),
             ],
         )
     }
 }
 
 /// Forgets a thread, but for its id.
-pub(crate) fn delete(sql: &dyn Sql, id: &str) -> Result<()> {
+pub(crate) fn delete(sql: &dyn Sql, id: &str, life: i64) -> Result<()> {
     sql.run(
-        "INSERT INTO threads (id, deleted) VALUES (?, 1)
+        "INSERT INTO threads (id, deleted, life) VALUES (?, 1, ?)
          ON CONFLICT (id) DO UPDATE SET
-            deleted = 1, agent_id = NULL, origin_agent_id = NULL, tags = '[]', preview = NULL, parent = NULL,
+            deleted = 1, key = NULL, agent_id = NULL, origin_agent_id = NULL, tags = '[]', preview = NULL, parent = NULL,
             executing = 0",
-        &[id.into()],
+        &[id.into(), life.into()],
     )
+}
+
+/// Another thread takes its place.
+pub(crate) fn clear(sql: &dyn Sql, id: &str) -> Result<()> {
+    sql.run("DELETE FROM threads WHERE id = ?", &[id.into()])
 }
 
 /// Whether a thread was deleted.
@@ -169,9 +185,9 @@ pub(crate) enum Order {
 }
 
 /// What the rows of a list have in common. An absent filter is NULL and lets everything through.
-macro_rules! matching {
+macro_rules! conditions {
     () => {
-        " FROM threads WHERE agent_id IS NOT NULL AND (?1 IS NULL OR agent_id = ?1)
+        "agent_id IS NOT NULL AND (?1 IS NULL OR agent_id = ?1)
             AND (?2 IS NULL OR instr(lower(id || char(10) || agent_id || char(10) || tags || char(10)
                 || coalesce(preview, '')), ?2) > 0)
             AND (?3 IS NULL OR created_us >= ?3) AND (?4 IS NULL OR created_us <= ?4)
@@ -179,12 +195,18 @@ macro_rules! matching {
             AND (?7 = 1 OR parent IS NULL)"
     };
 }
+macro_rules! columns {
+    () => {
+        "SELECT id, agent_id, origin_agent_id, tags, parent, terminated_us, created_us, activity_us, executing,
+            preview, message_us, (SELECT owner FROM state), key"
+    };
+}
 macro_rules! page {
     ($order:literal) => {
         concat!(
-            "SELECT id, agent_id, origin_agent_id, tags, parent, terminated_us, created_us, activity_us, executing,
-                preview, message_us, (SELECT owner FROM state)",
-            matching!(),
+            columns!(),
+            " FROM threads WHERE ",
+            conditions!(),
             " ORDER BY ",
             $order,
             " LIMIT ?8 OFFSET ?9"
@@ -208,6 +230,7 @@ pub(crate) struct Listed<'a> {
     pub(crate) message_us: Option<i64>,
     /// Whose the directory is.
     pub(crate) owner: Option<&'a str>,
+    pub(crate) key: Option<&'a str>,
 }
 
 impl Listed<'_> {
@@ -226,13 +249,15 @@ impl Listed<'_> {
             preview: text_at(row, 9),
             message_us: time(10),
             owner: text_at(row, 11),
+            key: text_at(row, 12),
         })
     }
 }
 
 /// How many threads match: a pass over the owner's threads.
 pub(crate) fn count(sql: &dyn Sql, filter: &Filter<'_>) -> Result<i64> {
-    Ok(integer(sql, concat!("SELECT count(*)", matching!()), &filter.params())?.unwrap_or(0))
+    Ok(integer(sql, concat!("SELECT count(*) FROM threads WHERE ", conditions!()), &filter.params())?
+        .unwrap_or(0))
 }
 
 /// A page of those that match, as long as `each` goes on. Whose the directory is is asked along.
@@ -251,5 +276,18 @@ pub(crate) fn page(
     };
     let mut params = filter.params().to_vec();
     params.extend([Param::Int(limit.into()), Param::Int(offset.into())]);
+    sql.each(statement, &params, &mut |row| each(&Listed::read(row)?))
+}
+
+/// The thread of this id, if it matches.
+pub(crate) fn one(
+    sql: &dyn Sql,
+    filter: &Filter<'_>,
+    id: &str,
+    each: &mut dyn FnMut(&Listed<'_>) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let mut params = filter.params().to_vec();
+    params.push(id.into());
+    let statement = concat!(columns!(), " FROM threads WHERE id = ?8 AND ", conditions!());
     sql.each(statement, &params, &mut |row| each(&Listed::read(row)?))
 }

@@ -149,7 +149,7 @@ impl Thread {
                     attempts.push(Attempt {
                         id: effect.id,
                         own: effect.key(),
-                        key: effect.idempotency_key(&state.meta.thread_id),
+                        key: effect.idempotency_key(&state.meta.stem),
                         name: effect.name,
                         args,
                         attempt: effect.attempts,
@@ -212,7 +212,7 @@ impl Thread {
             return Err(format!("There is no effect “{}” any more.", attempt.name));
         };
         let identity = self.read(|state, _| {
-            let id = rows::effect_id(&state.meta.thread_id, attempt.id);
+            let id = rows::effect_id(&state.meta.stem, attempt.id);
             Ok((state.meta.thread_id.clone(), state.meta.agent.clone(), id))
         });
         let (thread_id, agent_id, effect_id) = identity.map_err(|error| error.into_message())?;
@@ -331,7 +331,7 @@ impl Thread {
     ) -> Result<Effect> {
         let error = error.map(|error| error.cut(limits::HTTP_TOOL_ERROR_BYTES));
         if let Some(error) = &error {
-            let id = rows::effect_id(&state.meta.thread_id, effect.id);
+            let id = rows::effect_id(&state.meta.stem, effect.id);
             Event::effect_failure(&id, &effect.name, effect.attempts, error).insert(sql, now)?;
         }
         let error: Option<String> = error.map(String::from);

@@ -66,7 +66,7 @@ impl Thread {
         self.read(|state, sql| {
             let effect = rows::by_id(sql, id)?
                 .ok_or_else(|| Error::internal("the effect went away as it was scheduled"))?;
-            Ok(Reply::json(201, &json!({ "effect": effect.to_json(&state.meta.thread_id) })))
+            Ok(Reply::json(201, &json!({ "effect": effect.to_json(&state.meta.stem) })))
         })
     }
 
@@ -82,7 +82,7 @@ impl Thread {
         };
         let wanted = SubagentCall { name: effect.name, args: effect.args, from, field, repeat };
         let id = self.schedule(wanted, None, by)?;
-        self.read(|state, _| Ok(effect_id(&state.meta.thread_id, id)))
+        self.read(|state, _| Ok(effect_id(&state.meta.stem, id)))
     }
 
     /// One transition: its row and the alarm.
@@ -164,7 +164,7 @@ impl Thread {
         let offset = query.number("offset", 0, u32::MAX)?;
         self.read(|state, sql| {
             let counts = tally::counts(state, sql)?;
-            let (thread, mut page) = (&state.meta.thread_id, Page::new(limit));
+            let (thread, mut page) = (&state.meta.stem, Page::new(limit));
             if offset < counts.open {
                 rows::upcoming(sql, thread, &mut page, offset)?;
             }
@@ -184,8 +184,8 @@ impl Thread {
     /// `GET …/effects/:id`.
     pub(crate) fn get_effect(&self, id: &str) -> Result<Reply> {
         self.read(|state, sql| {
-            let effect = rows::find(&state.meta.thread_id, sql, id)?;
-            Ok(Reply::json(200, &json!({ "effect": effect.to_json(&state.meta.thread_id) })))
+            let effect = rows::find(&state.meta.stem, sql, id)?;
+            Ok(Reply::json(200, &json!({ "effect": effect.to_json(&state.meta.stem) })))
         })
     }
 
@@ -196,7 +196,7 @@ impl Thread {
     pub(crate) fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
         self.read(|state, sql| {
             let mut page = Page::of_bytes(limits::EFFECTS, limits::LIST_BYTES);
-            rows::scheduled(sql, &state.meta.thread_id, &mut page, name)?;
+            rows::scheduled(sql, &state.meta.stem, &mut page, name)?;
             if page.has_more() {
                 let bytes = limits::LIST_BYTES;
                 let message = format!("The effects to come have more than {bytes} bytes together as JSON.");
@@ -212,7 +212,7 @@ impl Thread {
         let now = self.host.now_us();
         let effect = self.transition(|state, sql| {
             state.must_live()?;
-            let mut effect = rows::find(&state.meta.thread_id, sql, id)?;
+            let mut effect = rows::find(&state.meta.stem, sql, id)?;
             match effect.status {
                 Status::Pending => {
                     effect.status = if by == By::User { Status::UserCanceled } else { Status::AgentCanceled };
@@ -239,7 +239,7 @@ impl Thread {
         let now = self.host.now_us();
         let effect = self.read(|state, sql| {
             state.must_live()?;
-            rows::find(&state.meta.thread_id, sql, id)
+            rows::find(&state.meta.stem, sql, id)
         })?;
         match effect.status {
             Status::Processing => Err(conflict(id, "is running")),
@@ -262,7 +262,7 @@ impl Thread {
                 let replay_of = Some(effect.id);
                 let copy = Effect { replay_of, ..Effect::new(effect.name, effect.args, now, now) };
                 let copy = self.add_effect(copy, None, &Scope::default(), now)?;
-                let copy = self.read(|state, _| Ok(effect_id(&state.meta.thread_id, copy)))?;
+                let copy = self.read(|state, _| Ok(effect_id(&state.meta.stem, copy)))?;
                 Ok(Reply::json(200, &json!({ "action": "replayed", "id": id, "replayedId": copy })))
             }
         }
@@ -270,10 +270,10 @@ impl Thread {
 
     /// Tells who listens how an effect stands.
     pub(crate) fn announce_effect(&self, effect: &Effect) -> Result<()> {
-        if !self.host.listeners().any() {
+        if !self.has_listeners() {
             return Ok(());
         }
-        let effect = self.read(|state, _| Ok(effect.to_json(&state.meta.thread_id)))?;
+        let effect = self.read(|state, _| Ok(effect.to_json(&state.meta.stem)))?;
         self.emit("effect_changed", effect);
         Ok(())
     }

@@ -201,7 +201,7 @@ impl Thread {
         works::forget(state, sql, WorkKind::Job, &work.id)?;
         let Some(began) = work.began_us else { return Ok(()) };
         work.id = format!("{}.{began}", work.id);
-        let trace = Trace::begun(&state.meta.thread_id, WorkKind::Job.as_str(), &work.id, self.share());
+        let trace = Trace::begun(&state.meta.stem, WorkKind::Job.as_str(), &work.id, self.share());
         if !trace.is_sampled() {
             return Ok(());
         }
@@ -217,7 +217,7 @@ impl Thread {
     /// What is known of an effect that has not ended; `None` where its trace is not recorded.
     fn work_of_effect(&self, state: &mut State, sql: &dyn Sql, effect: &Effect) -> Result<Option<Work>> {
         let (own, series) = (effect.key(), effect.series_key());
-        let thread = state.meta.thread_id.clone();
+        let thread = state.meta.stem.clone();
         let trace = Trace::begun(&thread, WorkKind::Effect.as_str(), &own, self.share());
         if !trace.is_sampled() {
             return Ok(None);
@@ -254,7 +254,7 @@ impl Thread {
         let kind = WorkKind::Endpoint.as_str();
         Ok(match named {
             Some(named) if self.exports() && named.is_sampled() => {
-                named.within(self.read(|state, _| Ok(span_id(&state.meta.thread_id, kind, id)))?)
+                named.within(self.read(|state, _| Ok(span_id(&state.meta.stem, kind, id)))?)
             }
             Some(named) => named.clone(),
             None => self.trace_of_work(kind, id),
@@ -273,9 +273,8 @@ impl Thread {
         }
         let now = self.host.now_us();
         self.transition(|state, sql| {
-            let own = || {
-                Trace::begun(&state.meta.thread_id, WorkKind::Endpoint.as_str(), &answered.id, self.share())
-            };
+            let own =
+                || Trace::begun(&state.meta.stem, WorkKind::Endpoint.as_str(), &answered.id, self.share());
             let trace = named.unwrap_or_else(own);
             if !trace.is_sampled() {
                 return Ok(());
@@ -310,7 +309,7 @@ impl Thread {
 
     /// A run, for what it makes necessary.
     fn link_to_run(&self, state: &State, run: &Run) -> WorkLink {
-        let trace = self.trace_of(state, run).within(span_id(&state.meta.thread_id, "run", run.id));
+        let trace = self.trace_of(state, run).within(span_id(&state.meta.stem, "run", run.id));
         WorkLink { to: trace.to_string(), run: Some(run.id) }
     }
 
@@ -326,12 +325,13 @@ impl Thread {
 
     /// One attempt at the job that tells of them.
     pub(crate) async fn export_works(self: &Rc<Self>, job: &Job, collector: &Collector) -> Result<JobEnd> {
-        let (thread, works) = self.read(|state, sql| {
-            Ok((state.meta.thread_id.clone(), works::ended(sql, limits::EXPORT_SPANS)?))
+        let (thread, stem, works) = self.read(|state, sql| {
+            let (thread, stem) = (state.meta.thread_id.clone(), state.meta.stem.clone());
+            Ok((thread, stem, works::ended(sql, limits::EXPORT_SPANS)?))
         })?;
         let (mut spans, mut told, mut bytes) = (Vec::new(), Vec::new(), 0);
         for work in works {
-            if let Some((trace, span)) = work::span(&thread, &work) {
+            if let Some((trace, span)) = work::span(&thread, &stem, &work) {
                 let span = otlp::span(&trace, &span);
                 bytes += span.to_string().len();
                 if bytes > limits::EXPORT_BYTES && !spans.is_empty() {

@@ -38,7 +38,7 @@ impl Thread {
 
     /// The key of a content's object.
     pub(crate) fn key(&self, id: i64) -> Result<String> {
-        self.read(|state, _| Ok(format!("{}/{id}", state.meta.thread_id)))
+        self.read(|state, _| Ok(state.meta.object(id)))
     }
 
     /// Moves what is on its way, beside the caller and one after the other. What fails waits for the next write.

@@ -77,7 +77,7 @@ impl Thread {
     /// The id of an upload: its number, and letters that only an id has that was given out. The number of any other file
     /// is no upload's.
     fn upload_id(&self, number: i64) -> Result<String> {
-        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let hash = Sha256::digest(format!("upload {thread} {number}"));
         let letters: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         Ok(format!("u_{number}_{letters}"))

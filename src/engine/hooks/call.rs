@@ -25,7 +25,8 @@ impl Thread {
         hook: &Hook,
         args: Vec<Value>,
     ) -> Result<Result<Value, String>> {
-        let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let (thread_id, stem) =
+            self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.stem.clone())))?;
         let env = match self.hook_values(at, hook).await {
             Ok(env) => env,
             Err(why) => return Ok(Err(why)),
@@ -35,7 +36,7 @@ impl Thread {
             id: hook.id.clone(),
             hook: hook.hook,
             args,
-            hook_call_id: at.call_id(&thread_id, hook),
+            hook_call_id: at.call_id(&stem, hook),
             thread_id,
             agent_id: at.definitions.agent.name.clone(),
             env,

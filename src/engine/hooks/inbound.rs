@@ -47,7 +47,7 @@ impl Thread {
                 None => Ok(None),
                 Some(first) => {
                     Ok(queue::unhooked(sql, first.max(from), state.next_seq(), HookStage::Before)?
-                        .map(|row| (state.meta.thread_id.clone(), row)))
+                        .map(|row| (state.meta.stem.clone(), row)))
                 }
             })?;
             let Some((thread_id, row)) = next else { break };

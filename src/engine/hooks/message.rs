@@ -157,7 +157,7 @@ impl Thread {
             return Ok(row);
         }
         let at = At::run(definitions, row.seq);
-        let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let thread_id = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let mut created = Created::new(&thread_id, row.clone(), self.redactor());
         self.transform(&at, HookName::BeforeCreateMessage, &mut created).await?;
         Ok(fitting(&row, created.row))
@@ -172,7 +172,7 @@ impl Thread {
         if !self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
             return Ok(());
         }
-        let message = self.read(|state, _| Ok(row.to_json(&state.meta.thread_id, false)))?;
+        let message = self.read(|state, _| Ok(row.to_json(&state.meta.stem, false)))?;
         self.observe(&At::run(definitions, row.seq), HookName::AfterCreateMessage, &[message]).await
     }
 
@@ -209,7 +209,7 @@ impl Thread {
         if hooks.is_empty() {
             return self.add_message(input, None);
         }
-        let thread_id = self.read(|state, _| state.must_live().map(|()| state.meta.thread_id.clone()))?;
+        let thread_id = self.read(|state, _| state.must_live().map(|()| state.meta.stem.clone()))?;
         let random: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let at = At::beside(&definitions, format!("new-{random}"));
         let mut created = Created::new(&thread_id, input.draft(self.host.now_us()), self.redactor());
@@ -253,7 +253,7 @@ impl Thread {
             return Ok(());
         }
         let (place, message) = self.read(|state, _| {
-            let thread = &state.meta.thread_id;
+            let thread = &state.meta.stem;
             Ok((place_of_edit(&row.id(thread), state.meta.edits)?, row.to_json(thread, state.is_queued(row))))
         })?;
         self.observe(&At::beside(definitions, place), HookName::AfterUpdateMessage, &[message]).await

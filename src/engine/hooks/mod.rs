@@ -125,7 +125,7 @@ impl Thread {
         })?;
         let now = self.host.now_us();
         self.transition(|state, sql| {
-            let call_id = at.call_id(&state.meta.thread_id, hook);
+            let call_id = at.call_id(&state.meta.stem, hook);
             Event::hook(state.active(), hook, &call_id, error).insert(sql, now)?;
             if let Some(run) = state.run.as_mut().filter(|run| run.end.is_none() && at.origin == Origin::Hook)
             {

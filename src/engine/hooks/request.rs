@@ -384,7 +384,7 @@ impl Thread {
             let entries = state.window.as_ref().map_or(&[] as &[Entry], |window| window.since(cut));
             let entries = entries.iter().take_while(|entry| entry.row.seq < step.block);
             let rows = entries.map(|entry| entry.row.clone()).collect();
-            Ok(Stored { thread_id: state.meta.thread_id.clone(), rows, secrets })
+            Ok(Stored { thread_id: state.meta.stem.clone(), rows, secrets })
         })?;
         let at = At::run(definitions, step.block);
         self.transform(&at, HookName::FilterMessages, &mut stored).await?;

@@ -118,10 +118,8 @@ impl Thread {
             }
         };
         let mut room = retrieval.max_tokens;
-        let (thread, from) = self.sent_from(definitions)?;
-        let sent =
-            |hit: &Hit| hit.source == MESSAGE && seq_in(&thread, &hit.key).is_some_and(|seq| seq >= from);
-        let new = found.hits.into_iter().filter(|hit| !sent(hit)).take(retrieval.top_k);
+        let hits = self.not_sent(definitions, found.hits)?;
+        let new = hits.into_iter().take(retrieval.top_k);
         let fitting = new.take_while(|hit| {
             let needs = tokens(&hit.text);
             let fits = needs <= room;
@@ -132,8 +130,8 @@ impl Thread {
         Ok(fitting.map(told).collect())
     }
 
-    /// The thread's id, and from which seq on the next request has what was said.
-    fn sent_from(&self, definitions: &Definitions<'_>) -> Result<(String, i64)> {
+    /// What was found without that which the next request has anyway, as it was said.
+    fn not_sent(&self, definitions: &Definitions<'_>, hits: Vec<Hit>) -> Result<Vec<Hit>> {
         self.read(|state, _| {
             let covered = covered(state, definitions.prompt);
             let turn = state.active().map_or(i64::MAX, |run| run.turn_from);
@@ -141,7 +139,10 @@ impl Thread {
                 true => state.meta.window_cut.max(covered + 1).min(turn),
                 false => turn,
             };
-            Ok((state.meta.thread_id.clone(), from))
+            let sent = |hit: &Hit| {
+                hit.source == MESSAGE && seq_in(&state.meta, &hit.key).is_some_and(|seq| seq >= from)
+            };
+            Ok(hits.into_iter().filter(|hit| !sent(hit)).collect())
         })
     }
 

@@ -184,7 +184,7 @@ impl Thread {
         let now = self.host.now_us();
         let version = next_version(sql, &target, now)?;
         let what = if matches!(change, NoteChange::Forget { .. }) { "forget" } else { "keep" };
-        let letter = Letter { key: format!("{}/{version}/{what}/{key}", state.meta.thread_id), change };
+        let letter = Letter { key: format!("{}/{version}/{what}/{key}", state.meta.stem), change };
         let call = MemoryCall { memory: memory.name.clone(), owner: Some(owner), ask: MemoryAsk::Apply };
         let head = serde_json::to_string(&call).map_err(Error::internal)?;
         let body = serde_json::to_string(&letter).map_err(Error::internal)?;

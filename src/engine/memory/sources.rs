@@ -17,6 +17,7 @@ use crate::store::memory as stores;
 use crate::store::memory::sources::{Kind, Taken};
 use crate::store::memory::{Store, docs, sources, texts};
 use crate::store::messages::{message_id, message_seq};
+use crate::store::meta::Meta;
 use crate::store::state::State;
 
 /// How keys of documents begin that are files.
@@ -233,8 +234,8 @@ impl Thread {
 
 /// The key of a message in a memory: its id, and where several threads share the memory that of its thread.
 pub(crate) fn message_key(state: &State, memory: &Memory, seq: i64) -> String {
-    let thread = &state.meta.thread_id;
-    let id = message_id(thread, seq);
+    let Meta { thread_id: thread, stem, .. } = &state.meta;
+    let id = message_id(stem, seq);
     match memory.scope {
         MemoryScope::Thread => format!("message:{id}"),
         MemoryScope::Owner | MemoryScope::Instance => format!("message:{thread}/{id}"),
@@ -242,10 +243,10 @@ pub(crate) fn message_key(state: &State, memory: &Memory, seq: i64) -> String {
 }
 
 /// The seq in the key of a message of this thread.
-pub(crate) fn seq_in(thread: &str, key: &str) -> Option<i64> {
+pub(crate) fn seq_in(meta: &Meta, key: &str) -> Option<i64> {
     let id = key.strip_prefix("message:")?;
-    let own = id.strip_prefix(thread).and_then(|rest| rest.strip_prefix('/'));
-    message_seq(thread, own.unwrap_or(id)).ok()
+    let own = id.strip_prefix(meta.thread_id.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    message_seq(&meta.stem, own.unwrap_or(id)).ok()
 }
 
 /// Documents go with their files: their texts are the same.

@@ -162,9 +162,10 @@ impl Thread {
         if row.is_status() || row.content.as_deref().is_none_or(|text| text.trim().is_empty()) {
             return Ok(Ok(None));
         }
-        let (key, thread) = self
-            .read(|state, _| Ok((message_key(state, book.memory, row.seq), state.meta.thread_id.clone())))?;
-        let id = row.id(&thread);
+        let (key, thread, id) = self.read(|state, _| {
+            let meta = &state.meta;
+            Ok((message_key(state, book.memory, row.seq), meta.thread_id.clone(), row.id(&meta.stem)))
+        })?;
         let text = row.content.clone().unwrap_or_default();
         if text.len() > limits::MEMORY_MESSAGE_BYTES {
             let most = limits::MEMORY_MESSAGE_BYTES >> 10;

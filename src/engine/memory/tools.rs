@@ -140,7 +140,7 @@ impl Thread {
         match memory.scope {
             MemoryScope::Thread => Book::new(&**self, &self.catalog, memory).change_note(change),
             MemoryScope::Owner | MemoryScope::Instance => {
-                let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+                let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
                 // The same for a call that is made again after its outcome was lost.
                 let key = format!("{thread}/{}/{}", inside.key, tool.tool());
                 self.write_note(memory, key, change).await
@@ -150,7 +150,7 @@ impl Thread {
 
     /// The same for a call that is made again after its outcome was lost.
     fn note_id(&self, inside: &Scope) -> Result<String> {
-        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let digest = Sha256::digest(format!("{thread}/{}/note", inside.key).as_bytes());
         let mut bytes = [0_u8; 16];
         bytes.iter_mut().zip(digest).for_each(|(to, from)| *to = from);

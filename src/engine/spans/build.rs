@@ -90,9 +90,9 @@ impl Places {
 
     fn parent(&self, facts: &Facts, below: Below) -> String {
         match below {
-            Below::Step(block) => span_id(&facts.thread, "step", block),
-            Below::Call(call) => span_id(&facts.thread, "call", call),
-            Below::Run => span_id(&facts.thread, "run", facts.run.id),
+            Below::Step(block) => span_id(&facts.stem, "step", block),
+            Below::Call(call) => span_id(&facts.stem, "call", call),
+            Below::Run => span_id(&facts.stem, "run", facts.run.id),
         }
     }
 }
@@ -155,7 +155,7 @@ pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
 fn looked_up(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut Vec<Span>) {
     for search in &facts.searches {
         let below = places.below(search);
-        let id = span_id(&facts.thread, "search", search.id);
+        let id = span_id(&facts.stem, "search", search.id);
         let name = format!("search_memory {}", search.text("memory").unwrap_or_default());
         let mut span = Span::new(Subject::Search, id.clone(), name, search.at_us, search.ended_us());
         telling.search(&mut span, facts, search);
@@ -171,7 +171,7 @@ fn looked_up(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut 
                 && (search.at_us..=search.ended_us()).contains(&request.at_us)
         };
         let parent = match facts.searches.iter().find(holds) {
-            Some(search) => span_id(&facts.thread, "search", search.id),
+            Some(search) => span_id(&facts.stem, "search", search.id),
             None => places.parent(facts, below),
         };
         place(&mut span, parent, places.block_of(facts, below, request));
@@ -205,7 +205,7 @@ fn place(span: &mut Span, parent: String, block: i64) {
 /// A request that asks for no reply.
 fn of_request(facts: &Facts, telling: &dyn Telling, request: &Logged, operation: &str) -> Span {
     let model = request.text("model").unwrap_or("unknown");
-    let id = span_id(&facts.thread, "attempt", format_args!("log.{}", request.id));
+    let id = span_id(&facts.stem, "attempt", format_args!("log.{}", request.id));
     let name = format!("{operation} {model}");
     let mut span = Span::new(Subject::Attempt, id, name, request.at_us, request.ended_us());
     telling.attempt(&mut span, facts, request);
@@ -221,7 +221,7 @@ fn of_attempt(
 ) -> Span {
     let stream = attempt.number("attempt").unwrap_or(0);
     let model = attempt.text("model").unwrap_or("unknown");
-    let id = span_id(&facts.thread, "attempt", format_args!("{reply}.{stream}"));
+    let id = span_id(&facts.stem, "attempt", format_args!("{reply}.{stream}"));
     let mut span =
         Span::new(Subject::Attempt, id, format!("chat {model}"), attempt.at_us, attempt.ended_us());
     telling.attempt(&mut span, facts, attempt);
@@ -237,7 +237,7 @@ fn of_attempt(
 }
 
 fn of_call(facts: &Facts, telling: &dyn Telling, call: &Receipt, ended_us: i64) -> Span {
-    let id = span_id(&facts.thread, "call", call.id);
+    let id = span_id(&facts.stem, "call", call.id);
     let mut span = Span::new(Subject::Call, id, String::new(), call.started_us, ended_us);
     telling.call(&mut span, facts, call);
     span
@@ -245,12 +245,12 @@ fn of_call(facts: &Facts, telling: &dyn Telling, call: &Receipt, ended_us: i64) 
 
 /// From the question to what became of it. What was asked and answered is content, and not told.
 fn of_wait(facts: &Facts, wait: &Wait, closed_us: i64) -> Span {
-    let id = span_id(&facts.thread, "wait", wait.id);
+    let id = span_id(&facts.stem, "wait", wait.id);
     let name = format!("wait {}", wait.kind.as_str());
     let mut span = Span::new(Subject::Wait, id, name, wait.created_us, closed_us);
     span.text("gen_ai.conversation.id", Some(facts.thread.as_str()));
     span.text("bobbin.run", Some(facts.run.public_id()));
-    span.text("bobbin.wait", Some(wait.public_id(&facts.thread)));
+    span.text("bobbin.wait", Some(wait.public_id(&facts.stem)));
     span.text("bobbin.wait.kind", Some(wait.kind.as_str()));
     span.text("bobbin.wait.state", Some(wait.state.as_str()));
     span.text("bobbin.wait.decision", wait.decision.as_ref().map(|decision| decision.decision.as_str()));
@@ -263,9 +263,9 @@ fn of_step(facts: &Facts, spans: &[Span], n: i64, block: i64, start_us: i64) -> 
     let inside = || spans.iter().filter(|span| span.block == block && span.place == Place::Within);
     let start_us = inside().map(|span| span.start_us).min().unwrap_or(start_us).min(start_us);
     let end_us = inside().map(|span| span.end_us).max().unwrap_or(start_us);
-    let id = span_id(&facts.thread, "step", block);
+    let id = span_id(&facts.stem, "step", block);
     let mut span = Span::new(Subject::Step, id, format!("step {n}"), start_us, end_us);
-    span.parent = Some(span_id(&facts.thread, "run", facts.run.id));
+    span.parent = Some(span_id(&facts.stem, "run", facts.run.id));
     span.block = block;
     span.text("gen_ai.conversation.id", Some(facts.thread.as_str()));
     span.text("bobbin.run", Some(facts.run.public_id()));
@@ -281,7 +281,7 @@ fn of_step(facts: &Facts, spans: &[Span], n: i64, block: i64, start_us: i64) -> 
 
 fn of_run(facts: &Facts, telling: &dyn Telling, spans: &[Span], end_us: i64) -> Span {
     let Facts { run, trace, .. } = facts;
-    let id = span_id(&facts.thread, "run", run.id);
+    let id = span_id(&facts.stem, "run", run.id);
     let own = || spans.iter().filter(|span| span.place != Place::After);
     let last = own().map(|span| span.end_us).max().unwrap_or(end_us);
     let mut span = Span::new(Subject::Run, id, String::new(), run.started_us, end_us.max(last));

@@ -60,6 +60,8 @@ impl Logged {
 /// What is known of a run.
 pub(crate) struct Facts {
     pub(crate) thread: String,
+    /// What ids of the thread are made of.
+    pub(crate) stem: String,
     pub(crate) agent: String,
     /// How many threads are around this one.
     pub(crate) depth: u32,
@@ -124,6 +126,7 @@ impl Thread {
         searches.retain(is_own);
         Ok(Some(Facts {
             thread: state.meta.thread_id.clone(),
+            stem: state.meta.stem.clone(),
             agent: state.meta.agent.clone(),
             depth: state.meta.parent.as_ref().map_or(0, |parent| parent.depth),
             trace: self.trace_of(state, &run),

@@ -7,12 +7,12 @@ use crate::trace::{Trace, span_id};
 /// What failed, for those who count failures.
 const FAILED: &str = "failed";
 
-/// Of one that has ended, and the trace that it is in.
-pub(crate) fn span(thread: &str, work: &Work) -> Option<(Trace, Span)> {
+/// Of one that has ended, and the trace that it is in. `stem`: what ids of the thread are made of.
+pub(crate) fn span(thread: &str, stem: &str, work: &Work) -> Option<(Trace, Span)> {
     let (began_us, ended_us) = (work.began_us?, work.ended_us?);
     let trace = Trace::parse(&work.data.trace)?;
     let kind = work.kind.as_str();
-    let id = span_id(thread, kind, &work.id);
+    let id = span_id(stem, kind, &work.id);
     let data = &work.data;
     let name = match work.kind {
         WorkKind::Endpoint => data.name.clone(),

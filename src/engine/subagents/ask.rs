@@ -10,14 +10,24 @@ use crate::host::Sibling;
 use crate::host::http::{FetchError, Response};
 use crate::limits;
 use crate::request::between::error_of;
-use crate::request::{Reply, ThreadRequest};
+use crate::request::{Reply, ThreadRequest, thread_id};
 
 impl Thread {
+    /// A request that reaches the thread that is meant, and not one that has its place by now.
+    pub(crate) fn aimed(&self, request: ThreadRequest) -> Result<ThreadRequest> {
+        if !thread_id::is_of_key(&request.thread_id) {
+            return Ok(request);
+        }
+        let life = self.read(|state, _| Ok(state.meta.family_life()))?;
+        Ok(ThreadRequest { life: Some(life), ..request })
+    }
+
     /// Asks another thread.
     ///
     /// # Errors
     /// Its error when it refuses; `overloaded` when it does not answer: whether it did what was asked is not known then.
-    pub(crate) async fn ask(&self, mut request: ThreadRequest) -> Result<Reply> {
+    pub(crate) async fn ask(&self, request: ThreadRequest) -> Result<Reply> {
+        let mut request = self.aimed(request)?;
         let to = Sibling::Thread(request.thread_id.clone());
         let body = std::mem::take(&mut request.body);
         let mut text = serde_json::to_string(&request).map_err(Error::internal)?;
@@ -41,7 +51,9 @@ impl Thread {
     /// # Errors
     /// The other thread was lost before it answered.
     pub(crate) async fn ask_streamed(&self, request: &ThreadRequest) -> Result<Response, FetchError> {
-        let call = serde_json::to_string(request).map_err(|error| FetchError(error.to_string()))?;
+        let failed = |error: Error| FetchError(error.into_message());
+        let request = self.aimed(request.clone()).map_err(failed)?;
+        let call = serde_json::to_string(&request).map_err(|error| FetchError(error.to_string()))?;
         self.host.sibling_stream(request.thread_id.clone(), call).await
     }
 

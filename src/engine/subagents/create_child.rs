@@ -24,6 +24,7 @@ use crate::trace::Trace;
 fn parent_of(envelope: &Envelope, birth: &ChildSpec) -> Parent {
     Parent {
         thread: envelope.from.clone(),
+        life: envelope.life,
         depth: birth.depth,
         blocking: birth.blocking,
         resumable: birth.resumable,

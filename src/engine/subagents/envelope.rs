@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::request::ThreadRoute;
-use crate::request::between::to_thread;
+use crate::request::between::{first_life, is_first_life, to_thread};
 use crate::spec::ParentCommunication as Communication;
 use crate::spec::budget::Caps;
 use crate::store::children::Child;
@@ -30,6 +30,9 @@ pub(crate) struct Envelope {
     /// Its number, which grows by one for each pair and way; 0 for a question, which is answered and not received.
     pub(crate) n: i64,
     pub(crate) what: EnvelopeBody,
+    /// Which thread in its place the top of the family is.
+    #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
+    pub(crate) life: i64,
 }
 
 /// What it says.
@@ -188,11 +191,6 @@ impl Ending {
     }
 }
 
-/// The request that carries an envelope: the call of an object, up to the envelope's JSON.
-pub(crate) fn head(to: &str) -> Result<String> {
-    serde_json::to_string(&to_thread(to, ThreadRoute::Envelope)).map_err(Error::internal)
-}
-
 /// A text as an envelope holds it; the end of one that is too long is cut off, with a note.
 pub(crate) fn bounded(text: &str) -> String {
     let mut most = limits::REPORT_BYTES;
@@ -211,6 +209,12 @@ pub(crate) fn bounded(text: &str) -> String {
 }
 
 impl Thread {
+    /// The request that carries an envelope: the call of an object, up to the envelope's JSON.
+    pub(crate) fn envelope_head(&self, to: &str) -> Result<String> {
+        let request = self.aimed(to_thread(to, ThreadRoute::Envelope))?;
+        serde_json::to_string(&request).map_err(Error::internal)
+    }
+
     /// Writes an envelope to a child; its row must be written afterwards.
     pub(crate) fn tell_child(
         &self,
@@ -240,7 +244,8 @@ impl Thread {
         n: i64,
         what: EnvelopeBody,
     ) -> Result<()> {
-        let envelope = Envelope { from: state.meta.thread_id.clone(), n, what };
+        let envelope =
+            Envelope { from: state.meta.thread_id.clone(), n, what, life: state.meta.family_life() };
         let body = serde_json::to_string(&envelope).map_err(Error::internal)?;
         let now = self.host.now_us();
         let due = now + INLINE_US;

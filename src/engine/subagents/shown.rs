@@ -12,7 +12,7 @@ use crate::store::state::State;
 
 /// A message as clients see it.
 pub(crate) fn message(state: &State, sql: &dyn Sql, row: &Row) -> Result<Value> {
-    let mut message = row.to_json(&state.meta.thread_id, state.is_queued(row));
+    let mut message = row.to_json(&state.meta.stem, state.is_queued(row));
     project(state, sql, &mut message)?;
     Ok(message)
 }

@@ -133,7 +133,7 @@ impl Thread {
         if let Some(result) = self.count_call(scope.is_detached())? {
             return Ok(CallOutcome::refused_with(result));
         }
-        let group = self.read(|state, _| Ok(reply.id(&state.meta.thread_id)))?;
+        let group = self.read(|state, _| Ok(reply.id(&state.meta.stem)))?;
         let told = self.transition(|state, sql| {
             let side = definitions.active;
             let by = group.clone();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::engine::call::Call;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::subagents::applied::Applied;
-use crate::engine::subagents::envelope::{Ending, Envelope, EnvelopeBody, head};
+use crate::engine::subagents::envelope::{Ending, Envelope, EnvelopeBody};
 use crate::engine::subagents::workers::outcome;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -163,10 +163,11 @@ impl Thread {
 
     /// Asks a child whether the answer to an envelope will still come; why not, if not.
     async fn ask_child(self: &Rc<Self>, reference: &str, asked: i64) -> Result<Option<String>> {
-        let from = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
-        let envelope = Envelope { from, n: 0, what: EnvelopeBody::Check(asked) };
+        let (from, life) =
+            self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.family_life())))?;
+        let envelope = Envelope { from, n: 0, what: EnvelopeBody::Check(asked), life };
         let body = serde_json::to_string(&envelope).map_err(Error::internal)?;
-        let text = format!("{}\n{body}", head(reference)?);
+        let text = format!("{}\n{body}", self.envelope_head(reference)?);
         let answer = match self.host.sibling(Sibling::Thread(reference.to_owned()), text).await {
             Ok(text) => call::answer(&text),
             Err(error) => Err(error),

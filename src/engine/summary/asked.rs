@@ -42,7 +42,7 @@ impl Thread {
                 Some(first) => self.add_summary(state, sql, first, &definitions.prompt.name, now)?,
                 None => None,
             };
-            Ok((epoch, upto.map(|upto| message_id(&state.meta.thread_id, upto))))
+            Ok((epoch, upto.map(|upto| message_id(&state.meta.stem, upto))))
         })?;
         Ok(Reply::json(202, &json!({ "epoch": epoch, "upto": upto })))
     }

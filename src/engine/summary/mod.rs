@@ -306,7 +306,7 @@ impl Thread {
     /// Tells whoever listens of a summary that was stored.
     pub(crate) fn tell_summary(&self) -> Result<()> {
         let Some((epoch, upto)) = self.ephemeral.summaries.stored.take() else { return Ok(()) };
-        let upto = self.read(|state, _| Ok(message_id(&state.meta.thread_id, upto)))?;
+        let upto = self.read(|state, _| Ok(message_id(&state.meta.stem, upto)))?;
         self.emit("summary_updated", json!({ "epoch": epoch, "upto": upto }));
         Ok(())
     }

@@ -493,8 +493,7 @@ impl Thread {
         let secret =
             self.host.var("BOBBIN_TOKEN_SECRET").filter(|secret| secret.len() >= MINIMUM_SECRET_BYTES);
         let (Some(secret), Some(fields)) = (secret, outcome.as_object_mut()) else { return Ok(()) };
-        let thread = &state.meta.thread_id;
-        let scope = Scope::Wait(thread.clone(), wait.public_id(thread));
+        let scope = Scope::Wait(state.meta.thread_id.clone(), wait.public_id(&state.meta.stem));
         let now = self.host.now_us();
         let most = i64::try_from(limits::WAIT_TOKEN_S).unwrap_or(0);
         let left = (wait.expires_us - now) / limits::SECOND_US;
@@ -529,8 +528,7 @@ impl Thread {
 impl Wait {
     /// As clients see it.
     pub(crate) fn shown(&self, state: &State) -> Value {
-        let thread = &state.meta.thread_id;
-        self.to_json(thread, &|seq| message_id(thread, seq))
+        self.to_json(&state.meta, &|seq| message_id(&state.meta.stem, seq))
     }
 }
 

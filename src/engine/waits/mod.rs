@@ -34,6 +34,7 @@ use crate::spec::message::ToolResult;
 use crate::store::children::Child;
 use crate::store::log::Event;
 use crate::store::messages::message_id;
+use crate::store::meta::Meta;
 use crate::store::runs::end::Reason;
 use crate::store::state::State;
 use crate::store::waits::{Asked, Decision, OnExpiry, Wait, WaitKind, WaitState};
@@ -112,7 +113,7 @@ impl Thread {
         wait.closed_us = Some(now);
         wait.close(sql)?;
         state.wait_due.take();
-        Event::wait(wait, &state.meta.thread_id).insert(sql, now)?;
+        Event::wait(wait, &state.meta.stem).insert(sql, now)?;
         state.meta.waits -= 1;
         self.tell_asked(state, sql, wait)?;
         self.post_wait(state, sql, wait)
@@ -123,7 +124,7 @@ impl Thread {
         if state.meta.parent.is_none() {
             return Ok(());
         }
-        let news = AsksNews { open: Some(state.meta.waits), told: wait.frame(&state.meta.thread_id) };
+        let news = AsksNews { open: Some(state.meta.waits), told: wait.frame(&state.meta) };
         self.tell_parent(state, sql, EnvelopeBody::Asks(news))
     }
 
@@ -148,10 +149,11 @@ impl Thread {
 
     /// Tells the directory, which lists what is open in all threads of an owner.
     fn post_wait(&self, state: &State, sql: &dyn Sql, wait: &Wait) -> Result<()> {
-        let id = wait.public_id(&state.meta.thread_id);
+        let id = wait.public_id(&state.meta.stem);
         let row = WaitRow {
             id: id.clone(),
             thread: state.meta.thread_id.clone(),
+            life: state.meta.life,
             kind: wait.kind.as_str().to_owned(),
             title: wait.asked.title.chars().take(TITLE_CHARS).collect(),
             created_at_us: wait.created_us,
@@ -309,12 +311,13 @@ impl Thread {
 
     /// Tells whoever listens what opened and what closed.
     pub(crate) fn announce_waits(&self, changed: &[Wait]) -> Result<()> {
-        if changed.is_empty() || !self.host.listeners().any() {
+        if changed.is_empty() || !self.has_listeners() {
             return Ok(());
         }
-        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
-        for wait in changed {
-            self.announce_wait(wait.frame(&thread), None);
+        let frames: Vec<WaitFrame> =
+            self.read(|state, _| Ok(changed.iter().map(|wait| wait.frame(&state.meta)).collect()))?;
+        for frame in frames {
+            self.announce_wait(frame, None);
         }
         Ok(())
     }
@@ -334,14 +337,14 @@ impl Thread {
 
 impl Wait {
     /// What clients are told of it as it is now.
-    fn frame(&self, thread: &str) -> WaitFrame {
+    fn frame(&self, meta: &Meta) -> WaitFrame {
         match self.state {
             WaitState::Open => {
-                let shown = self.to_json(thread, &|seq| message_id(thread, seq));
+                let shown = self.to_json(meta, &|seq| message_id(&meta.stem, seq));
                 WaitFrame::Opened(json!({ "wait": shown }))
             }
             state => WaitFrame::Closed(json!({
-                "id": self.public_id(thread), "kind": self.kind.as_str(), "state": state.as_str(),
+                "id": self.public_id(&meta.stem), "kind": self.kind.as_str(), "state": state.as_str(),
                 "decision": self.decision.as_ref().map(|decision| &decision.decision),
             })),
         }

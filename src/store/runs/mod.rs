@@ -149,6 +149,7 @@ impl Run {
     /// on unless it ended with it.
     pub(crate) fn start(
         last: Option<&Run>,
+        floor: i64,
         side: Side,
         turn_from: i64,
         counters: Counters,
@@ -163,7 +164,7 @@ impl Run {
             |run: &&Run| run.end.as_ref().is_some_and(|end| end.reason.outcome() == Outcome::Completed);
         let resumed = keep.filter(|run| !completed(run));
         Run {
-            id: last.map_or(1, |run| run.id + 1),
+            id: last.map_or(floor + 1, |run| run.id + 1),
             phase: Phase::Start,
             side,
             turn_from,

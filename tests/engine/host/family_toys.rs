@@ -41,6 +41,7 @@ const OTHER: &str = "6f0c0000-0000-4000-8000-000000000002";
 fn request(route: ThreadRoute) -> ThreadRequest {
     ThreadRequest {
         thread_id: OTHER.into(),
+        life: None,
         caller: bobbin::access::Caller::admin(),
         route,
         query: Default::default(),

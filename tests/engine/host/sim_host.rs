@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use bobbin::Result;
-use bobbin::engine::Thread;
+use bobbin::engine::Place;
 use bobbin::host::http::{Body, FetchError, Request, Response};
 use bobbin::host::{Bucket, Frame, Host, Listeners, Object, Pending, Sibling, Sql};
 use bobbin::memory::SharedMemory;
@@ -29,9 +29,9 @@ pub struct SimHost {
 }
 
 /// A thread in one life of its object.
-pub fn open(host: SimHost, catalog: Rc<Catalog>) -> Rc<Thread> {
+pub fn open(host: SimHost, catalog: Rc<Catalog>) -> Place {
     let host = Rc::new(host);
-    Thread::new(host.clone(), host.clone(), host, catalog)
+    Place::new(host.clone(), host.clone(), host, catalog)
 }
 
 /// A memory that threads share, in one life of its object.

@@ -481,7 +481,7 @@ fn natives_record_every_start_and_may_never_return() {
             random: host.random(),
             env: Default::default(),
             sleep: Rc::new(|_| Box::pin(async {})),
-            state: open(host.clone(), Rc::default()).thread_state(),
+            state: open(host.clone(), Rc::default()).thread().thread_state(),
         }
     }
     let inner = world.clone();

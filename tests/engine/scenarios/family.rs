@@ -53,7 +53,7 @@ fn steps(request: &ModelRequest) -> Say {
 }
 
 /// The thread calls `helper`'s child `research`, whose child is `leaf`.
-fn story(name: &'static str) -> Scenario {
+pub(super) fn story(name: &'static str) -> Scenario {
     let mut nap = native(true);
     nap["run"]["native"] = "nap".into();
     let tools = json!({ "work": native(true), "nap": nap, "finish": { "description": "Ends.",
@@ -76,7 +76,7 @@ fn story(name: &'static str) -> Scenario {
         .terms(|terms| terms.one_answer = false)
 }
 
-fn calls(calls: Value) -> String {
+pub(super) fn calls(calls: Value) -> String {
     calls.to_string()
 }
 

@@ -29,6 +29,7 @@ mod hooks_failing;
 mod hooks_once;
 mod immediate;
 mod invoke;
+mod keys;
 mod limits;
 mod memories;
 mod memories_paid;
@@ -183,6 +184,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(queue_tool::all());
     all.extend(subprompts::all());
     all.extend(invoke::all());
+    all.extend(keys::all());
     all.extend(hooks_once::all());
     all.extend(subagents::all());
     all.extend(waits::all());

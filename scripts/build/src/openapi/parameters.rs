@@ -43,7 +43,7 @@ fn names(path: &'static str) -> impl Iterator<Item = &'static str> {
 
 fn told(name: &str) -> Option<&'static str> {
     Some(match name {
-        "threadId" => "The thread's id.",
+        "threadId" => "The thread's id, or `key:` and its key.",
         "run" => "The run's id, such as `r_7`.",
         "path" => "The file's path; its slashes may stand as they are.",
         "memory" => "The memory's name.",
@@ -91,6 +91,9 @@ fn query(operation: &str, name: &str) -> Value {
         ("listThreads", "sort") => one(&["activity", "created", "oldest"], "activity"),
         (_, "order") => one(&["desc", "asc"], "desc"),
         ("listWaits", "state") => one(&["open", "all"], "open"),
+        ("listThreads", "key") => {
+            json!({ "type": "string", "minLength": 1, "maxLength": 255, "description": "The key of the one thread that is wanted." })
+        }
         ("listThreads", "executing" | "terminated") => json!({ "type": "boolean" }),
         (_, "wait" | "includeSilent" | "include_children" | "descendants" | "history" | "recursive") => flag,
         (_, "reasoning" | "items" | "trace" | "stats" | "stat" | "thumbnail") => bit("0"),

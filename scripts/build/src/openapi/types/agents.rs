@@ -158,6 +158,8 @@ pub(in crate::openapi) struct Spans {
 #[schemars(rename_all = "camelCase")]
 pub(in crate::openapi) struct ThreadDiagnostics {
     thread_id: String,
+    /// Which thread of its key it is, from 1.
+    life: i64,
     state: super::threads::ThreadState,
     phase: String,
     run: Option<Object>,

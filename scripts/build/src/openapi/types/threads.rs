@@ -32,6 +32,9 @@ pub(in crate::openapi) struct NewThread {
     agent_id: String,
     /// The owner; not needed by a caller whose scope is one.
     user_id: Option<String>,
+    /// What you call the thread: 1 to 255 visible characters. There is one thread for each key of an owner.
+    #[schemars(length(min = 1, max = 255))]
+    key: Option<String>,
     tags: Option<Vec<String>>,
     /// For you.
     properties: Option<Object>,
@@ -49,6 +52,12 @@ pub(in crate::openapi) struct ThreadCreated {
     #[schemars(rename = "threadId")]
     thread_id: String,
     agent_id: String,
+    /// With a key: that.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// With a key: whether it was made now.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    created: Option<bool>,
     message: String,
 }
 
@@ -56,6 +65,8 @@ pub(in crate::openapi) struct ThreadCreated {
 #[derive(JsonSchema)]
 pub(in crate::openapi) struct ListedThread {
     id: String,
+    /// What its creator calls it.
+    key: Option<String>,
     agent_id: String,
     /// The agent that it was made with.
     origin_agent_id: String,
@@ -100,6 +111,8 @@ pub(in crate::openapi) struct OwnerPage {
 #[derive(JsonSchema)]
 pub(in crate::openapi) struct ThreadFacts {
     id: String,
+    /// What its creator calls it.
+    key: Option<String>,
     agent_id: String,
     origin_agent_id: String,
     user_id: Option<String>,

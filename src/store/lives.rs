@@ -1,0 +1,66 @@
+//! The table `lives`: all that is left of a deleted thread whose id is made of a key, so that the next thread in this place is
+//! not taken for it. Made when such a thread is deleted.
+
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
+use crate::store::meta::Meta;
+use crate::store::table::Table;
+
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE IF NOT EXISTS lives (
+        id INTEGER PRIMARY KEY CHECK (id = 1), life INTEGER NOT NULL, run INTEGER NOT NULL, edits INTEGER NOT NULL)"],
+    drop: "DROP TABLE IF EXISTS lives",
+};
+
+/// The thread that was here last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Past {
+    /// Which one in this place it was, from 1; 0 where there was none.
+    pub(crate) life: i64,
+    /// The number of its last run.
+    pub(crate) run: i64,
+    /// How often it was changed ([`Meta::edits`]).
+    pub(crate) edits: i64,
+}
+
+impl Past {
+    /// Reads it.
+    pub(crate) fn read(sql: &dyn Sql) -> Result<Past> {
+        let mut past = Past::default();
+        let read = sql.each("SELECT life, run, edits FROM lives", &[], &mut |cells| {
+            let number = |column: usize| cells.get(column).and_then(Cell::int).unwrap_or_default();
+            past = Past { life: number(0), run: number(1), edits: number(2) };
+            Ok(ControlFlow::Break(()))
+        });
+        match read {
+            Err(error) if !is_missing(&error) => Err(error),
+            _ => Ok(past),
+        }
+    }
+
+    /// Writes it down.
+    pub(crate) fn write(self, sql: &dyn Sql) -> Result<()> {
+        TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
+        sql.run(
+            "INSERT OR REPLACE INTO lives (id, life, run, edits) VALUES (1, ?, ?, ?)",
+            &[Param::Int(self.life), Param::Int(self.run), Param::Int(self.edits)],
+        )
+    }
+
+    /// Has a thread that begins come after it: ids and numbers that were given out are not given out again, and who followed
+    /// the other thread starts over.
+    pub(crate) fn precede(self, meta: &mut Meta) {
+        if self.life > 0 {
+            meta.lives(self.life + 1);
+            meta.run_floor = self.run;
+            meta.edits = self.edits + 1;
+        }
+    }
+}
+
+/// Nobody was here before.
+fn is_missing(error: &Error) -> bool {
+    error.message.contains("no such table")
+}
