@@ -8,6 +8,7 @@
     reason = "a test crate: nothing is exported, and a failed assertion is its way to speak"
 )]
 
+mod books;
 mod contract;
 mod family;
 mod files;

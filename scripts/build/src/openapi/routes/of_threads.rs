@@ -13,7 +13,12 @@ pub(super) fn threads() -> Vec<Operation> {
             .takes::<threads::NewThread>()
             .gives::<threads::ThreadCreated>(200, "It is there.")
             .gives::<threads::ThreadCreated>(201, "The first with its key.")
-            .fails(&[Code::KeyConflict, Code::AgentNotFound, Code::MissingVariables, Code::EncryptionUnavailable]),
+            .fails(&[
+                Code::KeyConflict,
+                Code::AgentNotFound,
+                Code::MissingVariables,
+                Code::EncryptionUnavailable,
+            ]),
         new("GET /api/threads", "listThreads", Scope::Owner, "Threads of an owner.")
             .says("The list is a copy that may lag a moment behind the threads.")
             .gives::<threads::ThreadPage>(200, "A page."),
