@@ -98,5 +98,5 @@ test("a provider of one's own crate answers, and its failure leads to the fallba
   const logs = JSON.stringify(await thread.logged("llm_request"));
   assert.match(logs, /no: \[redacted\]/);
   assert.doesNotMatch(logs, /plain-secret/);
-  assert.match(server.output(), /model nowhere: provider "nowhere" \(there are anthropic, demo, openai, plain\) is not in this Worker/);
+  assert.match(server.output(), /model nowhere: provider "nowhere" \(there are anthropic, demo, openai, plain, workers-ai\) is not in this Worker/);
 });

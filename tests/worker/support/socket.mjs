@@ -12,12 +12,13 @@ const PING = 9;
 const PONG = 10;
 
 export class Socket {
-  /** Is shown each frame of every socket, and throws at one that is wrong. @type {((frame: any) => void) | undefined} */
+  /** Is shown each frame of every socket of the API, and throws at one that is wrong. @type {((frame: any) => void) | undefined} */
   static looksAt = undefined;
 
-  /** @param {Duplex} connection @param {Buffer} head */
-  constructor(connection, head) {
+  /** @param {Duplex} connection @param {Buffer} head @param {boolean} isOfApi  not of the runtime's own inspector */
+  constructor(connection, head, isOfApi) {
     this.connection = connection;
+    this.isOfApi = isOfApi;
     /** Texts that are no JSON object, in order. @type {string[]} */
     this.texts = [];
     /** Frames: texts that are JSON objects, in order. @type {any[]} */
@@ -62,7 +63,7 @@ export class Socket {
           ...headers,
         },
       });
-      request.on("upgrade", (_response, connection, head) => resolve(new Socket(connection, head)));
+      request.on("upgrade", (_response, connection, head) => resolve(new Socket(connection, head, path.startsWith("/api/"))));
       request.on("response", (response) => {
         reject(new Error(`the upgrade was answered with ${response.statusCode}`));
         response.resume();
@@ -122,7 +123,7 @@ export class Socket {
       return;
     }
     const frame = JSON.parse(text);
-    Socket.looksAt?.(frame);
+    if (this.isOfApi) Socket.looksAt?.(frame);
     this.times.push(performance.now());
     this.frames.push(frame);
     this.onFrame?.(frame);
