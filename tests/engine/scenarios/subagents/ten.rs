@@ -148,7 +148,8 @@ fn denied() -> Scenario {
             assert!(sim.world.now_us() - begun < 20 * SECOND_US, "as long as a step takes");
             // What they have said is read by runs that follow, each of which may use as much as any.
             let read: i64 = costs(&sim).0 - before;
-            assert!(read < LIMIT / 2, "{read}");
+            // One that was lost with its process is paid for, and made again.
+            assert!(read < LIMIT * 3 / 4, "{read}");
             assert_eq!(asked(&sim).await, Vec::<Value>::new());
         })
         .check(|sim, history| {
@@ -190,7 +191,9 @@ fn held() -> Scenario {
         })
         .check(|sim, history| {
             assert!(history.texts("tool")[0].contains("found"), "{:?}", history.texts("tool"));
-            assert!(costs(sim).0 > 28_000, "twice what it may hold: {:?}", costs(sim));
+            // A call that was lost with its process has a shorter result.
+            let least = if history.faults == 0 { 28_000 } else { 18_000 };
+            assert!(costs(sim).0 > least, "more than it may hold at a time: {:?}", costs(sim));
             assert_eq!(questions(sim), 0);
         })
 }
