@@ -1,5 +1,5 @@
-// Whether what the server answers is what schemas/openapi.json says of it. Every answer and every frame that a test sees is held
-// against it, so that the document cannot say anything else than the server does: no field may be missing, and none be unknown.
+// Whether what the server answers is what schemas/openapi.json says of it. Every answer that the tests' client gets, and every frame of
+// its sockets, is held against it, so that the document cannot say anything else than the server does: no field may be missing, and none be unknown.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -41,6 +41,10 @@ function validator(name, schema) {
   return found;
 }
 
+/** What a validator has found. @param {import("ajv").ValidateFunction} validate */
+const wrong = ({ errors }) =>
+  (errors ?? []).map(({ instancePath, message, params }) => `${instancePath || "/"} ${message} ${JSON.stringify(params)}`).join("; ");
+
 const routes = Object.entries(document.paths).map(([path, methods]) => {
   const parts = path.split("/").map((part) => (part === "{path}" ? ".+" : part.startsWith("{") ? "[^/]+" : part.replace(/[.]/g, "\\.")));
   return { pattern: new RegExp(`^${parts.join("/")}$`), path, methods };
@@ -73,8 +77,7 @@ export function mustBeDescribed(method, target, { status, headers, json }) {
   if (!schema || !isJson || json === undefined || "*/*" in content) return;
   const validate = validator(`${operation.operationId} ${refused ? "error" : status}`, schema);
   if (validate(json)) return;
-  const wrong = (validate.errors ?? []).map(({ instancePath, message, params }) => `${instancePath || "/"} ${message} ${JSON.stringify(params)}`);
-  throw new Error(`${method} ${target}: not as schemas/openapi.json says of ${operation.operationId}: ${wrong.join("; ")}\n${JSON.stringify(json).slice(0, 1000)}`);
+  throw new Error(`${method} ${target}: not as schemas/openapi.json says of ${operation.operationId}: ${wrong(validate)}\n${JSON.stringify(json).slice(0, 1000)}`);
 }
 
 /** Complains of a frame that the document does not know. @param {any} frame */
@@ -85,8 +88,7 @@ export function mustBeFrame(frame) {
   // On a socket a frame has its place with it.
   const { id: _, ...rest } = frame;
   if ([frame, rest].some((one) => validate(one))) return;
-  const wrong = (validate.errors ?? []).map(({ instancePath, message, params }) => `${instancePath || "/"} ${message} ${JSON.stringify(params)}`);
-  throw new Error(`A frame is not as schemas/openapi.json says of ${frame.type}: ${wrong.join("; ")}\n${JSON.stringify(frame).slice(0, 1000)}`);
+  throw new Error(`A frame is not as schemas/openapi.json says of ${frame.type}: ${wrong(validate)}\n${JSON.stringify(frame).slice(0, 1000)}`);
 }
 
 /** The schema of each type of frame. @type {Map<string, any>} */
