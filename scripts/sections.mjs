@@ -1,6 +1,6 @@
 // What `npm test` consists of: checks, builds and tests, with what each needs and which files it does not read.
 
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { compileCatalog, compileTool, compileWorker, buildWorker, NATIVE } from "./build.mjs";
 import { clippy, floors, formatted, portable, schemas, sizes, types, workerClippy } from "./checks.mjs";
 import { inCheckout } from "./files.mjs";
@@ -39,6 +39,9 @@ const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(
 const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|models|spec|isolate)/)`);
 /** The tests that compare the documents with everything. */
 const DOCUMENTS = "documents.test.mjs";
+/** The tests of how processes begin and end, with any Worker in them: another engine ends them no differently. */
+const PROCESSES = ["endings.test.mjs", "state-folder.test.mjs"];
+const OF_PROCESSES = new RegExp(`${OF_WORKER.source}|^src/.*\\.rs$`);
 
 /**
  * In the order in which they begin, as far as they have what they need: mistakes that are found in seconds first, then
@@ -52,6 +55,7 @@ export function sections(tools, sample) {
   const { compiler, node } = tools;
   const black = [...testFiles("tests/worker"), ...testFiles("tests/scripts")];
   const documents = black.filter((file) => file.endsWith(DOCUMENTS));
+  const processes = black.filter((file) => PROCESSES.includes(basename(file)));
   const engine = sample === undefined ? {} : { BOBBIN_SAMPLE: sample };
   return [
     { group: "build", title: WASM_BUILD, run: async () => void (await compileWorker(tools), await compileCompiler(tools)) },
@@ -78,10 +82,17 @@ export function sections(tools, sample) {
     { group: "build", title: ISOLATE_BUILD, needs: [TOOL_BUILD, WASM_BUILD], run: async () => void (await buildIsolate(tools)) },
     {
       group: "worker",
-      title: "tests of the Worker and of npm start",
+      title: "tests of the Worker",
       needs: [WORKER_BUILD, ISOLATE_BUILD],
       unread: OF_WORKER,
-      run: (note) => nodeTest(node, black.filter((file) => !documents.includes(file)), { note, env: engine }),
+      run: (note) => nodeTest(node, black.filter((file) => ![...documents, ...processes].includes(file)), { note, env: engine }),
+    },
+    {
+      group: "worker",
+      title: "tests of the processes of npm start",
+      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      unread: OF_PROCESSES,
+      run: (note) => nodeTest(node, processes, { note, env: engine }),
     },
     { group: "types", title: "types of the scripts and tests", unread: OF_TYPES, run: () => types("tsconfig.json") },
     { group: "types", title: "types of the shim", unread: OF_TYPES, run: () => types("worker/tsconfig.json") },

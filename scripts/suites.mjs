@@ -9,8 +9,8 @@ import { inCheckout, readIfThere } from "./files.mjs";
 import { cargoProgress, outcome, print } from "./run.mjs";
 
 const MINUTE = 60_000;
-/** Files of tests at once. Each has a server with two processes of its own, which mostly wait. */
-const AT_ONCE = Math.max(3, Math.floor(availableParallelism() / 2));
+/** Files of tests at once. Each has a server with two processes of its own; together they wait for more than half of the time. */
+const AT_ONCE = Math.max(4, Math.floor(availableParallelism() / 2));
 
 /**
  * @typedef {object} Counts

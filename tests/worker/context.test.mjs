@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { say } from "./support/model.mjs";
-import { until } from "./support/poll.mjs";
+import { sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 const bobbin = suite();
@@ -24,7 +24,10 @@ const clerk = bobbin.agent(
   (asked) => {
     if (!isSummary(asked)) return say("fine");
     return async (out, all) => {
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      // Not longer than whoever asks is there: a timer that is left keeps the process.
+      const over = new AbortController();
+      await Promise.race([sleep(pauseMs, undefined, over), out.closed]);
+      over.abort();
       await say(`Known: ${facts(asked.messages[1]?.content)}.`)(out, all);
     };
   },

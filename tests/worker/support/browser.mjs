@@ -15,7 +15,8 @@ import { checkout } from "./server.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-const QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
+// Without a process for drawing: there are no graphics to protect it from.
+const QUIET = "--no-sandbox --disable-gpu --in-process-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
 
 export class Browser {
   /** @type {import("playwright-core").Browser | undefined} */
