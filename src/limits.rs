@@ -367,6 +367,8 @@ pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
 pub const THREAD_KEY_CHARS: usize = 255;
 /// Text of the running attempt that is kept for resuming streams.
 pub const PARTIAL_BYTES: usize = 1 << 20;
+/// Arguments of a call that a frame repeats, as the model wrote them; longer ones are in the message alone.
+pub const FRAME_ARGUMENTS_BYTES: usize = 8 << 10;
 /// One log row, as JSON.
 pub const LOG_ROW_BYTES: usize = 8 << 10;
 /// What the log holds of the definitions that a run begins with, as JSON; longer lists are told by their number.

@@ -13,7 +13,7 @@ export const instances = { instanceId: 0 };
 
 const SAFE = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 const JSON_TYPE = { ...SAFE, "content-type": "application/json; charset=utf-8" };
-const EVENTS_TYPE = { ...SAFE, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
+export const EVENTS_TYPE = { ...SAFE, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
 /** Headers of an answer that a page may read: those of src/request/cors.rs. */
 const EXPOSED =
@@ -21,7 +21,7 @@ const EXPOSED =
   "retry-after, www-authenticate, x-bobbin-run, x-bobbin-thread, x-request-id, x-vercel-ai-ui-message-stream";
 
 /** @param {Record<string, string>} headers @param {string | undefined} origin one that may read the answer */
-function forOrigin(headers, origin) {
+export function forOrigin(headers, origin) {
   if (origin === undefined) return headers;
   return { ...headers, "access-control-allow-origin": origin, "access-control-expose-headers": EXPOSED, vary: "origin" };
 }

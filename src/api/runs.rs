@@ -9,6 +9,7 @@ use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply, ThreadRequest};
+use crate::store::messages::message_id;
 use crate::store::runs::Run;
 
 impl Thread {
@@ -22,9 +23,10 @@ impl Thread {
                     .at("before")
             })?,
         };
-        self.read(|_, sql| {
+        self.read(|state, sql| {
+            let thread = &state.meta.stem;
             let mut page = Page::new(limit);
-            Run::newest(sql, before, &mut |run| page.add(|| Ok(listed(&run))))?;
+            Run::newest(sql, before, &mut |run| page.add(|| Ok(listed(&run, thread))))?;
             let has_more = page.has_more();
             Ok(Reply::json(200, &json!({ "runs": page.into_rows(), "hasMore": has_more })))
         })
@@ -67,7 +69,7 @@ fn number(id: &str) -> Option<i64> {
 }
 
 /// A run as a list shows it.
-fn listed(run: &Run) -> Value {
+fn listed(run: &Run, thread: &str) -> Value {
     let end = run.end.as_ref();
     json!({
         "run": run.public_id(),
@@ -75,6 +77,7 @@ fn listed(run: &Run) -> Value {
         "outcome": outcome::outcome(run),
         "reason": end.map(|end| end.reason.as_str()),
         "error": end.and_then(outcome::error),
+        "messageId": (run.step > 0).then(|| message_id(thread, run.block)),
         "steps": run.step,
         "diagnostics": run.diagnostics.len(),
         "startedAt": run.started_us,

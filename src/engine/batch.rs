@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::engine::call::{Call, CallOutcome, Work, arguments};
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
+use crate::engine::told::Told;
 use crate::engine::tool_call::{AskedWork, NEEDS_APPROVAL, fitting};
 use crate::engine::waits::gate::{Place, asked_call};
 use crate::engine::waits::question::Approved;
@@ -160,10 +161,9 @@ impl Thread {
                 return self.call(&scope, definitions, reply, call, earlier).await;
             }
         }
-        let name = &call.call.name;
-        self.announce_tool_start(name);
+        self.announce_tool_start(&Told::of(call));
         let (done, tool, args) = batch.take(self, call.seq).await?;
-        self.announce_tool_end(name, done.result.status);
+        self.announce_tool_end(&Told::of(call), done.result.status);
         if done.result.error_code.as_deref() == Some(NEEDS_APPROVAL) {
             // The run may be parked, which ends what is under way.
             batch.finish(self).await?;

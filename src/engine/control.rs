@@ -174,6 +174,7 @@ impl Thread {
     /// What follows the commit of a stop: nobody waits any more for what is queued.
     pub(crate) fn halted(self: &Rc<Self>, halted: Halted) -> Result<()> {
         self.cut_off(halted)?;
+        self.tell_held(None)?;
         self.settle(|waiter| waiter.run.is_none().then_some(Verdict::Stopped));
         Ok(())
     }

@@ -160,6 +160,7 @@ impl Thread {
         })?;
         // Everything that was counted is counted anew.
         self.state.borrow_mut().take();
+        self.tell_held(Some(seq))?;
         self.settle(|waiter| (waiter.run.is_none() && waiter.seq == seq).then_some(Verdict::Stopped));
         Ok(())
     }

@@ -427,12 +427,16 @@ impl Thread {
             self.broadcast_message(row)?;
         }
         self.broadcast_stopped(&run);
+        self.tell_ended(&run)?;
         // A run that opened no step has taken in what it failed with.
         for waiter in self.ephemeral.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq < run.block) {
             waiter.run = waiter.run.or(Some(run.id));
         }
         // What is queued behind a run that code has stopped stays there.
         let held = self.read(|state, _| Ok(state.active().is_none()))?;
+        if held {
+            self.tell_held(None)?;
+        }
         self.settle(|waiter| match waiter.run {
             Some(id) if id == run.id => Some(Verdict::Ended(run.clone(), status.clone().or(answer.clone()))),
             None if held => Some(Verdict::Stopped),

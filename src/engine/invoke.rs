@@ -184,6 +184,7 @@ impl Thread {
             args,
             session: None,
             approved: false,
+            told: None,
         };
         let (result, has_invoked) = self.perform(prepared, id, entered).await?;
         let state = ReceiptState::ended(result.status);

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{Filter, Frame};
+use crate::host::{Filter, Frame, Place};
 
 /// What one part of a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,10 @@ pub(crate) fn items(frame: &Frame) -> Vec<Frame> {
         let depth = message.get("depth").and_then(Value::as_u64).and_then(|depth| u32::try_from(depth).ok());
         parts(message)
             .into_iter()
-            .map(|(kind, data)| item(message, kind, data, silent, depth.unwrap_or(0)))
+            .map(|(kind, data)| Frame {
+                place: frame.place,
+                ..item(message, kind, data, silent, depth.unwrap_or(0))
+            })
             .collect::<Vec<_>>()
     };
     match (frame.kind, frame.data.get("data"), frame.data.get("messages").and_then(Value::as_array)) {
@@ -81,6 +84,7 @@ fn item(message: &Value, kind: ItemType, data: Value, silent: bool, depth: u32) 
         }),
         silent,
         depth,
+        place: Place::Outside,
     }
 }
 
@@ -132,7 +136,8 @@ mod tests {
     /// Type, id and data of each item.
     fn shown(message: Value) -> Vec<(String, String, Value)> {
         let data = json!({ "type": "message_data", "data": message });
-        let frame = Frame { kind: "message_data", id: None, data, silent: false, depth: 0 };
+        let frame =
+            Frame { kind: "message_data", id: None, data, silent: false, depth: 0, place: Place::Outside };
         let field = |frame: &Frame, name: &str| frame.data[name].as_str().unwrap().to_owned();
         items(&frame)
             .iter()
@@ -187,7 +192,8 @@ mod tests {
             { "id": "m_1_1", "role": "user", "content": "hi" },
             { "id": "m_1_2", "role": "assistant", "content": "a", "silent": true, "depth": 1 },
         ] });
-        let frame = Frame { kind: "snapshot", id: None, data, silent: false, depth: 0 };
+        let frame =
+            Frame { kind: "snapshot", id: None, data, silent: false, depth: 0, place: Place::Outside };
         let without = Filter::default();
         assert_eq!(with_items(frame.clone(), &without).len(), 1);
         let all = with_items(frame, &Filter { items: true, ..without });

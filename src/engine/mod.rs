@@ -27,7 +27,7 @@
 //!   `subagents`: threads that work for this one. `waits`: what people are asked.
 //! * `resume`: what a run begins with, and whether it is still so. `skills`: what a model is given of them. `notes`: what a run
 //!   finds wrong and goes on with.
-//! * `stream`: what listeners are sent; `items`: the same in other words; `progress`: what a run does, in one line. `outbox`: what
+//! * `stream`: what listeners are sent; `told`: of calls; `feed`: the same of one run, from its beginning to its end; `items`: the same in other words; `progress`: what a run does, in one line. `outbox`: what
 //!   the directory, a parent and children are told. `log`: attempts, durably. `operator`: failures, for the server's terminal.
 //!   `traces`: which trace work is part of.
 //! * `budget`: what a run may use, and has used. `memory`: what it looks things up in.
@@ -52,6 +52,7 @@ pub(crate) mod effects;
 pub(crate) mod env;
 pub(crate) mod ephemeral;
 pub(crate) mod export;
+pub mod feed;
 pub(crate) mod files;
 pub(crate) mod flow;
 pub(crate) mod handle;
@@ -87,6 +88,7 @@ pub(crate) mod subprompt;
 pub(crate) mod summary;
 pub(crate) mod surroundings;
 pub(crate) mod thread;
+pub(crate) mod told;
 pub(crate) mod tool_call;
 pub(crate) mod tool_queue;
 pub(crate) mod tool_result;

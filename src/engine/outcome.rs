@@ -125,15 +125,20 @@ pub(crate) fn pause_kind(waits: &[Value]) -> &'static str {
     }
 }
 
-/// A message that is kept back: the thread is stopped, and no run has taken it in.
-fn held(state: &State) -> Value {
+/// Why no run takes in a message that waits.
+pub(crate) fn held_error(state: &State) -> Value {
     let end = state.run.as_ref().and_then(|run| run.end.as_ref());
     let stopped = end.filter(|end| end.reason.outcome() == Outcome::Stopped);
     let code = stopped.map_or("stopped_by_user", |end| end.reason.as_str());
+    json!({ "code": code, "message": "The thread was stopped before a run took the message in." })
+}
+
+/// A message that is kept back: the thread is stopped, and no run has taken it in.
+fn held(state: &State) -> Value {
     json!({
         "run": null, "status": "error", "message": null, "outcome": "stopped",
         "artefact": { "message": null, "files": [], "result": null }, "token": null, "waits": [],
-        "error": { "code": code, "message": "The thread was stopped before a run took the message in." },
+        "error": held_error(state),
         "diagnostics": [], "usage": null,
     })
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::engine::call::Call;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host::Frame;
+use crate::host::{Frame, Place};
 use crate::limits;
 use crate::sdk::scope::Scope;
 use crate::spec::budget::Unit;
@@ -110,7 +110,7 @@ impl Thread {
             .read(|state, _| Ok((self.progress_data(state, kind, line, now_ms), state.active().is_some())))?;
         // What code says beside runs is nothing of the next one.
         *self.ephemeral.progress.last.borrow_mut() = active.then(|| data.clone());
-        self.host.listeners().broadcast(&progress_frame(data));
+        self.host.listeners().broadcast(&progress_frame(data, self.place()));
         Ok(())
     }
 
@@ -278,8 +278,8 @@ impl Thread {
 }
 
 /// The frame of a line.
-pub(crate) fn progress_frame(data: Value) -> Frame {
-    Frame { kind: "progress", id: None, data, silent: false, depth: 0 }
+pub(crate) fn progress_frame(data: Value, place: Place) -> Frame {
+    Frame { kind: "progress", id: None, data, silent: false, depth: 0, place }
 }
 
 /// What a parked run waits for, of several of a kind all.

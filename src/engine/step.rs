@@ -171,9 +171,11 @@ impl Thread {
     fn open_step(&self, definitions: &Definitions<'_>) -> Result<Opened> {
         let now = self.host.now_us();
         let mut near = Vec::new();
+        let mut before = 0;
         let opened = self.transition(|state, sql| {
             let block = state.next_seq();
             let run = state.active_mut()?;
+            before = run.block;
             if run.phase == Phase::Model {
                 return Ok(Opened::Step(Step::own(run.block)));
             }
@@ -210,7 +212,7 @@ impl Thread {
         self.announce_budget("warning", &near);
         if let Opened::Step(step) = &opened {
             self.drained(step.block)?;
-            self.announce_step()?;
+            self.announce_step(before)?;
         }
         Ok(opened)
     }

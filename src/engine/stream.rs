@@ -15,14 +15,14 @@ use crate::engine::items::{items, with_items};
 use crate::engine::progress::progress_frame;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host::{Filter, Frame, Sql};
+use crate::host::{Filter, Frame, Place, Sql};
 use crate::limits;
 use crate::page::{Page, json_bytes};
-use crate::spec::message::{Role, ToolStatus};
+use crate::spec::message::Role;
 use crate::store::log::Attempt;
 use crate::store::logs;
 use crate::store::messages::page::Shown;
-use crate::store::messages::{Row, Shared, message_id, message_seq, page};
+use crate::store::messages::{Inbound, Row, Shared, message_id, message_seq, page};
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 use crate::store::waits;
@@ -30,16 +30,16 @@ use crate::store::waits::Wait;
 
 /// What a client has: rows up to a mark, and a part of a reply's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Position {
-    edits: i64,
-    mark: i64,
-    text: Option<TextPosition>,
+pub(crate) struct Position {
+    pub(crate) edits: i64,
+    pub(crate) mark: i64,
+    pub(crate) text: Option<TextPosition>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct TextPosition {
+pub(crate) struct TextPosition {
     /// Seq of the reply.
-    seq: i64,
+    pub(crate) seq: i64,
     /// Number of the stream.
     stream: u32,
     /// Bytes of its text.
@@ -47,7 +47,7 @@ struct TextPosition {
 }
 
 impl Position {
-    fn parse(thread: &str, id: &str) -> Option<Position> {
+    pub(crate) fn parse(thread: &str, id: &str) -> Option<Position> {
         let parts: Vec<&str> = id.split('.').collect();
         let (edits, mark, text) = match parts.as_slice() {
             [edits, mark] => (edits, mark, None),
@@ -61,7 +61,7 @@ impl Position {
         Some(Position { edits: edits.parse().ok()?, mark: mark.parse().ok()?, text })
     }
 
-    fn id(&self, thread: &str) -> String {
+    pub(crate) fn id(&self, thread: &str) -> String {
         let Position { edits, mark, text } = self;
         match text {
             None => format!("{edits}.{mark}"),
@@ -78,7 +78,7 @@ impl Position {
 }
 
 impl Partial {
-    fn position(&self) -> Option<TextPosition> {
+    pub(crate) fn position(&self) -> Option<TextPosition> {
         (!self.text.is_empty()).then_some(TextPosition {
             seq: self.seq,
             stream: self.stream,
@@ -87,7 +87,7 @@ impl Partial {
     }
 }
 
-fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Position) -> Result<Frame> {
+pub(crate) fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Position) -> Result<Frame> {
     let thread = &state.meta.stem;
     Ok(Frame {
         kind: "message_data",
@@ -98,11 +98,13 @@ fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Position) -> Resul
         }),
         silent: row.silent,
         depth: row.depth,
+        // What is queued is of no run yet; it is told of again when one takes it in.
+        place: if state.is_queued(row) { Place::Outside } else { Place::At(row.seq) },
     })
 }
 
 /// The text of an attempt from an offset on. `at` is what its reader has afterwards.
-fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Position) -> Frame {
+pub(crate) fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Position) -> Frame {
     let thread = &state.meta.stem;
     let chunk = partial.text.get(from..).unwrap_or_default();
     Frame {
@@ -114,10 +116,11 @@ fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Position) -> F
         }),
         silent: false,
         depth: 0,
+        place: Place::At(partial.seq),
     }
 }
 
-fn open_waits(state: &State, sql: &dyn Sql) -> Result<Vec<Wait>> {
+pub(crate) fn open_waits(state: &State, sql: &dyn Sql) -> Result<Vec<Wait>> {
     if state.meta.waits > 0 { waits::open(sql) } else { Ok(Vec::new()) }
 }
 
@@ -129,7 +132,12 @@ fn reset_frame(state: &State, seq: i64, stream: u32, depth: u32) -> Frame {
         data: json!({ "type": "message_reset", "message_id": message, "attempt": stream }),
         silent: false,
         depth,
+        place: Place::At(seq),
     }
+}
+
+fn outside(progress: Value) -> Frame {
+    progress_frame(progress, Place::Outside)
 }
 
 impl Thread {
@@ -157,8 +165,7 @@ impl Thread {
             match position {
                 Some(position) => match self.missed(state, sql, position)? {
                     Some(mut frames) => {
-                        frames
-                            .extend(self.last_progress(state, &open_waits(state, sql)?).map(progress_frame));
+                        frames.extend(self.last_progress(state, &open_waits(state, sql)?).map(outside));
                         Ok(frames)
                     }
                     None => Ok(vec![self.snapshot(state, sql, filter)?]),
@@ -207,7 +214,7 @@ impl Thread {
             }
         }
         let id = Position::now(state, partial).id(thread);
-        Ok(Frame { kind: "snapshot", id: Some(id), data, silent: false, depth: 0 })
+        Ok(Frame { kind: "snapshot", id: Some(id), data, silent: false, depth: 0, place: Place::Outside })
     }
 
     /// What a client at `position` has not seen, each frame with the id of what it has then; `None` when that is too
@@ -245,7 +252,7 @@ impl Thread {
     /// The rest of the text that a client has begun to read: from memory, or from the stored row; a lost attempt is
     /// reset. Gives back what it has of a text that is still running.
     #[expect(clippy::too_many_arguments, reason = "the two halves of one loop's state")]
-    fn rest_of_text(
+    pub(crate) fn rest_of_text(
         &self,
         state: &State,
         sql: &dyn Sql,
@@ -297,7 +304,21 @@ impl Thread {
             fields.insert("type".into(), kind.into());
             fields.insert("timestamp".into(), (self.host.now_us() / 1000).into());
         }
-        self.host.listeners().broadcast(&Frame { kind, id: None, data, silent: false, depth: 0 });
+        self.host.listeners().broadcast(&Frame {
+            kind,
+            id: None,
+            data,
+            silent: false,
+            depth: 0,
+            place: self.place(),
+        });
+    }
+
+    /// Where what happens now belongs: to the newest run, if it is known.
+    pub(crate) fn place(&self) -> Place {
+        let state = self.state.try_borrow().ok();
+        let run = state.as_ref().and_then(|state| state.as_ref()?.run.as_ref());
+        run.map_or(Place::Outside, |run| Place::At(run.block))
     }
 
     /// An `event` frame: what tools, endpoints and the runtime tell whoever listens (spec §28.1).
@@ -366,6 +387,7 @@ impl Thread {
             data,
             silent: false,
             depth,
+            place: Place::At(step.block),
         });
         Ok(())
     }
@@ -384,6 +406,7 @@ impl Thread {
             data,
             silent: false,
             depth,
+            place: Place::At(step.block),
         });
         Ok(())
     }
@@ -397,22 +420,31 @@ impl Thread {
         Ok(())
     }
 
-    /// A step was opened; messages that it took in are no longer queued.
-    pub(crate) fn announce_step(&self) -> Result<()> {
-        for row in self.ephemeral.announced_queue.take() {
+    /// A step was opened; messages that it took in are no longer queued, those behind the seq `before` it.
+    pub(crate) fn announce_step(&self, before: i64) -> Result<()> {
+        let mut taken = self.ephemeral.announced_queue.take();
+        if self.has_followers() {
+            // What an earlier life has told of is not known any more.
+            taken = self.read(|state, sql| taken_in(state, sql, before))?;
+        }
+        for row in taken {
             self.broadcast_message(&row)?;
         }
         if self.has_listeners() {
-            let (run, step, side, agent) = self.read(|state, _| {
+            let (run, step, side, agent, reply) = self.read(|state, _| {
                 let agent = state.meta.agent.clone();
-                Ok(state
-                    .active()
-                    .map_or((0, 0, "a", agent.clone()), |run| (run.id, run.step, run.side.as_str(), agent)))
+                let reply = |run: &Run| message_id(&state.meta.stem, run.block);
+                Ok(state.active().map_or((0, 0, "a", agent.clone(), None), |run| {
+                    (run.id, run.step, run.side.as_str(), agent, Some(reply(run)))
+                }))
             })?;
             if (run, step) == (1, 1) {
                 self.announce_agent(&agent);
             }
-            self.announce("step_started", json!({ "step": step, "side": side }));
+            self.announce(
+                "step_started",
+                json!({ "step": step, "side": side, "run": format!("r_{run}"), "message_id": reply }),
+            );
         }
         Ok(())
     }
@@ -444,16 +476,6 @@ impl Thread {
     /// Another model takes over.
     pub(crate) fn announce_fallback(&self, from: &str, to: &str) {
         self.announce("fallback_triggered", json!({ "from": from, "to": to }));
-    }
-
-    /// A tool starts.
-    pub(crate) fn announce_tool_start(&self, name: &str) {
-        self.announce("tool_started", json!({ "tool": name }));
-    }
-
-    /// A tool is done.
-    pub(crate) fn announce_tool_end(&self, name: &str, status: ToolStatus) {
-        self.announce("tool_completed", json!({ "tool": name, "status": status }));
     }
 
     /// Another agent has taken over.
@@ -488,6 +510,19 @@ impl Thread {
         }
         self.announce("stopped", json!({ "reason": reason, "side": run.side.as_str() }));
     }
+}
+
+/// Waking messages behind a seq that the open step has taken in.
+fn taken_in(state: &State, sql: &dyn Sql, before: i64) -> Result<Vec<Shared>> {
+    let block = state.run.as_ref().map_or(0, |run| run.block);
+    let mut rows = Vec::new();
+    page::top_level_between(sql, before, block, &mut |row| {
+        if row.inbound == Inbound::Triggers {
+            rows.push(Shared::new(row));
+        }
+        Ok(std::ops::ControlFlow::Continue(()))
+    })?;
+    Ok(rows)
 }
 
 impl State {

@@ -126,6 +126,11 @@ impl Thread {
         !self.gone.get() && self.host.listeners().any()
     }
 
+    /// The same of those who follow one run.
+    pub(crate) fn has_followers(&self) -> bool {
+        self.has_listeners() && self.host.listeners().follow_run()
+    }
+
     fn must_be_here(&self) -> Result<()> {
         if self.gone.get() { Err(access::no_thread()) } else { Ok(()) }
     }

@@ -11,6 +11,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::progress::AtWork;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
+use crate::engine::told::Told;
 use crate::engine::tool_queue;
 use crate::engine::waits::gate::{Gate, Passed, Place};
 use crate::engine::waits::retry::{LaterAttempt, parks};
@@ -48,6 +49,8 @@ pub(crate) struct PreparedCall<'a> {
     pub(crate) session: Option<&'a ToolCall>,
     /// Whether a person has approved of it.
     pub(crate) approved: bool,
+    /// What listeners are told of a call of a reply.
+    pub(crate) told: Option<Told<'a>>,
 }
 
 /// The `error_code` with which a tool asks for an approval (docs/approvals.md).
@@ -205,6 +208,7 @@ impl Thread {
             args: args.clone(),
             session: (scope.depth == 0).then_some(&call.call),
             approved: approval.is_some(),
+            told: Some(Told::of(call)),
         };
         self.tell_calls(scope, reply, call)?;
         let mut done = self.call_work(prepared, reply.seq, call.seq, earlier).await?;
@@ -285,10 +289,22 @@ impl Thread {
         receipt: i64,
         entered: Entered,
     ) -> Result<(ToolResult, bool)> {
-        let PreparedCall { scope, definitions, entry, work, key, call_id, name, args, session, approved } =
-            call;
+        let PreparedCall {
+            scope,
+            definitions,
+            entry,
+            work,
+            key,
+            call_id,
+            name,
+            args,
+            session,
+            approved,
+            told,
+        } = call;
+        let told = told.unwrap_or(Told { name, id: None, arguments: None, seq: None });
         let inside = scope.within(key, receipt, entered);
-        self.announce_tool_start(name);
+        self.announce_tool_start(&told);
         let asked = AskedWork { definitions, entry, work, call_id, args, approved };
         let mut result = self.work_of(&inside, asked).await?;
         if !scope.is_detached() && self.read(|state, _| Ok(state.active().is_none()))? {
@@ -300,7 +316,7 @@ impl Thread {
             self.announce_status(definitions, call, &result)?;
         }
         let result = fitting(name, result);
-        self.announce_tool_end(name, result.status);
+        self.announce_tool_end(&told, result.status);
         Ok((result, inside.may_have_invoked()))
     }
 

@@ -43,7 +43,8 @@ impl State {
             (0, Some(last)) => (Some(last.side), last.turn_from, Counters::Keep),
             _ => (self.wakes, oldest, Counters::Reset),
         };
-        Run::start(last, self.meta.run_floor, wanted.or(side).unwrap_or(Side::A), turn_from, counters, now)
+        let side = wanted.or(side).unwrap_or(Side::A);
+        Run::start(last, self.meta.run_floor, side, turn_from, counters, (self.next_seq(), now))
     }
 
     /// The tools that were called belong to a step that is closed now. Those still to be called stay queued.

@@ -16,6 +16,9 @@ pub trait Listeners {
     /// Sends a frame to every listener whose filter lets it through. Never fails: a broken listener is dropped.
     fn broadcast(&self, frame: &Frame);
 
+    /// Whether a listener follows one run ([`Filter::feed`]).
+    fn follow_run(&self) -> bool;
+
     /// Ends every listener's connection: the thread is gone, or had to start over.
     fn close(&self, reason: &str);
 }
@@ -33,6 +36,27 @@ pub struct Frame {
     pub silent: bool,
     /// Only for listeners that asked for this depth or more (0 = top level).
     pub depth: u32,
+    /// Where it belongs, for those who follow one run.
+    pub place: Place,
+}
+
+/// Where a frame belongs in the history of a thread, for those who follow one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// To no run.
+    #[default]
+    Outside,
+    /// To the run that works at this seq.
+    At(i64),
+    /// It is the end of a run, whose last block begins at `block`.
+    End {
+        /// The run.
+        run: i64,
+        /// Everything before it was taken in.
+        block: i64,
+    },
+    /// No run takes in what is queued: this message alone, or all.
+    Held(Option<i64>),
 }
 
 /// What a listener wants to see; kept with its socket across hibernation.
@@ -52,6 +76,30 @@ pub struct Filter {
     pub quiet: bool,
     /// Server-sent-events text (the `/events` bridge) instead of JSON.
     pub events: bool,
+    /// One run and nothing else, to its end.
+    #[serde(default)]
+    pub feed: Option<Feed>,
+}
+
+/// The run that a listener follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Feed {
+    /// Its number; none while the message that it is to take in is queued.
+    pub run: Option<i64>,
+    /// What comes behind this seq is told.
+    pub after: i64,
+}
+
+impl Feed {
+    fn has(self, place: Place) -> bool {
+        match place {
+            Place::Outside => false,
+            Place::At(seq) => seq > self.after,
+            Place::End { run, block } => self.run.map_or(block > self.after, |own| own == run),
+            Place::Held(None) => self.run.is_none(),
+            Place::Held(Some(seq)) => self.run.is_none() && seq == self.after,
+        }
+    }
 }
 
 impl Frame {
@@ -62,6 +110,19 @@ impl Frame {
             && (filter.reasoning || self.kind != "reasoning_chunk")
             && (filter.items || self.kind != "item")
             && !(filter.quiet && self.kind == "progress")
+            && match filter.feed {
+                Some(feed) => feed.has(self.place),
+                None => !self.is_end(),
+            }
+    }
+
+    /// Whether nothing follows it for a listener with this filter.
+    pub fn ends(&self, filter: &Filter) -> bool {
+        self.is_end() && self.passes(filter)
+    }
+
+    fn is_end(&self) -> bool {
+        matches!(self.place, Place::End { .. } | Place::Held(_))
     }
 
     /// The JSON text for a socket; `id` is added to the object when there is one.
@@ -108,7 +169,14 @@ mod tests {
 
     fn frame(id: Option<&str>) -> Frame {
         let data = json!({ "type": "message_chunk", "chunk": "a \"b\"\n" });
-        Frame { kind: "message_chunk", id: id.map(str::to_owned), data, silent: false, depth: 0 }
+        Frame {
+            kind: "message_chunk",
+            id: id.map(str::to_owned),
+            data,
+            silent: false,
+            depth: 0,
+            place: Place::Outside,
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) mod listeners;
 pub(crate) mod sql;
 
 pub use crate::host::bucket::Bucket;
-pub use crate::host::listeners::{Filter, Frame, Listeners};
+pub use crate::host::listeners::{Feed, Filter, Frame, Listeners, Place};
 pub use crate::host::sql::{Cell, Param, Sql};
 pub(crate) use crate::host::sql::{integer, pairs};
 

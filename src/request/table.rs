@@ -8,6 +8,8 @@ const PAGE: &[&str] = &["limit", "offset"];
 const FILES: &[&str] = &["stats", "grep", "find", "format", "stat", "thumbnail", "limit", "cursor"];
 const FILE: &[&str] = &["format", "stat", "thumbnail", "limit", "cursor"];
 const STREAM: &[&str] = &["includeSilent", "depth", "reasoning", "items", "progress", "token", "lastEventId"];
+const EVENTS: &[&str] =
+    &["includeSilent", "depth", "reasoning", "items", "progress", "token", "lastEventId", "run", "after"];
 /// Of `GET …/messages`, and of `state.getMessages` in code.
 pub(crate) const MESSAGES: &[&str] =
     &["limit", "offset", "before", "after", "order", "includeSilent", "depth", "ids"];
@@ -112,7 +114,8 @@ impl ThreadRoute {
             ThreadRoute::ListFiles => FILES,
             ThreadRoute::GetFile(_) | ThreadRoute::HeadFile(_) => FILE,
             ThreadRoute::DeleteFile(_) => &["recursive"],
-            ThreadRoute::Stream | ThreadRoute::Events => STREAM,
+            ThreadRoute::Events => EVENTS,
+            ThreadRoute::Stream => STREAM,
             ThreadRoute::Endpoint { .. } => return None,
         })
     }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use bobbin::access::Caller;
 use bobbin::engine::Place;
+use bobbin::engine::feed::{FeedOf, FeedStart, Then};
 use bobbin::host::Filter;
 use bobbin::request::{Query, Reply, Route, Served, Target, ThreadRequest, ThreadRoute};
 use bobbin::spec::Catalog;
@@ -393,6 +394,25 @@ impl Sim {
                 // The socket joins in the same stretch of code: no frame falls between the two.
                 world.when_durable(move || member.listeners.borrow_mut().push(joined));
                 listener
+            })
+            .await
+    }
+
+    /// Follows one run; how the feed goes on behind what is there already.
+    pub async fn follow(&self, of: FeedOf, last: Option<&str>) -> Result<(Rc<Listener>, Then), Lost> {
+        let (world, member) = (self.world.clone(), self.member.clone());
+        let last = last.map(str::to_owned);
+        let filter = Filter { events: true, ..Filter::default() };
+        self.world
+            .enter_at(&self.member, "request", move |object| async move {
+                let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.thread();
+                let start = thread.follow(&admin(), &filter, &of, last.as_deref());
+                let FeedStart { frames, filter, then } = start.expect("the feed opens");
+                let open = Cell::new(then == Then::Live);
+                let listener = Rc::new(Listener { filter, frames: RefCell::new(frames), open });
+                let joined = listener.clone();
+                world.when_durable(move || member.listeners.borrow_mut().push(joined));
+                (listener, then)
             })
             .await
     }

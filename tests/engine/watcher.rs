@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use bobbin::engine::feed::{FeedOf, Then};
 use bobbin::host::{Filter, Frame};
 use serde_json::Value;
 
@@ -22,6 +23,12 @@ pub struct Watcher {
     pub seen: usize,
     /// Everything that was wrong.
     pub wrong: Vec<String>,
+    /// Frames behind the last one of a run, which there may not be.
+    pub rest: usize,
+    /// Pieces of a feed that were followed by another one.
+    pub pieces: usize,
+    /// Last frames of a run that it follows.
+    pub ended: Vec<Value>,
     /// Kinds of frames, in order.
     pub kinds: Vec<String>,
 }
@@ -47,6 +54,11 @@ impl Watcher {
                     (id.to_owned(), partial["attempt"].as_i64().unwrap_or(0), text.to_owned())
                 });
             }
+            "run" => {
+                self.messages.clear();
+                self.partial = None;
+            }
+            "run_ended" => self.ended.push(data.clone()),
             "message_chunk" => self.chunk(id, attempt, data),
             "message_reset" => {
                 if let Some((old, known, _)) = &self.partial
@@ -62,7 +74,8 @@ impl Watcher {
                     && *streamed == id
                 {
                     let whole = message["content"].as_str().unwrap_or_default();
-                    if whole != text {
+                    // What took the place of a lost attempt may come as a row, without its text before.
+                    if whole != text && !text.is_empty() {
                         self.wrong.push(format!("streamed “{text}”, stored “{whole}”"));
                     }
                     self.partial = None;
@@ -124,6 +137,44 @@ impl Watcher {
             wrong.push(format!("a partial text stays: {partial:?}"));
         }
         wrong
+    }
+}
+
+/// Follows one run to its end. `cut` says after how many frames the connection breaks.
+pub async fn follow_run(sim: Sim, of: FeedOf, mut cut: impl FnMut(usize) -> bool) -> Watcher {
+    let mut watcher = Watcher::default();
+    'connect: loop {
+        let Ok((listener, then)) = sim.follow(of.clone(), watcher.last_id.as_deref()).await else {
+            sim.world.pause(20_000).await;
+            continue;
+        };
+        let mut taken = 0;
+        loop {
+            let next = listener.frames.borrow().get(taken).cloned();
+            if let Some(frame) = next {
+                taken += 1;
+                watcher.apply(&frame);
+                if !watcher.ended.is_empty() {
+                    watcher.rest = listener.frames.borrow().len() - taken;
+                    return watcher;
+                }
+                if cut(watcher.seen) {
+                    watcher.kinds.push("(broke off)".into());
+                    listener.open.set(false);
+                    continue 'connect;
+                }
+                continue;
+            }
+            if let Then::More(id) = &then {
+                watcher.last_id = Some(id.clone());
+                watcher.pieces += 1;
+                continue 'connect;
+            }
+            if !listener.open.get() {
+                continue 'connect;
+            }
+            sim.world.pause(2_000).await;
+        }
     }
 }
 

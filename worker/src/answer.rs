@@ -32,6 +32,11 @@ pub(crate) fn of_answer(answer: &Answer, origin: Option<&str>) -> Result<Respons
     make(answer.status, &answer.body, origin, extra.as_deref())
 }
 
+/// 204.
+pub(crate) fn nothing(origin: Option<&str>) -> Result<Response, JsValue> {
+    make(204, &JsValue::UNDEFINED, origin, None)
+}
+
 /// A JSON value with status 200.
 pub(crate) fn of_value(value: &Value, origin: Option<&str>) -> Result<Response, JsValue> {
     make(200, &JsValue::from_str(&value.to_string()), origin, None)

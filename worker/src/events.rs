@@ -2,6 +2,7 @@
 //! server-sent events that the Worker bridges from such a socket (docs/http.md).
 
 use bobbin::access::Caller;
+use bobbin::engine::feed::{ENDED, FeedOf};
 use bobbin::host::Filter;
 use bobbin::limits::{SSE_HEARTBEAT_MS, SSE_LIFE_MS, SSE_PATIENCE_MS};
 use bobbin::request::Query;
@@ -25,6 +26,25 @@ extern "C" {
         heartbeat_ms: u32,
         patience_ms: u32,
         origin: Option<&str>,
+    ) -> Result<Response, JsValue>;
+}
+
+#[wasm_bindgen(module = "/feed.js")]
+extern "C" {
+    #[wasm_bindgen(catch, js_name = feed)]
+    fn feed_response(
+        socket: &JsValue,
+        objects: &Namespace,
+        name: &str,
+        header: &str,
+        listen: &str,
+        ctx: &JsValue,
+        until_ms: f64,
+        heartbeat_ms: u32,
+        patience_ms: u32,
+        origin: Option<&str>,
+        extra: &str,
+        encoder: JsValue,
     ) -> Result<Response, JsValue>;
 }
 
@@ -67,10 +87,18 @@ pub(crate) async fn events(
     wanted: EventsRequest<'_>,
 ) -> Result<Response> {
     let origin = wanted.origin;
-    let life = expires_ms(&wanted.caller)
-        .map_or(f64::from(SSE_LIFE_MS), |until| (until - date_now()).clamp(0.0, f64::from(SSE_LIFE_MS)));
     // A page's EventSource cannot set the header on its first connection, only a query.
     let last = head.last_event_id.clone().or_else(|| wanted.query.get("lastEventId").map(str::to_owned));
+    if let Some(of) = feed_of(wanted.query)? {
+        if last.as_deref().is_some_and(|id| id.starts_with(ENDED)) {
+            // So an EventSource is told not to come back.
+            return answer::nothing(origin).map_err(|error| Error::internal(thrown(&error)));
+        }
+        let encoded = Encoded { extra: Vec::new(), encoder: JsValue::UNDEFINED };
+        return feed(threads, ctx, wanted, of, last, encoded).await;
+    }
+    let life = expires_ms(&wanted.caller)
+        .map_or(f64::from(SSE_LIFE_MS), |until| (until - date_now()).clamp(0.0, f64::from(SSE_LIFE_MS)));
     let response = open(threads, wanted, true, last).await?;
     let socket = response.web_socket();
     if !socket.is_object() {
@@ -80,6 +108,78 @@ pub(crate) async fn events(
         .map_err(|error| Error::internal(thrown(&error)))
 }
 
+/// The run that a query asks for.
+fn feed_of(query: &Query) -> Result<Option<FeedOf>> {
+    match (query.get("run"), query.get("after")) {
+        (Some(_), Some(_)) => {
+            Err(Error::field("after", "`run` and `after` both say which run.").hint("Send one of the two."))
+        }
+        (Some(run), None) => Ok(Some(FeedOf::Run(run.to_owned()))),
+        (None, Some(message)) => Ok(Some(FeedOf::Message(message.to_owned()))),
+        (None, None) => Ok(None),
+    }
+}
+
+/// How a feed is told.
+pub(crate) struct Encoded {
+    /// More headers.
+    pub(crate) extra: Vec<(String, String)>,
+    /// What makes something else of its frames; undefined for nothing.
+    pub(crate) encoder: JsValue,
+}
+
+/// The feed of a run as a response that ends with it.
+pub(crate) async fn feed(
+    threads: &Namespace,
+    ctx: &JsValue,
+    wanted: EventsRequest<'_>,
+    of: FeedOf,
+    last_event_id: Option<String>,
+    encoded: Encoded,
+) -> Result<Response> {
+    let EventsRequest { thread, caller, query, origin } = wanted;
+    let until_ms = expires_ms(&caller);
+    let filter = filter_of(query, true)?;
+    let listen =
+        Listen { caller, subscription: Subscription { filter, until_ms }, last_event_id, feed: Some(of) };
+    let listen = listen.to_header()?;
+    let response = ask(threads, thread, &listen).await?;
+    let socket = response.web_socket();
+    if !socket.is_object() {
+        return refused(response, origin).await;
+    }
+    let extra = serde_json::to_string(&encoded.extra).map_err(Error::internal)?;
+    feed_response(
+        &socket,
+        threads,
+        thread,
+        HEADER,
+        &listen,
+        ctx,
+        until_ms.unwrap_or(-1.0),
+        SSE_HEARTBEAT_MS,
+        SSE_PATIENCE_MS,
+        origin,
+        &extra,
+        encoded.encoder,
+    )
+    .map_err(|error| Error::internal(thrown(&error)))
+}
+
+/// What a query wants to see.
+fn filter_of(query: &Query, events: bool) -> Result<Filter> {
+    Ok(Filter {
+        silent: query.flag("includeSilent")?,
+        depth: query.number("depth", 0, DEPTH_MAX)?,
+        reasoning: query.flag("reasoning")?,
+        items: query.flag("items")?,
+        // Who says nothing is told.
+        quiet: query.get("progress").is_some() && !query.flag("progress")?,
+        events,
+        feed: None,
+    })
+}
+
 /// Asks the object for a socket.
 async fn open(
     threads: &Namespace,
@@ -87,22 +187,18 @@ async fn open(
     events: bool,
     last_event_id: Option<String>,
 ) -> Result<FetchResponse> {
-    let filter = Filter {
-        silent: wanted.query.flag("includeSilent")?,
-        depth: wanted.query.number("depth", 0, DEPTH_MAX)?,
-        reasoning: wanted.query.flag("reasoning")?,
-        items: wanted.query.flag("items")?,
-        // Who says nothing is told.
-        quiet: wanted.query.get("progress").is_some() && !wanted.query.flag("progress")?,
-        events,
-    };
+    let filter = filter_of(wanted.query, events)?;
     let until_ms = expires_ms(&wanted.caller);
     let subscription = Subscription { filter, until_ms };
-    let listen = Listen { caller: wanted.caller, subscription, last_event_id };
+    let listen = Listen { caller: wanted.caller, subscription, last_event_id, feed: None };
+    ask(threads, wanted.thread, &listen.to_header()?).await
+}
+
+async fn ask(threads: &Namespace, thread: &str, listen: &str) -> Result<FetchResponse> {
     let pair = |name: &str, value: &str| js_sys::Array::of2(&name.into(), &value.into());
     let init = FetchInit::new();
-    init.set_headers(&js_sys::Array::of2(&pair("upgrade", "websocket"), &pair(HEADER, &listen.to_header()?)));
-    let stub = threads.get_by_name(wanted.thread).map_err(|error| Error::internal(thrown(&error)))?;
+    init.set_headers(&js_sys::Array::of2(&pair("upgrade", "websocket"), &pair(HEADER, listen)));
+    let stub = threads.get_by_name(thread).map_err(|error| Error::internal(thrown(&error)))?;
     stub.fetch("https://thread/", &init).await.map_err(|error| remote::lost(&error))
 }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use bobbin::directory::Directory;
 use bobbin::engine::Place;
+use bobbin::engine::feed::{FeedStart, Then};
 use bobbin::memory::SharedMemory;
 use bobbin::request::{Reply, Served, ThreadRequest};
 use bobbin::spec::Catalog;
@@ -20,7 +21,7 @@ use crate::bindings::{Env, IncomingRequest, ObjectState, Storage, date_now, log,
 use crate::host::ObjectHost;
 use crate::lifecycle::{promise, told};
 use crate::remote;
-use crate::sockets::Sockets;
+use crate::sockets::{Sockets, Subscription};
 use crate::sql::Counters;
 use crate::streamed::{self, IncomingBody, Readers};
 use crate::upgrade::{HEADER, Listen};
@@ -245,10 +246,17 @@ impl ThreadObject {
     fn open(&self, request: &IncomingRequest) -> Result<Response, Error> {
         let thread = self.shell.core.as_ref().map_err(Clone::clone)?.thread();
         let listen = Listen::parse(&request.header(HEADER).unwrap_or_default())?;
-        let first =
-            thread.listen(&listen.caller, &listen.subscription.filter, listen.last_event_id.as_deref())?;
+        let (caller, filter, last) =
+            (&listen.caller, &listen.subscription.filter, listen.last_event_id.as_deref());
+        let (first, subscription, then) = match &listen.feed {
+            None => (thread.listen(caller, filter, last)?, listen.subscription, Then::Live),
+            Some(of) => {
+                let FeedStart { frames, filter, then } = thread.follow(caller, filter, of, last)?;
+                (frames, Subscription { filter, ..listen.subscription }, then)
+            }
+        };
         let failed = |error: JsValue| Error::internal(thrown(&error));
-        let client = self.sockets.open(listen.subscription, &first)?;
+        let client = self.sockets.open(subscription, &first, &then)?;
         answer::upgraded(&client).map_err(failed)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use bobbin::engine::feed::Then;
 use bobbin::host::{Filter, Frame, Listeners};
 use bobbin::limits::{
     SOCKET_LOOK_BYTES, SOCKET_UNANSWERED_BYTES, SOCKETS_LEFT_BYTES, SOCKETS_UNANSWERED_BYTES,
@@ -18,8 +19,14 @@ const EXPIRED: u16 = 3000;
 const GONE: u16 = 3001;
 /// A socket ends because its client does not keep up.
 const TOO_SLOW: u16 = 3002;
+/// A socket ends because the run that it follows has.
+const OVER: u16 = 1000;
+/// A socket ends because what it follows goes on in another one, from the id that is the reason.
+const MORE: u16 = 3003;
 /// A socket's `readyState` while it is open.
 const OPEN: u16 = 1;
+
+const RUN_IS_OVER: &str = "the run is over";
 
 /// What a socket keeps when the object's memory is gone.
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -129,6 +136,10 @@ impl Listeners for Sockets {
         self.with(|listeners| listeners.iter().any(|listener| listener.subscription.filter.items))
     }
 
+    fn follow_run(&self) -> bool {
+        self.with(|listeners| listeners.iter().any(|listener| listener.subscription.filter.feed.is_some()))
+    }
+
     fn want_progress(&self) -> bool {
         self.with(|listeners| listeners.iter().any(|listener| !listener.subscription.filter.quiet))
     }
@@ -154,6 +165,10 @@ impl Listeners for Sockets {
                     (JsValue::from_str(&text), text.len())
                 });
                 let sent = listener.socket.send(text).is_ok();
+                if frame.ends(filter) {
+                    listener.close(OVER, RUN_IS_OVER);
+                    return false;
+                }
                 listener.count(*bytes);
                 looks |= listener.is_due();
                 sent
@@ -183,7 +198,12 @@ impl Sockets {
     ///
     /// # Errors
     /// `overloaded` while closed sockets hold too much that their clients do not take.
-    pub(crate) fn open(&self, subscription: Subscription, first: &[Frame]) -> Result<Socket, Error> {
+    pub(crate) fn open(
+        &self,
+        subscription: Subscription,
+        first: &[Frame],
+        then: &Then,
+    ) -> Result<Socket, Error> {
         if !subscription.filter.events && self.left() > SOCKETS_LEFT_BYTES {
             return Err(Error::new(
                 Code::Overloaded,
@@ -192,10 +212,10 @@ impl Sockets {
             .hint("Close them on the client's side too, or read …/events.")
             .retry_after(5));
         }
-        self.opened(subscription, first).map_err(|error| Error::internal(thrown(&error)))
+        self.opened(subscription, first, then).map_err(|error| Error::internal(thrown(&error)))
     }
 
-    fn opened(&self, subscription: Subscription, first: &[Frame]) -> Result<Socket, JsValue> {
+    fn opened(&self, subscription: Subscription, first: &[Frame], then: &Then) -> Result<Socket, JsValue> {
         let pair = SocketPair::new()?;
         let socket = pair.server();
         self.ctx.set_web_socket_auto_response(&auto_response("ping", "pong")?)?;
@@ -208,6 +228,11 @@ impl Sockets {
             listener.count(text.len());
         }
         listener.attach()?;
+        match then {
+            Then::Live => {}
+            Then::Over => listener.close(OVER, RUN_IS_OVER),
+            Then::More(id) => listener.close(MORE, id),
+        }
         self.forget();
         Ok(pair.client())
     }

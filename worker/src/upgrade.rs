@@ -1,6 +1,7 @@
 //! What the Worker tells a thread's object when it asks for a socket.
 
 use bobbin::access::Caller;
+use bobbin::engine::feed::FeedOf;
 use bobbin::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,9 @@ pub(crate) struct Listen {
     pub(crate) subscription: Subscription,
     /// Where to go on.
     pub(crate) last_event_id: Option<String>,
+    /// One run alone, and which.
+    #[serde(default)]
+    pub(crate) feed: Option<FeedOf>,
 }
 
 impl Listen {

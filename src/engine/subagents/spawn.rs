@@ -14,6 +14,7 @@ use crate::engine::subagents::shown::listed;
 use crate::engine::subagents::values::env_required;
 use crate::engine::subagents::workers::lead;
 use crate::engine::thread::Thread;
+use crate::engine::told::Told;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -158,14 +159,14 @@ impl Thread {
 
     /// What follows the commit of a call for a child.
     async fn child_told(self: &Rc<Self>, call: &Call, told: Dispatched) -> Result<CallOutcome> {
-        self.announce_tool_start(&call.call.name);
+        self.announce_tool_start(&Told::of(call));
         self.after_commit(told.applied)?;
         if let Some(opened) = told.opened {
             return self.parked(&[opened]).await;
         }
         match told.result {
             Some(result) => {
-                self.announce_tool_end(&call.call.name, result.status);
+                self.announce_tool_end(&Told::of(call), result.status);
                 Ok(CallOutcome::ran(result))
             }
             None => self.park(call).await.map(CallOutcome::ran),

@@ -48,6 +48,7 @@ impl Thread {
         if self.wants_progress() {
             self.tell_waiting(format!("Waiting for subagent: {}", call.call.name))?;
         }
+        self.tell_parked()?;
         self.settle(|_| Some(Verdict::Parked(Some(run.clone()))));
         self.abort_flow();
         std::future::pending().await

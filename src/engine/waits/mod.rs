@@ -183,6 +183,7 @@ impl Thread {
             self.tell_waiting(waiting_for(opened).unwrap_or_else(|| "Waiting for a decision".to_owned()))?;
         }
         let run = self.read(|state, _| Ok(state.active().cloned()))?;
+        self.tell_parked()?;
         self.settle(|_| Some(Verdict::Parked(run.clone())));
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
             self.send_envelopes();

@@ -10,7 +10,7 @@
 macro_rules! run_columns {
     () => {
         "id, phase, side, turn_from, started_us, ended_us, reason, error, step, steps, side_steps, block, model,
-         attempt, stream, recoveries, resume_us, short_below, turns, asked, result, diagnostics, trace, snapshot, retry, budget"
+         attempt, stream, recoveries, resume_us, short_below, turns, asked, result, diagnostics, trace, snapshot, retry, budget, first"
     };
 }
 
@@ -45,7 +45,8 @@ pub(crate) const TABLE: Table = Table {
         step INTEGER NOT NULL, steps INTEGER NOT NULL, side_steps TEXT NOT NULL, block INTEGER NOT NULL,
         model INTEGER NOT NULL, attempt INTEGER NOT NULL, stream INTEGER NOT NULL, recoveries INTEGER NOT NULL,
         resume_us INTEGER, short_below INTEGER NOT NULL, turns INTEGER NOT NULL DEFAULT 0, asked TEXT, result TEXT,
-        diagnostics TEXT, trace TEXT, snapshot TEXT, retry TEXT, budget TEXT, recall TEXT)"],
+        diagnostics TEXT, trace TEXT, snapshot TEXT, retry TEXT, budget TEXT, recall TEXT,
+        first INTEGER NOT NULL DEFAULT 0)"],
     drop: "DROP TABLE runs",
 };
 
@@ -142,6 +143,8 @@ pub(crate) struct Run {
     pub(crate) retry: Option<String>,
     /// What it may use and has used, where anything limits it.
     pub(crate) ledger: Option<Box<Ledger>>,
+    /// The first seq that was free when it began: what its steps write is not before it.
+    pub(crate) first: i64,
 }
 
 impl Run {
@@ -153,7 +156,7 @@ impl Run {
         side: Side,
         turn_from: i64,
         counters: Counters,
-        now_us: i64,
+        (first, now_us): (i64, i64),
     ) -> Run {
         let session = last.filter(|run| !run.end.as_ref().is_some_and(|end| end.reason.ends_session()));
         let keep = match counters {
@@ -188,6 +191,7 @@ impl Run {
             snapshot: resumed.and_then(|run| run.snapshot.clone()),
             retry: None,
             ledger: None,
+            first,
         }
     }
 
@@ -217,8 +221,8 @@ impl Run {
         let budget = self.budget_text()?;
         sql.run(
             "INSERT INTO runs (id, phase, side, turn_from, started_us, step, steps, side_steps, block, model, attempt,
-                stream, recoveries, resume_us, short_below, turns, trace, snapshot, retry, diagnostics, budget)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                stream, recoveries, resume_us, short_below, turns, trace, snapshot, retry, diagnostics, budget, first)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(self.id),
                 Param::Text(self.phase.as_str()),
@@ -241,6 +245,7 @@ impl Run {
                 self.retry.as_ref().into(),
                 diagnostics.as_ref().into(),
                 budget.as_ref().into(),
+                Param::Int(self.first),
             ],
         )
     }
@@ -342,6 +347,13 @@ impl Run {
         Ok(found)
     }
 
+    /// The run whose step wrote the row `seq`.
+    pub(crate) fn of_written(sql: &dyn Sql, seq: i64) -> Result<Option<Run>> {
+        let statement =
+            concat!("SELECT ", run_columns!(), " FROM runs WHERE first <= ? ORDER BY id DESC LIMIT 1");
+        Run::query(sql, statement, &[Param::Int(seq)])
+    }
+
     fn query(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<Run>> {
         let mut found = None;
         sql.each(statement, params, &mut |cells| {
@@ -379,6 +391,7 @@ impl Run {
             snapshot,
             retry,
             budget,
+            first,
         ] = cells
         else {
             return Err(Error::internal("a run row has the wrong number of columns"));
@@ -415,6 +428,7 @@ impl Run {
             snapshot: snapshot.text().map(str::to_owned),
             retry: retry.text().map(str::to_owned),
             ledger: Ledger::parse(budget.text())?,
+            first: number(first),
         })
     }
 

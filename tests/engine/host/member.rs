@@ -140,12 +140,17 @@ impl Member {
         self.listeners.borrow().iter().any(|listener| listener.open.get() && !listener.filter.quiet)
     }
 
+    pub(super) fn listeners_follow_run(&self) -> bool {
+        self.listeners.borrow().iter().any(|listener| listener.open.get() && listener.filter.feed.is_some())
+    }
+
     /// Takes a frame to everybody who wants it.
     pub(super) fn tell(&self, now_us: i64, frame: &Frame) {
         self.frames.borrow_mut().push((now_us, frame.clone()));
         for listener in self.listeners.borrow().iter() {
             if listener.open.get() && frame.passes(&listener.filter) {
                 listener.frames.borrow_mut().push(frame.clone());
+                listener.open.set(!frame.ends(&listener.filter));
             }
         }
     }

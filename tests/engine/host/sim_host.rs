@@ -248,6 +248,10 @@ impl Listeners for SimHost {
         self.alive() && self.member().listeners_want_progress()
     }
 
+    fn follow_run(&self) -> bool {
+        self.alive() && self.member().listeners_follow_run()
+    }
+
     fn broadcast(&self, frame: &Frame) {
         if self.alive() {
             self.world().point(At::Broadcast, frame.kind);

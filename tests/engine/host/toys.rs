@@ -190,7 +190,14 @@ fn replies_and_frames_leave_only_when_what_was_written_is_durable() {
     let listener =
         Rc::new(Listener { filter: Default::default(), frames: RefCell::default(), open: Flag::new(true) });
     world.listeners.borrow_mut().push(listener.clone());
-    let frame = bobbin::host::Frame { kind: "event", id: None, data: json!({}), silent: false, depth: 0 };
+    let frame = bobbin::host::Frame {
+        kind: "event",
+        id: None,
+        data: json!({}),
+        silent: false,
+        depth: 0,
+        place: bobbin::host::Place::Outside,
+    };
     let first = world.faults.borrow().count;
     world.faults.borrow_mut().plan(once(first + 2, Fault::CrashLost));
     let sent = frame.clone();

@@ -20,6 +20,7 @@ mod execute;
 mod failures;
 mod family;
 mod family_env;
+mod feeds;
 mod file_routes;
 mod file_search;
 mod files;
@@ -162,6 +163,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(family::all());
     all.extend(effects::all());
     all.extend(effects_crowded::all());
+    all.extend(feeds::all());
     all.extend(files::all());
     all.extend(spans::all());
     all.extend(spans_beside::all());

@@ -8,6 +8,7 @@ import { until } from "./poll.mjs";
 import { Socket } from "./socket.mjs";
 
 Socket.looksAt = mustBeFrame;
+EventReader.looksAt = mustBeFrame;
 
 /** @typedef {import("./http.mjs").Answer} Answer */
 /** @typedef {import("./http.mjs").Exchange} Exchange */

@@ -57,6 +57,9 @@ export class EventParser {
 }
 
 export class EventReader {
+  /** Is shown the data of each event, and throws at what is wrong. @type {((frame: any) => void) | undefined} */
+  static looksAt = undefined;
+
   /** @param {http.ClientRequest} request @param {http.IncomingMessage} response @param {number} cutAfter */
   constructor(request, response, cutAfter) {
     this.request = request;
@@ -69,6 +72,8 @@ export class EventReader {
     this.lastId = undefined;
     /** The stream has ended, by whomever. */
     this.ended = false;
+    /** The other side has ended it, and said that this was all. */
+    this.whole = false;
     /** Bytes taken so far. */
     this.bytes = 0;
     this.parser = new EventParser();
@@ -80,10 +85,14 @@ export class EventReader {
       this.bytes += taken.length;
       for (const event of this.parser.push(taken)) {
         if (event.id !== undefined) this.lastId = event.id;
+        EventReader.looksAt?.(event.data);
         this.events.push(event);
         this.onEvent?.(event);
       }
       if (this.bytes >= cutAfter) this.close();
+    });
+    response.on("end", () => {
+      this.whole = response.complete && !this.ended;
     });
     for (const end of ["end", "error", "close"]) {
       response.on(end, () => {

@@ -185,8 +185,12 @@ pub(super) fn streams() -> Vec<Operation> {
             Scope::Thread,
             "Frames as server-sent events.",
         )
-        .says("Each event's data is a `Frame`. Resume with the header `Last-Event-ID`.")
-        .answers(200, "The stream.", vec![("text/event-stream", Some(schema_of::<frames::Frame>))]),
+        .says(
+            "Each event's data is a `Frame`. Resume with the header `Last-Event-ID`. With `run` or `after` it is the feed of one run, \
+             which ends with it.",
+        )
+        .answers(200, "The stream.", vec![("text/event-stream", Some(schema_of::<frames::Frame>))])
+        .gives_nothing(204, "The run's feed has been read to its end."),
         new("GET /api/threads/{threadId}/stream", "openSocket", Scope::Thread, "Frames on a WebSocket.")
             .says("Each text is a `Frame`, with its `id` if it has one; `ping` is answered with `pong`.")
             .gives_nothing(101, "The socket is open."),

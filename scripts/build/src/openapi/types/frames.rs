@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use super::Object;
 use super::messages::Message;
+use super::runs::{OutcomeKind, PauseKind, RunError, RunUsage};
 use super::threads::ThreadState;
 use super::waits::Wait;
+use super::{Micros, Object};
 
 /// A frame of `/events` and `/stream`.
 #[derive(JsonSchema)]
@@ -38,6 +39,42 @@ pub(in crate::openapi) enum Frame {
     Budget(BudgetFrame),
     Stopped(StoppedFrame),
     StoppedByUser(StoppedByUserFrame),
+    /// The first frame of the feed of a run: what was read of it before is forgotten.
+    Run(RunFrame),
+    /// The run of a feed waits for something outside.
+    RunParked(RunParkedFrame),
+    /// The last frame of the feed of a run.
+    RunEnded(RunEndedFrame),
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct RunFrame {
+    /// None while the message waits that it is to take in.
+    run: Option<String>,
+    agent: String,
+    state: String,
+    started_at: Option<Micros>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct RunParkedFrame {
+    run: String,
+    pause_kind: PauseKind,
+    waits: Vec<Wait>,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct RunEndedFrame {
+    /// None of a message that no run took in.
+    run: Option<String>,
+    outcome: OutcomeKind,
+    reason: String,
+    error: Option<RunError>,
+    /// The run's last reply.
+    message_id: Option<String>,
+    usage: Option<RunUsage>,
 }
 
 #[derive(JsonSchema)]
@@ -103,6 +140,9 @@ pub(in crate::openapi) struct ItemFrame {
 pub(in crate::openapi) struct StepStartedFrame {
     step: i64,
     side: Option<String>,
+    run: String,
+    /// What the reply will have.
+    message_id: Option<String>,
     timestamp: i64,
 }
 
@@ -138,6 +178,12 @@ pub(in crate::openapi) struct FallbackTriggeredFrame {
 #[derive(JsonSchema)]
 pub(in crate::openapi) struct ToolStartedFrame {
     tool: String,
+    /// The model's id of the call; none where code makes it.
+    call_id: Option<String>,
+    /// As the model wrote them, 8 KB at most.
+    arguments: Option<String>,
+    /// What the result will have.
+    message_id: Option<String>,
     timestamp: i64,
 }
 
@@ -145,6 +191,8 @@ pub(in crate::openapi) struct ToolStartedFrame {
 pub(in crate::openapi) struct ToolCompletedFrame {
     tool: String,
     status: String,
+    call_id: Option<String>,
+    message_id: Option<String>,
     timestamp: i64,
 }
 

@@ -127,6 +127,8 @@ pub(in crate::openapi) struct ListedRun {
     outcome: Option<OutcomeKind>,
     reason: Option<String>,
     error: Option<RunError>,
+    /// Its last reply.
+    message_id: Option<String>,
     steps: i64,
     /// How many.
     diagnostics: i64,

@@ -1,0 +1,378 @@
+//! The feed of one run (docs/http.md): its messages from the first one, the text that is being written, what happens from
+//! then on, and one frame that says how it ended. Every protocol that streams a reply is made of it.
+//!
+//! A feed begins behind a seq: what lies behind it belongs to the run, because seqs are the only order there is. It is
+//! sent in pieces of bounded size: one that does not fit ends with the id after which the next one begins.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::access::{Action, Caller};
+use crate::engine::items::with_items;
+use crate::engine::outcome;
+use crate::engine::progress::progress_frame;
+use crate::engine::stream::{Position, chunk_frame, message_frame, open_waits};
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::host::{Feed, Filter, Frame, Place, Sql};
+use crate::limits;
+use crate::page::{Page, json_bytes};
+use crate::spec::message::Role;
+use crate::store::messages as rows;
+use crate::store::messages::{Inbound, Row, message_id, message_seq, not_found, page};
+use crate::store::runs::Run;
+use crate::store::runs::usage::Usage;
+use crate::store::state::State;
+
+/// Which run somebody wants to follow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FeedOf {
+    /// This one, `r_<number>`.
+    Run(String),
+    /// That which takes in, or has written, this message: what comes behind it.
+    Message(String),
+    /// This one, from the last message of a person that it has taken in.
+    Tail(String),
+    /// That which has written this message, with the message itself.
+    From(String),
+}
+
+/// What a feed begins with.
+#[derive(Debug)]
+pub struct FeedStart {
+    /// In order.
+    pub frames: Vec<Frame>,
+    /// What the listener is sent from then on.
+    pub filter: Filter,
+    /// How it goes on.
+    pub then: Then,
+}
+
+/// How a feed goes on behind its first frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// With what happens.
+    Live,
+    /// The run is over, and the last frame says so.
+    Over,
+    /// With a feed that is opened with this id.
+    More(String),
+}
+
+/// A run as far as a feed needs it.
+struct Followed {
+    /// None while the message is queued.
+    run: Option<Run>,
+    /// What comes behind this seq is its.
+    after: i64,
+    /// The first seq of the steps of the run behind it.
+    upto: i64,
+}
+
+impl Followed {
+    fn feed(&self) -> Feed {
+        Feed { run: self.run.as_ref().map(|run| run.id), after: self.after }
+    }
+
+    fn is_over(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.end.is_some())
+    }
+
+    /// Whether a row behind `after` belongs to it.
+    fn has(&self, row: &Row) -> bool {
+        let Some(run) = &self.run else { return false };
+        match row.inbound {
+            Inbound::Step => row.seq >= run.first && row.seq < self.upto,
+            Inbound::Stored | Inbound::Triggers => row.seq < run.block,
+            Inbound::QueuedTool => row.seq < self.upto,
+        }
+    }
+}
+
+impl Thread {
+    /// The first frames for somebody who follows a run.
+    ///
+    /// # Errors
+    /// `thread_not_found` when there is no such thread or it is not the caller's; `not_found` for a run,
+    /// `message_not_found` for a message that is not there; `forbidden`.
+    pub fn follow(
+        self: &Rc<Self>,
+        caller: &Caller,
+        filter: &Filter,
+        of: &FeedOf,
+        last_event_id: Option<&str>,
+    ) -> Result<FeedStart> {
+        self.read(|state, _| caller.may(&Action::Stream, Some(state.meta.thread())))?;
+        self.wake()?;
+        let now = self.host.now_us();
+        self.read(|state, sql| {
+            let followed = followed(state, sql, of)?;
+            let filter = Filter { feed: Some(followed.feed()), ..*filter };
+            let known = last_event_id
+                .and_then(|id| Position::parse(&state.meta.stem, id))
+                .filter(|at| at.edits == state.meta.edits && at.mark <= state.settled());
+            let start = self.pieces(state, sql, &followed, &filter, known, now)?;
+            let frames = start.frames.into_iter().flat_map(|frame| with_items(frame, &filter));
+            Ok(FeedStart { frames: frames.filter(|frame| frame.passes(&filter)).collect(), ..start })
+        })
+    }
+
+    fn pieces(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        followed: &Followed,
+        filter: &Filter,
+        known: Option<Position>,
+        now: i64,
+    ) -> Result<FeedStart> {
+        let mut frames = Vec::new();
+        let begin = Position { edits: state.meta.edits, mark: followed.after, text: None };
+        let known = known.filter(|at| at.mark >= followed.after);
+        if known.is_none() {
+            frames.push(opening(state, followed, begin));
+        }
+        let position = known.unwrap_or(begin);
+        let page = rows_of(sql, followed, filter, position.mark)?;
+        let more = page.has_more();
+        let missed = page.into_rows();
+        let running = self.ephemeral.partial.borrow();
+        let running =
+            running.as_ref().filter(|partial| !partial.text.is_empty() && partial.seq > followed.after);
+        let running = running.filter(|_| !followed.is_over());
+        let mut at = Position { text: None, ..position };
+        if let Some(text) = position.text.filter(|text| text.seq > followed.after) {
+            at.text = self.rest_of_text(state, sql, position, text, &missed, running, &mut frames)?;
+        }
+        for row in &missed {
+            at.mark = row.seq.min(state.settled());
+            frames.push(message_frame(state, sql, row, at)?);
+        }
+        let filter = *filter;
+        if more {
+            return Ok(FeedStart { frames, filter, then: Then::More(at.id(&state.meta.stem)) });
+        }
+        if let Some(partial) = running.filter(|partial| at.text.is_none_or(|text| text.seq != partial.seq)) {
+            at.text = partial.position();
+            frames.push(chunk_frame(state, partial, 0, at));
+        }
+        if followed.is_over() {
+            frames.extend(followed.run.as_ref().map(|run| ended(state, sql, run, now)).transpose()?);
+            return Ok(FeedStart { frames, filter, then: Then::Over });
+        }
+        if followed.run.is_none() && takes_nothing_in(state) {
+            frames.push(held(state, Some(followed.after)));
+            return Ok(FeedStart { frames, filter, then: Then::Over });
+        }
+        self.waiting(state, sql, followed, &mut frames)?;
+        Ok(FeedStart { frames, filter, then: Then::Live })
+    }
+
+    /// What the run waits for, and what it does.
+    fn waiting(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        followed: &Followed,
+        frames: &mut Vec<Frame>,
+    ) -> Result<()> {
+        let open = open_waits(state, sql)?;
+        let everywhere = Place::At(i64::MAX);
+        if followed.run.is_some() {
+            frames.extend(self.last_progress(state, &open).map(|line| progress_frame(line, everywhere)));
+        }
+        let parked = state.active().filter(|run| run.phase.is_parked());
+        if let Some(run) = parked {
+            let shown: Vec<Value> = open.iter().map(|wait| wait.shown(state)).collect();
+            frames.push(parked_frame(run, shown, everywhere));
+        }
+        Ok(())
+    }
+
+    /// Tells who follows the run that it waits for something outside.
+    pub(crate) fn tell_parked(&self) -> Result<()> {
+        if !self.has_followers() {
+            return Ok(());
+        }
+        let frame = self.read(|state, sql| {
+            let Some(run) = state.active().filter(|run| run.phase.is_parked()) else { return Ok(None) };
+            let shown = open_waits(state, sql)?.iter().map(|wait| wait.shown(state)).collect();
+            // Who waits for it to take a message in is told as well.
+            Ok(Some(parked_frame(run, shown, Place::At(i64::MAX))))
+        })?;
+        if let Some(frame) = frame {
+            self.host.listeners().broadcast(&frame);
+        }
+        Ok(())
+    }
+
+    /// The last frame of all feeds of a run that has just ended.
+    pub(crate) fn tell_ended(&self, run: &Run) -> Result<()> {
+        if self.has_followers() {
+            let now = self.host.now_us();
+            let frame = self.read(|state, sql| ended(state, sql, run, now))?;
+            self.host.listeners().broadcast(&frame);
+        }
+        Ok(())
+    }
+
+    /// The last frame of feeds whose message no run takes in: all that are queued, or one.
+    pub(crate) fn tell_held(&self, seq: Option<i64>) -> Result<()> {
+        if self.has_followers() {
+            let frame = self.read(|state, _| Ok(held(state, seq)))?;
+            self.host.listeners().broadcast(&Frame { place: Place::Held(seq), ..frame });
+        }
+        Ok(())
+    }
+}
+
+/// The run that is asked for.
+fn followed(state: &State, sql: &dyn Sql, of: &FeedOf) -> Result<Followed> {
+    let newest = |found: Run| match &state.run {
+        // What is in memory is newer than the row.
+        Some(run) if run.id == found.id => run.clone(),
+        _ => found,
+    };
+    let (run, after) = match of {
+        FeedOf::Run(id) | FeedOf::Tail(id) => {
+            let missing = || {
+                Error::new(Code::NotFound, format!("This thread has no run “{id}”."))
+                    .at("run")
+                    .hint("GET …/runs lists them.")
+            };
+            let number =
+                id.strip_prefix("r_").and_then(|number| number.parse::<i64>().ok()).ok_or_else(missing)?;
+            let run = newest(Run::find(sql, number)?.ok_or_else(missing)?);
+            let after = match of {
+                FeedOf::Tail(_) => last_said(sql, &run)?,
+                _ => before(sql, &run)?,
+            };
+            (Some(run), after)
+        }
+        FeedOf::Message(id) | FeedOf::From(id) => {
+            let seq = message_seq(&state.meta.stem, id).map_err(|error| error.at("after"))?;
+            let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id).at("after"))?;
+            let run = match row.inbound {
+                Inbound::Step => Run::of_written(sql, seq)?,
+                _ => Run::of_message(sql, seq)?.or_else(|| about_to_take(state, &row)),
+            };
+            (run.map(newest), if matches!(of, FeedOf::From(_)) { seq - 1 } else { seq })
+        }
+    };
+    let next = match &run {
+        Some(run) if run.end.is_some() => Run::find(sql, run.id + 1)?,
+        _ => None,
+    };
+    Ok(Followed { run, after, upto: next.map_or(i64::MAX, |next| next.first) })
+}
+
+/// A run that is about to open a step takes in everything that is queued.
+fn about_to_take(state: &State, row: &Row) -> Option<Run> {
+    state.active().filter(|_| row.inbound == Inbound::Triggers && !state.is_queued(row)).cloned()
+}
+
+fn takes_nothing_in(state: &State) -> bool {
+    state.active().is_none() && (state.meta.stopped || state.meta.terminated_us.is_some())
+}
+
+/// The seq behind which everything is this run's or a later one's.
+fn before(sql: &dyn Sql, run: &Run) -> Result<i64> {
+    Ok(Run::find(sql, run.id - 1)?.map_or(0, |before| before.block))
+}
+
+/// The last message of a person that a run has taken in; where there is none, what came before it.
+fn last_said(sql: &dyn Sql, run: &Run) -> Result<i64> {
+    let before = before(sql, run)?;
+    let mut last = before;
+    // From the end: between it and the last block there is what one step has done.
+    let said = |row: &Row| row.inbound == Inbound::Triggers && row.role == Role::User && !row.silent;
+    page::top_level_between(sql, before, run.block, &mut |row| {
+        if said(&row) {
+            last = row.seq;
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(last)
+}
+
+/// As many rows as there are.
+const ALL: i64 = i64::MAX >> 11;
+
+/// Rows of the run behind a seq, as many as one piece holds.
+fn rows_of(sql: &dyn Sql, followed: &Followed, filter: &Filter, from: i64) -> Result<Page<Row>> {
+    let mut page = Page::of_bytes(limits::RESUME_ROWS, limits::PAGE_BYTES);
+    if followed.run.is_none() {
+        return Ok(page);
+    }
+    page::after(sql, from.max(followed.after), ALL, &mut |row| {
+        if row.inbound == Inbound::Step && row.seq >= followed.upto {
+            return Ok(ControlFlow::Break(()));
+        }
+        let shown = row.depth <= filter.depth && (filter.silent || !row.silent);
+        if !shown || !followed.has(&row) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        page.add_sized(|| {
+            let bytes = json_bytes(&row.content) + json_bytes(&row.calls) + json_bytes(&row.metadata);
+            Ok((row, bytes))
+        })
+    })?;
+    Ok(page)
+}
+
+/// The first frame: whoever has read of this run before starts over.
+fn opening(state: &State, followed: &Followed, at: Position) -> Frame {
+    let run = followed.run.as_ref();
+    let data = json!({
+        "type": "run",
+        "run": run.map(Run::public_id),
+        "agent": state.meta.agent,
+        "state": run.map_or("queued", outcome::status),
+        "startedAt": run.map(|run| run.started_us),
+    });
+    frame("run", Some(at.id(&state.meta.stem)), data, Place::At(i64::MAX))
+}
+
+fn parked_frame(run: &Run, waits: Vec<Value>, place: Place) -> Frame {
+    let data = json!({
+        "type": "run_parked", "run": run.public_id(), "pauseKind": outcome::pause_kind(&waits), "waits": waits,
+    });
+    frame("run_parked", None, data, place)
+}
+
+/// The last frame of a run.
+fn ended(state: &State, sql: &dyn Sql, run: &Run, now: i64) -> Result<Frame> {
+    let reply = outcome::reply_of(sql, run)?;
+    let end = run.end.as_ref();
+    let data = json!({
+        "type": "run_ended",
+        "run": run.public_id(),
+        "outcome": outcome::outcome(run),
+        "reason": end.map(|end| end.reason.as_str()),
+        "error": end.and_then(outcome::error),
+        "message_id": reply.map(|row| message_id(&state.meta.stem, row.seq)),
+        "usage": Usage::of(state, sql, run, now)?,
+    });
+    let place = Place::End { run: run.id, block: run.block };
+    Ok(frame("run_ended", Some(format!("{ENDED}{}", run.public_id())), data, place))
+}
+
+fn held(state: &State, seq: Option<i64>) -> Frame {
+    let error = outcome::held_error(state);
+    let data = json!({
+        "type": "run_ended", "run": null, "outcome": "stopped", "reason": error.get("code"), "error": error,
+        "message_id": null, "usage": null,
+    });
+    frame("run_ended", Some(format!("{ENDED}none")), data, Place::Held(seq))
+}
+
+/// How the ids of last frames begin: nothing follows them.
+pub const ENDED: &str = "ended.";
+
+fn frame(kind: &'static str, id: Option<String>, data: Value, place: Place) -> Frame {
+    Frame { kind, id, data, silent: false, depth: 0, place }
+}

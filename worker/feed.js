@@ -1,0 +1,227 @@
+// The feed of one run as a response: what an object sends on a socket, piece after piece, until the run is over. It goes
+// on when the object was restarted, and it never ends cleanly before the run has: a client that is told less than all
+// sees the response break.
+
+import { EVENTS_TYPE, forOrigin } from "./platform.js";
+
+/** Closing codes of worker/src/sockets.rs. */
+const OVER = 1000;
+const EXPIRED = 3000;
+const MORE = 3003;
+
+/** Bytes that may wait for a client that does not read. */
+const WAITING_BYTES = 8 << 20;
+/** Pauses before the attempts to reach an object again that was restarted, milliseconds. */
+const AGAIN_MS = [100, 400, 1_000, 2_000, 4_000, 8_000];
+
+/**
+ * Makes something else of a feed, in wasm.
+ *
+ * @typedef {{ push(event: string): string, readonly over: boolean, free(): void }} Encoder
+ */
+
+/**
+ * @param {WebSocket} first    the object's socket
+ * @param {DurableObjectNamespace} objects
+ * @param {string} name        of the object
+ * @param {string} header      that carries what is wanted
+ * @param {string} listen      what is wanted, JSON in ASCII
+ * @param {{ waitUntil(promise: Promise<unknown>): void }} ctx
+ * @param {number} untilMs     when the credentials end; negative when they do not
+ * @param {number} heartbeatMs
+ * @param {number} patienceMs  how long the client may take nothing
+ * @param {string | undefined} origin
+ * @param {string} extra       more headers, JSON, an array of pairs
+ * @param {Encoder | undefined} encoder
+ */
+export function feed(first, objects, name, header, listen, ctx, untilMs, heartbeatMs, patienceMs, origin, extra, encoder) {
+  const { readable, writable } = new IdentityTransformStream();
+  const response = new Response(readable, { headers: forOrigin(EVENTS_TYPE, origin) });
+  for (const [key, value] of JSON.parse(extra)) response.headers.set(key, value);
+  const following = new Following(writable.getWriter(), encoder, patienceMs);
+  const reopen = async (/** @type {string | undefined} */ id) => {
+    const wanted = id === undefined ? listen : ascii({ ...JSON.parse(listen), last_event_id: id });
+    const headers = { upgrade: "websocket", [header]: wanted };
+    const answer = await objects.getByName(name).fetch("https://thread/", { headers });
+    // A refusal is for good, unless the object has too much to do.
+    if (!answer.webSocket && answer.status < 500) throw new Gone(`the thread answered ${answer.status}`);
+    if (!answer.webSocket) throw new Error(`the thread answered ${answer.status}`);
+    return answer.webSocket;
+  };
+  const beat = setInterval(() => following.beat(), heartbeatMs);
+  const life = untilMs < 0 ? null : setTimeout(() => following.fail("the token has expired"), Math.max(0, Math.min(untilMs - Date.now(), 2 ** 31 - 1)));
+  const done = following.run(first, reopen).finally(() => {
+    clearInterval(beat);
+    clearTimeout(life);
+    encoder?.free();
+  });
+  ctx.waitUntil(done);
+  return response;
+}
+
+/** @param {unknown} value JSON in ASCII, because headers carry nothing else */
+const ascii = (value) =>
+  JSON.stringify(value).replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** @param {WebSocket} socket */
+function closeQuietly(socket) {
+  try {
+    socket.close(1000, "this part is over");
+  } catch {
+    // It is closed already.
+  }
+}
+
+/** The thread is not there, or not the caller's any more. */
+class Gone extends Error {}
+
+/** One response, over as many sockets as it takes. */
+class Following {
+  #writer;
+  #encoder;
+  #patienceMs;
+  #text = new TextEncoder();
+  #waiting = 0;
+  #takenAt = Date.now();
+  /** @type {(() => void)[]} told when everything was taken, or nothing will be */
+  #drained = [];
+  /** Why the response breaks; empty for a good end. @type {string | undefined} */
+  #end;
+  /** @type {WebSocket | undefined} */
+  #socket;
+  /** @type {((why: { code: number, reason: string }) => void) | undefined} */
+  #closed;
+  #pinged = false;
+  #heard = false;
+  /** Id of the last frame that had one. @type {string | undefined} */
+  #last;
+
+  /** @param {WritableStreamDefaultWriter<Uint8Array>} writer @param {Encoder | undefined} encoder @param {number} patienceMs */
+  constructor(writer, encoder, patienceMs) {
+    this.#writer = writer;
+    this.#encoder = encoder;
+    this.#patienceMs = patienceMs;
+    // Written at once, so that the client sees the response begin.
+    this.#write("retry: 1000\n\n");
+  }
+
+  /** @param {WebSocket} first @param {(id: string | undefined) => Promise<WebSocket>} reopen */
+  async run(first, reopen) {
+    /** @type {WebSocket | undefined} */
+    let socket = first;
+    let attempts = 0;
+    while (this.#end === undefined) {
+      this.#heard = false;
+      const { code, reason } = socket ? await this.#read(socket) : { code: 0, reason: "" };
+      if (this.#end !== undefined) break;
+      if (code === OVER && socket) this.#end = this.#encoder && !this.#encoder.over ? "the feed ended too early" : "";
+      else if (code === EXPIRED) this.#end = "the token has expired";
+      if (this.#end !== undefined) break;
+      await this.#drain();
+      if (code === MORE) this.#last = reason;
+      else {
+        if (this.#heard) attempts = 0;
+        const pause = AGAIN_MS[attempts++];
+        if (pause === undefined) this.#end = "the thread could not be reached again";
+        else await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+      if (this.#end !== undefined) break;
+      try {
+        socket = await reopen(this.#last);
+      } catch (error) {
+        if (error instanceof Gone || code === MORE) this.#end = error instanceof Error ? error.message : String(error);
+        socket = undefined;
+      }
+    }
+    if (this.#socket) closeQuietly(this.#socket);
+    await (this.#end === "" ? this.#writer.close() : this.#writer.abort(new Error(this.#end))).catch(() => {});
+  }
+
+  /** The response breaks off. @param {string} why */
+  fail(why) {
+    this.#end ??= why;
+    this.#closed?.({ code: 0, reason: why });
+    this.#tellDrained();
+  }
+
+  /** Keeps the response alive, and looks whether both sides are. */
+  beat() {
+    if (this.#waiting > 0 && Date.now() - this.#takenAt > this.#patienceMs) return this.fail("nobody reads");
+    this.#write(": \n\n");
+    if (!this.#closed) return;
+    if (this.#pinged) return this.#closed({ code: 0, reason: "no answer" });
+    this.#pinged = true;
+    try {
+      // The platform answers for the object, without waking it.
+      this.#socket?.send("ping");
+    } catch {
+      this.#closed({ code: 0, reason: "broken" });
+    }
+  }
+
+  /** Passes on what a socket brings, until it is closed. @param {WebSocket} socket @returns {Promise<{ code: number, reason: string }>} */
+  #read(socket) {
+    this.#socket = socket;
+    this.#pinged = false;
+    return new Promise((resolve) => {
+      const closed = (/** @type {{ code: number, reason: string }} */ why) => {
+        if (this.#closed !== closed) return;
+        this.#closed = undefined;
+        closeQuietly(socket);
+        resolve(why);
+      };
+      this.#closed = closed;
+      socket.addEventListener("message", ({ data }) => {
+        if (this.#closed !== closed || typeof data !== "string") return;
+        if (data === "pong") this.#pinged = false;
+        else this.#take(data);
+      });
+      socket.addEventListener("close", ({ code, reason }) => closed({ code, reason }));
+      socket.addEventListener("error", () => closed({ code: 0, reason: "broken" }));
+      socket.accept();
+    });
+  }
+
+  /** @param {string} event */
+  #take(event) {
+    this.#heard = true;
+    if (event.startsWith("id: ")) this.#last = event.slice(4, event.indexOf("\n"));
+    if (!this.#encoder) return this.#write(event);
+    try {
+      const text = this.#encoder.push(event);
+      if (text !== "") this.#write(text);
+    } catch (error) {
+      return this.fail(error instanceof Error ? error.message : String(error));
+    }
+    if (this.#encoder.over) {
+      this.#end ??= "";
+      this.#closed?.({ code: OVER, reason: "" });
+    }
+  }
+
+  /** @param {string} text */
+  #write(text) {
+    const bytes = this.#text.encode(text);
+    if (this.#waiting === 0) this.#takenAt = Date.now();
+    this.#waiting += bytes.byteLength;
+    this.#writer.write(bytes).then(
+      () => {
+        this.#waiting -= bytes.byteLength;
+        this.#takenAt = Date.now();
+        if (this.#waiting === 0) this.#tellDrained();
+      },
+      () => this.fail("nobody reads"),
+    );
+    if (this.#waiting > WAITING_BYTES) this.fail("nobody reads");
+  }
+
+  /** @returns {Promise<void>} */
+  #drain() {
+    if (this.#waiting === 0 || this.#end !== undefined) return Promise.resolve();
+    return new Promise((resolve) => this.#drained.push(resolve));
+  }
+
+  #tellDrained() {
+    for (const resolve of this.#drained.splice(0)) resolve();
+  }
+}
