@@ -129,7 +129,8 @@ fn again() -> Scenario {
             assert_eq!(ask("SELECT count(*) FROM vals"), [0]);
             assert_eq!(ask("SELECT count(*) FROM effects"), [1], "only its own");
             assert!(ask("SELECT min(id) FROM runs")[0] > 1, "numbers of runs are not given out again");
-            once_each(sim);
+            let lost = seen.texts("tool").iter().filter(|text| text.contains("may or may not")).count();
+            once_each(sim, lost);
         })
 }
 
@@ -139,8 +140,8 @@ async fn sent_ids(sim: &Sim) -> Vec<String> {
 }
 
 /// No two executions outside have a key in common but for those that were repeated after a failure, and nothing of the first
-/// thread ran once it was gone.
-fn once_each(sim: &Sim) {
+/// thread ran once it was gone. A call of the second that was `lost` may have been lost before it ran.
+fn once_each(sim: &Sim, lost: usize) {
     let executions = sim.world.outside.executions.borrow();
     let stem = thread_id::of_key(None, KEY);
     let of_first = |key: &str| key.starts_with(&format!("{stem}/"));
@@ -153,7 +154,7 @@ fn once_each(sim: &Sim) {
         assert!(!(is_old && of_second), "{} has the key {}", ran.name, ran.key);
     }
     let own = executions.iter().filter(|ran| ran.name == "work" && !of_first(&ran.key)).count();
-    assert_eq!(own, 1, "the second thread's own call");
+    assert!(own <= 1 && own + lost >= 1, "the second thread's own call ran {own} times");
 }
 
 #[test]

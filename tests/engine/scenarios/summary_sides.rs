@@ -10,14 +10,18 @@ use crate::sim::{Sim, model};
 use crate::sweep::Scenario;
 
 /// What a summary covers is in it: each `fact-` of the messages up to where it ends.
+///
+/// There is none when the turn that would have begun the first one was the last, and failed: the next turn would begin it.
 pub(super) fn facts_are_kept(sim: &Sim) {
-    let newest: Vec<String> = sim
-        .member
-        .database
+    let database = &sim.member.database;
+    if database.ask::<i64>("SELECT count(*) FROM sqlite_master WHERE name = 'summaries'") == [0] {
+        return;
+    }
+    let newest: Vec<String> = database
         .ask("SELECT upto || ' ' || text || ' ' FROM summaries WHERE stale = 0 ORDER BY epoch DESC LIMIT 1");
     for covered in &newest {
         let (upto, text) = covered.split_once(' ').unwrap();
-        let said: Vec<String> = sim.member.database.ask(&format!(
+        let said: Vec<String> = database.ask(&format!(
             "SELECT content FROM messages WHERE role = 'user' AND depth = 0 AND seq <= {upto} AND content LIKE 'fact-%'"
         ));
         for message in &said {
