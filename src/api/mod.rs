@@ -89,8 +89,9 @@ impl Thread {
             ThreadRoute::PostMessage => self.post_message(&request).await,
             ThreadRoute::ListMessages => self.list_messages(&request.query),
             ThreadRoute::GetMessage(id) => self.get_message(id),
-            ThreadRoute::PatchMessage(id) => self.patch_message(id, &request.body).await,
+            ThreadRoute::PatchMessage(id) => self.patch_message(&request, id).await,
             ThreadRoute::DeleteMessage(id) => self.delete_message(id),
+            ThreadRoute::Regenerate(id) => self.regenerate(&request, id),
             ThreadRoute::Stop => {
                 Body::parse(&request.body)?.known(&[])?;
                 self.stop()

@@ -4,20 +4,23 @@ use std::rc::Rc;
 
 use serde_json::json;
 
+use crate::engine::cut::{Cut, may_be_cut};
 use crate::engine::ephemeral::Verdict;
 use crate::engine::outbox::Targets;
 use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
-use crate::request::Reply;
 use crate::request::fields::Body;
+use crate::request::{Reply, ThreadRequest};
 use crate::sdk::messages::MessageUpdate;
 use crate::sdk::scope::Hooked;
 use crate::store::changed::MessageChange;
+use crate::store::idempotency::Key;
 use crate::store::messages as rows;
-use crate::store::messages::{Row, Shared, message_seq, not_found};
+use crate::store::messages::{Inbound, Row, Shared, message_seq, not_found};
 use crate::store::state::State;
+use crate::trace::Trace;
 
 impl From<&str> for MessageUpdate {
     fn from(content: &str) -> MessageUpdate {
@@ -84,10 +87,34 @@ impl Thread {
     }
 
     /// `PATCH …/messages/:id`: another text, or what else may change.
-    pub(crate) async fn patch_message(self: &Rc<Self>, id: &str, body: &str) -> Result<Reply> {
-        let update = MessageUpdate::of(Body::parse(body)?)?;
-        self.update_message(id, Shown::of_person(update), Hooked::Yes).await?;
-        Ok(Reply::json(200, &json!({ "success": true })))
+    pub(crate) async fn patch_message(self: &Rc<Self>, request: &ThreadRequest, id: &str) -> Result<Reply> {
+        let then = match (request.query.flag("truncate")?, request.query.flag("run")?) {
+            (false, false) => Then::Nothing,
+            (true, false) => Then::Cut,
+            (true, true) => Then::AnswerAnew,
+            (false, true) => {
+                let text = "`run` answers the changed message anew, in place of what follows it now.";
+                return Err(Error::field("run", text).hint("Send `truncate=true` with it."));
+            }
+        };
+        let update = MessageUpdate::of(Body::parse(&request.body)?)?;
+        // What begins no run comes to the same when it is said twice.
+        let key = match then {
+            Then::AnswerAnew => Key::of(request, &format!("messages/{id}?run "))?,
+            Then::Nothing | Then::Cut => None,
+        };
+        let known = key.as_ref().map(|key| self.read(|_, sql| key.replayed(sql, self.host.now_us())));
+        if let Some(run) = known.transpose()?.flatten() {
+            let body = json!({ "success": true, "deleted": null, "run": format!("r_{run}") });
+            return Ok(Reply::json(202, &body));
+        }
+        let next = Next { then, key, trace: request.trace() };
+        let cut = self.change_message(id, Shown::of_person(update), Hooked::Yes, &next).await?;
+        let Some(cut) = cut else { return Ok(Reply::json(200, &json!({ "success": true }))) };
+        let body = json!({ "success": true, "deleted": cut.messages });
+        let Some(run) = cut.run else { return Ok(Reply::json(200, &body)) };
+        let body = json!({ "success": true, "deleted": cut.messages, "run": format!("r_{run}") });
+        Ok(Reply::json(202, &body))
     }
 
     /// Changes a message, as the hooks of such a change leave it.
@@ -97,9 +124,21 @@ impl Thread {
         update: Shown<MessageUpdate>,
         hooked: Hooked,
     ) -> Result<()> {
+        let next = Next { then: Then::Nothing, key: None, trace: None };
+        self.change_message(id, update, hooked, &next).await.map(drop)
+    }
+
+    /// The same, and then what follows the message may be cut out, and the message answered anew.
+    async fn change_message(
+        self: &Rc<Self>,
+        id: &str,
+        update: Shown<MessageUpdate>,
+        hooked: Hooked,
+        next: &Next,
+    ) -> Result<Option<Cut>> {
         let update = update.inner();
         update.check()?;
-        self.read(|state, sql| editable(state, sql, id).map(drop))?;
+        self.read(|state, sql| may_change(state, sql, id, next.then).map(drop))?;
         let definitions = match hooked {
             Hooked::Yes => self.definitions()?,
             Hooked::ByHook => None,
@@ -108,8 +147,9 @@ impl Thread {
             Some(definitions) => self.before_update(definitions, id, update).await?,
             None => update,
         };
-        let (row, recount) = self.transition(|state, sql| {
-            let old = editable(state, sql, id)?;
+        let now = self.host.now_us();
+        let (row, recount, cut) = self.transition(|state, sql| {
+            let old = may_change(state, sql, id, next.then)?;
             let (silent, said) = (old.silent, old.content.clone());
             let row = update.applied(old)?;
             row.update(sql)?;
@@ -121,17 +161,42 @@ impl Thread {
             if recount || row.content != said {
                 state.changed.messages.push((row.seq, MessageChange::Edited));
             }
-            Ok((Shared::new(row), recount))
+            let cut = self.cut_then(state, sql, &row, next, now)?;
+            Ok((Shared::new(row), recount, cut))
         })?;
-        if recount {
+        if let Some(cut) = &cut {
+            self.announce_cut(cut)?;
+        } else if recount {
             // Everything that was counted is counted anew.
             self.state.borrow_mut().take();
         }
         self.broadcast_message(&row)?;
-        match &definitions {
-            Some(definitions) => self.after_update(definitions, &row).await,
-            None => Ok(()),
+        if let Some(definitions) = &definitions {
+            self.after_update(definitions, &row).await?;
         }
+        Ok(cut)
+    }
+
+    fn cut_then(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        row: &Row,
+        next: &Next,
+        now: i64,
+    ) -> Result<Option<Cut>> {
+        if next.then == Then::Nothing {
+            return Ok(None);
+        }
+        let cut = self.cut_after(state, sql, row.seq)?;
+        if next.then == Then::Cut {
+            return Ok(Some(cut));
+        }
+        let run = self.answer_anew(state, sql, row, next.trace.as_ref(), now)?;
+        if let Some(key) = &next.key {
+            key.insert(sql, run, now)?;
+        }
+        Ok(Some(Cut { run: Some(run), ..cut }))
     }
 
     /// `DELETE …/messages/:id`.
@@ -163,6 +228,37 @@ impl Thread {
         self.tell_held(Some(seq))?;
         self.settle(|waiter| (waiter.run.is_none() && waiter.seq == seq).then_some(Verdict::Stopped));
         Ok(())
+    }
+}
+
+/// What comes after a message was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Nothing,
+    /// What follows it is cut out.
+    Cut,
+    /// That, and a run answers it.
+    AnswerAnew,
+}
+
+/// The same, with what the request that asks for it says besides.
+struct Next {
+    then: Then,
+    key: Option<Key>,
+    trace: Option<Trace>,
+}
+
+/// A message that may be changed now, with what comes then.
+fn may_change(state: &State, sql: &dyn Sql, id: &str, then: Then) -> Result<Row> {
+    if then == Then::Nothing {
+        return editable(state, sql, id);
+    }
+    may_be_cut(state)?;
+    let row = editable(state, sql, id)?;
+    match (row.inbound, then) {
+        (Inbound::Triggers, _) | (Inbound::Stored, Then::Cut) => Ok(row),
+        _ => Err(Error::new(Code::Conflict, "Only a message that was sent is changed with what follows it.")
+            .hint("POST …/messages/:id/regenerate has a reply written anew.")),
     }
 }
 

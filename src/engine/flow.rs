@@ -395,8 +395,22 @@ impl Thread {
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<i64> {
+        let run = state.next_run(None, now);
+        self.begin_run(state, sql, run, wishes, trace, now)
+    }
+
+    /// The same for a run that is made already.
+    pub(crate) fn begin_run(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        run: Run,
+        wishes: Wishes,
+        trace: Option<&Trace>,
+        now: i64,
+    ) -> Result<i64> {
         let trace = trace.map(Trace::to_string);
-        let mut run = Run { retry: wishes.retry, trace, ..state.next_run(None, now) };
+        let mut run = Run { retry: wishes.retry, trace, ..run };
         if let Some(seq) = state.tightens.take() {
             run.diagnostics.tighten(seq);
         }

@@ -9,6 +9,7 @@
 //!   definitions say about the open step.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `accept`: messages that come in. `control`: stop, continue, terminate, delete. `edit`: changes to messages and the thread.
+//! * `cut`: to go on from an earlier message.
 //! * `step`: the cycle. `context`: what a request to a model holds. `model_call`: attempts, fallbacks and pauses;
 //!   `provider_call`: one request and its watchdogs; `attempts`: how far a step is with its model; `retry`: which policy
 //!   holds for what fails; `replay`: what providers want back with their replies.
@@ -44,6 +45,7 @@ pub(crate) mod call;
 pub(crate) mod close;
 pub(crate) mod context;
 pub(crate) mod control;
+pub(crate) mod cut;
 pub(crate) mod definitions;
 pub(crate) mod detached;
 pub(crate) mod diagnose;

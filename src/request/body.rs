@@ -38,6 +38,7 @@ impl BodyRule {
                 _,
                 ThreadRoute::Patch
                 | ThreadRoute::PatchMessage(_)
+                | ThreadRoute::Regenerate(_)
                 | ThreadRoute::Stop
                 | ThreadRoute::Continue
                 | ThreadRoute::Terminate

@@ -77,6 +77,8 @@ pub enum ThreadRoute {
     PatchMessage(String),
     /// `DELETE /messages/:id`.
     DeleteMessage(String),
+    /// `POST /messages/:id/regenerate`: what was said before it is answered anew.
+    Regenerate(String),
     /// `POST /stop`.
     Stop,
     /// `POST /continue`.
@@ -308,6 +310,12 @@ impl ThreadRoute {
                     _ => Err(not_allowed(method, "GET, PATCH, DELETE")),
                 };
             }
+            ["messages", id, "regenerate"] => {
+                return match method {
+                    "POST" => Ok(ThreadRoute::Regenerate((*id).to_owned())),
+                    _ => Err(not_allowed(method, "POST")),
+                };
+            }
             ["stop"] => (&[("POST", ThreadRoute::Stop)], "POST"),
             ["continue"] => (&[("POST", ThreadRoute::Continue)], "POST"),
             ["terminate"] => (&[("POST", ThreadRoute::Terminate)], "POST"),
@@ -494,6 +502,17 @@ impl ThreadRoute {
         )
     }
 
+    /// Whether a run may begin with it, which then is part of the trace that the request names.
+    pub const fn may_begin_run(&self) -> bool {
+        matches!(
+            self,
+            ThreadRoute::PostMessage
+                | ThreadRoute::Continue
+                | ThreadRoute::Regenerate(_)
+                | ThreadRoute::PatchMessage(_)
+        )
+    }
+
     /// The request headers that reach the object with the request, in lower case: those that name a trace where a run may
     /// begin, and of streamed requests; `*` for all that
     /// [`crate::request::endpoints::tells_header`] lets pass.
@@ -503,7 +522,7 @@ impl ThreadRoute {
                 &["range", "if-range", "if-match", "if-none-match"]
             }
             ThreadRoute::Endpoint { .. } => &["*"],
-            ThreadRoute::PostMessage | ThreadRoute::Continue => crate::trace::HEADERS,
+            route if route.may_begin_run() => crate::trace::HEADERS,
             _ => &["content-type", "content-length", "if-match", "if-none-match"],
         }
     }

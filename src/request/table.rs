@@ -67,7 +67,7 @@ impl ThreadRoute {
             | ThreadRoute::Patch
             | ThreadRoute::Delete
             | ThreadRoute::GetMessage(_)
-            | ThreadRoute::PatchMessage(_)
+            | ThreadRoute::Regenerate(_)
             | ThreadRoute::DeleteMessage(_)
             | ThreadRoute::Stop
             | ThreadRoute::Continue
@@ -101,11 +101,11 @@ impl ThreadRoute {
             | ThreadRoute::DecideWait(_) => NONE,
             ThreadRoute::Memory { of, .. } => of.parameters(),
             ThreadRoute::ListWaits => &["state", "descendants", "limit", "cursor"],
-            ThreadRoute::PostMessage => &["wait"],
             ThreadRoute::GetContext => &["history"],
             ThreadRoute::ListRuns => &["limit", "before"],
             ThreadRoute::GetRun(_) => &["trace"],
-            ThreadRoute::ListMessages => MESSAGES,
+            ThreadRoute::PostMessage => &["wait"],
+            ThreadRoute::PatchMessage(_) | ThreadRoute::ListMessages => self.of_messages(),
             ThreadRoute::ListLogs => LOGS,
             ThreadRoute::ListSubagents | ThreadRoute::ListEffects => PAGE,
             ThreadRoute::GetValues => &["key", "limit", "offset", "prefix", "search", "cursor"],
@@ -118,6 +118,16 @@ impl ThreadRoute {
             ThreadRoute::Stream => STREAM,
             ThreadRoute::Endpoint { .. } => return None,
         })
+    }
+}
+
+impl ThreadRoute {
+    /// The same of routes of messages.
+    const fn of_messages(&self) -> &'static [&'static str] {
+        match self {
+            ThreadRoute::PatchMessage(_) => &["truncate", "run"],
+            _ => MESSAGES,
+        }
     }
 }
 
@@ -156,6 +166,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/api/threads/:thread/messages/:item"),
     ("PATCH", "/api/threads/:thread/messages/:item"),
     ("DELETE", "/api/threads/:thread/messages/:item"),
+    ("POST", "/api/threads/:thread/messages/:item/regenerate"),
     ("POST", "/api/threads/:thread/stop"),
     ("POST", "/api/threads/:thread/continue"),
     ("POST", "/api/threads/:thread/terminate"),

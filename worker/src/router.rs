@@ -282,7 +282,7 @@ impl Incoming<'_> {
         let headers = match route {
             ThreadRoute::Get => vec![(agents::ORIGIN.to_owned(), origin_of(&self.head.url).to_owned())],
             ThreadRoute::DecideWait(_) | ThreadRoute::DecideWaits => self.fingerprint(),
-            ThreadRoute::PostMessage | ThreadRoute::Continue => {
+            _ if route.may_begin_run() => {
                 let named = self.request.headers_of(route.headers());
                 named.map_err(|error| Error::internal(thrown(&error)))?
             }

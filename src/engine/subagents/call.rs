@@ -139,6 +139,7 @@ impl NewChild<'_> {
             group,
             alias: worker.and_then(|worker| worker.alias.clone()),
             tools: worker.and_then(|worker| worker.tools.clone()),
+            cut: false,
         }
     }
 

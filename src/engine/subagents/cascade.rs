@@ -5,8 +5,10 @@ use crate::engine::subagents::workers::outcome::settle;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::store::children as registry;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
+use crate::store::messages::message_seq;
 use crate::store::state::State;
 
 impl Thread {
@@ -37,6 +39,27 @@ impl Thread {
                 Ok(())
             },
         )
+    }
+
+    /// Ends the children that calls of messages from this one on have made: those messages are cut out. What is still on its
+    /// way from them is not heard.
+    pub(crate) fn end_children_of(&self, state: &mut State, sql: &dyn Sql, from: i64) -> Result<()> {
+        let stem = state.meta.stem.clone();
+        let made = |child: &Child| {
+            let group = child.facts.group.as_deref().and_then(|group| message_seq(&stem, group).ok());
+            group.is_some_and(|seq| seq >= from)
+        };
+        // Those that have ended may have said something that is not here yet.
+        for mut child in registry::all(sql)?.into_iter().filter(|child| !child.is_open() && made(child)) {
+            child.facts.cut = true;
+            state.update_child(sql, child)?;
+        }
+        self.each_child(state, sql, made, EnvelopeBody::Terminate, |child| {
+            child.state = ChildState::Terminated;
+            child.facts.cut = true;
+            "terminated".clone_into(&mut child.status);
+            Ok(())
+        })
     }
 
     fn each_child(

@@ -84,7 +84,8 @@ impl Thread {
                 EnvelopeBody::Message(words) if new => words.files.clone(),
                 EnvelopeBody::Report(report) if new => {
                     let told = state.child(sql, &envelope.from)?.is_some_and(|child| {
-                        child.wait.is_some() || child.facts.communication == Communication::Implicit
+                        let implicit = child.facts.communication == Communication::Implicit;
+                        (child.wait.is_some() || implicit) && !child.facts.cut
                     });
                     if told { report.words.files.clone() } else { Vec::new() }
                 }
@@ -258,6 +259,10 @@ impl Thread {
             }
             EnvelopeBody::Notify(text) => {
                 Event::subagent("notify", &child, state.active(), None).insert(sql, now)?;
+                if child.facts.cut {
+                    state.update_child(sql, child)?;
+                    return Ok(applied);
+                }
                 let words = Content { text: text.clone(), files: Vec::new(), ..Content::default() };
                 self.queue_words(
                     state,
@@ -313,6 +318,9 @@ impl Thread {
         let kind = if *ending == Ending::Result { "return" } else { "failure" };
         Event::subagent(kind, child, state.active(), Some(&words.text)).insert(sql, now)?;
         applied.tells(if *ending == Ending::Result { "completed" } else { "failed" }, child);
+        if child.facts.cut {
+            return Ok(());
+        }
         if child.is_worker() {
             return self.receive_outcome(state, sql, child, report, &files, applied);
         }

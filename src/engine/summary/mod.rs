@@ -34,7 +34,7 @@ use crate::store::messages::message_id;
 use crate::store::runs::Run;
 use crate::store::runs::diagnostics::Diagnostic;
 use crate::store::state::State;
-use crate::store::summaries::{Current, Turns};
+use crate::store::summaries::{Current, Summary, Turns};
 use crate::store::window::{Span, Window};
 use crate::store::{jobs, messages, meta, summaries};
 
@@ -271,6 +271,29 @@ impl Thread {
             }
             None => Ok(()),
         }
+    }
+
+    /// Messages from this one on are cut out. A summary that covers one of them gives way to the newest that covers none, or to
+    /// the messages; one that is being made of them is not stored.
+    pub(crate) fn cut_summary(&self, state: &mut State, sql: &dyn Sql, first: i64) -> Result<()> {
+        self.ephemeral.summaries.plan.borrow_mut().take();
+        if let Some(job) = jobs::of_kind(state, sql, Kind::Summary)?
+            && Work::read(&job.data).is_none_or(|work| work.upto >= first)
+        {
+            jobs::remove(state, sql, job.id)?;
+        }
+        let Some(current) = state.meta.summary.clone().filter(|current| current.upto >= first) else {
+            return Ok(());
+        };
+        summaries::spoil(sql, first)?;
+        state.summary = None;
+        let epoch = current.epoch + 1;
+        let sound = summaries::newest_sound(sql)?;
+        let upto = sound.as_ref().map_or(0, |sound| sound.upto);
+        if let Some(sound) = sound {
+            summaries::insert(sql, &Summary { epoch, ..sound })?;
+        }
+        hold(state, sql, Current { epoch, upto, stale: false, ..current })
     }
 
     /// The prompt of an agent that says how summaries are made: that of its side A, or else of its side B.

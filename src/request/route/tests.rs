@@ -20,6 +20,7 @@ fn path(route: &ThreadRoute) -> Option<&'static str> {
         ThreadRoute::GetMessage(_) | ThreadRoute::PatchMessage(_) | ThreadRoute::DeleteMessage(_) => {
             "/messages/m"
         }
+        ThreadRoute::Regenerate(_) => "/messages/m/regenerate",
         ThreadRoute::Stop => "/stop",
         ThreadRoute::Continue => "/continue",
         ThreadRoute::Terminate => "/terminate",
@@ -87,24 +88,34 @@ fn the_runtimes_names_never_lead_to_an_endpoint() {
 #[test]
 fn every_route_of_the_runtime_has_a_reserved_name() {
     // One that had none would be an endpoint's: the names are looked at before the routes.
-    for text in ["", "/messages", "/messages/m", "/stop", "/continue", "/terminate", "/logs", "/logs/l"]
-        .into_iter()
-        .chain([
-            "/subagents",
-            "/cost",
-            "/budget",
-            "/context",
-            "/context/summarize",
-            "/context/summary",
-            "/runs",
-            "/runs/r",
-            "/runs/r/spans",
-        ])
-        .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
-        .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
-        .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete", "/variables/v"])
-        .chain(["/waits", "/waits/w", "/waits/remembered"])
-        .chain(["/memory/b", "/memory/b/documents", "/memory/b/documents/d", "/memory/b/search"])
+    for text in [
+        "",
+        "/messages",
+        "/messages/m",
+        "/messages/m/regenerate",
+        "/stop",
+        "/continue",
+        "/terminate",
+        "/logs",
+        "/logs/l",
+    ]
+    .into_iter()
+    .chain([
+        "/subagents",
+        "/cost",
+        "/budget",
+        "/context",
+        "/context/summarize",
+        "/context/summary",
+        "/runs",
+        "/runs/r",
+        "/runs/r/spans",
+    ])
+    .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
+    .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
+    .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete", "/variables/v"])
+    .chain(["/waits", "/waits/w", "/waits/remembered"])
+    .chain(["/memory/b", "/memory/b/documents", "/memory/b/documents/d", "/memory/b/search"])
     {
         let found: Vec<ThreadRoute> = METHODS
             .into_iter()

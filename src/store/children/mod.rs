@@ -94,6 +94,9 @@ pub(crate) struct ChildInfo {
     /// The tools that it may call, sorted, where these are a part of its agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<Vec<String>>,
+    /// Whether the messages that made it were cut out: nothing that it says is heard any more. The one thing here that changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) cut: bool,
 }
 
 impl ChildInfo {

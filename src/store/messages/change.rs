@@ -1,9 +1,11 @@
 //! Rows of `messages` that are changed or deleted.
 
+use std::ops::ControlFlow;
+
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::host::{Param, Sql};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::store::messages::{Row, columns, read};
 
@@ -72,4 +74,42 @@ impl Row {
     fn call_ids(&self) -> String {
         self.calls.iter().map(|call| call.id.as_str()).collect::<Value>().to_string()
     }
+}
+
+/// Rows looked at together.
+const PAGE: i64 = 64;
+
+/// The first messages from a seq on that show files.
+pub(crate) fn with_files(sql: &dyn Sql, from: i64) -> Result<Vec<Row>> {
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM messages WHERE seq >= ? AND attachments IS NOT NULL ORDER BY seq LIMIT ?"
+    );
+    read(sql, statement, &[Param::Int(from), Param::Int(PAGE)])
+}
+
+/// The seqs of the messages from this one on.
+pub(crate) fn seqs_from(sql: &dyn Sql, from: i64) -> Result<Vec<i64>> {
+    let mut seqs = Vec::new();
+    sql.each("SELECT seq FROM messages WHERE seq >= ? ORDER BY seq", &[Param::Int(from)], &mut |cells| {
+        seqs.extend(cells.first().and_then(Cell::int));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(seqs)
+}
+
+/// Deletes the messages from this one on.
+pub(crate) fn delete_from(sql: &dyn Sql, from: i64) -> Result<()> {
+    sql.run("DELETE FROM messages WHERE seq >= ?", &[Param::Int(from)])
+}
+
+/// The last message up to this one that was sent to be answered, and is no subagent's.
+pub(crate) fn said_at(sql: &dyn Sql, seq: i64) -> Result<Option<Row>> {
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM messages WHERE seq <= ? AND inbound = 2 AND silent = 0 ORDER BY seq DESC LIMIT 1"
+    );
+    Ok(read(sql, statement, &[Param::Int(seq)])?.into_iter().next())
 }

@@ -7,6 +7,7 @@ mod batches;
 mod budgets;
 mod code;
 mod context;
+mod cuts;
 mod dropped;
 mod edits;
 mod effects;
@@ -153,6 +154,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(context::all());
     all.extend(summary::all());
     all.extend(summary_paid::all());
+    all.extend(cuts::all());
     all.extend(dropped::all());
     all.extend(execute::all());
     all.extend(endings::all());

@@ -95,7 +95,10 @@ fn query(operation: &str, name: &str) -> Value {
             json!({ "type": "string", "minLength": 1, "maxLength": 255, "description": "The key of the one thread that is wanted." })
         }
         ("listThreads", "executing" | "terminated") => json!({ "type": "boolean" }),
-        (_, "wait" | "includeSilent" | "include_children" | "descendants" | "history" | "recursive") => flag,
+        ("changeMessage", "truncate" | "run")
+        | (_, "wait" | "includeSilent" | "include_children" | "descendants" | "history" | "recursive") => {
+            flag
+        }
         (_, "reasoning" | "items" | "trace" | "stats" | "stat" | "thumbnail") => bit("0"),
         (_, "progress") => bit("1"),
         (_, "format") => one(&["json"], "json"),

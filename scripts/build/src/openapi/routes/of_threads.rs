@@ -162,9 +162,20 @@ pub(super) fn messages() -> Vec<Operation> {
             Scope::Owner,
             "Changes its text, metadata, or whether it is silent.",
         )
+        .keyed()
         .takes::<messages::MessageChange>()
-        .gives::<Success>(200, "From now on models read the new text.")
-        .fails(&[Code::MessageNotFound, Code::Conflict]),
+        .gives::<messages::MessageChanged>(200, "From now on models read the new text.")
+        .gives::<messages::MessageChanged>(202, "With `run=true`: a run answers it.")
+        .fails(&[Code::MessageNotFound, Code::Conflict, Code::IdempotencyMismatch]),
+        new(
+            "POST /api/threads/{threadId}/messages/{messageId}/regenerate",
+            "regenerateMessage",
+            Scope::Owner,
+            "Drops what follows what was said at or before this message, and has it answered anew.",
+        )
+        .keyed()
+        .gives::<messages::Regenerated>(202, "A run answers it.")
+        .fails(&[Code::MessageNotFound, Code::Conflict, Code::IdempotencyMismatch]),
         new(
             "DELETE /api/threads/{threadId}/messages/{messageId}",
             "deleteMessage",

@@ -32,6 +32,7 @@ pub(in crate::openapi) enum Frame {
     ToolCompleted(ToolCompletedFrame),
     Event(EventFrame),
     AgentHandoff(AgentHandoffFrame),
+    MessagesCut(MessagesCutFrame),
     WaitOpened(WaitOpenedFrame),
     WaitClosed(WaitClosedFrame),
     Progress(ProgressFrame),
@@ -209,6 +210,17 @@ pub(in crate::openapi) struct EventFrame {
 pub(in crate::openapi) struct AgentHandoffFrame {
     new_agent_id: String,
     new_agent_title: Option<String>,
+    /// Milliseconds since 1970.
+    timestamp: i64,
+}
+
+/// What followed a message was dropped.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct MessagesCutFrame {
+    /// The message.
+    after: String,
+    /// How many were dropped.
+    count: i64,
     /// Milliseconds since 1970.
     timestamp: i64,
 }

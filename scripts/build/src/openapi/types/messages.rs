@@ -183,3 +183,27 @@ pub(in crate::openapi) struct MessageChange {
     /// Is merged key by key; `null` takes a key away.
     metadata: Option<Object>,
 }
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct MessageChanged {
+    success: bool,
+    /// With `truncate=true`: how many messages followed it.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    deleted: Option<i64>,
+    /// The run that answers it, with `run=true`.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+}
+
+/// What is answered anew.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct Regenerated {
+    status: String,
+    /// What somebody has said, and is answered.
+    message_id: String,
+    run: Option<String>,
+    /// How many messages followed it; `null` where the request came before.
+    deleted: Option<i64>,
+    state: super::threads::ThreadState,
+}

@@ -1,0 +1,177 @@
+//! A conversation goes on from an earlier message: what follows that is cut out, and it may be answered anew.
+//!
+//! Only a thread at rest is cut, so no call, no wait and no reply of a run is among what goes. What remains of it beside its rows:
+//! subagents that it has made end, and say nothing here any more; files that came with its messages go; summaries and memories
+//! forget it. The log keeps what was done, because that was paid.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use crate::access::no_thread;
+use crate::engine::edit::edited;
+use crate::engine::ephemeral::Verdict;
+use crate::engine::flow::Wishes;
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::host::Sql;
+use crate::request::fields::Body;
+use crate::request::{Reply, ThreadRequest};
+use crate::sdk::scope::Entered;
+use crate::spec::message::Role;
+use crate::store::changed::MessageChange;
+use crate::store::idempotency::Key;
+use crate::store::messages as rows;
+use crate::store::messages::change;
+use crate::store::messages::{Row, message_id, message_seq, not_found};
+use crate::store::runs::{Counters, Run};
+use crate::store::side::Side;
+use crate::store::state::State;
+use crate::trace::Trace;
+
+/// Where a message's id is expected: the last one.
+const LAST: &str = "last";
+
+/// What was cut out.
+pub(crate) struct Cut {
+    /// What it follows.
+    pub(crate) after: i64,
+    /// How many messages.
+    pub(crate) messages: usize,
+    /// The run that answers anew, if one does.
+    pub(crate) run: Option<i64>,
+}
+
+impl Thread {
+    /// `POST …/messages/:id/regenerate`: answers anew what was said before a message.
+    pub(crate) fn regenerate(self: &Rc<Self>, request: &ThreadRequest, id: &str) -> Result<Reply> {
+        Body::parse(&request.body)?.known(&[])?;
+        let key = Key::of(request, &format!("messages/{id}/regenerate "))?;
+        let known = key.as_ref().map(|key| self.read(|_, sql| key.replayed(sql, self.host.now_us())));
+        if let Some(run) = known.transpose()?.flatten() {
+            return self.read(|state, sql| {
+                let run = Run::find(sql, run)?;
+                Ok(Reply::json(
+                    202,
+                    &told(state, run.as_ref().map_or(0, |run| run.turn_from), run.as_ref(), None),
+                ))
+            });
+        }
+        let now = self.host.now_us();
+        let cut = self.transition(|state, sql| {
+            may_be_cut(state)?;
+            let said = said_before(state, sql, id)?;
+            let cut = self.cut_after(state, sql, said.seq)?;
+            let run = self.answer_anew(state, sql, &said, request.trace().as_ref(), now)?;
+            if let Some(key) = &key {
+                key.insert(sql, run, now)?;
+            }
+            Ok(Cut { run: Some(run), ..cut })
+        })?;
+        self.announce_cut(&cut)?;
+        self.read(|state, _| {
+            let run = state.run.as_ref().filter(|run| Some(run.id) == cut.run);
+            Ok(Reply::json(202, &told(state, cut.after, run, Some(cut.messages))))
+        })
+    }
+
+    /// Cuts out what follows a message. The state is read anew.
+    pub(crate) fn cut_after(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<Cut> {
+        let first = seq + 1;
+        let mut from = first;
+        loop {
+            let shown = change::with_files(sql, from)?;
+            let Some(last) = shown.last() else { break };
+            from = last.seq + 1;
+            for row in &shown {
+                crate::engine::attachments::store::remove(state, sql, &row.attachments)?;
+            }
+        }
+        let gone = change::seqs_from(sql, first)?;
+        change::delete_from(sql, first)?;
+        self.cut_summary(state, sql, first)?;
+        self.end_children_of(state, sql, first)?;
+        if state.meta.window_cut > seq {
+            // What was left out made room for what is gone.
+            state.meta.window_cut = 0;
+        }
+        state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
+        edited(state, sql)?;
+        let mut changed = std::mem::take(&mut state.changed);
+        changed.messages.extend(gone.iter().map(|seq| (*seq, MessageChange::Deleted)));
+        // Everything that was counted is counted anew.
+        let counted = State::load(sql, |_| Ok(()))?.ok_or_else(no_thread)?;
+        *state = State { changed, ..counted };
+        Ok(Cut { after: seq, messages: gone.len(), run: None })
+    }
+
+    /// Starts a run that answers a message once more.
+    pub(crate) fn answer_anew(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        said: &Row,
+        trace: Option<&Trace>,
+        now: i64,
+    ) -> Result<i64> {
+        if state.meta.stopped {
+            state.meta.stopped = false;
+            state.meta.update(sql)?;
+        }
+        let side = if said.role == Role::Assistant { Side::B } else { Side::A };
+        let (last, floor, from) = (state.run.as_ref(), state.meta.run_floor, (state.next_seq(), now));
+        let run = Run::start(last, floor, side, said.seq, Counters::Reset, from);
+        self.begin_run(state, sql, run, Wishes::default(), trace, now)
+    }
+
+    /// What follows the commit of a cut.
+    pub(crate) fn announce_cut(self: &Rc<Self>, cut: &Cut) -> Result<()> {
+        self.state.borrow_mut().take();
+        self.settle(|waiter| (waiter.run.is_none() && waiter.seq > cut.after).then_some(Verdict::Stopped));
+        let after = self.read(|state, _| Ok(message_id(&state.meta.stem, cut.after)))?;
+        self.announce("messages_cut", json!({ "after": after, "count": cut.messages }));
+        if cut.run.is_some() {
+            self.start_flow(Entered::First);
+        }
+        self.send_envelopes();
+        Ok(())
+    }
+}
+
+/// Refuses to cut a thread that is not at rest.
+pub(crate) fn may_be_cut(state: &State) -> Result<()> {
+    state.must_live()?;
+    if state.active().is_some() {
+        return Err(Error::new(Code::Conflict, "A run is active, or waits for somebody.")
+            .hint("Wait for its end, or end it with POST …/stop; then send this again."));
+    }
+    if state.meta.parent.is_some() {
+        return Err(Error::new(
+            Code::Conflict,
+            "What a subagent was told and has said is its parent's, too.",
+        )
+        .hint("Cut the messages of the thread that leads the family."));
+    }
+    Ok(())
+}
+
+/// The message that is answered: this one, if a person has sent it, or else the last one before it.
+fn said_before(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
+    let seq = match id {
+        LAST => i64::MAX >> 11,
+        id => {
+            let seq = message_seq(&state.meta.stem, id)?;
+            rows::find(sql, seq)?.ok_or_else(|| not_found(id))?.seq
+        }
+    };
+    change::said_at(sql, seq)?.ok_or_else(|| {
+        Error::new(Code::Conflict, "No message was sent before this one, so there is nothing to answer.")
+    })
+}
+
+fn told(state: &State, after: i64, run: Option<&Run>, messages: Option<usize>) -> Value {
+    json!({
+        "status": "queued", "messageId": message_id(&state.meta.stem, after), "run": run.map(Run::public_id),
+        "deleted": messages, "state": state.status(),
+    })
+}
