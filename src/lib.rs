@@ -31,14 +31,14 @@
 //! * [`validate`]: what is wrong with a catalog.
 //! * [`memory`]: memories, whoever holds their tables: documents, chunks, vectors, what is found.
 //! * [`engine`]: the engine of one thread. Start at `engine/step.rs`: the seven-step cycle, in order.
-//! * `api`: what the routes of a thread answer.
+//! * [`api`]: what the routes of a thread answer; the protocols of other systems.
 //! * [`directory`]: which threads an owner has.
 //!
 //! The Cloudflare shell is the crate `bobbin-worker` (`worker/`); the simulated host that the engine is tested on is in
 //! `tests/engine/`.
 
 pub mod access;
-pub(crate) mod api;
+pub mod api;
 mod dates;
 pub mod directory;
 pub mod engine;

@@ -369,6 +369,8 @@ pub const THREAD_KEY_CHARS: usize = 255;
 pub const PARTIAL_BYTES: usize = 1 << 20;
 /// Arguments of a call that a frame repeats, as the model wrote them; longer ones are in the message alone.
 pub const FRAME_ARGUMENTS_BYTES: usize = 8 << 10;
+/// How long a link to a file is good, seconds.
+pub const LINK_S: i64 = 3_600;
 /// One log row, as JSON.
 pub const LOG_ROW_BYTES: usize = 8 << 10;
 /// What the log holds of the definitions that a run begins with, as JSON; longer lists are told by their number.

@@ -54,7 +54,7 @@ pub fn verify(secret: &str, header: &str, body: &[u8], now_s: i64) -> Result<(),
     if matches { Ok(()) } else { Err(SignatureError::Mismatch) }
 }
 
-fn unhex(hex: &str) -> Option<[u8; 32]> {
+pub(crate) fn unhex(hex: &str) -> Option<[u8; 32]> {
     let mut digits = hex.chars().map(|digit| digit.to_digit(16));
     let mut bytes = [0; 32];
     for byte in &mut bytes {

@@ -2,7 +2,7 @@
 // on when the object was restarted, and it never ends cleanly before the run has: a client that is told less than all
 // sees the response break.
 
-import { EVENTS_TYPE, forOrigin } from "./platform.js";
+import { EVENTS_TYPE, forOrigin, RUN } from "./platform.js";
 
 /** Closing codes of worker/src/sockets.rs. */
 const OVER = 1000;
@@ -58,6 +58,22 @@ export function feed(first, objects, name, header, listen, ctx, untilMs, heartbe
   ctx.waitUntil(done);
   return response;
 }
+
+/**
+ * An answer in server-sent events that is whole already.
+ *
+ * @param {string} text
+ * @param {string | undefined} origin
+ * @param {string} extra    more headers, JSON, an array of pairs
+ */
+export function whole(text, origin, extra) {
+  const response = new Response(text, { headers: forOrigin(EVENTS_TYPE, origin) });
+  for (const [key, value] of JSON.parse(extra)) response.headers.set(key, value);
+  return response;
+}
+
+/** The run that an object's socket follows, if it has begun. @param {Response} response */
+export const runOf = (response) => response.headers.get(RUN) ?? undefined;
 
 /** @param {unknown} value JSON in ASCII, because headers carry nothing else */
 const ascii = (value) =>

@@ -15,6 +15,9 @@ const SAFE = { "cache-control": "no-store", "x-content-type-options": "nosniff" 
 const JSON_TYPE = { ...SAFE, "content-type": "application/json; charset=utf-8" };
 export const EVENTS_TYPE = { ...SAFE, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
+/** The run that an answer is about. */
+export const RUN = "x-bobbin-run";
+
 /** Headers of an answer that a page may read: those of src/request/cors.rs. */
 const EXPOSED =
   "accept-ranges, content-length, content-range, etag, last-modified, location, mcp-session-id, " +
@@ -43,9 +46,9 @@ export function answer(status, body, origin, extra) {
   return new Response(body ?? null, { status, headers });
 }
 
-/** @param {WebSocket} client */
-export function upgraded(client) {
-  return new Response(null, { status: 101, webSocket: client });
+/** @param {WebSocket} client @param {string | undefined} run    the one that it follows, if it has begun */
+export function upgraded(client, run) {
+  return new Response(null, { status: 101, webSocket: client, headers: run === undefined ? {} : { [RUN]: run } });
 }
 
 /**
@@ -74,6 +77,12 @@ const HEAD = [
   ...["upgrade", "last-event-id"],
 ];
 
+/** A key in a header of its own, as some clients send it, is the same as one of `authorization`. @param {Request} request */
+function keyOf(request) {
+  const key = request.headers.get("x-api-key");
+  return key === null ? null : `Bearer ${key}`;
+}
+
 /**
  * What the router reads of a request, as lines, because each value by itself would be a crossing into JavaScript: the
  * method, the URL, `body` if there is one, and each header of `HEAD` after an equals sign, or nothing where it is absent.
@@ -83,7 +92,7 @@ const HEAD = [
 export function headOf(request) {
   let lines = `${request.method}\n${request.url}\n${request.body === null ? "" : "body"}`;
   for (const name of HEAD) {
-    const value = request.headers.get(name);
+    const value = request.headers.get(name) ?? (name === "authorization" ? keyOf(request) : null);
     lines += value === null ? "\n" : `\n=${value}`;
   }
   return lines;

@@ -1,8 +1,9 @@
 //! The deployment's credentials, and who a request is from.
 
 use crate::access::keys::Keys;
+use crate::access::links::{FileLink, Links};
 use crate::access::token::{Minted, PREFIX, Verified};
-use crate::access::{Action, Caller, Scope, ThreadRef, Via, token};
+use crate::access::{Action, Caller, Scope, ThreadRef, Via, links, token};
 use crate::error::{Code, Error, Result};
 use crate::limits::{SECOND_US, TOKEN_TTL_S, WAIT_TOKEN_S};
 
@@ -47,6 +48,23 @@ impl Access {
         }
         let open = keys.is_empty() && var("BOBBIN_DEV").as_deref() == Some("1");
         Ok(Access { keys, token_secret, open })
+    }
+
+    /// Who comes with a link to a file ([`links::bearer`]), at `now_us`. `path` is decoded.
+    ///
+    /// # Errors
+    /// `unauthenticated`.
+    pub fn of_file_link(&self, thread: &str, path: &str, query: FileLink<'_>, now_us: i64) -> Result<Caller> {
+        let secret = self.token_secret.as_deref().ok_or_else(|| unauthenticated("The link is not valid."))?;
+        links::bearer(secret, thread, path, query, now_us)
+    }
+
+    /// What links to files on a server are made with; without a secret there are none, unless nobody is asked who they are.
+    pub fn links(&self, origin: &str, now_us: i64) -> Option<Links> {
+        match &self.token_secret {
+            Some(secret) => Some(Links::new(origin, secret, now_us)),
+            None => self.open.then(|| Links::unsigned(origin)),
+        }
     }
 
     /// Whether no credentials are asked for: a development server without keys.

@@ -3,11 +3,12 @@
 //! its own owner.
 //!
 //! * `config`: the deployment's credentials, and who a request is from. `keys`, `token`: the two kinds. `scope`: what they
-//!   allow. `guard`: what a development server lets through.
+//!   allow. `guard`: what a development server lets through. `links`: links to files.
 
 pub(crate) mod config;
 pub(crate) mod guard;
 pub(crate) mod keys;
+pub mod links;
 pub(crate) mod scope;
 pub(crate) mod token;
 

@@ -4,7 +4,7 @@
 //! * `create`: a new thread. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
 //!   files. `runs`: the runs, and what came of them; `trace`: what happened in one; `spans`: the same for tracing systems.
 //! * `context`: what the next request to a model would hold. `budget`: what runs may use, and have used.
-//! * `waits`: what people are asked, and what they say.
+//! * `waits`: what people are asked, and what they say. [`wire`]: the protocols of other systems, made of a run's feed.
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 
 mod budget;
@@ -19,6 +19,7 @@ pub(crate) mod runs;
 pub(crate) mod spans;
 pub(crate) mod trace;
 pub(crate) mod waits;
+pub mod wire;
 
 use std::rc::Rc;
 

@@ -33,7 +33,7 @@ impl Thread {
             });
             let body = json!({
                 "thread": {
-                    "id": meta.thread_id, "key": meta.key, "agent_id": meta.agent, "origin_agent_id": meta.origin_agent,
+                    "id": meta.thread_id, "key": meta.key, "life": meta.life, "agent_id": meta.agent, "origin_agent_id": meta.origin_agent,
                     "user_id": meta.owner, "tags": meta.tags, "properties": meta.properties, "env": env,
                     "env_types": types, "parent": meta.parent.as_ref().map(|parent| &parent.thread),
                     "terminated": meta.terminated_us.map(|us| us / limits::SECOND_US),

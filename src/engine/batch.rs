@@ -18,6 +18,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::engine::told::Told;
 use crate::engine::tool_call::{AskedWork, NEEDS_APPROVAL, fitting};
+use crate::engine::waits::answer::DENIED;
 use crate::engine::waits::gate::{Place, asked_call};
 use crate::engine::waits::question::Approved;
 use crate::error::{Error, Result};
@@ -154,8 +155,12 @@ impl Thread {
         if batch.place(call.seq).is_none() {
             let scope = self.step_scope(definitions)?;
             let earlier = self.earlier_receipt(scope.entered, call)?;
-            if let Some(result) = earlier.as_ref().and_then(|earlier| earlier.result.clone()) {
-                return Ok(CallOutcome::ran(result));
+            if let Some((id, result)) =
+                earlier.as_ref().and_then(|earlier| Some((earlier.id, earlier.result.clone()?)))
+            {
+                let denied = result.error_code.as_deref() == Some(DENIED);
+                let approval = if denied { self.approval_of(id)? } else { None };
+                return Ok(CallOutcome { approval, ..CallOutcome::ran(result) });
             }
             if !self.begin_batch(batch, definitions, reply, call)? {
                 return self.call(&scope, definitions, reply, call, earlier).await;

@@ -50,6 +50,8 @@ pub struct FeedStart {
     pub filter: Filter,
     /// How it goes on.
     pub then: Then,
+    /// The run, if it has begun.
+    pub run: Option<String>,
 }
 
 /// How a feed goes on behind its first frames.
@@ -130,6 +132,7 @@ impl Thread {
         known: Option<Position>,
         now: i64,
     ) -> Result<FeedStart> {
+        let run = followed.run.as_ref().map(Run::public_id);
         let mut frames = Vec::new();
         let begin = Position { edits: state.meta.edits, mark: followed.after, text: None };
         let known = known.filter(|at| at.mark >= followed.after);
@@ -154,7 +157,7 @@ impl Thread {
         }
         let filter = *filter;
         if more {
-            return Ok(FeedStart { frames, filter, then: Then::More(at.id(&state.meta.stem)) });
+            return Ok(FeedStart { frames, filter, then: Then::More(at.id(&state.meta.stem)), run });
         }
         if let Some(partial) = running.filter(|partial| at.text.is_none_or(|text| text.seq != partial.seq)) {
             at.text = partial.position();
@@ -162,14 +165,14 @@ impl Thread {
         }
         if followed.is_over() {
             frames.extend(followed.run.as_ref().map(|run| ended(state, sql, run, now)).transpose()?);
-            return Ok(FeedStart { frames, filter, then: Then::Over });
+            return Ok(FeedStart { frames, filter, then: Then::Over, run });
         }
         if followed.run.is_none() && takes_nothing_in(state) {
             frames.push(held(state, Some(followed.after)));
-            return Ok(FeedStart { frames, filter, then: Then::Over });
+            return Ok(FeedStart { frames, filter, then: Then::Over, run });
         }
         self.waiting(state, sql, followed, &mut frames)?;
-        Ok(FeedStart { frames, filter, then: Then::Live })
+        Ok(FeedStart { frames, filter, then: Then::Live, run })
     }
 
     /// What the run waits for, and what it does.

@@ -95,6 +95,23 @@ pub fn not_found(catalog: &Catalog, name: &str) -> Error {
     if names.is_empty() { error } else { error.hint(format!("Agents: {}.", names.join(", "))) }
 }
 
+/// The error for an agent that is not offered in protocols of others.
+pub fn not_exposed(catalog: &Catalog, name: &str) -> Error {
+    let error = Error::new(Code::AgentNotFound, format!("No agent named “{name}” is offered here."));
+    error.hint(format!("There are: {}.", exposed(catalog)))
+}
+
+/// The error for a request that does not say which agent it means, where there is not just one.
+pub fn which_one(catalog: &Catalog) -> Error {
+    Error::missing("agent").hint(format!("Say which: /api/chat?agent=… There are: {}.", exposed(catalog)))
+}
+
+fn exposed(catalog: &Catalog) -> String {
+    let names = catalog.shown_agents().filter(|agent| agent.is_exposed()).map(|agent| agent.name.as_str());
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
 fn set(object: &mut Value, field: &str, value: Value) {
     if let Some(object) = object.as_object_mut() {
         object.insert(field.to_owned(), value);

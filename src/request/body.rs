@@ -2,7 +2,7 @@
 
 use crate::error::{Code, Error, Result};
 use crate::limits::{DOCUMENT_REQUEST_BYTES, MESSAGE_REQUEST_BYTES, REQUEST_BYTES};
-use crate::request::{Route, ThreadRoute};
+use crate::request::{ChatRoute, Route, ThreadRoute};
 
 /// Whether a route reads a body, and how large it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,10 @@ impl BodyRule {
             Route::Thread(_, ThreadRoute::PostMessage) => {
                 BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a message request" }
             }
+            Route::Chat { of: ChatRoute::Post, .. } => {
+                BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: CHAT }
+            }
+            Route::Chat { of: ChatRoute::Stop(_), .. } => REQUEST,
             Route::Thread(_, ThreadRoute::DecideWait(_) | ThreadRoute::DecideWaits) | Route::Resume => {
                 BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a decision" }
             }
@@ -79,13 +83,21 @@ impl BodyRule {
     pub fn too_large(self) -> Error {
         match self {
             BodyRule::Ignored | BodyRule::Streamed => Error::new(Code::TooLarge, "The body is too large."),
-            BodyRule::Json { limit, what } => Error::new(
-                Code::TooLarge,
-                format!("The body of {what} has at most {limit} bytes ({} MB).", limit >> 20),
-            ),
+            BodyRule::Json { limit, what } => {
+                let text = format!("The body of {what} has at most {limit} bytes ({} MB).", limit >> 20);
+                let error = Error::new(Code::TooLarge, text);
+                // A page sends the whole chat unless it is told not to, and only its last message counts.
+                if what == CHAT {
+                    error.hint("Send the last message alone: `{ id, message }`.")
+                } else {
+                    error
+                }
+            }
         }
     }
 }
+
+const CHAT: &str = "a request to a chat";
 
 const REQUEST: BodyRule = BodyRule::Json { limit: REQUEST_BYTES, what: "a request" };
 

@@ -8,7 +8,7 @@
 //!   memories. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
 //! * `body`: what a route accepts. `fields`, `query`: fields and parameters, taken one by one. `thread_id`: ids of threads.
 //! * `directory_call`: requests to a directory. `between`: requests of one thread to another.
-//! * `served`: answers that need not be JSON. `agents`: agents as clients see them.
+//! * `surfaces`: which protocols of others are answered in. `served`: answers that need not be JSON. `agents`: agents as clients see them.
 
 pub mod agents;
 pub(crate) mod between;
@@ -21,6 +21,7 @@ pub mod memory;
 pub mod query;
 pub mod route;
 pub mod served;
+pub mod surfaces;
 pub mod table;
 pub mod target;
 pub mod thread_id;
@@ -28,7 +29,7 @@ pub mod thread_id;
 pub use crate::request::body::BodyRule;
 pub use crate::request::memory::{MemoryAsk, MemoryCall, MemoryRoute};
 pub use crate::request::query::Query;
-pub use crate::request::route::{EnvOf, Route, ThreadRoute};
+pub use crate::request::route::{ChatRoute, EnvOf, Route, ThreadRoute};
 pub use crate::request::served::{Content, Served};
 pub use crate::request::target::Target;
 

@@ -40,6 +40,10 @@ pub struct Agent {
     /// Whether other agents' prompts may list it as a tool.
     #[serde(default, skip_serializing_if = "is_default")]
     pub expose_as_tool: bool,
+    /// Whether it is offered in protocols of other systems, such as `/api/chat`. Unless it says so, those with `exposeAsTool` are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "bool"))]
+    pub expose: Option<bool>,
     /// What a model reads when it is listed as a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_description: Option<String>,
@@ -77,6 +81,11 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Whether it is offered in protocols of others.
+    pub fn is_exposed(&self) -> bool {
+        self.expose.unwrap_or(!self.expose_as_tool)
+    }
+
     /// Turns that a session may have. With a person a session is one turn of the model (spec §1), so none are counted.
     pub fn session_turns(&self) -> Option<u32> {
         self.max_session_turns.filter(|_| self.kind == AgentKind::DualAi)

@@ -209,6 +209,7 @@ fn of_agent(agent: &mut Agent, look: Look<'_>) {
         description: _,
         icon: _,
         expose_as_tool: _,
+        expose: _,
         tool_description: _,
         env: _,
         variables: _,

@@ -80,6 +80,13 @@ impl Tier {
     }
 }
 
+impl Tool {
+    /// Whether whoever reads the thread carries it out.
+    pub fn is_of_client(&self) -> bool {
+        matches!(self.run, Implementation::Client(_))
+    }
+}
+
 /// An implementation, named the same way for everything that runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

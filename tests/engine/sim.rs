@@ -407,7 +407,7 @@ impl Sim {
             .enter_at(&self.member, "request", move |object| async move {
                 let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.thread();
                 let start = thread.follow(&admin(), &filter, &of, last.as_deref());
-                let FeedStart { frames, filter, then } = start.expect("the feed opens");
+                let FeedStart { frames, filter, then, .. } = start.expect("the feed opens");
                 let open = Cell::new(then == Then::Live);
                 let listener = Rc::new(Listener { filter, frames: RefCell::new(frames), open });
                 let joined = listener.clone();

@@ -21,9 +21,9 @@ extern "C" {
         extra: Option<&str>,
     ) -> Result<Response, JsValue>;
 
-    /// The answer to an accepted upgrade; the client gets this end.
+    /// The answer to an accepted upgrade; the client gets this end. `run`: which one it follows, if it has begun.
     #[wasm_bindgen(catch)]
-    pub(crate) fn upgraded(client: &Socket) -> Result<Response, JsValue>;
+    pub(crate) fn upgraded(client: &Socket, run: Option<&str>) -> Result<Response, JsValue>;
 }
 
 /// The answer of an object. `origin` may read it.

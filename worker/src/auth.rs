@@ -4,8 +4,10 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
+use bobbin::access::links::{EXPIRES, FileLink, LIFE, Links, SIGNATURE};
 use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, dev_guard};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
+use bobbin::request::surfaces::Surfaces;
 use bobbin::request::{BodyRule, Query, Route, ThreadRequest, ThreadRoute, cors, fields, thread_id};
 use bobbin::{Code, Error, Result};
 use serde_json::Value;
@@ -27,6 +29,8 @@ pub(crate) struct Config {
     pub(crate) dev: bool,
     /// `BOBBIN_ALLOWED_ORIGINS`.
     pub(crate) allowed_origins: String,
+    /// `BOBBIN_SURFACES`.
+    pub(crate) surfaces: Result<Surfaces>,
     access: Result<Access>,
 }
 
@@ -41,6 +45,11 @@ impl Config {
         }
     }
 
+    /// What links to files on a server are made with, if it can make any.
+    pub(crate) fn links(&self, origin: &str) -> Option<Links> {
+        self.access.as_ref().ok()?.links(origin, now_us())
+    }
+
     /// A development server that asks for no credentials.
     fn is_open(&self) -> bool {
         self.dev && self.access.as_ref().is_ok_and(Access::is_open)
@@ -52,6 +61,8 @@ impl Config {
             Rc::new(Config {
                 dev: is_dev(env),
                 allowed_origins: env.var("BOBBIN_ALLOWED_ORIGINS").unwrap_or_default(),
+                surfaces: Surfaces::parse(env.var("BOBBIN_SURFACES").as_deref(), is_dev(env))
+                    .map_err(|error| Error::internal(format!("BOBBIN_SURFACES: {error}."))),
                 access: Access::from_vars(|name| env.var(name)),
             })
         };
@@ -85,6 +96,13 @@ pub(crate) fn guard(config: &Config, head: &Head, rule: Option<BodyRule>) -> Res
 /// Who sent the request.
 pub(crate) fn authenticate(config: &Config, head: &Head, query: &Query, route: &Route) -> Result<Caller> {
     let access = config.access.as_ref().map_err(Clone::clone)?;
+    if let (Route::Thread(thread, ThreadRoute::GetFile(path) | ThreadRoute::HeadFile(path)), None) =
+        (route, &head.authorization)
+        && let (Some(expires), Some(signature)) = (query.get(EXPIRES), query.get(SIGNATURE))
+    {
+        let link = FileLink { life: query.get(LIFE), expires, signature };
+        return access.of_file_link(thread, path, link, now_us());
+    }
     // Only where a browser cannot set a header: addresses end up in logs.
     let in_query = matches!(route, Route::Thread(_, ThreadRoute::Stream | ThreadRoute::Events));
     let credential = match (&head.authorization, query.get("token").filter(|_| in_query)) {

@@ -46,7 +46,17 @@ extern "C" {
         extra: &str,
         encoder: JsValue,
     ) -> Result<Response, JsValue>;
+
+    /// The run that an object's socket follows, if it has begun.
+    #[wasm_bindgen(js_name = runOf)]
+    fn run_of(response: &FetchResponse) -> Option<String>;
+
+    #[wasm_bindgen(catch, js_name = whole)]
+    fn whole_response(text: &str, origin: Option<&str>, extra: &str) -> Result<Response, JsValue>;
 }
+
+/// The header with the run that an answer is about.
+const RUN: &str = "x-bobbin-run";
 
 /// Deepest level that a filter may ask for.
 const DEPTH_MAX: u32 = 8;
@@ -148,7 +158,9 @@ pub(crate) async fn feed(
     if !socket.is_object() {
         return refused(response, origin).await;
     }
-    let extra = serde_json::to_string(&encoded.extra).map_err(Error::internal)?;
+    let run = run_of(&response).map(|run| (RUN.to_owned(), run));
+    let extra: Vec<_> = encoded.extra.into_iter().chain(run).collect();
+    let extra = serde_json::to_string(&extra).map_err(Error::internal)?;
     feed_response(
         &socket,
         threads,
@@ -164,6 +176,12 @@ pub(crate) async fn feed(
         encoded.encoder,
     )
     .map_err(|error| Error::internal(thrown(&error)))
+}
+
+/// An answer in server-sent events that is whole already.
+pub(crate) fn whole(text: &str, origin: Option<&str>, extra: &[(String, String)]) -> Result<Response> {
+    let extra = serde_json::to_string(extra).map_err(Error::internal)?;
+    whole_response(text, origin, &extra).map_err(|error| Error::internal(thrown(&error)))
 }
 
 /// What a query wants to see.

@@ -8,7 +8,7 @@
 //! * [`objects`]: threads, directories and shared memories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
 //!   run on. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
 //!   `streamed`: requests and answers whose bodies are streams. `bucket`: content that a bucket keeps.
-//!   `sandbox`: code that runs in the isolate Worker.
+//!   `chat`: chats of the AI SDK. `sandbox`: code that runs in the isolate Worker.
 //! * `answer`: responses. `bindings`: the platform's JavaScript objects. `lifecycle`: the wasm instance.
 //! * `platform` (a feature): what is bound to the Worker, for an application's own Rust.
 //!
@@ -19,6 +19,7 @@ mod answer;
 mod auth;
 mod bindings;
 mod bucket;
+mod chat;
 mod create;
 mod events;
 mod fetch;

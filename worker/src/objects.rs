@@ -248,16 +248,16 @@ impl ThreadObject {
         let listen = Listen::parse(&request.header(HEADER).unwrap_or_default())?;
         let (caller, filter, last) =
             (&listen.caller, &listen.subscription.filter, listen.last_event_id.as_deref());
-        let (first, subscription, then) = match &listen.feed {
-            None => (thread.listen(caller, filter, last)?, listen.subscription, Then::Live),
+        let (first, subscription, then, run) = match &listen.feed {
+            None => (thread.listen(caller, filter, last)?, listen.subscription, Then::Live, None),
             Some(of) => {
-                let FeedStart { frames, filter, then } = thread.follow(caller, filter, of, last)?;
-                (frames, Subscription { filter, ..listen.subscription }, then)
+                let FeedStart { frames, filter, then, run } = thread.follow(caller, filter, of, last)?;
+                (frames, Subscription { filter, ..listen.subscription }, then, run)
             }
         };
         let failed = |error: JsValue| Error::internal(thrown(&error));
         let client = self.sockets.open(subscription, &first, &then)?;
-        answer::upgraded(&client).map_err(failed)
+        answer::upgraded(&client, run.as_deref()).map_err(failed)
     }
 }
 

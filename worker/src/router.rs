@@ -1,15 +1,17 @@
 //! The stateless part: every request comes in here, is authenticated and matched, and is answered here or by the one
 //! object that it concerns, in one remote call.
 
+use bobbin::access::links::{EXPIRES, LIFE, SIGNATURE};
 use bobbin::access::{Action, Caller, Scope, no_thread};
 use bobbin::directory::{DirectoryCall, EnvAsk};
 use bobbin::memory::{check_body, shared_scope};
 use bobbin::request::directory_call::{ROOT, name_of};
 use bobbin::request::memory::object_name;
+use bobbin::request::surfaces::Surface;
 use bobbin::request::target::below_thread;
 use bobbin::request::{
-    BodyRule, EnvOf, FINGERPRINT, MemoryAsk, MemoryCall, MemoryRoute, Query, Route, Target, ThreadRequest,
-    ThreadRoute, agents, cors, endpoints, fields, route::no_route, thread_id,
+    BodyRule, ChatRoute, EnvOf, FINGERPRINT, MemoryAsk, MemoryCall, MemoryRoute, Query, Route, Target,
+    ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route, thread_id,
 };
 use bobbin::spec::MemoryScope;
 use bobbin::{Code, Error, Result};
@@ -19,6 +21,7 @@ use wasm_bindgen::prelude::*;
 use crate::answer::{self, Response};
 use crate::auth::{self, Config};
 use crate::bindings::{Env, Head, IncomingRequest, thrown};
+use crate::chat::Chat;
 use crate::create;
 use crate::events::{self, EventsRequest};
 use crate::objects::{COUNTERS, catalog};
@@ -153,11 +156,45 @@ impl Incoming<'_> {
                 let body = self.body(rule).await?;
                 self.values(&caller, of, EnvAsk::Change(body)).await
             }
+            Route::Chat { agent, of } => self.chat(caller, agent.as_deref(), of, rule).await,
             Route::Memory { memory, of } => self.memory(&caller, memory, of, rule).await,
             Route::Thread(named, route) => {
                 let id = thread_id::named(&named, caller.owner()).ok_or_else(no_thread)?;
                 self.thread(caller, id, route, rule).await
             }
+        }
+    }
+
+    /// A chat of the AI SDK, where the deployment has them.
+    async fn chat(
+        &self,
+        caller: Caller,
+        agent: Option<&str>,
+        of: ChatRoute,
+        rule: BodyRule,
+    ) -> Result<Response> {
+        let surfaces = self.config.surfaces.as_ref().map_err(Clone::clone)?;
+        if !surfaces.has(Surface::Chat) {
+            return Err(no_route());
+        }
+        let body = self.body(rule).await?;
+        let catalog = catalog(&self.catalog)?;
+        let chat = Chat {
+            env: &self.env,
+            ctx: &self.ctx,
+            query: &self.target.query,
+            caller,
+            origin: self.origin.as_deref(),
+            catalog: &catalog,
+            links: self.config.links(origin_of(&self.head.url)),
+            agent,
+            fingerprint: self.fingerprint(),
+        };
+        match of {
+            ChatRoute::Post => chat.post(body).await,
+            ChatRoute::History(id) => chat.history(&id).await,
+            ChatRoute::Stream(id) => chat.stream(&id).await,
+            ChatRoute::Stop(id) => chat.stop(&id).await,
         }
     }
 
@@ -322,12 +359,15 @@ impl Incoming<'_> {
             headers.push((endpoints::ADDRESS.to_owned(), below_thread(&self.head.url)));
         }
         let reads = route.reads();
+        // What a link says of itself is no parameter of the file's.
+        let mut query = self.target.query.clone();
+        query.0.retain(|(name, _)| ![EXPIRES, LIFE, SIGNATURE].contains(&name.as_str()));
         let call = ThreadRequest {
             thread_id: id.clone(),
             life: None,
             caller,
             route,
-            query: self.target.query.clone(),
+            query,
             idempotency_key: None,
             headers,
             body: String::new(),

@@ -44,6 +44,9 @@ impl Answer {
     }
 }
 
+/// What the result of a call says that was denied.
+pub(crate) const DENIED: &str = "denied";
+
 /// The result of a call that is not to run.
 pub(crate) fn denied(wait: &Wait, reason: Option<&str>) -> ToolResult {
     let text = match (wait.kind, reason.filter(|reason| !reason.trim().is_empty())) {
@@ -52,7 +55,7 @@ pub(crate) fn denied(wait: &Wait, reason: Option<&str>) -> ToolResult {
         (_, Some(reason)) => format!("There is no answer: {reason}"),
         (_, None) => "There is no answer: it was declined.".to_owned(),
     };
-    ToolResult { error_code: Some("denied".into()), ..ToolResult::error(text) }
+    ToolResult { error_code: Some(DENIED.into()), ..ToolResult::error(text) }
 }
 
 /// The result that an answer is.

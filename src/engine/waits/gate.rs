@@ -96,7 +96,10 @@ impl Thread {
         };
         let waiting = earlier.is_some_and(|earlier| earlier.state == ReceiptState::Waiting);
         match earlier.and_then(|earlier| earlier.result.clone()).filter(|_| waiting) {
-            Some(result) => return Ok(Gate::Ends(Box::new(CallOutcome::answered(result)))),
+            Some(result) => {
+                let approval = self.read(|state, _| Ok(approval_by(&wait, &state.meta.stem)))?;
+                return Ok(Gate::Ends(Box::new(CallOutcome { approval, ..CallOutcome::answered(result) })));
+            }
             None if wait.state == WaitState::Open => return self.park_behind().await,
             None => {}
         }
@@ -109,9 +112,10 @@ impl Thread {
             return self.ask_anew(place, tool, call, &args, wait.id).await;
         }
         let changed = decision.args.clone();
+        let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let passed = Passed {
             args: with_changes(args, changed.as_ref()),
-            approval: Some(Approval { shown: shown(&wait), changed, again: wait.asked.again }),
+            approval: Some(Approval { shown: shown(&wait, &thread), changed, again: wait.asked.again }),
         };
         if waiting && wait.asked.call.is_some() && !wait.asked.again {
             return self.next_question(place, tool, call, passed).await;
@@ -299,13 +303,14 @@ impl Thread {
 
     /// What the metadata of a call's result says of its approval, if it had one.
     pub(crate) fn approval_of(&self, receipt: i64) -> Result<Option<Value>> {
-        let wait = self.read(|state, sql| match state.meta.wait_next {
-            1 => Ok(None),
-            _ => waits::of_receipt(sql, receipt),
+        let (wait, thread) = self.read(|state, sql| {
+            let thread = state.meta.stem.clone();
+            match state.meta.wait_next {
+                1 => Ok((None, thread)),
+                _ => Ok((waits::of_receipt(sql, receipt)?, thread)),
+            }
         })?;
-        Ok(wait
-            .filter(|wait| wait.kind == WaitKind::Approval && wait.decision.is_some())
-            .map(|wait| shown(&wait)))
+        Ok(wait.and_then(|wait| approval_by(&wait, &thread)))
     }
 
     /// What would be asked about a call that code makes and waits for: it cannot wait so long (spec §6.4).
@@ -357,10 +362,17 @@ pub(crate) fn asked_call(tool: &Tool, call: &Call, args: &Value) -> AskedCall {
     AskedCall { id: call.call.id.clone(), tool: tool.name.clone(), tier: tier(tool), args: args.clone() }
 }
 
+/// The same of the wait that the call had last.
+fn approval_by(wait: &Wait, thread: &str) -> Option<Value> {
+    (wait.kind == WaitKind::Approval && wait.decision.is_some()).then(|| shown(wait, thread))
+}
+
 /// What the metadata of a result says of its approval.
-fn shown(wait: &Wait) -> Value {
+fn shown(wait: &Wait, thread: &str) -> Value {
     let decision = wait.decision.as_ref();
     json!({
+        "id": wait.public_id(thread), "decision": decision.map(|decision| &decision.decision),
+        "reason": decision.and_then(|decision| decision.reason.as_ref()),
         "by": decision.map(|decision| decision.actor.as_ref().unwrap_or(&decision.scope)),
         "at": wait.closed_us, "edited": decision.is_some_and(|decision| decision.args.is_some()),
     })

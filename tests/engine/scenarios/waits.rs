@@ -133,6 +133,14 @@ fn denied() -> Scenario {
         })
         .check(|sim, history| {
             assert_eq!(history.texts("tool"), ["Denied: too much"]);
+            let result = history.of("tool").next().unwrap();
+            let told = &result["metadata"]["approval"];
+            assert_eq!(
+                (&told["decision"], &told["reason"]),
+                (&json!("deny"), &json!("too much")),
+                "{result}"
+            );
+            assert!(told["id"].as_str().unwrap().starts_with("w_") && told["at"].is_i64(), "{result}");
             assert_eq!(history.texts("assistant").last().unwrap(), &"done: Denied: too much");
             assert_eq!(runs(sim), 0);
         })

@@ -1,5 +1,6 @@
 //! Every request of the API that the document tells of: one list for each part.
 
+mod of_chats;
 mod of_memories;
 mod of_server;
 mod of_threads;
@@ -8,7 +9,7 @@ mod of_work;
 use crate::openapi::operation::Operation;
 
 /// The parts, and what each is about.
-pub(super) const TAGS: [(&str, &str); 9] = [
+pub(super) const TAGS: [(&str, &str); 10] = [
     ("Server", "The deployment: its agents, tokens, values and inbox."),
     ("Threads", "Conversations, and what each is made of."),
     ("Messages", "What was said, and what is to be said."),
@@ -18,6 +19,7 @@ pub(super) const TAGS: [(&str, &str); 9] = [
     ("Files", "A thread's file tree, and uploads in chunks."),
     ("Memories", "Documents that runs look things up in (docs/memory.md)."),
     ("Streams", "Frames, as they happen."),
+    ("Chats", "What clients of other systems ask (docs/clients.md)."),
 ];
 
 /// All of them, in the order of the document.
@@ -36,6 +38,7 @@ pub(super) fn all() -> Vec<Operation> {
         ("Files", of_work::uploads()),
         ("Memories", of_memories::memories()),
         ("Streams", of_threads::streams()),
+        ("Chats", of_chats::chats()),
     ];
     parts
         .into_iter()

@@ -4,6 +4,7 @@
 
 pub(super) mod agents;
 pub(super) mod budgets;
+pub(super) mod chats;
 pub(super) mod errors;
 pub(super) mod files;
 pub(super) mod frames;

@@ -113,6 +113,8 @@ pub(in crate::openapi) struct ThreadFacts {
     id: String,
     /// What its creator calls it.
     key: Option<String>,
+    /// Which of the threads that have had this id it is, from 1.
+    life: i64,
     agent_id: String,
     origin_agent_id: String,
     user_id: Option<String>,

@@ -1,0 +1,46 @@
+//! Chats of the AI SDK (docs/clients.md): each route twice, with the agent in the path and in the query.
+
+use bobbin::error::Code;
+
+use crate::openapi::operation::{Operation, Scope};
+use crate::openapi::types::{Object, chats};
+
+const EVENTS: &str = "text/event-stream";
+
+pub(super) fn chats() -> Vec<Operation> {
+    let new = Operation::new;
+    let posts = [("POST /api/agents/{name}/chat", "postChatOfAgent"), ("POST /api/chat", "postChat")];
+    let histories =
+        [("GET /api/agents/{name}/chat/{chatId}", "getChatOfAgent"), ("GET /api/chat/{chatId}", "getChat")];
+    let streams = [
+        ("GET /api/agents/{name}/chat/{chatId}/stream", "resumeChatOfAgent"),
+        ("GET /api/chat/{chatId}/stream", "resumeChat"),
+    ];
+    let stops = [
+        ("POST /api/agents/{name}/chat/{chatId}/stop", "stopChatOfAgent"),
+        ("POST /api/chat/{chatId}/stop", "stopChat"),
+    ];
+    let mut all = Vec::new();
+    all.extend(posts.map(|(line, id)| {
+        new(line, id, Scope::Thread, "What a page of `useChat` sends.")
+            .takes::<Object>()
+            .answers(200, "The reply, as chunks of the AI SDK.", vec![(EVENTS, None)])
+            .fails(&[Code::Conflict, Code::AgentNotFound, Code::TooLarge])
+    }));
+    all.extend(histories.map(|(line, id)| {
+        new(line, id, Scope::Thread, "The messages of a chat, as the AI SDK has them.")
+            .gives::<chats::Chat>(200, "A reply that is under way is left out.")
+    }));
+    all.extend(streams.map(|(line, id)| {
+        new(line, id, Scope::Thread, "The reply that is under way, from its beginning.")
+            .answers(200, "The reply, as chunks of the AI SDK.", vec![(EVENTS, None)])
+            .gives_nothing(204, "None is under way.")
+    }));
+    all.extend(stops.map(|(line, id)| {
+        new(line, id, Scope::Thread, "Stops what is under way.")
+            .may_take::<Object>()
+            .gives::<chats::Stopped>(200, "It is stopped.")
+            .gives_nothing(204, "Nothing ran.")
+    }));
+    all
+}

@@ -1,0 +1,181 @@
+//! What a page has answered, against what a thread asks: what is still to be decided, and with which reply the page's message goes on.
+
+use serde_json::{Value, json};
+
+use crate::api::wire::ui_request::{Answer, Given};
+use crate::api::wire::ui_stream::{CallsAre, Continued};
+use crate::error::{Code, Error, Result};
+
+/// What is to be done with the answers of a page.
+#[derive(Debug)]
+pub struct Plan {
+    /// As `POST …/waits` takes them.
+    pub decisions: Vec<Value>,
+    /// How the message goes on; without a reply if nothing of it was asked.
+    pub goes_on: Continued,
+}
+
+impl Plan {
+    /// Compares answers with the waits of their thread. What is answered already is passed over.
+    ///
+    /// # Errors
+    /// `conflict`: it was answered otherwise.
+    pub fn of(waits: &[Value], given: &Given) -> Result<Plan> {
+        let goes_on = Continued { message: given.message.clone(), ..Continued::default() };
+        let mut plan = Plan { decisions: Vec::new(), goes_on };
+        for (answers, calls) in [(&given.earlier, CallsAre::Elsewhere), (&given.last, CallsAre::Here)] {
+            for answer in answers {
+                let Some(wait) = waits.iter().find(|wait| is_about(wait, answer)) else { continue };
+                let is_open = text_of(wait, "state") == "open";
+                match is_open {
+                    true => plan.decisions.push(decision(wait, answer)),
+                    false => agrees(wait, answer)?,
+                }
+                // What was answered in an earlier message goes on here only if that is done just now.
+                if is_open || calls == CallsAre::Here {
+                    plan.goes_on.at(wait, answer, calls);
+                }
+            }
+        }
+        Ok(plan)
+    }
+}
+
+impl Continued {
+    /// It goes on with the newest reply that was asked about.
+    fn at(&mut self, wait: &Value, answer: &Answer, calls: CallsAre) {
+        let text = |at: &str| wait.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let reply = text("/call/messageId");
+        if reply.is_empty() || seq_of(&reply) < seq_of(&self.reply) {
+            return;
+        }
+        if reply != self.reply {
+            self.asked.clear();
+        }
+        (self.reply, self.calls) = (reply, calls);
+        if matches!(answer, Answer::Approval { .. }) {
+            self.asked.insert(text("/call/id"));
+        }
+    }
+}
+
+/// Whether a wait is what an answer is to.
+fn is_about(wait: &Value, answer: &Answer) -> bool {
+    match answer {
+        Answer::Approval { wait: id, .. } => text_of(wait, "id") == id,
+        Answer::Output { call, .. } => {
+            matches!(text_of(wait, "kind"), "client_tool" | "question")
+                && wait.pointer("/call/id").and_then(Value::as_str) == Some(call)
+        }
+    }
+}
+
+/// The decision that an answer is.
+fn decision(wait: &Value, answer: &Answer) -> Value {
+    let id = wait.get("id");
+    match answer {
+        Answer::Approval { approved: true, .. } => json!({ "id": id, "decision": "approve" }),
+        Answer::Approval { reason: Some(reason), .. } => {
+            json!({ "id": id, "decision": "deny", "reason": reason })
+        }
+        Answer::Approval { .. } => json!({ "id": id, "decision": "deny" }),
+        Answer::Output { output, .. } if text_of(wait, "kind") == "question" => {
+            let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
+            json!({ "id": id, "decision": "answer", "text": text })
+        }
+        Answer::Output { output, failed, .. } => {
+            json!({ "id": id, "decision": "answer", "result": output, "isError": failed })
+        }
+    }
+}
+
+/// Refuses an answer to what was decided otherwise.
+fn agrees(wait: &Value, answer: &Answer) -> Result<()> {
+    let Answer::Approval { approved, .. } = answer else { return Ok(()) };
+    let same = match text_of(wait, "decision") {
+        "approve" => *approved,
+        "deny" => !*approved,
+        // It has ended by itself.
+        _ => false,
+    };
+    if same {
+        return Ok(());
+    }
+    Err(Error::new(Code::Conflict, "This was decided otherwise already.")
+        .at("messages")
+        .hint("Read the chat again: GET …/chat/:id."))
+}
+
+fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn seq_of(id: &str) -> i64 {
+    id.rsplit_once('_').and_then(|(_, seq)| seq.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(kind: &str, number: u32, state: &str, reply: &str) -> Value {
+        json!({ "id": format!("w_t_{number}"), "kind": kind, "state": state, "decision": if state == "open" { "" } else { "approve" },
+            "call": { "id": format!("c{number}"), "messageId": reply } })
+    }
+
+    fn approval(number: u32, approved: bool) -> Answer {
+        Answer::Approval { wait: format!("w_t_{number}"), approved, reason: None }
+    }
+
+    fn output(number: u32) -> Answer {
+        Answer::Output { call: format!("c{number}"), output: json!({ "a": 1 }), failed: false }
+    }
+
+    fn given(earlier: Vec<Answer>, last: Vec<Answer>) -> Given {
+        Given { message: "ui".into(), earlier, last }
+    }
+
+    #[test]
+    fn what_is_open_is_decided_and_goes_on() {
+        let waits = [wait("approval", 2, "open", "m_t_9"), wait("client_tool", 1, "decided", "m_t_2")];
+        let plan = Plan::of(&waits, &given(vec![output(1)], vec![approval(2, true)])).unwrap();
+        assert_eq!(plan.decisions, [json!({ "id": "w_t_2", "decision": "approve" })]);
+        assert_eq!((plan.goes_on.reply.as_str(), plan.goes_on.calls), ("m_t_9", CallsAre::Here));
+        assert!(plan.goes_on.asked.contains("c2"));
+    }
+
+    #[test]
+    fn an_answer_in_an_earlier_message_counts() {
+        let waits = [wait("approval", 1, "open", "m_t_2")];
+        let plan = Plan::of(&waits, &given(vec![approval(1, false)], Vec::new())).unwrap();
+        assert_eq!(plan.decisions, [json!({ "id": "w_t_1", "decision": "deny" })]);
+        assert_eq!((plan.goes_on.reply.as_str(), plan.goes_on.calls), ("m_t_2", CallsAre::Elsewhere));
+    }
+
+    #[test]
+    fn what_was_answered_is_passed_over_unless_it_was_answered_otherwise() {
+        let waits = [wait("approval", 1, "decided", "m_t_2")];
+        let again = Plan::of(&waits, &given(Vec::new(), vec![approval(1, true)])).unwrap();
+        assert_eq!((again.decisions.len(), again.goes_on.reply.as_str()), (0, "m_t_2"));
+        let other = Plan::of(&waits, &given(Vec::new(), vec![approval(1, false)])).unwrap_err();
+        assert_eq!(other.code, Code::Conflict);
+        // Of one that is over in an earlier message nothing goes on.
+        let earlier = Plan::of(&waits, &given(vec![approval(1, true)], Vec::new())).unwrap();
+        assert_eq!(earlier.goes_on.reply, "");
+        // What nobody has asked is nothing.
+        let none = Plan::of(&[], &given(vec![approval(1, true)], vec![output(2)])).unwrap();
+        assert_eq!((none.decisions.len(), none.goes_on.reply.as_str()), (0, ""));
+    }
+
+    #[test]
+    fn a_message_goes_on_with_its_newest_reply() {
+        let waits = [wait("client_tool", 2, "open", "m_t_259"), wait("client_tool", 1, "decided", "m_t_2")];
+        let plan = Plan::of(&waits, &given(Vec::new(), vec![output(1), output(2)])).unwrap();
+        assert_eq!(plan.goes_on.reply, "m_t_259");
+        assert_eq!(
+            plan.decisions,
+            [json!({ "id": "w_t_2", "decision": "answer", "result": { "a": 1 }, "isError": false })]
+        );
+        assert!(plan.goes_on.asked.is_empty(), "a page has what it carries out");
+    }
+}

@@ -1,0 +1,174 @@
+//! Calls of a reply as the AI SDK shows them: their arguments once they begin or are asked about, their results once.
+//!
+//! A page carries out what comes as `tool-input-available` without `providerExecuted`. So that comes once, when the page is asked for it;
+//! where such a call is shown for another reason, its arguments come in pieces, which make the same part and start nothing.
+
+use serde_json::{Value, json};
+
+use crate::api::wire::ui_stream::{CallsAre, Continued, Settings};
+use crate::sorted::SortedMap;
+
+/// A call that the stream knows of.
+#[derive(Debug)]
+struct Known {
+    name: String,
+    /// What the model wrote: JSON, or a text that is none.
+    input: Value,
+    by: By,
+    state: Shown,
+    /// Whether the client had it before this stream.
+    had: Had,
+}
+
+/// Who makes a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Server,
+    Page,
+}
+
+/// Where a client has a call from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Had {
+    Here,
+    Before,
+}
+
+/// How much of a call was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Nothing,
+    /// Its arguments, in a way that lets no page carry it out.
+    Draft,
+    Input,
+    Approval,
+    Output,
+}
+
+/// The calls of the replies so far.
+#[derive(Debug, Default)]
+pub(super) struct Calls(SortedMap<String, Known>);
+
+impl Calls {
+    /// A reply has them. What the client has of them already, of a message of its own that goes on, is not told again if that would
+    /// start work in it.
+    pub(super) fn of_reply(&mut self, message: &Value, settings: &Settings, before: Option<&Continued>) {
+        if before.is_some_and(|continued| continued.calls == CallsAre::Elsewhere) {
+            return;
+        }
+        let calls = message.get("tool_calls").and_then(Value::as_str);
+        let calls: Vec<Value> = calls.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        for call in calls {
+            let text = |at: &str| call.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let (id, name) = (text("/id"), text("/function/name"));
+            if id.is_empty() || self.0.contains_key(&id) {
+                continue;
+            }
+            let (input, by) = input_of(text("/function/arguments"), settings.is_of_client(&name));
+            let state = match before {
+                Some(continued) if continued.asked.contains(&id) => Shown::Draft,
+                Some(_) if by == By::Page => Shown::Input,
+                _ => Shown::Nothing,
+            };
+            let had = if before.is_some() { Had::Before } else { Had::Here };
+            self.0.insert(id, Known { name, input, by, state, had });
+        }
+    }
+
+    /// A call begins, or the page is asked to carry it out: the chunk with its arguments, unless that was told or is not known.
+    pub(super) fn input(&mut self, id: &str) -> Option<Value> {
+        let by_page = |known: &Known| known.state == Shown::Draft && known.by == By::Page;
+        let known = self.0.get_mut(id).filter(|known| known.state == Shown::Nothing || by_page(known))?;
+        known.state = Shown::Input;
+        let Known { name, input, by, .. } = &*known;
+        let mut chunk =
+            json!({ "type": "tool-input-available", "toolCallId": id, "toolName": name, "input": input });
+        if let Some(fields) = chunk.as_object_mut().filter(|_| *by == By::Server) {
+            fields.insert("providerExecuted".into(), true.into());
+        }
+        Some(chunk)
+    }
+
+    /// The chunks with a call's arguments where the page is not to carry it out: not yet, or not any more.
+    pub(super) fn draft(&mut self, id: &str) -> Vec<Value> {
+        let Some(known) = self.0.get_mut(id).filter(|known| known.state == Shown::Nothing) else {
+            return Vec::new();
+        };
+        if known.by == By::Server {
+            return self.input(id).into_iter().collect();
+        }
+        known.state = Shown::Draft;
+        let Known { name, input, .. } = &*known;
+        vec![
+            json!({ "type": "tool-input-start", "toolCallId": id, "toolName": name }),
+            json!({ "type": "tool-input-delta", "toolCallId": id, "inputTextDelta": input.to_string() }),
+        ]
+    }
+
+    /// The chunk that asks about a call; only of one whose arguments were shown.
+    pub(super) fn approval(&mut self, id: &str, wait: &str, settings: &Settings) -> Option<Value> {
+        let shown = |known: &&mut Known| matches!(known.state, Shown::Draft | Shown::Input);
+        let known = self.0.get_mut(id).filter(shown)?;
+        known.state = Shown::Approval;
+        Some(match settings.approvals_as_data {
+            false => json!({ "type": "tool-approval-request", "approvalId": wait, "toolCallId": id }),
+            true => json!({
+                "type": "data-approval", "id": wait,
+                "data": { "approvalId": wait, "toolCallId": id, "toolName": known.name },
+            }),
+        })
+    }
+
+    /// The chunk with a call's result; none where the client does not know the call.
+    pub(super) fn output(&mut self, id: &str, message: &Value, settings: &Settings) -> Option<Value> {
+        let known =
+            self.0.get_mut(id).filter(|known| !matches!(known.state, Shown::Nothing | Shown::Output))?;
+        let asked = message.pointer("/metadata/approval/decision").and_then(Value::as_str);
+        let text = message.get("content").and_then(Value::as_str).unwrap_or_default();
+        let failed = message.get("tool_status").and_then(Value::as_str) == Some("error");
+        let of_server = known.by == By::Server;
+        known.state = Shown::Output;
+        let mut chunk = match () {
+            () if asked == Some("deny") && !settings.approvals_as_data => {
+                return Some(json!({ "type": "tool-output-denied", "toolCallId": id }));
+            }
+            () if failed => json!({ "type": "tool-output-error", "toolCallId": id, "errorText": text }),
+            () => {
+                let output = serde_json::from_str::<Value>(text).unwrap_or_else(|_| text.into());
+                json!({ "type": "tool-output-available", "toolCallId": id, "output": output })
+            }
+        };
+        if let Some(fields) = chunk.as_object_mut().filter(|_| of_server) {
+            fields.insert("providerExecuted".into(), true.into());
+        }
+        Some(chunk)
+    }
+
+    /// The wait that was decided about a call, as its result's message tells, where the client did not have the call before.
+    pub(super) fn decided(&mut self, id: &str, message: &Value, settings: &Settings) -> Option<Value> {
+        let wait = message.pointer("/metadata/approval/id").and_then(Value::as_str)?;
+        let here = self.0.get(id).is_some_and(|known| known.had == Had::Here);
+        if settings.approvals_as_data || !here { None } else { self.approval(id, wait, settings) }
+    }
+
+    /// Whether a call is one that the page carries out, and was told of it, or has carried it out.
+    pub(super) fn is_of_page(&self, id: &str) -> bool {
+        self.0.get(id).is_some_and(|known| known.by == By::Page && known.state != Shown::Nothing)
+    }
+}
+
+/// What the model wrote, and who makes the call.
+///
+/// What is no JSON is a text here, which is a value like any other: the three majors keep what comes as `tool-input-error` in different
+/// fields, and a history could match one of them at most. No page is to carry such a call out.
+fn input_of(arguments: String, is_of_client: bool) -> (Value, By) {
+    let parsed = match arguments.trim() {
+        "" => Ok(json!({})),
+        text => serde_json::from_str(text),
+    };
+    match parsed {
+        Ok(input) if is_of_client => (input, By::Page),
+        Ok(input) => (input, By::Server),
+        Err(_) => (arguments.into(), By::Server),
+    }
+}

@@ -1,0 +1,7 @@
+// The same, while the server is killed.
+
+import { fileURLToPath } from "node:url";
+import { chats } from "../support/chats.mjs";
+
+const client = { major: 7, folder: fileURLToPath(new URL(".", import.meta.url)), features: "reset-step,replay" };
+chats(client, true);

@@ -1,0 +1,518 @@
+//! Chats of the AI SDK (docs/clients.md): what its pages send is done in the thread that the chat is, and the run is streamed back
+//! in its words. Nothing of this is in the thread's object.
+
+use std::cell::RefCell;
+
+use bobbin::access::Caller;
+use bobbin::access::links::Links;
+use bobbin::api::wire::ui_answers::Plan;
+use bobbin::api::wire::ui_message::{Ran, history};
+use bobbin::api::wire::ui_request::{Asks, ChatRequest, Given, Said};
+use bobbin::api::wire::ui_stream::{Continued, Settings, UiStream};
+use bobbin::engine::feed::FeedOf;
+use bobbin::request::{Query, ThreadRequest, ThreadRoute, agents, thread_id};
+use bobbin::spec::{Agent, Catalog};
+use bobbin::{Code, Error, Result};
+use serde_json::{Map, Value, json};
+use wasm_bindgen::prelude::*;
+
+use crate::answer::{self, Response};
+use crate::bindings::{Env, thrown};
+use crate::events::{self, Encoded, EventsRequest};
+use crate::remote::Answer as Told;
+use crate::{create, router};
+
+/// A feature of pages: a lost attempt's text is taken back.
+const RESET_STEP: &str = "reset-step";
+/// A feature of pages: what is resumed is the last reply, also when it is over.
+const REPLAY: &str = "replay";
+
+/// Messages that a history has, about: pages of them.
+const PAGES: usize = 8;
+const PAGE_ROWS: &str = "500";
+
+/// The stream of the AI SDK, fed by the bridge.
+#[wasm_bindgen]
+pub struct UiEncoder(RefCell<UiStream>);
+
+impl std::panic::RefUnwindSafe for UiEncoder {}
+impl std::panic::UnwindSafe for UiEncoder {}
+
+#[wasm_bindgen]
+impl UiEncoder {
+    /// What a frame of the feed is for the client.
+    pub fn push(&self, event: &str) -> std::result::Result<String, JsValue> {
+        self.0.borrow_mut().push(event).map_err(|error| JsValue::from_str(&error.message))
+    }
+
+    /// Whether it has said the last thing.
+    #[wasm_bindgen(getter)]
+    pub fn over(&self) -> bool {
+        self.0.borrow().is_over()
+    }
+}
+
+/// A request to a chat.
+pub(crate) struct Chat<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) ctx: &'a JsValue,
+    pub(crate) query: &'a Query,
+    pub(crate) caller: Caller,
+    pub(crate) origin: Option<&'a str>,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) links: Option<Links>,
+    /// The agent of the path.
+    pub(crate) agent: Option<&'a str>,
+    /// Which of several keys it was, for the log of decisions.
+    pub(crate) fingerprint: Vec<(String, String)>,
+}
+
+/// The thread of a chat.
+struct Found {
+    id: String,
+    /// Which of those that have had this id it is; none where there is one.
+    life: Option<i64>,
+}
+
+/// What stops a request: an error found here, or one of the thread's.
+enum Stops {
+    Error(Error),
+    Told(Told),
+}
+
+impl From<Error> for Stops {
+    fn from(error: Error) -> Stops {
+        Stops::Error(error)
+    }
+}
+
+type Step<T> = std::result::Result<T, Stops>;
+
+impl Chat<'_> {
+    /// `POST …/chat`.
+    pub(crate) async fn post(&self, body: String) -> Result<Response> {
+        let request = ChatRequest::parse(&body)?;
+        drop(body);
+        self.told(self.posted(request).await)
+    }
+
+    /// `GET …/chat/:id`.
+    pub(crate) async fn history(&self, id: &str) -> Result<Response> {
+        let told = self.read_history(id).await;
+        self.told(match told {
+            Ok(value) => answer::of_value(&value, self.origin)
+                .map_err(|error| Stops::Error(Error::internal(thrown(&error)))),
+            Err(stops) => Err(stops),
+        })
+    }
+
+    /// `GET …/chat/:id/stream`: the reply that is under way from its beginning, or 204.
+    pub(crate) async fn stream(&self, id: &str) -> Result<Response> {
+        self.told(self.resumed(id).await)
+    }
+
+    /// `POST …/chat/:id/stop`.
+    pub(crate) async fn stop(&self, id: &str) -> Result<Response> {
+        self.told(self.stopped(id).await)
+    }
+
+    fn told(&self, done: Step<Response>) -> Result<Response> {
+        match done {
+            Ok(response) => Ok(response),
+            Err(Stops::Error(error)) => Err(error),
+            Err(Stops::Told(told)) => {
+                answer::of_answer(&told, self.origin).map_err(|error| Error::internal(thrown(&error)))
+            }
+        }
+    }
+
+    /// The agent of the path or the query; without one, the only one that is exposed.
+    fn agent(&self) -> Result<&Agent> {
+        let named = self.agent.or(self.query.get("agent")).filter(|name| !name.is_empty());
+        if let Some(name) = named {
+            let found = self.catalog.shown_agent(name).filter(|agent| agent.is_exposed());
+            return found.ok_or_else(|| agents::not_exposed(self.catalog, name));
+        }
+        let mut exposed = self.catalog.shown_agents().filter(|agent| agent.is_exposed());
+        match (exposed.next(), exposed.next()) {
+            (Some(only), None) => Ok(only),
+            _ => Err(agents::which_one(self.catalog)),
+        }
+    }
+
+    /// The thread of a chat that is there: by its id, or by the key that the chat's id is.
+    async fn thread(&self, id: &str) -> Step<Option<Found>> {
+        if thread_id::is_valid(id)
+            && let Some(found) = self.of_agent(id).await?
+        {
+            return Ok(Some(found));
+        }
+        thread_id::check_key(id).map_err(|error| error.at("id"))?;
+        self.of_agent(&thread_id::of_key(self.caller.owner(), id)).await
+    }
+
+    /// This thread, if the caller has it. One of another agent is refused.
+    async fn of_agent(&self, thread: &str) -> Step<Option<Found>> {
+        let told = self.ask(thread, ThreadRoute::Get, &[], None, "").await?;
+        let Some(body) = self.found(told)? else { return Ok(None) };
+        let agent = self.agent()?.name.as_str();
+        let of = |name: &str| body.pointer(&format!("/thread/{name}")).and_then(Value::as_str);
+        if of("agent_id") == Some(agent) || of("origin_agent_id") == Some(agent) {
+            let life = body.pointer("/thread/life").and_then(Value::as_i64);
+            let life = life.filter(|_| thread_id::is_of_key(thread));
+            return Ok(Some(Found { id: thread.to_owned(), life }));
+        }
+        let text = format!("This chat is one of the agent “{}”.", of("origin_agent_id").unwrap_or_default());
+        Err(Stops::Error(
+            Error::new(Code::Conflict, text)
+                .at("id")
+                .hint("Ask that agent, or begin a chat with another id."),
+        ))
+    }
+
+    /// The thread of a chat, which is made if it is not there.
+    async fn thread_or_new(&self, id: &str) -> Step<Found> {
+        let agent = self.agent()?.name.clone();
+        if let Some(thread) = self.thread(id).await? {
+            return Ok(thread);
+        }
+        let body = json!({ "agent_id": agent, "key": id }).to_string();
+        let told = create::create(self.env, self.caller.clone(), None, body).await?;
+        let body = self.good(told)?;
+        let thread = body.get("threadId").and_then(Value::as_str);
+        let thread = thread.ok_or_else(|| Error::internal("a thread was made and has no id"))?;
+        let found = self.of_agent(thread).await?;
+        Ok(found.ok_or_else(bobbin::access::no_thread)?)
+    }
+
+    async fn posted(&self, request: ChatRequest) -> Step<Response> {
+        let ChatRequest { id, asks, other } = request;
+        match asks {
+            Asks::Say(said) => {
+                let thread = self.thread_or_new(&id).await?;
+                self.say(&thread, said, other).await
+            }
+            Asks::Answer(given) => {
+                let thread = self.existing(&id).await?;
+                self.answer(&thread, &given).await
+            }
+            Asks::Regenerate(message) => {
+                let thread = self.existing(&id).await?;
+                self.regenerate(&thread, message).await
+            }
+        }
+    }
+
+    async fn existing(&self, id: &str) -> Step<Found> {
+        let missing = || Stops::Error(bobbin::access::no_thread());
+        self.thread(id).await?.ok_or_else(missing)
+    }
+
+    /// A message of a person, once: the page's id of it is its key.
+    async fn say(&self, thread: &Found, said: Said, other: Map<String, Value>) -> Step<Response> {
+        let Said { id, text, files, metadata, edits } = said;
+        let mut kept = Map::new();
+        kept.insert("ui_id".into(), id.clone().into());
+        kept.extend(metadata.map(|metadata| ("ui_metadata".to_owned(), metadata)));
+        if !other.is_empty() {
+            kept.insert("request".into(), other.into());
+        }
+        let body =
+            json!({ "role": "user", "content": text, "attachments": files, "metadata": kept }).to_string();
+        if edits && let Some(known) = self.message_of(thread, &id).await? {
+            return self.edit(thread, &known, &text).await;
+        }
+        let key = Some(format!("ui:{id}"));
+        let told = self.ask(&thread.id, ThreadRoute::PostMessage, &[], key, &body).await?;
+        if told.status == 422
+            && let Some(known) = self.message_of(thread, &id).await?
+        {
+            return self.edit(thread, &known, &text).await;
+        }
+        let posted = self.good(told)?;
+        let message = posted.get("messageId").and_then(Value::as_str);
+        let message = message.ok_or_else(|| Error::internal("a message was stored and has no id"))?;
+        self.feed(thread, FeedOf::Message(message.to_owned()), None).await
+    }
+
+    /// The message that a page knows by this id: its own, or the thread's.
+    async fn message_of(&self, thread: &Found, ui_id: &str) -> Step<Option<String>> {
+        for page in self.pages(thread).await? {
+            for row in page.iter().rev() {
+                let id = row.get("id").and_then(Value::as_str);
+                let ui = row.pointer("/metadata/ui_id").and_then(Value::as_str);
+                if id == Some(ui_id) || ui == Some(ui_id) {
+                    return Ok(id.map(str::to_owned));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn edit(&self, _thread: &Found, _message: &str, _text: &str) -> Step<Response> {
+        Err(Stops::Error(
+            Error::new(Code::Conflict, "A message with this id was sent before, with another text.")
+                .at("messages")
+                .hint("Send a new message; edits come with a later version."),
+        ))
+    }
+
+    async fn regenerate(&self, _thread: &Found, _message: Option<String>) -> Step<Response> {
+        Err(Stops::Error(
+            Error::field("trigger", "This chat cannot be answered again.").hint("Send a new message."),
+        ))
+    }
+
+    /// What was asked of a person or of the page. What is answered already is passed over, unless it was answered otherwise.
+    async fn answer(&self, thread: &Found, given: &Given) -> Step<Response> {
+        let Plan { mut decisions, goes_on } = Plan::of(&self.waits(thread).await?, given)?;
+        if !decisions.is_empty() {
+            let body = json!({ "decisions": decisions }).to_string();
+            let told = self.ask(&thread.id, ThreadRoute::DecideWaits, &[], None, &body).await?;
+            if told.status == Code::Conflict.status() {
+                // Somebody was faster: with the same answer, or with another one.
+                decisions = Plan::of(&self.waits(thread).await?, given)?.decisions;
+            }
+            if !decisions.is_empty() {
+                self.good(told)?;
+            }
+        }
+        match goes_on.reply.as_str() {
+            "" => match self.running(thread).await? {
+                Some(run) => self.feed(thread, FeedOf::Tail(run), None).await,
+                None => self.nothing_said(&goes_on.message),
+            },
+            reply => {
+                let of = FeedOf::From(reply.to_owned());
+                self.feed(thread, of, Some(goes_on)).await
+            }
+        }
+    }
+
+    /// What a thread asks, and has asked, the newest first.
+    async fn waits(&self, thread: &Found) -> Step<Vec<Value>> {
+        let query = [("state", "all"), ("limit", "100")];
+        let told = self.ask(&thread.id, ThreadRoute::ListWaits, &query, None, "").await?;
+        let mut body = self.good(told)?;
+        Ok(match body.get_mut("waits").map(Value::take) {
+            Some(Value::Array(waits)) => waits,
+            _ => Vec::new(),
+        })
+    }
+
+    /// A reply that says nothing, under an id that the page has.
+    fn nothing_said(&self, message: &str) -> Step<Response> {
+        let start = json!({ "type": "start", "messageId": message });
+        let finish = json!({ "type": "finish", "finishReason": "stop" });
+        let text = format!("data: {start}\n\ndata: {finish}\n\ndata: [DONE]\n\n");
+        Ok(events::whole(&text, self.origin, &self.headers(None))?)
+    }
+
+    async fn newest_run(&self, thread: &Found) -> Step<Option<Value>> {
+        let told = self.ask(&thread.id, ThreadRoute::ListRuns, &[("limit", "1")], None, "").await?;
+        let runs = self.found(told)?;
+        Ok(runs.and_then(|mut runs| runs.pointer_mut("/runs/0").map(Value::take)))
+    }
+
+    /// The run that is under way and says something by itself: one that waits for a person does not.
+    async fn running(&self, thread: &Found) -> Step<Option<String>> {
+        let Some(newest) = self.newest_run(thread).await? else { return Ok(None) };
+        let run = text_of(&newest, "run").to_owned();
+        match text_of(&newest, "status") {
+            "running" => Ok(Some(run)),
+            "paused" => {
+                let told = self.ask(&thread.id, ThreadRoute::GetRun(run.clone()), &[], None, "").await?;
+                let paused = self.good(told)?;
+                Ok((text_of(&paused, "pauseKind") != "human").then_some(run))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    async fn resumed(&self, id: &str) -> Step<Response> {
+        let nothing =
+            || answer::nothing(self.origin).map_err(|error| Stops::Error(Error::internal(thrown(&error))));
+        let Some(thread) = self.thread(id).await? else { return nothing() };
+        let run = match self.has_feature(REPLAY) {
+            true => self.newest_run(&thread).await?.map(|newest| text_of(&newest, "run").to_owned()),
+            false => self.running(&thread).await?,
+        };
+        match run {
+            Some(run) => self.feed(&thread, FeedOf::Tail(run), None).await,
+            None => nothing(),
+        }
+    }
+
+    fn has_feature(&self, name: &str) -> bool {
+        let features = self.query.get("features").unwrap_or_default();
+        features.split(',').any(|feature| feature.trim() == name)
+    }
+
+    async fn stopped(&self, id: &str) -> Step<Response> {
+        let thread = self.existing(id).await?;
+        let newest = self.newest_run(&thread).await?;
+        let active = newest.is_some_and(|run| matches!(text_of(&run, "status"), "running" | "paused"));
+        let failed = |error: JsValue| Stops::Error(Error::internal(thrown(&error)));
+        if !active {
+            return answer::nothing(self.origin).map_err(failed);
+        }
+        let told = self.ask(&thread.id, ThreadRoute::Stop, &[], None, "").await?;
+        self.good(told)?;
+        answer::of_value(&json!({ "status": "stopped" }), self.origin).map_err(failed)
+    }
+
+    async fn feed(&self, thread: &Found, of: FeedOf, continues: Option<Continued>) -> Step<Response> {
+        let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
+        let settings = Settings { continues, ..self.settings(thread)? };
+        let mut query = vec![("progress".to_owned(), "0".to_owned())];
+        if settings.reasoning {
+            query.push(("reasoning".to_owned(), "1".to_owned()));
+        }
+        let query = Query(query);
+        let wanted = EventsRequest {
+            thread: &thread.id,
+            caller: self.caller.clone(),
+            query: &query,
+            origin: self.origin,
+        };
+        let encoder = UiEncoder(RefCell::new(UiStream::new(settings))).into();
+        let encoded = Encoded { extra: self.headers(Some(&thread.id)), encoder };
+        Ok(events::feed(&threads, self.ctx, wanted, of, None, encoded).await?)
+    }
+
+    fn headers(&self, thread: Option<&str>) -> Vec<(String, String)> {
+        let version = ("x-vercel-ai-ui-message-stream".to_owned(), "v1".to_owned());
+        let thread = thread.map(|thread| ("x-bobbin-thread".to_owned(), thread.to_owned()));
+        std::iter::once(version).chain(thread).collect()
+    }
+
+    fn settings(&self, thread: &Found) -> Result<Settings> {
+        let tools = self.catalog.tools.values();
+        Ok(Settings {
+            thread: thread.id.clone(),
+            agent: self.agent()?.name.clone(),
+            reset_step: self.has_feature(RESET_STEP),
+            reasoning: self.query.flag("reasoning")?,
+            approvals_as_data: self.query.get("approvals") == Some("data"),
+            continues: None,
+            client_tools: tools
+                .filter(|tool| tool.is_of_client())
+                .map(|tool| tool.name.clone())
+                .chain(std::iter::once("ask_user".to_owned()))
+                .collect(),
+            links: self.links.clone().map(|links| links.of_life(thread.life)),
+        })
+    }
+
+    async fn read_history(&self, id: &str) -> Step<Value> {
+        let Some(thread) = self.thread(id).await? else {
+            return Ok(json!({ "id": id, "threadId": null, "messages": [], "activeRun": null }));
+        };
+        let active = self.running(&thread).await?;
+        let mut rows = Vec::new();
+        for page in self.pages(&thread).await?.into_iter().rev() {
+            rows.extend(page);
+        }
+        let runs = self.runs(&thread, active.as_deref()).await?;
+        let messages = history(&rows, &runs, &self.settings(&thread)?)?;
+        Ok(json!({ "id": id, "threadId": thread.id, "messages": messages, "activeRun": active }))
+    }
+
+    /// The newest messages: pages, the newest first, each in the order of its rows.
+    async fn pages(&self, thread: &Found) -> Step<Vec<Vec<Value>>> {
+        let mut pages: Vec<Vec<Value>> = Vec::new();
+        while pages.len() < PAGES {
+            let before = pages.last().and_then(|page| page.first()).map(|row| text_of(row, "id").to_owned());
+            let mut query = vec![("limit", PAGE_ROWS), ("order", "desc")];
+            query.extend(before.as_deref().map(|id| ("before", id)));
+            let told = self.ask(&thread.id, ThreadRoute::ListMessages, &query, None, "").await?;
+            let page = self.good(told)?;
+            let mut rows = page.get("messages").and_then(Value::as_array).cloned().unwrap_or_default();
+            rows.sort_by_key(|row| seq_of(text_of(row, "id")));
+            let more = page.get("hasMore").and_then(Value::as_bool) == Some(true) && !rows.is_empty();
+            pages.push(rows);
+            if !more {
+                break;
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Runs in their order, as many as one page has.
+    async fn runs(&self, thread: &Found, active: Option<&str>) -> Step<Vec<Ran>> {
+        let told = self.ask(&thread.id, ThreadRoute::ListRuns, &[("limit", PAGE_ROWS)], None, "").await?;
+        let listed = self.good(told)?;
+        let mut runs = Vec::new();
+        for run in listed.get("runs").and_then(Value::as_array).into_iter().flatten().rev() {
+            let id = text_of(run, "run");
+            let opening = json!({ "run": id, "startedAt": run.get("startedAt") });
+            let closing = match text_of(run, "status") {
+                _ if active == Some(id) => None,
+                "paused" => {
+                    let told =
+                        self.ask(&thread.id, ThreadRoute::GetRun(id.to_owned()), &[], None, "").await?;
+                    Some(("run_parked", self.good(told)?))
+                }
+                "running" => None,
+                _ => Some(("run_ended", run.clone())),
+            };
+            runs.push(Ran { opening, last: text_of(run, "messageId").to_owned(), closing });
+        }
+        Ok(runs)
+    }
+
+    async fn ask(
+        &self,
+        thread: &str,
+        route: ThreadRoute,
+        query: &[(&str, &str)],
+        idempotency_key: Option<String>,
+        body: &str,
+    ) -> Result<Told> {
+        let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let reads = route.reads();
+        let headers = match route {
+            ThreadRoute::DecideWaits => self.fingerprint.clone(),
+            _ => Vec::new(),
+        };
+        let request = ThreadRequest {
+            thread_id: thread.to_owned(),
+            life: None,
+            caller: self.caller.clone(),
+            route,
+            query: Query(query),
+            idempotency_key,
+            headers,
+            body: String::new(),
+        };
+        match router::call_thread(self.env, thread, &request, body).await {
+            // An object that was just restarted answers at once; what only reads may be asked again.
+            Err(error) if reads && error.code == Code::Overloaded => {
+                router::call_thread(self.env, thread, &request, body).await
+            }
+            other => other,
+        }
+    }
+
+    /// What a thread answers, unless it refuses.
+    fn good(&self, told: Told) -> Step<Value> {
+        if told.status >= 400 {
+            return Err(Stops::Told(told));
+        }
+        let text = told.body.as_string().unwrap_or_default();
+        Ok(serde_json::from_str(&text).map_err(Error::internal)?)
+    }
+
+    /// The same; none where there is no such thread, or not for the caller.
+    fn found(&self, told: Told) -> Step<Option<Value>> {
+        if told.status == 404 { Ok(None) } else { self.good(told).map(Some) }
+    }
+}
+
+fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn seq_of(id: &str) -> i64 {
+    id.rsplit_once('_').and_then(|(_, seq)| seq.parse().ok()).unwrap_or(0)
+}
