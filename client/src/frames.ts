@@ -13,6 +13,8 @@ export interface FramesOptions {
   signal?: AbortSignal;
   /** Frames of what the model shows of its reasoning. */
   reasoning?: boolean;
+  /** After a break: goes on behind the last frame, or begins with a snapshot again, which also has what is no message: whether a run is under way, and what is asked. */
+  afterBreak?: "resume" | "snapshot";
   includeSilent?: boolean;
   /** Is told when the connection was lost, and when it is there again. */
   onConnection?: (open: boolean) => void;
@@ -39,7 +41,7 @@ export async function* frames(connection: Connection, thread: string, options: F
     const signal = options.signal ? AbortSignal.any([options.signal, silence.signal]) : silence.signal;
     try {
       const headers: Record<string, string> = { accept: "text/event-stream" };
-      if (last !== undefined) headers["last-event-id"] = last;
+      if (last !== undefined && options.afterBreak !== "snapshot") headers["last-event-id"] = last;
       const response = await connection.send(path, { headers }, { signal });
       options.onConnection?.(true);
       for await (const { id, data } of events(response, silence)) {

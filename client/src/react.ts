@@ -11,6 +11,8 @@ export interface UseThread extends View {
   thread: Thread;
   send(text: string, options?: SendOptions): Promise<void>;
   stop(): Promise<void>;
+  regenerate(message?: string): Promise<void>;
+  edit(message: string, text: string): Promise<void>;
   approve(wait: string | Wait, args?: Record<string, unknown>): Promise<void>;
   deny(wait: string | Wait, reason?: string): Promise<void>;
   answer(wait: string | Wait, answer: string | { result: unknown; isError?: boolean }): Promise<void>;
@@ -35,6 +37,8 @@ export function useThread(client: Client, name: ThreadName): UseThread {
       error: view.error,
       send: async (text, options) => void (await thread.send(text, options)),
       stop: () => thread.stop(),
+      regenerate: async (message) => void (await thread.regenerate(message)),
+      edit: (message, text) => thread.edit(message, text),
       approve: async (wait, args) => void (await thread.approve(wait, args)),
       deny: async (wait, reason) => void (await thread.deny(wait, reason)),
       answer: async (wait, answer) => void (await thread.answer(wait, answer)),

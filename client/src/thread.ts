@@ -62,6 +62,16 @@ export class Thread {
     await this.#post("continue", undefined, { attempts: ATTEMPTS });
   }
 
+  /** Has what was said before a message answered anew; what followed that is dropped. The newest message unless one is named. */
+  async regenerate(message = "last"): Promise<Schemas["Regenerated"]> {
+    return this.#post(`messages/${encodeURIComponent(message)}/regenerate`, undefined, keyed({}));
+  }
+
+  /** Changes what was said, drops what followed it, and has it answered as it is now. */
+  async edit(message: string, text: string): Promise<void> {
+    await this.#post(`messages/${encodeURIComponent(message)}?truncate=true&run=true`, { content: text }, { ...keyed({}), method: "PATCH" });
+  }
+
   /** Decides what a person is asked. The same decision may come twice; another one is refused. */
   async decide(wait: string | Wait, decision: Decision): Promise<Wait> {
     const id = typeof wait === "string" ? wait : wait.id;
@@ -92,11 +102,11 @@ export class Thread {
     return (this.#view ??= new ThreadView(this));
   }
 
-  async #post<T>(path: string, body: unknown, sending: Sending & { key?: string }): Promise<T> {
-    const { key, ...how } = sending;
+  async #post<T>(path: string, body: unknown, sending: Sending & { key?: string; method?: string }): Promise<T> {
+    const { key, method = "POST", ...how } = sending;
     const headers: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
     if (key !== undefined) headers["idempotency-key"] = key;
-    const init: RequestInit = { method: "POST", headers };
+    const init: RequestInit = { method, headers };
     if (body !== undefined) init.body = JSON.stringify(body);
     const response = await this.#connection.send(`/api/threads/${encodeURIComponent(await this.#id())}/${path}`, init, how);
     return response.json() as Promise<T>;
@@ -120,7 +130,6 @@ export class ThreadView {
   #error: BobbinError | undefined;
   #following: AbortController | undefined;
   #leaving: ReturnType<typeof setTimeout> | undefined;
-  #last: string | undefined;
 
   /** @internal */
   constructor(thread: Thread) {
@@ -163,11 +172,10 @@ export class ThreadView {
     const options: FramesOptions = {
       signal: following.signal,
       onConnection: (connected) => this.#show({ ...this.#current, connected }),
-      ...(this.#last !== undefined && { lastEventId: this.#last }),
+      afterBreak: "snapshot",
     };
     try {
-      for await (const { frame, id } of this.#thread.frames(options)) {
-        if (id !== undefined) this.#last = id;
+      for await (const { frame } of this.#thread.frames(options)) {
         const next = after(this.#current, frame);
         if (next !== this.#current) this.#show(next);
       }

@@ -51,6 +51,10 @@ export function after(view: View, frame: Frame): View {
       const done = view.partial?.messageId === data.id ? null : view.partial;
       return { ...view, messages: placed(view.messages, data), partial: done, state: begun(view.state, data) };
     }
+    case "messages_cut": {
+      const last = sequence(frame.after);
+      return { ...view, messages: view.messages.filter(({ id }) => sequence(id) <= last), partial: null };
+    }
     case "message_chunk": {
       const { message_id: messageId, attempt, offset, chunk } = frame;
       const same = view.partial?.messageId === messageId && view.partial.attempt === attempt;
@@ -68,13 +72,14 @@ export function after(view: View, frame: Frame): View {
     case "progress":
       return { ...view, progress: frame.message, state: frame.kind === "waiting" ? "parked" : view.state };
     case "stopped":
-      return { ...view, state: "idle", partial: null, progress: null };
-    case "stopped_by_user":
-      return { ...view, state: "stopped", partial: null, progress: null };
+      return { ...view, state: HALTED.has(frame.reason ?? "") ? "stopped" : "idle", partial: null, progress: null };
     default:
       return view;
   }
 }
+
+/** Reasons after which messages wait until somebody sends another one. */
+const HALTED = new Set(["stopped_by_user", "stopped_by_code", "stopped_by_parent"]);
 
 /** A message that waits starts a run. */
 function begun(state: ThreadState | null, { role }: Message): ThreadState | null {
@@ -84,9 +89,17 @@ function begun(state: ThreadState | null, { role }: Message): ThreadState | null
 /** The messages with one that is new, or replaces what has its id. */
 function placed(messages: Message[], message: Message): Message[] {
   const place = sequence(message.id);
-  const rest = messages.filter(({ id }) => id !== message.id);
+  const others = messages.filter(({ id }) => id !== message.id);
+  const rest = message.role === "assistant" ? others.map((other) => (sequence(other.id) < place ? taken(other) : other)) : others;
   const at = rest.findIndex(({ id }) => sequence(id) > place);
   return at < 0 ? [...rest, message] : [...rest.slice(0, at), message, ...rest.slice(at)];
+}
+
+/** A message that waited in the queue, once a reply comes behind it. */
+function taken(message: Message): Message {
+  if (message.status !== "pending" || message.role !== "user") return message;
+  const { queued: _, queue_status: __, ...metadata } = message.metadata;
+  return { ...message, status: "completed", metadata };
 }
 
 /** The number after the last `_` of an id, which messages are in the order of. */

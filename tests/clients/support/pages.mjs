@@ -8,10 +8,15 @@ import { build } from "esbuild";
 
 const support = fileURLToPath(new URL(".", import.meta.url));
 
-/** @param {string} folder  the client's, with its `node_modules` */
-export async function page(folder) {
+/**
+ * @param {string} folder                    the client's, with its `node_modules`
+ * @param {string} [entry]                   the page's script, beside this file
+ * @param {Record<string, string>} [alias]   packages that are somewhere else
+ */
+export async function page(folder, entry = "page.jsx", alias = {}) {
   const { outputFiles } = await build({
-    entryPoints: [join(support, "page.jsx")],
+    entryPoints: [join(support, entry)],
+    alias,
     bundle: true,
     write: false,
     format: "esm",
