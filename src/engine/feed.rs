@@ -261,7 +261,7 @@ fn followed(state: &State, sql: &dyn Sql, of: &FeedOf) -> Result<Followed> {
             let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id).at("after"))?;
             let run = match row.inbound {
                 Inbound::Step => Run::of_written(sql, seq)?,
-                _ => Run::of_message(sql, seq)?.or_else(|| about_to_take(state, &row)),
+                _ => answered_by(state, sql, seq)?.or_else(|| about_to_take(state, &row)),
             };
             (run.map(newest), if matches!(of, FeedOf::From(_)) { seq - 1 } else { seq })
         }
@@ -271,6 +271,14 @@ fn followed(state: &State, sql: &dyn Sql, of: &FeedOf) -> Result<Followed> {
         _ => None,
     };
     Ok(Followed { run, after, upto: next.map_or(i64::MAX, |next| next.first) })
+}
+
+/// The run that has taken a message in; where what it said was cut out, the newest that has answered the message anew.
+fn answered_by(state: &State, sql: &dyn Sql, seq: i64) -> Result<Option<Run>> {
+    let Some(run) = Run::of_message(sql, seq)? else { return Ok(None) };
+    let is_cut = state.meta.edits > 0 && run.end.is_some() && rows::find(sql, run.block)?.is_none();
+    let anew = if is_cut { Run::answering(sql, seq, run.id)? } else { None };
+    Ok(Some(anew.unwrap_or(run)))
 }
 
 /// A run that is about to open a step takes in everything that is queued.

@@ -19,6 +19,7 @@ const bobbin = suite({
 const test = bobbin.test.bind(bobbin);
 
 const echo = bobbin.agent("echo", ({ last }) => say(`You wrote: ${last}`, { chunks: 3 }));
+bobbin.agent("counter", ({ n }) => say(`answer ${n}`));
 bobbin.agent("hidden", () => say("never"), { agent: { expose: false } });
 bobbin.tool("pay", () => "paid", { approval: "always" });
 bobbin.agent("payer", makes({ name: "pay", args: { amount: 5 } }), { tools: ["pay"] });
@@ -74,7 +75,7 @@ test("what makes no sense is refused by name", async () => {
   assert.deepEqual([hidden.status, hidden.json.error.code], [404, "agent_not_found"], hidden.text);
   const which = await alice().send("POST", "/chat", message("r", "x"));
   assert.deepEqual([which.status, which.json.error.field], [400, "agent"], which.text);
-  assert.match(which.json.error.hint, /echo, once, payer/);
+  assert.match(which.json.error.hint, /counter, echo, once, payer/);
   const large = await alice().send("POST", "/agents/echo/chat", message("r", "x".repeat(13 << 20)));
   assert.equal(large.status, 413, large.text.slice(0, 300));
   assert.match(large.json.error.hint, /last message/);
@@ -92,6 +93,41 @@ test("the same message twice starts nothing, and both are told the same", async 
   assert.equal(told(one?.text ?? ""), "You wrote: hello");
   assert.equal(told(two?.text ?? ""), "You wrote: hello");
   assert.equal(echo.model.asked.length, asked + 1);
+});
+
+test("a message is answered anew, or changed and answered, and what followed goes", async () => {
+  const path = "/agents/counter/chat/anew";
+  const post = (/** @type {object} */ more) => alice().send("POST", "/agents/counter/chat", { id: "anew", ...more });
+  const told = (/** @type {string} */ text) => chunks(text).map(({ delta }) => delta ?? "").join("");
+  const lines = async () => (await alice().send("GET", path)).json.messages.map((/** @type {any} */ { parts }) => parts.at(-1).text);
+  const user = (/** @type {string} */ text, ui = "u1") => ({ id: ui, role: "user", parts: [{ type: "text", text }] });
+  const first = await post({ messages: [user("one")] });
+  const messageId = chunks(first.text)[0].messageId;
+  const anew = await post({ trigger: "regenerate-message", messageId, messages: [user("one")] });
+  assert.equal(anew.status, 200, anew.text);
+  assert.notEqual(told(anew.text), told(first.text));
+  assert.equal(anew.headers["x-bobbin-run"], "r_2");
+  assert.deepEqual(await lines(), ["one", told(anew.text)]);
+  // A page has ids of its own for what has said nothing.
+  const last = await post({ trigger: "regenerate-message", messageId: "of-the-page", messages: [user("one")] });
+  assert.deepEqual(await lines(), ["one", told(last.text)]);
+  const changed = await post({ messageId: "u1", messages: [user("one, changed")] });
+  assert.equal(changed.status, 200, changed.text);
+  assert.deepEqual(await lines(), ["one, changed", told(changed.text)]);
+  // The same id with another text is a change, too; with the text that is there it is the same request.
+  const other = await post({ messages: [user("one, again")] });
+  assert.deepEqual(await lines(), ["one, again", told(other.text)]);
+  const same = await post({ messages: [user("one, again")] });
+  assert.equal(told(same.text), told(other.text));
+  assert.deepEqual(await lines(), ["one, again", told(other.text)]);
+  const none = await alice().send("POST", "/agents/counter/chat", { id: "nobody-spoke", trigger: "regenerate-message", messages: [user("x")] });
+  assert.equal(none.status, 404, none.text);
+  // What waits for somebody is given up.
+  const paying = chunks((await alice().send("POST", "/agents/payer/chat", message("given-up", "pay"))).text);
+  assert.ok(paying.some(({ type }) => type === "tool-approval-request"));
+  const instead = { id: "given-up", messageId: "u1", messages: [user("do not pay")] };
+  const asked = chunks((await alice().send("POST", "/agents/payer/chat", instead)).text);
+  assert.notEqual(asked.find(({ type }) => type === "tool-approval-request").approvalId, paying.find(({ type }) => type === "tool-approval-request").approvalId);
 });
 
 test("keys come in a header of their own, too, and pages of other origins may ask", async () => {

@@ -7,7 +7,7 @@ use bobbin::access::Caller;
 use bobbin::access::links::Links;
 use bobbin::api::wire::ui_answers::Plan;
 use bobbin::api::wire::ui_message::{Ran, history};
-use bobbin::api::wire::ui_request::{Asks, ChatRequest, Given, Said};
+use bobbin::api::wire::ui_request::{Asks, ChatRequest, Edits, Given, Said};
 use bobbin::api::wire::ui_stream::{Continued, Settings, UiStream};
 use bobbin::engine::feed::FeedOf;
 use bobbin::request::{Query, ThreadRequest, ThreadRoute, agents, thread_id};
@@ -210,24 +210,28 @@ impl Chat<'_> {
 
     /// A message of a person, once: the page's id of it is its key.
     async fn say(&self, thread: &Found, said: Said, other: Map<String, Value>) -> Step<Response> {
-        let Said { id, text, files, metadata, edits } = said;
+        if said.edits == Edits::Known
+            && let Some(known) = self.message_of(thread, &said.id).await?
+        {
+            return self.edit(thread, &known, &said).await;
+        }
         let mut kept = Map::new();
-        kept.insert("ui_id".into(), id.clone().into());
-        kept.extend(metadata.map(|metadata| ("ui_metadata".to_owned(), metadata)));
+        kept.insert("ui_id".into(), said.id.clone().into());
+        kept.extend(said.metadata.clone().map(|metadata| ("ui_metadata".to_owned(), metadata)));
         if !other.is_empty() {
             kept.insert("request".into(), other.into());
         }
         let body =
-            json!({ "role": "user", "content": text, "attachments": files, "metadata": kept }).to_string();
-        if edits && let Some(known) = self.message_of(thread, &id).await? {
-            return self.edit(thread, &known, &text).await;
-        }
-        let key = Some(format!("ui:{id}"));
-        let told = self.ask(&thread.id, ThreadRoute::PostMessage, &[], key, &body).await?;
-        if told.status == 422
-            && let Some(known) = self.message_of(thread, &id).await?
+            json!({ "role": "user", "content": said.text, "attachments": said.files, "metadata": kept });
+        let key = Some(format!("ui:{}", said.id));
+        let told = self.ask(&thread.id, ThreadRoute::PostMessage, &[], key, &body.to_string()).await?;
+        if told.status == Code::IdempotencyMismatch.status()
+            && let Some(known) = self.message_of(thread, &said.id).await?
         {
-            return self.edit(thread, &known, &text).await;
+            return match text_of(&known, "content") == said.text {
+                true => self.feed(thread, FeedOf::Message(text_of(&known, "id").to_owned()), None).await,
+                false => self.edit(thread, &known, &said).await,
+            };
         }
         let posted = self.good(told)?;
         let message = posted.get("messageId").and_then(Value::as_str);
@@ -236,31 +240,59 @@ impl Chat<'_> {
     }
 
     /// The message that a page knows by this id: its own, or the thread's.
-    async fn message_of(&self, thread: &Found, ui_id: &str) -> Step<Option<String>> {
-        for page in self.pages(thread).await? {
-            for row in page.iter().rev() {
-                let id = row.get("id").and_then(Value::as_str);
-                let ui = row.pointer("/metadata/ui_id").and_then(Value::as_str);
-                if id == Some(ui_id) || ui == Some(ui_id) {
-                    return Ok(id.map(str::to_owned));
-                }
-            }
+    async fn message_of(&self, thread: &Found, ui_id: &str) -> Step<Option<Value>> {
+        let is = |row: &Value| {
+            text_of(row, "id") == ui_id
+                || row.pointer("/metadata/ui_id").and_then(Value::as_str) == Some(ui_id)
+        };
+        let pages = self.pages(thread).await?;
+        Ok(pages.into_iter().find_map(|page| page.into_iter().rev().find(is)))
+    }
+
+    /// A person says something else instead: what followed it goes, and it is answered anew.
+    async fn edit(&self, thread: &Found, known: &Value, said: &Said) -> Step<Response> {
+        if !said.files.is_empty() {
+            let text =
+                "A message that is sent again with its id has another text; its files are what they were.";
+            return Err(Error::field("messages", text).hint("Send files with a new message.").into());
         }
-        Ok(None)
+        self.rest(thread).await?;
+        let query = [("truncate", "true"), ("run", "true")];
+        let body = json!({ "content": said.text }).to_string();
+        let route = ThreadRoute::PatchMessage(text_of(known, "id").to_owned());
+        let told = self.ask(&thread.id, route, &query, None, &body).await?;
+        self.begun(thread, told).await
     }
 
-    async fn edit(&self, _thread: &Found, _message: &str, _text: &str) -> Step<Response> {
-        Err(Stops::Error(
-            Error::new(Code::Conflict, "A message with this id was sent before, with another text.")
-                .at("messages")
-                .hint("Send a new message; edits come with a later version."),
-        ))
+    /// Another answer to what a person has said: instead of this reply, or of the last one.
+    async fn regenerate(&self, thread: &Found, reply: Option<String>) -> Step<Response> {
+        let known = match reply {
+            Some(id) => self.message_of(thread, &id).await?,
+            None => None,
+        };
+        self.rest(thread).await?;
+        // A page has ids of its own for replies that have said nothing.
+        let reply = known.as_ref().map_or("last", |known| text_of(known, "id")).to_owned();
+        let told = self.ask(&thread.id, ThreadRoute::Regenerate(reply), &[], None, "{}").await?;
+        self.begun(thread, told).await
     }
 
-    async fn regenerate(&self, _thread: &Found, _message: Option<String>) -> Step<Response> {
-        Err(Stops::Error(
-            Error::field("trigger", "This chat cannot be answered again.").hint("Send a new message."),
-        ))
+    /// The run that a thread says has begun.
+    async fn begun(&self, thread: &Found, told: Told) -> Step<Response> {
+        let begun = self.good(told)?;
+        let run = begun.get("run").and_then(Value::as_str);
+        let run = run.ok_or_else(|| Error::internal("a message is answered anew, and by no run"))?;
+        self.feed(thread, FeedOf::Tail(run.to_owned()), None).await
+    }
+
+    /// Ends a run that waits for somebody: what it asks is not of interest any more. One that is at work is left, and refuses.
+    async fn rest(&self, thread: &Found) -> Step<()> {
+        let newest = self.newest_run(thread).await?;
+        if newest.is_some_and(|run| text_of(&run, "status") == "paused") {
+            let told = self.ask(&thread.id, ThreadRoute::Stop, &[], None, "").await?;
+            self.good(told)?;
+        }
+        Ok(())
     }
 
     /// What was asked of a person or of the page. What is answered already is passed over, unless it was answered otherwise.

@@ -53,8 +53,17 @@ pub struct Said {
     pub files: Vec<Value>,
     /// What the page keeps with it.
     pub metadata: Option<Value>,
-    /// Whether it takes the place of one that was sent before, which the page says by its id.
-    pub edits: bool,
+    /// Whether it takes the place of one that was sent before.
+    pub edits: Edits,
+}
+
+/// Whether a message takes the place of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edits {
+    /// It is new, as far as the page knows.
+    Nothing,
+    /// That with its id, if the thread knows it: the page says so.
+    Known,
 }
 
 /// An answer of a page.
@@ -82,8 +91,8 @@ pub enum Answer {
 
 /// Answers that are looked at, the newest ones.
 const ANSWERS: usize = 100;
-/// Characters of a page's id of a message.
-const ID_CHARS: usize = 200;
+/// Bytes of a page's id of a message, which is part of the message's idempotency key.
+const ID_BYTES: usize = 200;
 
 /// The fields of a body. Messages stay unread until it is known which count.
 struct Sent<'a> {
@@ -196,7 +205,10 @@ fn submitted(messages: &[&RawValue], message_id: Option<String>) -> Result<Asks>
     };
     match (last.role.as_str(), named.or((last.role == "assistant").then_some(at))) {
         (_, Some(goes_on)) => answered(messages, goes_on, message_id).map(Asks::Answer),
-        ("user", None) => said(last, message_id.is_some(), at).map(Asks::Say),
+        ("user", None) => {
+            let edits = if message_id.is_some() { Edits::Known } else { Edits::Nothing };
+            said(last, edits, at).map(Asks::Say)
+        }
         (other, None) => Err(Error::field(
             &format!("messages[{at}].role"),
             format!("A page sends no message of the role “{other}”."),
@@ -272,15 +284,12 @@ fn answer(part: &Value) -> Option<Answer> {
     }
 }
 
-fn said(message: Message, edits: bool, at: usize) -> Result<Said> {
+fn said(message: Message, edits: Edits, at: usize) -> Result<Said> {
     let Message { id, parts, metadata, .. } = message;
     let field = |name: &str| format!("messages[{at}].{name}");
-    let visible = !id.is_empty() && id.chars().count() <= ID_CHARS && !id.chars().any(char::is_control);
+    let visible = !id.is_empty() && id.len() <= ID_BYTES && !id.chars().any(char::is_control);
     if !visible {
-        return Err(Error::field(
-            &field("id"),
-            format!("A message has an `id` of 1 to {ID_CHARS} characters."),
-        ));
+        return Err(Error::field(&field("id"), format!("A message has an `id` of 1 to {ID_BYTES} bytes.")));
     }
     let (mut texts, mut files) = (Vec::new(), Vec::new());
     for (number, part) in parts.iter().enumerate() {
@@ -339,7 +348,7 @@ mod tests {
         }))
         .unwrap();
         let Asks::Say(said) = &request.asks else { panic!("{request:?}") };
-        assert_eq!((said.id.as_str(), said.text.as_str(), said.edits), ("u2", "second", false));
+        assert_eq!((said.id.as_str(), said.text.as_str(), said.edits), ("u2", "second", Edits::Nothing));
         assert_eq!(said.files, [json!({ "name": "a.png", "mimeType": "image/png", "data": "AAAA" })]);
         assert_eq!(Value::Object(request.other), json!({ "model": "x" }));
         let alone =
@@ -384,8 +393,8 @@ mod tests {
         let given = Given { message: "a1".into(), earlier: Vec::new(), last: vec![denied] };
         assert_eq!(answers(Some("a1")), Asks::Answer(given));
         // The id of a person's message says that it takes the place of one.
-        assert!(matches!(answers(Some("u2")), Asks::Say(Said { edits: true, .. })));
-        assert!(matches!(answers(None), Asks::Say(Said { edits: false, .. })));
+        assert!(matches!(answers(Some("u2")), Asks::Say(Said { edits: Edits::Known, .. })));
+        assert!(matches!(answers(None), Asks::Say(Said { edits: Edits::Nothing, .. })));
     }
 
     #[test]

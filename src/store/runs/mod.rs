@@ -347,6 +347,16 @@ impl Run {
         Ok(found)
     }
 
+    /// The newest run behind another one whose turn begins with the message `seq`.
+    pub(crate) fn answering(sql: &dyn Sql, seq: i64, behind: i64) -> Result<Option<Run>> {
+        let statement = concat!(
+            "SELECT ",
+            run_columns!(),
+            " FROM runs WHERE id > ? AND turn_from = ? ORDER BY id DESC LIMIT 1"
+        );
+        Run::query(sql, statement, &[Param::Int(behind), Param::Int(seq)])
+    }
+
     /// The run whose step wrote the row `seq`.
     pub(crate) fn of_written(sql: &dyn Sql, seq: i64) -> Result<Option<Run>> {
         let statement =

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use bobbin::engine::feed::FeedOf;
 use bobbin::host::Filter;
+use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
 use super::waits::{asking, decides, until_open, with};
@@ -18,7 +19,7 @@ use crate::sweep::Scenario;
 use crate::watcher::{Watcher, follow_run};
 
 pub fn all() -> Vec<Scenario> {
-    vec![in_turn(), joined(), parked(), stopped(), failing()]
+    vec![in_turn(), joined(), parked(), stopped(), failing(), anew()]
 }
 
 thread_local! {
@@ -232,6 +233,45 @@ fn failing() -> Scenario {
             terms.one_answer = false;
         })
         .sampled(100)
+}
+
+fn anew() -> Scenario {
+    story("the feed of a message that is answered anew")
+        .answers(paced)
+        .drive(|sim| async move {
+            begin();
+            let sent = sim.send("use work").await;
+            sim.outcome(&sent).await;
+            sim.accepted.borrow_mut().clear();
+            let again = ThreadRoute::Regenerate("last".into());
+            let seen = sim.insist(again, &[], Some("again"), String::new()).await;
+            assert_eq!((seen.status, &seen.body["run"]), (202, &json!("r_2")), "{}", seen.body);
+            follows(&sim, FeedOf::Message(sent.id.clone()), 10);
+            follows(&sim, FeedOf::Run("r_2".into()), 11);
+            follows(&sim, FeedOf::Tail("r_2".into()), 12);
+        })
+        .check(|_, history| {
+            each(history, 6, |name, ended, told| {
+                assert_eq!(
+                    (&ended["outcome"], &ended["run"]),
+                    (&json!("completed"), &json!("r_2")),
+                    "{name}"
+                );
+                assert_eq!(told.last().unwrap()["id"], ended["message_id"], "{name}");
+                let roles: Vec<&Value> = told.iter().map(|message| &message["role"]).collect();
+                assert_eq!(roles, ["assistant", "tool", "assistant"], "{name}: {told:?}");
+            });
+        })
+        .terms(|terms| {
+            terms.one_answer = false;
+            terms.pairs = false;
+        })
+        .sampled(120)
+}
+
+#[test]
+fn a_message_that_is_answered_anew_has_the_feed_of_its_newest_run() {
+    anew().sweep();
 }
 
 #[test]
