@@ -16,6 +16,8 @@ pub enum Code {
     BadJson,
     /// A field has the wrong type or an impossible value.
     InvalidField,
+    /// An option that there is not, and that cannot be passed over.
+    UnsupportedParameter,
     /// A required field is absent.
     MissingField,
     /// Variables that the agent requires have no value.
@@ -88,6 +90,7 @@ impl Code {
         match self {
             Code::BadJson
             | Code::InvalidField
+            | Code::UnsupportedParameter
             | Code::MissingField
             | Code::MissingVariables
             | Code::BadCursor

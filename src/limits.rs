@@ -19,6 +19,12 @@ pub const SOCKET_LOOK_BYTES: u32 = 1 << 20;
 pub const BODY_SILENCE_S: u32 = 30;
 /// Body of `POST …/messages`.
 pub const MESSAGE_REQUEST_BYTES: usize = 12 << 20;
+/// `history` of a new thread, altogether.
+pub const HISTORY_BYTES: usize = 4 << 20;
+/// The longest time after which a thread may delete itself, seconds.
+pub const EXPIRE_S: i64 = 365 * 24 * 3_600;
+/// After this a thread tries again to delete itself that could not.
+pub const EXPIRE_AGAIN_US: i64 = 600 * SECOND_US;
 /// `content` of one message.
 pub const CONTENT_BYTES: usize = 1 << 20;
 /// `metadata` of one message, and `tags` or `properties` of a thread, as JSON.
@@ -369,6 +375,10 @@ pub const THREAD_KEY_CHARS: usize = 255;
 pub const PARTIAL_BYTES: usize = 1 << 20;
 /// Arguments of a call that a frame repeats, as the model wrote them; longer ones are in the message alone.
 pub const FRAME_ARGUMENTS_BYTES: usize = 8 << 10;
+/// A thread of one request of a client that names none deletes itself after this, seconds.
+pub const EPHEMERAL_S: i64 = 24 * 3_600;
+/// So long after a request a client may repeat it without saying by a key that it does. Its own patience is ten minutes.
+pub const RESENT_US: i64 = 15 * 60 * SECOND_US;
 /// How long a link to a file is good, seconds.
 pub const LINK_S: i64 = 3_600;
 /// One log row, as JSON.

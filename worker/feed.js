@@ -2,7 +2,7 @@
 // on when the object was restarted, and it never ends cleanly before the run has: a client that is told less than all
 // sees the response break.
 
-import { EVENTS_TYPE, forOrigin, RUN } from "./platform.js";
+import { EVENTS_TYPE, answer, forOrigin, RUN } from "./platform.js";
 
 /** Closing codes of worker/src/sockets.rs. */
 const OVER = 1000;
@@ -18,6 +18,12 @@ const AGAIN_MS = [100, 400, 1_000, 2_000, 4_000, 8_000];
  * Makes something else of a feed, in wasm.
  *
  * @typedef {{ push(event: string): string, readonly over: boolean, free(): void }} Encoder
+ */
+
+/**
+ * The same, with the answer's own end: what it is as a whole, and with which status.
+ *
+ * @typedef {Encoder & { readonly status: number, whole(): string, headers(): string }} Answering
  */
 
 /**
@@ -39,6 +45,17 @@ export function feed(first, objects, name, header, listen, ctx, untilMs, heartbe
   const response = new Response(readable, { headers: forOrigin(EVENTS_TYPE, origin) });
   for (const [key, value] of JSON.parse(extra)) response.headers.set(key, value);
   const following = new Following(writable.getWriter(), encoder, patienceMs);
+  const done = follow(following, first, objects, name, header, listen, untilMs, heartbeatMs).finally(() => encoder?.free());
+  ctx.waitUntil(done);
+  return response;
+}
+
+/** Follows a run over as many sockets as it takes, and keeps both sides alive meanwhile.
+ *
+ * @param {Following} following @param {WebSocket} first @param {DurableObjectNamespace} objects @param {string} name
+ * @param {string} header @param {string} listen @param {number} untilMs @param {number} heartbeatMs
+ */
+function follow(following, first, objects, name, header, listen, untilMs, heartbeatMs) {
   const reopen = async (/** @type {string | undefined} */ id) => {
     const wanted = id === undefined ? listen : ascii({ ...JSON.parse(listen), last_event_id: id });
     const headers = { upgrade: "websocket", [header]: wanted };
@@ -50,12 +67,65 @@ export function feed(first, objects, name, header, listen, ctx, untilMs, heartbe
   };
   const beat = setInterval(() => following.beat(), heartbeatMs);
   const life = untilMs < 0 ? null : setTimeout(() => following.fail("the token has expired"), Math.max(0, Math.min(untilMs - Date.now(), 2 ** 31 - 1)));
-  const done = following.run(first, reopen).finally(() => {
+  return following.run(first, reopen).finally(() => {
     clearInterval(beat);
     clearTimeout(life);
-    encoder?.free();
   });
+}
+
+/** A stream begins after this, whether anything was said or not: proxies give up answers that do not begin. */
+const BEGIN_MS = 10_000;
+
+/**
+ * An answer in another protocol: streamed, whole at the end, or what there is of it now. What fails before anything was said
+ * is an answer with the status of an error.
+ *
+ * @param {WebSocket} first @param {DurableObjectNamespace} objects @param {string} name @param {string} header
+ * @param {string} listen @param {{ waitUntil(promise: Promise<unknown>): void }} ctx @param {number} untilMs
+ * @param {number} heartbeatMs @param {number} patienceMs @param {string | undefined} origin @param {string} extra
+ * @param {Answering} encoder @param {"streamed" | "whole" | "now"} how
+ */
+export async function answered(first, objects, name, header, listen, ctx, untilMs, heartbeatMs, patienceMs, origin, extra, encoder, how) {
+  const pairs = JSON.parse(extra);
+  const streamed = how === "streamed";
+  const { readable, writable } = new IdentityTransformStream();
+  const writer = streamed ? writable.getWriter() : SINK;
+  const following = new Following(writer, encoder, patienceMs, how === "now");
+  const done = follow(following, first, objects, name, header, listen, untilMs, heartbeatMs)
+    .then(() => {
+      const { status } = encoder;
+      if (following.failure !== undefined && !encoder.over) return { status: 503, text: broken(following.failure), more: [] };
+      return { status, text: encoder.whole(), more: JSON.parse(encoder.headers()) };
+    })
+    .finally(() => encoder.free());
   ctx.waitUntil(done);
+  if (streamed) {
+    await Promise.race([following.begun, done, new Promise((resolve) => setTimeout(resolve, BEGIN_MS))]);
+    if (following.hasBegun || !following.isOver) {
+      const response = new Response(readable, { headers: forOrigin(EVENTS_TYPE, origin) });
+      for (const [key, value] of pairs) response.headers.set(key, value);
+      return response;
+    }
+    readable.cancel().catch(() => {});
+  }
+  const { status, text, more } = await done;
+  return told(status, text, origin, JSON.stringify([...pairs, ...more]));
+}
+
+/** Takes what nobody reads. */
+const SINK = { write: async () => {}, close: async () => {}, abort: async () => {} };
+
+/** @param {string} why */
+const broken = (why) => JSON.stringify({ error: { message: `The answer broke off: ${why}. The run goes on.`, type: "server_error", param: null, code: "overloaded" } });
+
+/**
+ * An answer with several headers.
+ *
+ * @param {number} status @param {string} text  JSON @param {string | undefined} origin @param {string} extra  JSON, an array of pairs
+ */
+export function told(status, text, origin, extra) {
+  const response = answer(status, text, origin, undefined);
+  for (const [key, value] of JSON.parse(extra)) response.headers.set(key, value);
   return response;
 }
 
@@ -111,14 +181,21 @@ class Following {
   #heard = false;
   /** Id of the last frame that had one. @type {string | undefined} */
   #last;
+  /** Whether it ends with what there is already. */
+  #now;
+  #began = () => {};
+  hasBegun = false;
+  /** Resolves when something was said that is no error. @type {Promise<void>} */
+  begun = new Promise((resolve) => (this.#began = resolve));
 
-  /** @param {WritableStreamDefaultWriter<Uint8Array>} writer @param {Encoder | undefined} encoder @param {number} patienceMs */
-  constructor(writer, encoder, patienceMs) {
+  /** @param {Pick<WritableStreamDefaultWriter<Uint8Array>, "write" | "close" | "abort">} writer @param {Encoder | Answering | undefined} encoder @param {number} patienceMs @param {boolean} [now] */
+  constructor(writer, encoder, patienceMs, now = false) {
     this.#writer = writer;
     this.#encoder = encoder;
     this.#patienceMs = patienceMs;
-    // Written at once, so that the client sees the response begin.
-    this.#write("retry: 1000\n\n");
+    this.#now = now;
+    // Written at once, so that the client sees the response begin. OpenAI's package for Python takes a `retry` for an event.
+    this.#write(encoder && "status" in encoder ? ": \n\n" : "retry: 1000\n\n");
   }
 
   /** @param {WebSocket} first @param {(id: string | undefined) => Promise<WebSocket>} reopen */
@@ -151,6 +228,15 @@ class Following {
     }
     if (this.#socket) closeQuietly(this.#socket);
     await (this.#end === "" ? this.#writer.close() : this.#writer.abort(new Error(this.#end))).catch(() => {});
+  }
+
+  get isOver() {
+    return this.#end !== undefined;
+  }
+
+  /** Why it broke off. */
+  get failure() {
+    return this.#end || undefined;
   }
 
   /** The response breaks off. @param {string} why */
@@ -189,12 +275,15 @@ class Following {
       this.#closed = closed;
       socket.addEventListener("message", ({ data }) => {
         if (this.#closed !== closed || typeof data !== "string") return;
-        if (data === "pong") this.#pinged = false;
-        else this.#take(data);
+        if (data !== "pong") return this.#take(data);
+        this.#pinged = false;
+        // It comes behind what the object had to say.
+        if (this.#now) closed({ code: OVER, reason: (this.#end ??= "") });
       });
       socket.addEventListener("close", ({ code, reason }) => closed({ code, reason }));
       socket.addEventListener("error", () => closed({ code: 0, reason: "broken" }));
       socket.accept();
+      if (this.#now) socket.send("ping");
     });
   }
 
@@ -205,7 +294,13 @@ class Following {
     if (!this.#encoder) return this.#write(event);
     try {
       const text = this.#encoder.push(event);
-      if (text !== "") this.#write(text);
+      if (text !== "") {
+        if (!("status" in this.#encoder) || this.#encoder.status === 200) {
+          this.hasBegun = true;
+          this.#began();
+        }
+        this.#write(text);
+      }
     } catch (error) {
       return this.fail(error instanceof Error ? error.message : String(error));
     }

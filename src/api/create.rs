@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use serde_json::json;
 
+use crate::api::history;
 use crate::engine::budget::given::given_budget;
+use crate::engine::expiry::expires;
 use crate::engine::outbox::{INLINE_US, Targets};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -19,8 +21,19 @@ use crate::store::thread_budget::ThreadBudget;
 use crate::store::{meta, schema};
 
 /// What `POST /threads` may say.
-const NEW_THREAD: &[&str] =
-    &["agent_id", "user_id", "key", "tags", "properties", "env", "env_types", "tenvs", "budget"];
+const NEW_THREAD: &[&str] = &[
+    "agent_id",
+    "user_id",
+    "key",
+    "tags",
+    "properties",
+    "env",
+    "env_types",
+    "tenvs",
+    "budget",
+    "history",
+    "expires_in",
+];
 
 /// Whether a request has made the thread that it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +111,7 @@ impl Thread {
         let budget =
             given.map(|given| Box::new(ThreadBudget { given: Some(given), ..ThreadBudget::default() }));
         let owner = body.string("user_id")?;
+        let earlier = history::earlier(&mut body)?;
         if let Some(key) = &key
             && thread_id::of_key(owner.as_deref(), key) != request.thread_id
         {
@@ -105,6 +119,7 @@ impl Thread {
         }
         let now = self.host.now_us();
         let mut meta = Meta {
+            expires_us: expires(&mut body, now)?,
             budget,
             key,
             owner,
@@ -129,6 +144,10 @@ impl Thread {
         self.ephemeral.alarm.is_none();
         self.transaction(|sql| {
             self.create_tables(&state, sql, now)?;
+            history::store(&mut state, sql, &earlier, now)?;
+            if let Some(at) = state.meta.expires_us {
+                self.arm_at(&state, sql, at, now)?;
+            }
             self.store_new_env(&mut state, sql, &env)
         })?;
         *self.state.borrow_mut() = Some(state);
@@ -163,7 +182,7 @@ fn new_thread(request: &ThreadRequest) -> Result<Body> {
     let body = Body::parse(&request.body)?.known(NEW_THREAD);
     body.map_err(|error| match error.field.as_deref() {
         // Fields of the reference runtime, of which it keeps nothing either.
-        Some("initial_messages") => error.hint("Create the thread, then POST …/messages."),
+        Some("initial_messages") => error.hint("`history` is what was said before."),
         Some("data") => error.hint("`properties` is the object that is kept for you."),
         _ => error,
     })

@@ -1,7 +1,7 @@
 //! What the routes of a thread answer: [`Thread::handle`] and [`Thread::serve`] give each route to its function. What changes
 //! the thread is in the engine; here is what only reads, and answers that have a form of their own.
 //!
-//! * `create`: a new thread. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
+//! * `create`: a new thread; `history`: what was said before it. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
 //!   files. `runs`: the runs, and what came of them; `trace`: what happened in one; `spans`: the same for tracing systems.
 //! * `context`: what the next request to a model would hold. `budget`: what runs may use, and have used.
 //! * `waits`: what people are asked, and what they say. [`wire`]: the protocols of other systems, made of a run's feed.
@@ -13,6 +13,7 @@ mod create;
 pub(crate) mod endpoint_answer;
 pub(crate) mod endpoints;
 pub(crate) mod files;
+mod history;
 pub(crate) mod logs;
 pub(crate) mod read;
 pub(crate) mod runs;

@@ -30,6 +30,7 @@ impl Thread {
                 self.log(&format!("the alarm could not wake the thread: {error}"));
             }
         }
+        self.expire().await;
         let mut begun = Begun::default();
         let held = loop {
             let held = self.hold(&mut begun, deadline).await;
@@ -222,5 +223,6 @@ pub(crate) fn due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<i64>>
     let child = crate::store::children::open::next_due(state, sql)?;
     let wait = waits::next_due(state, sql)?;
     let job = crate::store::jobs::next_due(state, sql)?;
-    Ok([run, outbox, effect, child, wait, job].into_iter().flatten().min())
+    let end = state.meta.expires_us;
+    Ok([run, outbox, effect, child, wait, job, end].into_iter().flatten().min())
 }

@@ -8,8 +8,8 @@
 //! * `thread`: one thread, its transitions. `ephemeral`: what exists only while the object lives. `definitions`: what the
 //!   definitions say about the open step.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
-//! * `accept`: messages that come in. `control`: stop, continue, terminate, delete. `edit`: changes to messages and the thread.
-//! * `cut`: to go on from an earlier message.
+//! * `accept`: messages that come in. `control`: stop, continue, terminate, delete; `expiry`: threads that delete
+//!   themselves. `edit`: changes to messages and the thread. `cut`: to go on from an earlier message.
 //! * `step`: the cycle. `context`: what a request to a model holds. `model_call`: attempts, fallbacks and pauses;
 //!   `provider_call`: one request and its watchdogs; `attempts`: how far a step is with its model; `retry`: which policy
 //!   holds for what fails; `replay`: what providers want back with their replies.
@@ -53,6 +53,7 @@ pub(crate) mod edit;
 pub(crate) mod effects;
 pub(crate) mod env;
 pub(crate) mod ephemeral;
+pub(crate) mod expiry;
 pub(crate) mod export;
 pub mod feed;
 pub(crate) mod files;

@@ -2,7 +2,7 @@
 
 use crate::error::{Code, Error, Result};
 use crate::limits::{DOCUMENT_REQUEST_BYTES, MESSAGE_REQUEST_BYTES, REQUEST_BYTES};
-use crate::request::{ChatRoute, Route, ThreadRoute};
+use crate::request::{ChatRoute, OpenAiRoute, Route, ThreadRoute};
 
 /// Whether a route reads a body, and how large it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,10 @@ impl BodyRule {
                 BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: CHAT }
             }
             Route::Chat { of: ChatRoute::Stop(_), .. } => REQUEST,
+            Route::OpenAi(OpenAiRoute::CancelResponse(_)) => REQUEST,
+            Route::OpenAi(OpenAiRoute::Complete | OpenAiRoute::Respond) => {
+                BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: ANSWER }
+            }
             Route::Thread(_, ThreadRoute::DecideWait(_) | ThreadRoute::DecideWaits) | Route::Resume => {
                 BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a decision" }
             }
@@ -98,6 +102,7 @@ impl BodyRule {
 }
 
 const CHAT: &str = "a request to a chat";
+const ANSWER: &str = "a request for an answer";
 
 const REQUEST: BodyRule = BodyRule::Json { limit: REQUEST_BYTES, what: "a request" };
 

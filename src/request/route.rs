@@ -3,10 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
-use crate::request::memory::MemoryRoute;
 use crate::request::target::Target;
-use crate::spec::endpoint;
-use crate::spec::endpoint::Method;
+use crate::request::{MemoryRoute, OpenAiRoute};
+use crate::spec::endpoint::{self, Method};
 
 /// A route of the API, prefix `/api` (and `/healthz`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +48,8 @@ pub enum Route {
         /// What of it.
         of: ChatRoute,
     },
+    /// Below `/v1`: what clients of OpenAI ask.
+    OpenAi(OpenAiRoute),
     /// Anything below `/api/threads/:id`.
     Thread(String, ThreadRoute),
 }
@@ -288,6 +289,7 @@ impl Route {
                 "GET" => Ok(Route::ExplainAgent((*name).to_owned())),
                 _ => allowed("GET"),
             },
+            ["v1", rest @ ..] => OpenAiRoute::of(method, rest).map(Route::OpenAi),
             ["api", "tokens"] => match method {
                 "POST" => Ok(Route::MintToken),
                 _ => allowed("POST"),

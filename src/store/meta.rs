@@ -29,7 +29,7 @@ pub(crate) const TABLE: Table = Table {
         waits INTEGER NOT NULL DEFAULT 0, wait_next INTEGER NOT NULL DEFAULT 1, jobs INTEGER NOT NULL DEFAULT 0,
         snapshot TEXT, workers INTEGER NOT NULL DEFAULT 0,
         dropped INTEGER NOT NULL DEFAULT 0, budget TEXT, calibration TEXT, summary TEXT,
-        key TEXT, life INTEGER NOT NULL DEFAULT 1, run_floor INTEGER NOT NULL DEFAULT 0)"],
+        key TEXT, life INTEGER NOT NULL DEFAULT 1, run_floor INTEGER NOT NULL DEFAULT 0, expires_us INTEGER)"],
     drop: "DROP TABLE meta",
 };
 
@@ -54,6 +54,8 @@ pub(crate) struct Meta {
     pub(crate) properties: Map<String, Value>,
     pub(crate) created_us: i64,
     pub(crate) terminated_us: Option<i64>,
+    /// When it deletes itself.
+    pub(crate) expires_us: Option<i64>,
     /// Stopped by a user: queued messages wait for the next send or `continue`.
     pub(crate) stopped: bool,
     /// Grows with every change to a stored message, so that a resuming stream knows to start over.
@@ -112,6 +114,7 @@ impl Meta {
             properties: Map::new(),
             created_us: now,
             terminated_us: None,
+            expires_us: None,
             stopped: false,
             edits: 0,
             seq_floor: 0,
@@ -142,7 +145,7 @@ impl Meta {
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
                 stopped, edits, seq_floor, window_cut, window_tokens, version, env, parent, children,
                 activates, detached, wait_next, jobs, snapshot, workers, dropped, budget, calibration, summary,
-                key, life, run_floor FROM meta",
+                key, life, run_floor, expires_us FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -190,6 +193,7 @@ impl Meta {
             key,
             life,
             run_floor,
+            expires,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -210,6 +214,7 @@ impl Meta {
             properties: serde_json::from_str(&text(properties)).map_err(|_| damaged("properties"))?,
             created_us: number(created),
             terminated_us: terminated.int(),
+            expires_us: expires.int(),
             stopped: number(stopped) == 1,
             edits: number(edits),
             seq_floor: number(floor),
@@ -245,8 +250,8 @@ impl Meta {
         let budget = self.budget_column()?;
         sql.run(
             "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env,
-                parent, activates, snapshot, budget, key, life, run_floor, edits)
-             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                parent, activates, snapshot, budget, key, life, run_floor, edits, expires_us)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(schema),
                 Param::Text(&self.thread_id),
@@ -265,6 +270,7 @@ impl Meta {
                 Param::Int(self.life),
                 Param::Int(self.run_floor),
                 Param::Int(self.edits),
+                self.expires_us.into(),
             ],
         )
     }
@@ -375,6 +381,11 @@ pub(crate) fn set_apart(sql: &dyn Sql, receipt: i64) -> Result<()> {
 /// There is a table of waits from now on.
 pub(crate) fn set_waits(sql: &dyn Sql) -> Result<()> {
     sql.run("UPDATE meta SET wait_next = 2 WHERE id = 1", &[])
+}
+
+/// Writes when the thread deletes itself.
+pub(crate) fn set_expires(sql: &dyn Sql, at_us: i64) -> Result<()> {
+    sql.run("UPDATE meta SET expires_us = ? WHERE id = 1", &[Param::Int(at_us)])
 }
 
 /// Writes how many jobs there are.

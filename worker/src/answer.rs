@@ -60,6 +60,18 @@ pub(crate) fn of_error(
     make(reply.status, &body, origin, extra.as_deref())
 }
 
+/// The same of an error: any but an internal one is as it was.
+pub(crate) fn without_details_of(error: Error, dev: bool) -> Error {
+    if error.code.status() != 500 {
+        return error;
+    }
+    let id: String = random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    log(&format!("internal error {id}: {}", error.message));
+    let shown =
+        if dev { format!("Internal error {id}: {}", error.message) } else { format!("Internal error {id}.") };
+    Error::new(error.code, shown).hint("The id is in the log of the deployment, with what happened.")
+}
+
 /// An internal error as a client may see it: an id, under which the log has the rest. A developer's own machine shows
 /// the message too.
 pub(crate) fn without_details(reply: Reply, dev: bool) -> Reply {

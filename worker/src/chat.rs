@@ -10,7 +10,7 @@ use bobbin::api::wire::ui_message::{Ran, history};
 use bobbin::api::wire::ui_request::{Asks, ChatRequest, Edits, Given, Said};
 use bobbin::api::wire::ui_stream::{Continued, Settings, UiStream};
 use bobbin::engine::feed::FeedOf;
-use bobbin::request::{Query, ThreadRequest, ThreadRoute, agents, thread_id};
+use bobbin::request::{Query, ThreadRoute, agents, thread_id};
 use bobbin::spec::{Agent, Catalog};
 use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value, json};
@@ -18,9 +18,10 @@ use wasm_bindgen::prelude::*;
 
 use crate::answer::{self, Response};
 use crate::bindings::{Env, thrown};
+use crate::create;
 use crate::events::{self, Encoded, EventsRequest};
 use crate::remote::Answer as Told;
-use crate::{create, router};
+use crate::talk::{self, Step, Stops, Talk, text_of};
 
 /// A feature of pages: a lost attempt's text is taken back.
 const RESET_STEP: &str = "reset-step";
@@ -73,20 +74,6 @@ struct Found {
     /// Which of those that have had this id it is; none where there is one.
     life: Option<i64>,
 }
-
-/// What stops a request: an error found here, or one of the thread's.
-enum Stops {
-    Error(Error),
-    Told(Told),
-}
-
-impl From<Error> for Stops {
-    fn from(error: Error) -> Stops {
-        Stops::Error(error)
-    }
-}
-
-type Step<T> = std::result::Result<T, Stops>;
 
 impl Chat<'_> {
     /// `POST …/chat`.
@@ -501,48 +488,17 @@ impl Chat<'_> {
         idempotency_key: Option<String>,
         body: &str,
     ) -> Result<Told> {
-        let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let reads = route.reads();
-        let headers = match route {
-            ThreadRoute::DecideWaits => self.fingerprint.clone(),
-            _ => Vec::new(),
-        };
-        let request = ThreadRequest {
-            thread_id: thread.to_owned(),
-            life: None,
-            caller: self.caller.clone(),
-            route,
-            query: Query(query),
-            idempotency_key,
-            headers,
-            body: String::new(),
-        };
-        match router::call_thread(self.env, thread, &request, body).await {
-            // An object that was just restarted answers at once; what only reads may be asked again.
-            Err(error) if reads && error.code == Code::Overloaded => {
-                router::call_thread(self.env, thread, &request, body).await
-            }
-            other => other,
-        }
+        let talk = Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint };
+        talk.ask(thread, route, query, idempotency_key, body).await
     }
 
-    /// What a thread answers, unless it refuses.
     fn good(&self, told: Told) -> Step<Value> {
-        if told.status >= 400 {
-            return Err(Stops::Told(told));
-        }
-        let text = told.body.as_string().unwrap_or_default();
-        Ok(serde_json::from_str(&text).map_err(Error::internal)?)
+        talk::good(told)
     }
 
-    /// The same; none where there is no such thread, or not for the caller.
     fn found(&self, told: Told) -> Step<Option<Value>> {
-        if told.status == 404 { Ok(None) } else { self.good(told).map(Some) }
+        talk::found(told)
     }
-}
-
-fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn seq_of(id: &str) -> i64 {

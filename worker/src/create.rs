@@ -29,6 +29,17 @@ pub(crate) async fn create(
             Err(refused) => return Ok(refused),
         },
     };
+    make(env, caller, id, body).await
+}
+
+/// Creates the thread of this id, or finds it: the caller alone can have come to the id.
+pub(crate) async fn create_as(env: &Env, caller: Caller, id: String, body: String) -> Result<Answer> {
+    let New { owner, body, .. } = New::of(&caller, body)?;
+    caller.may(&Action::CreateThread { user_id: owner.as_deref() }, None)?;
+    make(env, caller, id, body).await
+}
+
+async fn make(env: &Env, caller: Caller, id: String, body: String) -> Result<Answer> {
     let request = ThreadRequest {
         thread_id: id.clone(),
         life: None,

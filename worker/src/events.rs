@@ -51,6 +51,23 @@ extern "C" {
     #[wasm_bindgen(js_name = runOf)]
     fn run_of(response: &FetchResponse) -> Option<String>;
 
+    #[wasm_bindgen(catch, js_name = answered)]
+    async fn answered_response(
+        socket: &JsValue,
+        objects: &Namespace,
+        name: &str,
+        header: &str,
+        listen: &str,
+        ctx: &JsValue,
+        until_ms: f64,
+        heartbeat_ms: u32,
+        patience_ms: u32,
+        origin: Option<&str>,
+        extra: &str,
+        encoder: JsValue,
+        how: &str,
+    ) -> Result<JsValue, JsValue>;
+
     #[wasm_bindgen(catch, js_name = whole)]
     fn whole_response(text: &str, origin: Option<&str>, extra: &str) -> Result<Response, JsValue>;
 }
@@ -176,6 +193,68 @@ pub(crate) async fn feed(
         encoded.encoder,
     )
     .map_err(|error| Error::internal(thrown(&error)))
+}
+
+/// How an answer is made of a feed by an encoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// As a stream, unless it fails before anything was said.
+    Streamed,
+    /// As one JSON value at the end.
+    Whole,
+    /// The same of what there is by now.
+    Now,
+}
+
+impl How {
+    const fn as_str(self) -> &'static str {
+        match self {
+            How::Streamed => "streamed",
+            How::Whole => "whole",
+            How::Now => "now",
+        }
+    }
+}
+
+/// An answer in another protocol, made of the feed of a run; or what the thread says instead.
+pub(crate) async fn answered(
+    threads: &Namespace,
+    ctx: &JsValue,
+    wanted: EventsRequest<'_>,
+    of: FeedOf,
+    how: How,
+    encoded: Encoded,
+) -> Result<std::result::Result<Response, Answer>> {
+    let EventsRequest { thread, caller, query, origin } = wanted;
+    let until_ms = expires_ms(&caller);
+    let subscription = Subscription { filter: filter_of(query, true)?, until_ms };
+    let listen = Listen { caller, subscription, last_event_id: None, feed: Some(of) }.to_header()?;
+    let response = ask(threads, thread, &listen).await?;
+    let socket = response.web_socket();
+    if !socket.is_object() {
+        let status = response.status();
+        let body = response.text().await.map_err(|error| remote::lost(&error))?;
+        return Ok(Err(Answer { status: status.max(400), retry_after: None, body }));
+    }
+    let extra = serde_json::to_string(&encoded.extra).map_err(Error::internal)?;
+    let answered = answered_response(
+        &socket,
+        threads,
+        thread,
+        HEADER,
+        &listen,
+        ctx,
+        until_ms.unwrap_or(-1.0),
+        SSE_HEARTBEAT_MS,
+        SSE_PATIENCE_MS,
+        origin,
+        &extra,
+        encoded.encoder,
+        how.as_str(),
+    )
+    .await;
+    let answered = answered.map_err(|error| Error::internal(thrown(&error)))?;
+    Ok(Ok(answered.unchecked_into()))
 }
 
 /// An answer in server-sent events that is whole already.

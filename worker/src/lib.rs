@@ -8,7 +8,8 @@
 //! * [`objects`]: threads, directories and shared memories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
 //!   run on. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
 //!   `streamed`: requests and answers whose bodies are streams. `bucket`: content that a bucket keeps.
-//!   `chat`: chats of the AI SDK. `sandbox`: code that runs in the isolate Worker.
+//!   `chat`: chats of the AI SDK; `openai`, `responses`, `conversations`: clients of OpenAI; `talk`, `encoder`: what all of
+//!   these have in common. `sandbox`: code that runs in the isolate Worker.
 //! * `answer`: responses. `bindings`: the platform's JavaScript objects. `lifecycle`: the wasm instance.
 //! * `platform` (a feature): what is bound to the Worker, for an application's own Rust.
 //!
@@ -20,20 +21,25 @@ mod auth;
 mod bindings;
 mod bucket;
 mod chat;
+mod conversations;
 mod create;
+mod encoder;
 mod events;
 mod fetch;
 mod host;
 pub mod lifecycle;
 pub mod objects;
+mod openai;
 #[cfg(feature = "platform")]
 mod platform;
 mod remote;
+mod responses;
 mod router;
 mod sandbox;
 mod sockets;
 mod sql;
 mod streamed;
+mod talk;
 mod upgrade;
 
 use std::panic::AssertUnwindSafe;

@@ -10,8 +10,8 @@ use bobbin::request::memory::object_name;
 use bobbin::request::surfaces::Surface;
 use bobbin::request::target::below_thread;
 use bobbin::request::{
-    BodyRule, ChatRoute, EnvOf, FINGERPRINT, MemoryAsk, MemoryCall, MemoryRoute, Query, Route, Target,
-    ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route, thread_id,
+    BodyRule, ChatRoute, EnvOf, FINGERPRINT, MemoryAsk, MemoryCall, MemoryRoute, OpenAiRoute, Query, Route,
+    Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route, thread_id,
 };
 use bobbin::spec::MemoryScope;
 use bobbin::{Code, Error, Result};
@@ -25,6 +25,7 @@ use crate::chat::Chat;
 use crate::create;
 use crate::events::{self, EventsRequest};
 use crate::objects::{COUNTERS, catalog};
+use crate::openai::{self, OpenAi};
 use crate::remote::{self, Answer, Relayed};
 use crate::{streamed, upgrade};
 
@@ -83,6 +84,11 @@ pub(crate) async fn answer(
                 Some(methods) if methods.is_empty() => (no_route(), None),
                 allow => (error, allow),
             };
+            if incoming.target.path.starts_with("/v1/") {
+                let error = answer::without_details_of(error, config.dev);
+                let told = openai::of_error(&error, incoming.origin.as_deref());
+                return told.map_err(|error| JsValue::from_str(&error.message));
+            }
             answer::of_error(error, incoming.origin.as_deref(), allow.as_deref(), config.dev)
         }
     }
@@ -157,6 +163,7 @@ impl Incoming<'_> {
                 self.values(&caller, of, EnvAsk::Change(body)).await
             }
             Route::Chat { agent, of } => self.chat(caller, agent.as_deref(), of, rule).await,
+            Route::OpenAi(of) => self.openai(caller, of, rule).await,
             Route::Memory { memory, of } => self.memory(&caller, memory, of, rule).await,
             Route::Thread(named, route) => {
                 let id = thread_id::named(&named, caller.owner()).ok_or_else(no_thread)?;
@@ -196,6 +203,32 @@ impl Incoming<'_> {
             ChatRoute::Stream(id) => chat.stream(&id).await,
             ChatRoute::Stop(id) => chat.stop(&id).await,
         }
+    }
+
+    /// What a client of OpenAI asks, where the deployment answers those.
+    async fn openai(&self, caller: Caller, of: OpenAiRoute, rule: BodyRule) -> Result<Response> {
+        let surfaces = self.config.surfaces.as_ref().map_err(Clone::clone)?;
+        if !surfaces.has(Surface::OpenAi) {
+            return Err(no_route());
+        }
+        if matches!(of, OpenAiRoute::Models | OpenAiRoute::Model(_)) {
+            caller.may(&Action::Catalog, None)?;
+        }
+        let body = self.body(rule).await?;
+        let catalog = catalog(&self.catalog)?;
+        let headers = self.request.headers_of(openai::HEADERS);
+        let asked = OpenAi {
+            env: &self.env,
+            ctx: &self.ctx,
+            query: &self.target.query,
+            caller,
+            origin: self.origin.as_deref(),
+            catalog: &catalog,
+            headers: headers.map_err(|error| Error::internal(thrown(&error)))?,
+            idempotency_key: self.head.idempotency_key.clone(),
+            fingerprint: self.fingerprint(),
+        };
+        asked.answer(of, body).await
     }
 
     async fn values(&self, caller: &Caller, of: EnvOf, ask: EnvAsk) -> Result<Response> {

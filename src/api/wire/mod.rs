@@ -3,7 +3,21 @@
 //!
 //! * `sse`: server-sent events, read and written. `ui_stream`: the stream of the AI SDK. `ui_message`: its messages, made of
 //!   the same stream. `ui_request`: what its pages send. `ui_answers`: what they answer, against what was asked.
+//! * `said`: what a run says, for all that follow; `encode`: what the bridge asks of them. `chat_completions` and
+//!   `completion_request`, `responses` (with `response_items` and `response_events`) and `response_request`: those of OpenAI; `call_id`: calls that are left to
+//!   its clients. `models`: agents as its clients list them. `openai_error`: errors as they know them.
 
+pub mod call_id;
+pub mod chat_completions;
+pub mod completion_request;
+pub mod encode;
+pub mod models;
+pub mod openai_error;
+mod response_events;
+mod response_items;
+pub mod response_request;
+pub mod responses;
+pub mod said;
 pub mod sse;
 pub mod ui_answers;
 pub mod ui_message;
@@ -13,3 +27,7 @@ mod ui_tools;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_openai;
+#[cfg(test)]
+mod tests_responses;

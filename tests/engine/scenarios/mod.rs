@@ -18,6 +18,7 @@ mod env;
 mod env_exits;
 mod env_shown;
 mod execute;
+mod expiry;
 mod failures;
 mod family;
 mod family_env;
@@ -189,6 +190,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(subprompts::all());
     all.extend(invoke::all());
     all.extend(keys::all());
+    all.extend(expiry::all());
     all.extend(hooks_once::all());
     all.extend(subagents::all());
     all.extend(waits::all());

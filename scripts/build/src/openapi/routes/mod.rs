@@ -2,6 +2,7 @@
 
 mod of_chats;
 mod of_memories;
+mod of_openai;
 mod of_server;
 mod of_threads;
 mod of_work;
@@ -39,6 +40,7 @@ pub(super) fn all() -> Vec<Operation> {
         ("Memories", of_memories::memories()),
         ("Streams", of_threads::streams()),
         ("Chats", of_chats::chats()),
+        ("Chats", of_openai::openai()),
     ];
     parts
         .into_iter()

@@ -45,6 +45,28 @@ pub(in crate::openapi) struct NewThread {
     /// The same as `env`, as the specification calls it.
     tenvs: Option<BTreeMap<String, String>>,
     budget: Option<GivenBudget>,
+    /// What was said before it.
+    history: Option<Vec<Earlier>>,
+    /// Seconds after which it deletes itself.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    expires_in: Option<i64>,
+}
+
+/// A message of the time before a thread.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::openapi) struct Earlier {
+    role: EarlierRole,
+    content: Option<String>,
+    silent: Option<bool>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(in crate::openapi) enum EarlierRole {
+    User,
+    Assistant,
+    System,
 }
 
 #[derive(JsonSchema)]

@@ -1,0 +1,83 @@
+//! What was said before a thread was made, and comes with the request that makes it. It is stored in the same transaction,
+//! and starts nothing.
+
+use serde_json::Value;
+
+use crate::error::{Code, Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::request::fields::Body;
+use crate::spec::message::Role;
+use crate::store::messages::{Inbound, Row};
+use crate::store::state::State;
+
+/// What a stored message takes up besides its text, about, bytes.
+const ROW_BYTES: usize = 200;
+
+/// A message of the time before.
+#[derive(Debug)]
+pub(super) struct Earlier {
+    role: Role,
+    content: String,
+    silent: bool,
+}
+
+/// The `history` of a request for a new thread.
+///
+/// # Errors
+/// `invalid_field`, `missing_field`, `too_large`: each names what is wrong.
+pub(super) fn earlier(body: &mut Body) -> Result<Vec<Earlier>> {
+    let list = match body.take("history") {
+        None => return Ok(Vec::new()),
+        Some(Value::Array(list)) => list,
+        Some(_) => return Err(Error::field("history", "`history` must be a list of messages.")),
+    };
+    let mut bytes = 0;
+    let mut messages = Vec::new();
+    for (at, message) in list.into_iter().enumerate() {
+        let message = one(message, at)?;
+        bytes += message.content.len() + ROW_BYTES;
+        if bytes > limits::HISTORY_BYTES {
+            let text = format!(
+                "`history` has at most {} bytes, {ROW_BYTES} for each message included.",
+                limits::HISTORY_BYTES
+            );
+            return Err(Error::new(Code::TooLarge, text).at("history"));
+        }
+        messages.push(message);
+    }
+    Ok(messages)
+}
+
+fn one(message: Value, at: usize) -> Result<Earlier> {
+    let place = |name: &str| format!("history[{at}]{name}");
+    let Value::Object(fields) = message else {
+        return Err(Error::field(&place(""), "A message of `history` is an object."));
+    };
+    let mut body = Body::of(fields).known(&["role", "content", "silent"])?;
+    let role = match body.string("role")?.as_deref().and_then(Role::parse) {
+        Some(role) if role != Role::Tool => role,
+        _ => {
+            return Err(Error::field(&place(".role"), "`role` is user, assistant or system."));
+        }
+    };
+    let content = body.string("content")?.unwrap_or_default();
+    if content.len() > limits::CONTENT_BYTES {
+        let text = format!("`content` has {} bytes; the limit is {}.", content.len(), limits::CONTENT_BYTES);
+        return Err(Error::new(Code::TooLarge, text).at(place(".content")));
+    }
+    Ok(Earlier { role, content, silent: body.flag("silent")? })
+}
+
+/// Stores them, inside the transaction that makes the thread.
+pub(super) fn store(state: &mut State, sql: &dyn Sql, earlier: &[Earlier], now: i64) -> Result<()> {
+    for message in earlier.iter().filter(|message| !message.content.trim().is_empty()) {
+        let row = Row {
+            inbound: Inbound::Stored,
+            silent: message.silent,
+            ..Row::new(state.next_seq(), message.role, message.content.as_str(), now)
+        };
+        state.insert(sql, row)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! What the Worker's bridge asks of whatever makes another protocol's answer of a feed.
+
+use serde_json::Value;
+
+use crate::error::Result;
+
+/// Makes an answer of the events of a feed, as a stream or whole.
+pub trait Encode {
+    /// What an event of the feed is for a client that reads a stream.
+    ///
+    /// # Errors
+    /// The feed does not go on where it was: the answer must break.
+    fn push(&mut self, event: &str) -> Result<String>;
+
+    /// Whether the answer is complete.
+    fn is_over(&self) -> bool;
+
+    /// The status of the answer, as far as it is known: other than 200 where it is an error and nothing was said before it.
+    fn status(&self) -> u16;
+
+    /// The answer as a whole: what is known so far, or the error.
+    fn whole(&self) -> Value;
+
+    /// Headers that only the end of the run can tell, for a whole answer.
+    fn headers(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,35 @@
+//! Agents as OpenAI's clients list models.
+
+use serde_json::{Value, json};
+
+use crate::error::Result;
+use crate::request::agents;
+use crate::spec::{Agent, Catalog};
+
+/// `GET /v1/models`.
+pub fn list(catalog: &Catalog) -> Value {
+    let data: Vec<Value> = catalog.shown_agents().filter(|agent| agent.is_exposed()).map(model).collect();
+    json!({ "object": "list", "data": data })
+}
+
+/// `GET /v1/models/:id`.
+///
+/// # Errors
+/// `agent_not_found`.
+pub fn one(catalog: &Catalog, name: &str) -> Result<Value> {
+    agent(catalog, name).map(model)
+}
+
+/// The agent that a request names as its model.
+///
+/// # Errors
+/// `agent_not_found`, with the names there are as hint.
+pub fn agent<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Agent> {
+    let found = catalog.shown_agent(name).filter(|agent| agent.is_exposed());
+    found.ok_or_else(|| agents::not_exposed(catalog, name).at("model"))
+}
+
+fn model(agent: &Agent) -> Value {
+    // Definitions have no date; clients want a number.
+    json!({ "id": agent.name, "object": "model", "created": 0, "owned_by": "bobbin" })
+}

@@ -1,0 +1,133 @@
+//! The events of a response, numbered so that a client can say how far it has read.
+//!
+//! The text of a run that is over is one piece, and was many when it was written. So a number is a place: an event is one further than the
+//! one before it, a piece of text as many as it has characters. In its lower bits there is what came before it, as a
+//! check: of an attempt that was lost a client may have read what is no part of the answer, and then it is told all of
+//! it anew.
+
+use serde_json::{Value, json};
+
+/// Bits of a number that are the check.
+const CHECK_BITS: u32 = 16;
+
+/// Makes events, and leaves those out that the client has.
+#[derive(Debug)]
+pub(super) struct Events {
+    /// How far the events are.
+    place: u64,
+    check: u32,
+    /// The number up to which the client has them; none once that is passed.
+    after: Option<u64>,
+    /// Those that the client has, should it turn out that it does not.
+    held: String,
+    out: String,
+}
+
+impl Events {
+    /// Of a client that has the events up to this number.
+    pub(super) fn new(after: Option<u64>) -> Events {
+        Events { place: 0, check: 0x811c_9dc5, after, held: String::new(), out: String::new() }
+    }
+
+    /// What is to be sent now.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.out)
+    }
+
+    /// One event.
+    pub(super) fn say(&mut self, event: Value) {
+        self.mix(event.get("type").and_then(Value::as_str).unwrap_or_default());
+        for name in ["item_id", "output_index"] {
+            self.mix(&event.get(name).map(Value::to_string).unwrap_or_default());
+        }
+        self.place += 1;
+        let number = self.number();
+        self.send(event, number);
+    }
+
+    /// The last one, which every client is sent.
+    pub(super) fn last(&mut self, event: Value) {
+        self.say(event);
+        if self.after.take().is_some() {
+            // It named a place that this response does not have.
+            self.out = std::mem::take(&mut self.held);
+        }
+    }
+
+    /// An event with a piece of text.
+    pub(super) fn delta(&mut self, mut event: Value, text: &str) {
+        let mut from = 0;
+        if let Some(after) = self.after {
+            // The client may have a part of it.
+            for (at, char) in text.char_indices() {
+                self.step(char);
+                if self.number() == after {
+                    from = at + char.len_utf8();
+                    let (known, rest) = text.split_at_checked(from).unwrap_or((text, ""));
+                    self.piece(event.clone(), known, after);
+                    if rest.is_empty() {
+                        return;
+                    }
+                    break;
+                }
+            }
+            if self.after.is_some() {
+                let number = self.number();
+                return self.piece(event, text, number);
+            }
+        }
+        let rest = text.get(from..).unwrap_or_default();
+        rest.chars().for_each(|char| self.step(char));
+        let number = self.number();
+        set(&mut event, "delta", rest.into());
+        self.send(event, number);
+    }
+
+    fn piece(&mut self, mut event: Value, text: &str, number: u64) {
+        set(&mut event, "delta", text.into());
+        self.send(event, number);
+    }
+
+    fn step(&mut self, char: char) {
+        let mut bytes = [0; 4];
+        let text = char.encode_utf8(&mut bytes).to_owned();
+        self.mix(&text);
+        self.place += 1;
+    }
+
+    fn mix(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.check = (self.check ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        }
+    }
+
+    fn number(&self) -> u64 {
+        let check = (self.check >> CHECK_BITS) ^ (self.check & 0xffff);
+        (self.place << CHECK_BITS) | u64::from(check)
+    }
+
+    fn send(&mut self, mut event: Value, number: u64) {
+        set(&mut event, "sequence_number", json!(number));
+        let kind = event.get("type").and_then(Value::as_str).unwrap_or_default();
+        let text = format!("event: {kind}\ndata: {event}\n\n");
+        match self.after {
+            None => self.out.push_str(&text),
+            Some(after) => {
+                self.held.push_str(&text);
+                if number == after {
+                    (self.after, self.held) = (None, String::new());
+                } else if number >> CHECK_BITS >= after >> CHECK_BITS {
+                    // What the client has read is not what there is.
+                    self.after = None;
+                    self.out.push_str(&std::mem::take(&mut self.held));
+                }
+            }
+        }
+    }
+}
+
+fn set(event: &mut Value, name: &str, value: Value) {
+    if let Some(fields) = event.as_object_mut() {
+        fields.insert(name.to_owned(), value);
+    }
+}

@@ -1,0 +1,291 @@
+//! What clients of OpenAI's responses send: what is new, or the whole conversation, and what it belongs to.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::api::wire::completion_request::{Options, file};
+use crate::api::wire::openai_error::unsupported;
+use crate::api::wire::said::text_of;
+use crate::error::{Code, Error, Result};
+use crate::sorted::SortedMap;
+
+/// What cannot be passed over: the answer would be another one than the client asks for.
+const REFUSED: &[&str] = &["prompt", "top_logprobs"];
+
+/// What this knows, or what any value of may be passed over without a word.
+const KNOWN: &[&str] = &[
+    "model",
+    "input",
+    "instructions",
+    "stream",
+    "stream_options",
+    "background",
+    "store",
+    "metadata",
+    "conversation",
+    "previous_response_id",
+    "tools",
+    "tool_choice",
+    "text",
+    "reasoning",
+    "include",
+    "prompt_cache_key",
+    "user",
+];
+
+/// A request for a response.
+#[derive(Debug)]
+pub struct ResponseRequest {
+    /// The agent.
+    pub model: String,
+    /// Whether a stream is wanted.
+    pub stream: bool,
+    /// Whether the answer is wanted at once, and what comes of it later.
+    pub background: bool,
+    /// Whether it is to stay.
+    pub store: bool,
+    /// Whether what models show of their reasoning is wanted.
+    pub reasoning: bool,
+    /// The conversation that it names: a thread's id or key.
+    pub conversation: Option<String>,
+    /// The response that it follows.
+    pub previous: Option<String>,
+    /// Names of tools that the client would carry out.
+    pub tools: Vec<String>,
+    /// Options that were passed over.
+    pub ignored: Vec<String>,
+    /// What the client is told again: fields of a response.
+    pub asked: Value,
+    /// What was said before, as `history` of a new thread takes it.
+    pub history: Vec<Value>,
+    /// Instructions for this request.
+    pub instructions: Option<String>,
+    /// What is new.
+    pub new: NewInput,
+}
+
+/// What is new in a request.
+#[derive(Debug, Default, PartialEq)]
+pub struct NewInput {
+    /// What somebody says.
+    pub text: String,
+    /// With files, as `POST …/messages` takes them.
+    pub files: Vec<Value>,
+    /// Results of calls that the client has carried out: the ids of the calls, and what they gave.
+    pub results: Vec<(String, String)>,
+    /// What people have decided: the wait, whether it is approved, and why.
+    pub approvals: Vec<(String, bool, Option<String>)>,
+}
+
+impl NewInput {
+    /// Whether somebody says something.
+    pub fn says(&self) -> bool {
+        !self.text.trim().is_empty() || !self.files.is_empty()
+    }
+}
+
+impl ResponseRequest {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// `bad_json`, `missing_field`, `invalid_field`, `unsupported_parameter`: each names what is wrong.
+    pub fn parse(body: &str) -> Result<ResponseRequest> {
+        let fields: SortedMap<String, &RawValue> = serde_json::from_str(body).map_err(|error| {
+            Error::new(Code::BadJson, format!("The body is not a request for a response: {error}."))
+        })?;
+        let options = Options(&fields);
+        refuse(&options)?;
+        let model = options
+            .text("model")?
+            .ok_or_else(|| Error::missing("model").hint("GET /v1/models lists them."))?;
+        let instructions = options.text("instructions")?;
+        let (previous, conversation) = (options.text("previous_response_id")?, conversation(&options)?);
+        if previous.is_some() && conversation.is_some() {
+            let text = "`previous_response_id` and `conversation` both say which conversation.";
+            return Err(Error::field("conversation", text).hint("Send one of the two."));
+        }
+        let (history, new) = input(&options.value("input")?)?;
+        let summary = options.value("reasoning")?;
+        let wants = |name: &str| summary.get(name).is_some_and(|value| !value.is_null());
+        let store = options.value("store")? != json!(false);
+        let background = options.flag("background")?;
+        let metadata = options.value("metadata")?;
+        Ok(ResponseRequest {
+            stream: options.flag("stream")?,
+            background,
+            store,
+            reasoning: wants("summary") || wants("generate_summary"),
+            tools: options.tools()?,
+            ignored: options.ignored(KNOWN, REFUSED),
+            asked: json!({
+                "background": background, "store": store, "instructions": instructions, "metadata": metadata,
+                "previous_response_id": previous,
+            }),
+            model,
+            conversation,
+            previous,
+            history,
+            instructions,
+            new,
+        })
+    }
+}
+
+fn refuse(options: &Options<'_, '_>) -> Result<()> {
+    options.refuse(REFUSED)?;
+    let form = options.value("text")?;
+    if form.pointer("/format/type").and_then(Value::as_str).is_some_and(|kind| kind != "text") {
+        let text = "An answer's form is the definition's to say: `text.format` is text.";
+        return Err(unsupported("text", text));
+    }
+    Ok(())
+}
+
+fn conversation(options: &Options<'_, '_>) -> Result<Option<String>> {
+    match options.value("conversation")? {
+        Value::Null => Ok(None),
+        Value::String(id) => Ok(Some(id)),
+        Value::Object(fields) => match fields.get("id") {
+            Some(Value::String(id)) => Ok(Some(id.clone())),
+            _ => Err(Error::field("conversation", "`conversation` is a name, or `{ \"id\": … }`.")),
+        },
+        _ => Err(Error::field("conversation", "`conversation` is a name, or `{ \"id\": … }`.")),
+    }
+}
+
+/// What was said before, and what is new: everything behind the last thing that a model has made.
+fn input(input: &Value) -> Result<(Vec<Value>, NewInput)> {
+    let items = match input {
+        Value::String(text) => {
+            return Ok((Vec::new(), NewInput { text: text.clone(), ..NewInput::default() }));
+        }
+        Value::Array(items) => items,
+        Value::Null => return Err(Error::missing("input")),
+        _ => return Err(Error::field("input", "`input` is text, or a list of items.")),
+    };
+    let made = items.iter().rposition(is_made);
+    let from = made.map_or(0, |at| at + 1);
+    let (mut history, mut new, mut texts) = (Vec::new(), NewInput::default(), Vec::new());
+    for (at, item) in items.iter().enumerate() {
+        let role = text_of(item, "role");
+        match text_of(item, "type") {
+            "" | "message" if matches!(role, "system" | "developer") => {
+                history.push(json!({ "role": "system", "content": content(item, at, None)? }));
+            }
+            "" | "message" if at >= from && role == "user" => {
+                texts.push(content(item, at, Some(&mut new.files))?)
+            }
+            "" | "message" if matches!(role, "user" | "assistant") => {
+                history.push(json!({ "role": role, "content": content(item, at, None)? }));
+            }
+            "function_call_output" if at >= from => {
+                new.results.push((text_of(item, "call_id").to_owned(), output(item, at)?));
+            }
+            "mcp_approval_response" if at >= from => new.approvals.push((
+                text_of(item, "approval_request_id").to_owned(),
+                item.get("approve").and_then(Value::as_bool) == Some(true),
+                item.get("reason").and_then(Value::as_str).map(str::to_owned),
+            )),
+            "function_call" | "mcp_call" => {
+                let text = format!("[Call of {}] {}", text_of(item, "name"), text_of(item, "arguments"));
+                history.push(json!({ "role": "assistant", "content": text }));
+            }
+            "function_call_output" => {
+                let text = format!("[Result of a call] {}", output(item, at)?);
+                history.push(json!({ "role": "user", "content": text }));
+            }
+            "reasoning" | "mcp_approval_request" | "mcp_approval_response" | "mcp_list_tools" => {}
+            other => {
+                let shown: String = if other.is_empty() { role } else { other }.chars().take(40).collect();
+                let text = format!("There is no item “{shown}” here.");
+                return Err(unsupported(&place(at), &text));
+            }
+        }
+    }
+    new.text = texts.join("\n\n");
+    if !new.says() && new.results.is_empty() && new.approvals.is_empty() {
+        return Err(Error::field("input", "The last item is no user's, so there is nothing to answer.")
+            .hint("Send what the person says last."));
+    }
+    history.retain(|message| !text_of(message, "content").trim().is_empty());
+    Ok((history, new))
+}
+
+/// Whether a model, or the server for it, has made an item.
+fn is_made(item: &Value) -> bool {
+    match text_of(item, "type") {
+        "" | "message" => text_of(item, "role") == "assistant",
+        kind => matches!(kind, "function_call" | "reasoning" | "mcp_call" | "mcp_approval_request"),
+    }
+}
+
+fn place(at: usize) -> String {
+    format!("input[{at}]")
+}
+
+/// The text of a message. Files are taken in where they may be; else it is noted that they were there.
+fn content(item: &Value, at: usize, mut files: Option<&mut Vec<Value>>) -> Result<String> {
+    let parts = match item.get("content") {
+        Some(Value::String(text)) => return Ok(text.clone()),
+        Some(Value::Array(parts)) => parts,
+        _ => return Err(Error::field(&place(at), "`content` is text, or a list of parts.")),
+    };
+    let mut texts = Vec::new();
+    for part in parts {
+        match (text_of(part, "type"), &mut files) {
+            ("input_text" | "output_text" | "text" | "refusal", _) => {
+                let name = if part.get("text").is_some() { "text" } else { "refusal" };
+                texts.push(text_of(part, name).to_owned());
+            }
+            ("input_image", Some(files)) => {
+                let url = text_of(part, "image_url");
+                files.push(file(url, None, &place(at))?);
+            }
+            ("input_file", Some(files)) => {
+                let name = part.get("filename").and_then(Value::as_str);
+                files.push(file(text_of(part, "file_data"), name, &place(at))?);
+            }
+            ("input_image", None) => texts.push("[image]".to_owned()),
+            ("input_file", None) => texts.push("[file]".to_owned()),
+            (other, _) => {
+                let shown: String = other.chars().take(40).collect();
+                return Err(unsupported(&place(at), &format!("There is no part “{shown}” here.")));
+            }
+        }
+    }
+    texts.retain(|text| !text.is_empty());
+    Ok(texts.join("\n"))
+}
+
+/// What a call has given.
+fn output(item: &Value, at: usize) -> Result<String> {
+    match item.get("output") {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Array(parts)) => {
+            let texts: Vec<&str> = parts.iter().map(|part| text_of(part, "text")).collect();
+            Ok(texts.join("\n"))
+        }
+        _ => Err(Error::field(&place(at), "`output` is text, or a list of parts.")),
+    }
+}
+
+/// The id of a response: its thread, and the message that it answers.
+pub fn response_id(thread: &str, message: &str) -> String {
+    format!("resp_{}_{}", thread.replace('-', ""), message.trim_start_matches("m_"))
+}
+
+/// The thread and the message of a response; none where it is no id of ours.
+pub fn parse_id(id: &str) -> Option<(String, String)> {
+    let (thread, message) = id.strip_prefix("resp_")?.split_at_checked(32)?;
+    let message = format!("m{message}");
+    let plain = message.chars().all(|c| c.is_ascii_hexdigit() || matches!(c, '_' | 'm'));
+    let thread = dashed(thread).filter(|_| plain && message.len() <= 40)?;
+    Some((thread, message))
+}
+
+/// A thread's id without its dashes, with them again.
+pub fn dashed(hex: &str) -> Option<String> {
+    let part = |from: usize, to: usize| hex.get(from..to);
+    let id = [part(0, 8)?, part(8, 12)?, part(12, 16)?, part(16, 20)?, part(20, 32)?].join("-");
+    crate::request::thread_id::is_valid(&id).then_some(id)
+}

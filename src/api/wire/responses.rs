@@ -1,0 +1,402 @@
+//! The answers of OpenAI's responses: the feed of a run as one `response`, or as its events.
+//!
+//! Clients refuse a delta without its item, an index twice or left out, and an end that does not have every item. So an item of an attempt
+//! that was lost is closed as `incomplete`, and the next one has an index of its own. Numbers of events say where a client is,
+//! however the text was cut on the way ([`Events`]).
+
+use serde_json::{Value, json};
+
+use crate::api::wire::call_id;
+use crate::api::wire::encode::Encode;
+use crate::api::wire::response_events::Events;
+use crate::api::wire::response_items as items;
+use crate::api::wire::said::{Call, CallResult, Listener, Over, Reply, Said, Waiting};
+use crate::error::Result;
+use crate::sorted::SortedSet;
+
+/// What a client is told, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The response's id.
+    pub id: String,
+    /// The agent that was asked for.
+    pub model: String,
+    /// Seconds since 1970.
+    pub created: i64,
+    /// The thread.
+    pub thread: String,
+    /// What the client has said of the request, and is told again.
+    pub asked: Value,
+    /// What models show of their reasoning.
+    pub reasoning: bool,
+    /// Tools that the client carries out.
+    pub client_tools: SortedSet<String>,
+    /// A reply that goes on, after its calls were answered.
+    pub continues: Option<String>,
+    /// The number of the last event that the client has.
+    pub after: Option<u64>,
+}
+
+/// How far a response is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Queued,
+    InProgress,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl Status {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Status::Queued => "queued",
+            Status::InProgress => "in_progress",
+            Status::Completed => "completed",
+            Status::Failed => "failed",
+            Status::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// An item that is being made.
+#[derive(Debug)]
+enum Open {
+    Reasoning(String),
+    Message { text: String },
+}
+
+/// A call of the server's whose result is not known.
+#[derive(Debug)]
+struct Pending {
+    call: Call,
+    index: usize,
+    result: Option<CallResult>,
+}
+
+/// Makes events, and the whole, of frames.
+#[derive(Debug)]
+pub struct Responses {
+    settings: Settings,
+    listener: Listener,
+    events: Events,
+    status: Status,
+    /// Items that are done, or will be, each at its index.
+    output: Vec<Value>,
+    /// The reply that is being made, and how often it was begun.
+    reply: String,
+    tries: u32,
+    open: Option<Open>,
+    pending: Vec<Pending>,
+    /// Calls that were left to the client.
+    asked: SortedSet<String>,
+    over: Option<Over>,
+}
+
+impl Responses {
+    /// One that has said nothing.
+    pub fn new(settings: Settings) -> Responses {
+        Responses {
+            listener: Listener::new(settings.reasoning, settings.continues.clone()),
+            events: Events::new(settings.after),
+            status: Status::Queued,
+            settings,
+            output: Vec::new(),
+            reply: String::new(),
+            tries: 0,
+            open: None,
+            pending: Vec::new(),
+            asked: SortedSet::default(),
+            over: None,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self.status, Status::Completed | Status::Failed | Status::Cancelled)
+    }
+
+    /// Says once that it has begun.
+    fn begin(&mut self) {
+        if self.status == Status::Queued {
+            self.status = Status::InProgress;
+            let response = self.response();
+            self.events.say(json!({ "type": "response.created", "response": response }));
+            self.events.say(json!({ "type": "response.in_progress", "response": response }));
+        }
+    }
+
+    fn take(&mut self, said: Said) {
+        if self.is_done() {
+            return;
+        }
+        match said {
+            Said::Begins(message) => {
+                self.close(true);
+                (self.reply, self.tries) = (message, 0);
+            }
+            Said::Reasoning(text) => self.reason(&text),
+            Said::Text(text) => self.write(&text),
+            Said::TakenBack => {
+                self.close(false);
+                self.tries += 1;
+            }
+            Said::Whole(reply) => self.whole_reply(&reply),
+            Said::CallBegins(_) => {}
+            Said::Result(result) => self.result(result),
+            Said::Waits(waits) => self.wait(&waits),
+            Said::Joined => self.end(Status::Completed),
+            Said::Over(over) => {
+                let status = match over.outcome.as_str() {
+                    "completed" => Status::Completed,
+                    "stopped" => Status::Cancelled,
+                    _ => Status::Failed,
+                };
+                self.over = Some(over);
+                self.end(status);
+            }
+        }
+    }
+
+    /// An id within the response: what is begun again has another one.
+    fn id(&self, kind: &str) -> String {
+        let message = self.reply.trim_start_matches("m_");
+        match self.tries {
+            0 => format!("{kind}_{message}"),
+            tries => format!("{kind}_{message}_{}", tries + 1),
+        }
+    }
+
+    fn add(&mut self, item: Value) -> usize {
+        let index = self.output.len();
+        self.events.say(json!({ "type": "response.output_item.added", "output_index": index, "item": item }));
+        self.output.push(item);
+        index
+    }
+
+    fn done(&mut self, index: usize, item: Value) {
+        self.events.say(json!({ "type": "response.output_item.done", "output_index": index, "item": item }));
+        if let Some(place) = self.output.get_mut(index) {
+            *place = item;
+        }
+    }
+
+    /// The index of the item that is being made.
+    fn last(&self) -> usize {
+        self.output.len().saturating_sub(1)
+    }
+
+    fn reason(&mut self, new: &str) {
+        if !matches!(self.open, Some(Open::Reasoning(_))) {
+            self.close(true);
+            let id = self.id("rs");
+            let index = self.add(items::reasoning(&id, &[]));
+            self.events.say(json!({
+                "type": "response.reasoning_summary_part.added", "item_id": id, "output_index": index,
+                "summary_index": 0, "part": items::summary(""),
+            }));
+            self.open = Some(Open::Reasoning(String::new()));
+        }
+        let (id, index) = (self.id("rs"), self.last());
+        if let Some(Open::Reasoning(text)) = &mut self.open {
+            text.push_str(new);
+        }
+        let event = json!({
+            "type": "response.reasoning_summary_text.delta", "item_id": id, "output_index": index, "summary_index": 0,
+        });
+        self.events.delta(event, new);
+    }
+
+    fn write(&mut self, new: &str) {
+        if !matches!(self.open, Some(Open::Message { .. })) {
+            self.close(true);
+            let id = self.id("msg");
+            let index = self.add(items::message(&id, "in_progress", &[]));
+            self.events.say(json!({
+                "type": "response.content_part.added", "item_id": id, "output_index": index, "content_index": 0,
+                "part": items::text(""),
+            }));
+            self.open = Some(Open::Message { text: String::new() });
+        }
+        let (id, index) = (self.id("msg"), self.last());
+        if let Some(Open::Message { text }) = &mut self.open {
+            text.push_str(new);
+        }
+        let event = json!({
+            "type": "response.output_text.delta", "item_id": id, "output_index": index, "content_index": 0,
+            "logprobs": [],
+        });
+        self.events.delta(event, new);
+    }
+
+    /// Ends the item that is being made, for good or because its attempt was lost.
+    fn close(&mut self, holds: bool) {
+        let index = self.last();
+        match self.open.take() {
+            None => {}
+            Some(Open::Reasoning(text)) => {
+                let id = self.id("rs");
+                self.events.say(json!({
+                    "type": "response.reasoning_summary_text.done", "item_id": id, "output_index": index,
+                    "summary_index": 0, "text": text,
+                }));
+                self.events.say(json!({
+                    "type": "response.reasoning_summary_part.done", "item_id": id, "output_index": index,
+                    "summary_index": 0, "part": items::summary(&text),
+                }));
+                self.done(index, items::reasoning(&id, &[items::summary(&text)]));
+            }
+            Some(Open::Message { text }) => {
+                let id = self.id("msg");
+                let place = json!({ "item_id": id, "output_index": index, "content_index": 0 });
+                let with = |mut event: Value| {
+                    if let (Some(fields), Some(place)) = (event.as_object_mut(), place.as_object()) {
+                        fields.extend(place.clone());
+                    }
+                    event
+                };
+                let done = json!({ "type": "response.output_text.done", "text": text, "logprobs": [] });
+                self.events.say(with(done));
+                self.events
+                    .say(with(json!({ "type": "response.content_part.done", "part": items::text(&text) })));
+                let status = if holds { "completed" } else { "incomplete" };
+                self.done(index, items::message(&id, status, &[items::text(&text)]));
+            }
+        }
+    }
+
+    /// The calls of a reply, each at an index of its own, in their order.
+    fn whole_reply(&mut self, reply: &Reply) {
+        self.close(true);
+        for call in &reply.calls {
+            if self.settings.client_tools.contains(&call.name) {
+                self.asked.insert(call.id.clone());
+                let call = &Call { id: call_id::told(&call.id, &self.settings.thread), ..call.clone() };
+                let index = self.add(items::function_call(call, "in_progress"));
+                let id = items::function_call_id(call);
+                self.events.say(json!({
+                    "type": "response.function_call_arguments.delta", "item_id": id, "output_index": index,
+                    "delta": call.arguments,
+                }));
+                self.events.say(json!({
+                    "type": "response.function_call_arguments.done", "item_id": id, "output_index": index,
+                    "name": call.name, "arguments": call.arguments,
+                }));
+                self.done(index, items::function_call(call, "completed"));
+            } else {
+                let index = self.add(items::server_call(call, None));
+                self.pending.push(Pending { call: call.clone(), index, result: None });
+            }
+        }
+    }
+
+    fn result(&mut self, result: CallResult) {
+        // The client's answer: this response had ended with the call.
+        if self.asked.contains(&result.call) {
+            return self.end(Status::Completed);
+        }
+        let at = self.pending.iter().position(|pending| pending.call.id == result.call);
+        match (at.and_then(|at| self.pending.get_mut(at)), &result.wait) {
+            (Some(pending), Some(wait)) => {
+                let asked = (wait.clone(), pending.call.clone());
+                return self.ask(vec![asked]);
+            }
+            (Some(pending), None) => pending.result = Some(result),
+            // Of a reply that the client has seen before.
+            (None, _)
+                if self.settings.continues.is_some()
+                    && !self.settings.client_tools.contains(&result.name) =>
+            {
+                let CallResult { call: id, name, arguments, .. } = result.clone();
+                let call = Call { id, name, arguments };
+                let index = self.add(items::server_call(&call, None));
+                self.done(index, items::server_call(&call, Some(&result)));
+            }
+            (None, _) => {}
+        }
+        self.settle();
+    }
+
+    /// Says that calls are done, in their order: however their results came, the events are the same.
+    fn settle(&mut self) {
+        while self.pending.first().is_some_and(|pending| pending.result.is_some()) {
+            let Pending { call, index, result } = self.pending.remove(0);
+            self.done(index, items::server_call(&call, result.as_ref()));
+        }
+    }
+
+    fn wait(&mut self, waits: &[Waiting]) {
+        let approvals = waits.iter().filter(|wait| wait.kind == "approval");
+        let asked = approvals.filter_map(|wait| Some((wait.id.clone(), wait.call.clone()?)));
+        self.ask(asked.collect());
+    }
+
+    /// Asks for approvals, and ends: the next request brings the answers.
+    fn ask(&mut self, asked: Vec<(String, Call)>) {
+        self.close(true);
+        self.settle();
+        for (wait, call) in asked {
+            let item = items::approval_request(&wait, &call);
+            let index = self.add(item.clone());
+            self.done(index, item);
+        }
+        self.end(Status::Completed);
+    }
+
+    fn end(&mut self, status: Status) {
+        self.begin();
+        self.close(status == Status::Completed);
+        self.settle();
+        for Pending { call, index, .. } in std::mem::take(&mut self.pending) {
+            self.done(index, items::unfinished(&call));
+        }
+        self.status = status;
+        let response = self.response();
+        let kind = match status {
+            Status::Failed => "response.failed",
+            // What was cancelled is no event of theirs.
+            Status::Cancelled => "response.incomplete",
+            _ => "response.completed",
+        };
+        self.events.last(json!({ "type": kind, "response": response }));
+    }
+
+    /// The response as it is now.
+    fn response(&self) -> Value {
+        let failed = self.over.as_ref().filter(|_| self.status == Status::Failed);
+        let error = failed.map(|over| json!({ "code": over.reason, "message": over.told }));
+        let usage = self.over.as_ref().and_then(|over| over.usage.as_ref()).map(items::usage);
+        items::response(&items::Facts {
+            settings: &self.settings,
+            status: self.status.as_str(),
+            output: &self.output,
+            error,
+            usage,
+        })
+    }
+}
+
+impl Encode for Responses {
+    fn push(&mut self, event: &str) -> Result<String> {
+        if self.is_done() {
+            return Ok(String::new());
+        }
+        let said = self.listener.push(event)?;
+        self.begin();
+        for said in said {
+            self.take(said);
+        }
+        Ok(self.events.take())
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_done()
+    }
+
+    fn status(&self) -> u16 {
+        200
+    }
+
+    fn whole(&self) -> Value {
+        self.response()
+    }
+}

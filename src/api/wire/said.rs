@@ -1,0 +1,335 @@
+//! What a run says, told by its feed: once each, in order, wherever the feed is cut and however often a frame comes. Protocols that
+//! stream one reply are made of it.
+
+use serde_json::Value;
+
+use crate::api::wire::sse;
+use crate::error::{Error, Result};
+use crate::sorted::{SortedMap, SortedSet};
+
+/// Something that a run says or does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    /// A reply begins; its message.
+    Begins(String),
+    /// More of what the model shows of its reasoning, before the text.
+    Reasoning(String),
+    /// More of the reply's text.
+    Text(String),
+    /// Nothing that was said of the reply since it has begun holds: its attempt was lost.
+    TakenBack,
+    /// The reply is whole.
+    Whole(Reply),
+    /// A call that a reply has made begins.
+    CallBegins(Call),
+    /// A call has ended.
+    Result(CallResult),
+    /// The run waits for people or clients.
+    Waits(Vec<Waiting>),
+    /// Another message of a person was taken in: what follows answers that, too.
+    Joined,
+    /// The run is over.
+    Over(Over),
+}
+
+/// A reply.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reply {
+    /// Its message.
+    pub message: String,
+    /// Its calls, in order.
+    pub calls: Vec<Call>,
+}
+
+/// A call of a reply.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Call {
+    /// The model's id of it.
+    pub id: String,
+    /// What is called.
+    pub name: String,
+    /// As the model wrote them.
+    pub arguments: String,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallResult {
+    /// The model's id of the call.
+    pub call: String,
+    /// What was called.
+    pub name: String,
+    /// With what.
+    pub arguments: String,
+    /// What the model reads.
+    pub text: String,
+    /// Whether it failed.
+    pub failed: bool,
+    /// The wait that was decided about it.
+    pub wait: Option<String>,
+}
+
+/// What a run waits for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waiting {
+    /// The wait.
+    pub id: String,
+    /// `approval`, `question`, `client_tool`, … (docs/approvals.md).
+    pub kind: String,
+    /// The call that it is about.
+    pub call: Option<Call>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Over {
+    /// `completed`, `stopped` or `failed`.
+    pub outcome: String,
+    /// Why (docs/http.md).
+    pub reason: String,
+    /// What people are told of a failure.
+    pub told: String,
+    /// What it has used, if that is known.
+    pub usage: Option<Value>,
+}
+
+/// A text that is being written.
+#[derive(Debug)]
+struct Text {
+    message: String,
+    attempt: u64,
+    sent: String,
+}
+
+/// Makes what is said of the frames of a feed.
+#[derive(Debug, Default)]
+pub struct Listener {
+    reasoning: bool,
+    /// The reply that has been shown before; its calls are known.
+    continues: Option<String>,
+    opened: bool,
+    over: bool,
+    /// The reply that is being made.
+    reply: Option<String>,
+    text: Option<Text>,
+    /// The last reply whose reasoning was told.
+    reasoned: Option<String>,
+    /// Replies and results that are told.
+    told: SortedSet<String>,
+    calls: SortedMap<String, Call>,
+    failure: Option<String>,
+    out: Vec<Said>,
+}
+
+impl Listener {
+    /// One that has heard nothing. `continues`: a reply that the client knows, and whose calls go on.
+    pub fn new(reasoning: bool, continues: Option<String>) -> Listener {
+        Listener { reasoning, continues, ..Listener::default() }
+    }
+
+    /// What an event of the feed says.
+    ///
+    /// # Errors
+    /// The feed does not go on where it was: the answer must break.
+    pub fn push(&mut self, event: &str) -> Result<Vec<Said>> {
+        if self.over {
+            return Ok(Vec::new());
+        }
+        let (kind, frame) = sse::frame(event)?;
+        if frame.get("depth").and_then(Value::as_u64).unwrap_or(0) > 0 {
+            return Ok(Vec::new());
+        }
+        match kind {
+            "run" if std::mem::replace(&mut self.opened, true) => {
+                return Err(Error::internal("the history changed while it was read"));
+            }
+            "message_chunk" => self.chunk(&frame)?,
+            "message_reset" if self.reply.as_deref() == Some(text_of(&frame, "message_id")) => {
+                self.take_back()
+            }
+            "reasoning_chunk" => self.reasoning_chunk(&frame),
+            "message_data" => self.message(&frame),
+            "tool_started" => self.call_begins(&frame),
+            "run_parked" if text_of(&frame, "pauseKind") == "human" => {
+                let waits = frame.get("waits").and_then(Value::as_array).into_iter().flatten();
+                let waits = waits.map(|wait| self.waiting(wait)).collect();
+                self.out.push(Said::Waits(waits));
+            }
+            "run_ended" => self.ended(&frame),
+            _ => {}
+        }
+        Ok(std::mem::take(&mut self.out))
+    }
+
+    fn is_known(&self, message: &str) -> bool {
+        self.told.contains(message) || self.continues.as_deref() == Some(message)
+    }
+
+    fn begin(&mut self, message: &str) {
+        if self.reply.as_deref() != Some(message) {
+            self.reply = Some(message.to_owned());
+            self.text = None;
+            self.out.push(Said::Begins(message.to_owned()));
+        }
+    }
+
+    fn take_back(&mut self) {
+        let said = self.text.take().is_some();
+        if said || (self.reasoned.is_some() && self.reasoned == self.reply) {
+            self.reasoned = None;
+            self.out.push(Said::TakenBack);
+        }
+    }
+
+    fn chunk(&mut self, frame: &Value) -> Result<()> {
+        let (message, chunk) = (text_of(frame, "message_id"), text_of(frame, "chunk"));
+        if self.is_known(message) {
+            return Ok(());
+        }
+        let number = |name: &str| frame.get(name).and_then(Value::as_u64).unwrap_or(0);
+        let (attempt, offset) = (number("attempt"), number("offset"));
+        self.begin(message);
+        if self.text.as_ref().is_some_and(|text| text.attempt != attempt) {
+            self.take_back();
+        }
+        let sent = self.text.as_ref().map_or(0, |text| text.sent.len());
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let new = sent.checked_sub(offset).and_then(|known| chunk.get(known.min(chunk.len())..));
+        let new = new.ok_or_else(|| Error::internal("a piece of a text is missing"))?;
+        self.write(message, attempt, new);
+        Ok(())
+    }
+
+    fn write(&mut self, message: &str, attempt: u64, new: &str) {
+        if new.is_empty() {
+            return;
+        }
+        let text = self.text.get_or_insert_with(|| Text {
+            message: message.to_owned(),
+            attempt,
+            sent: String::new(),
+        });
+        text.sent.push_str(new);
+        self.out.push(Said::Text(new.to_owned()));
+    }
+
+    fn reasoning_chunk(&mut self, frame: &Value) {
+        let (message, chunk) = (text_of(frame, "message_id"), text_of(frame, "chunk"));
+        let begun = self.text.as_ref().is_some_and(|text| text.message == message);
+        if self.reasoning && !chunk.is_empty() && !self.is_known(message) && !begun {
+            self.begin(message);
+            self.reasoned = Some(message.to_owned());
+            self.out.push(Said::Reasoning(chunk.to_owned()));
+        }
+    }
+
+    fn message(&mut self, frame: &Value) {
+        let Some(message) = frame.get("data") else { return };
+        let metadata = |name: &str| message.pointer(&format!("/metadata/{name}")).is_some();
+        if message.get("silent").and_then(Value::as_bool) == Some(true) {
+            return;
+        }
+        let id = text_of(frame, "message_id");
+        match text_of(message, "role") {
+            "assistant" if metadata("status_kind") => {
+                self.failure = message.get("content").and_then(Value::as_str).map(str::to_owned);
+            }
+            "assistant" => self.reply(id, message),
+            // The other side of an agent with two of them.
+            "user" if metadata("prompt") => self.reply(id, message),
+            "user" if self.reply.is_some() => self.out.push(Said::Joined),
+            "tool" => self.result(id, message),
+            _ => {}
+        }
+    }
+
+    fn reply(&mut self, id: &str, message: &Value) {
+        let calls = calls_of(message);
+        for call in &calls {
+            self.calls.insert(call.id.clone(), call.clone());
+        }
+        if self.is_known(id) {
+            self.reply.get_or_insert_with(|| id.to_owned());
+            return;
+        }
+        self.begin(id);
+        let content = text_of(message, "content");
+        let reasoning = message.pointer("/metadata/reasoning").and_then(Value::as_str);
+        let untold = self.reasoned.as_deref() != Some(id) && self.text.is_none();
+        if let Some(reasoning) = reasoning.filter(|text| self.reasoning && untold && !text.is_empty()) {
+            self.out.push(Said::Reasoning(reasoning.to_owned()));
+        }
+        let known = self.text.as_ref().map(|text| (text.attempt, content.strip_prefix(text.sent.as_str())));
+        match known {
+            Some((attempt, Some(rest))) => self.write(id, attempt, rest),
+            Some((attempt, None)) => {
+                self.take_back();
+                self.write(id, attempt + 1, content);
+            }
+            None => self.write(id, 0, content),
+        }
+        self.text = None;
+        self.told.insert(id.to_owned());
+        self.out.push(Said::Whole(Reply { message: id.to_owned(), calls }));
+    }
+
+    fn waiting(&self, wait: &Value) -> Waiting {
+        let call = wait.pointer("/call/id").and_then(Value::as_str).and_then(|id| self.calls.get(id));
+        Waiting {
+            id: text_of(wait, "id").to_owned(),
+            kind: text_of(wait, "kind").to_owned(),
+            call: call.cloned(),
+        }
+    }
+
+    fn call_begins(&mut self, frame: &Value) {
+        if let Some(call) = self.calls.get(text_of(frame, "call_id")) {
+            self.out.push(Said::CallBegins(call.clone()));
+        }
+    }
+
+    fn result(&mut self, id: &str, message: &Value) {
+        if self.told.contains(id) {
+            return;
+        }
+        self.told.insert(id.to_owned());
+        let wait = message.pointer("/metadata/approval/id").and_then(Value::as_str);
+        let known = self.calls.get(text_of(message, "tool_call_id"));
+        let arguments = known.map(|call| call.arguments.clone()).unwrap_or_default();
+        self.out.push(Said::Result(CallResult {
+            call: text_of(message, "tool_call_id").to_owned(),
+            name: text_of(message, "name").to_owned(),
+            arguments,
+            text: text_of(message, "content").to_owned(),
+            failed: text_of(message, "tool_status") == "error",
+            wait: wait.map(str::to_owned),
+        }));
+    }
+
+    fn ended(&mut self, frame: &Value) {
+        self.over = true;
+        let reason = text_of(frame, "reason").to_owned();
+        let told = frame.pointer("/error/message").and_then(Value::as_str).map(str::to_owned);
+        let told = self.failure.take().or(told).unwrap_or_else(|| format!("The run ended ({reason})."));
+        self.out.push(Said::Over(Over {
+            outcome: text_of(frame, "outcome").to_owned(),
+            reason,
+            told,
+            usage: frame.get("usage").filter(|usage| !usage.is_null()).cloned(),
+        }));
+    }
+}
+
+fn calls_of(message: &Value) -> Vec<Call> {
+    let calls = message.get("tool_calls").and_then(Value::as_str);
+    let calls: Vec<Value> = calls.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let made = calls.iter().map(|call| {
+        let text = |at: &str| call.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Call { id: text("/id"), name: text("/function/name"), arguments: text("/function/arguments") }
+    });
+    made.filter(|call| !call.id.is_empty()).collect()
+}
+
+pub(super) fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,232 @@
+//! Responses, made of feeds as they are live, replayed, and read on behind any event.
+
+use serde_json::{Value, json};
+
+use super::tests_openai::{Frame, chunk, ended, event, live, message, parked, reply, result, run, settled};
+use crate::api::wire::call_id;
+use crate::api::wire::encode::Encode;
+use crate::api::wire::response_request::{ResponseRequest, parse_id, response_id};
+use crate::api::wire::responses::{Responses, Settings};
+
+const THREAD: &str = "6f0c8a52-1111-4111-8111-111111111111";
+
+fn settings() -> Settings {
+    Settings { id: "resp_1".into(), model: "helper".into(), thread: THREAD.into(), ..Settings::default() }
+}
+
+fn told(frames: &[Frame], settings: Settings) -> (Vec<Value>, Responses) {
+    let mut responses = Responses::new(settings);
+    let text: String = frames.iter().map(|frame| responses.push(&event(frame)).unwrap()).collect();
+    let events = text.split("\n\n").filter_map(|event| event.split_once("\ndata: "));
+    (events.map(|(_, json)| serde_json::from_str(json).unwrap()).collect(), responses)
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+}
+
+fn text_of(events: &[Value]) -> String {
+    let deltas = events.iter().filter(|event| event["type"] == "response.output_text.delta");
+    deltas.filter_map(|event| event["delta"].as_str()).collect()
+}
+
+/// What a strict client looks at, of events from the beginning.
+fn checked(events: &[Value]) {
+    assert_eq!(kinds(events)[..2], ["response.created", "response.in_progress"], "{events:#?}");
+    let (mut added, mut done): (Vec<Value>, Vec<(usize, Value)>) = Default::default();
+    let mut last = None;
+    for event in events {
+        let number = event["sequence_number"].as_u64().unwrap();
+        assert!(last.is_none_or(|last| last < number), "{events:#?}");
+        last = Some(number);
+        let index = event["output_index"].as_u64().map(|index| usize::try_from(index).unwrap());
+        match event["type"].as_str().unwrap() {
+            "response.output_item.added" => {
+                assert_eq!(index, Some(added.len()), "{events:#?}");
+                added.push(event["item"]["id"].clone());
+            }
+            "response.output_item.done" => {
+                assert_eq!(added[index.unwrap()], event["item"]["id"]);
+                done.push((index.unwrap(), event["item"].clone()));
+            }
+            "response.completed" | "response.failed" | "response.incomplete" => {
+                done.sort_by_key(|(index, _)| *index);
+                let items: Vec<Value> = done.iter().map(|(_, item)| item.clone()).collect();
+                assert_eq!(event["response"]["output"], json!(items), "{events:#?}");
+            }
+            kind => assert!(index.is_none_or(|index| index < added.len()), "{kind}: {events:#?}"),
+        }
+    }
+    assert_eq!(added.len(), done.len(), "{events:#?}");
+}
+
+/// The live feed without the attempt that is lost.
+fn calm() -> Vec<Frame> {
+    live().into_iter().filter(|(kind, data)| *kind != "message_reset" && data["chunk"] != "lost").collect()
+}
+
+#[test]
+fn a_run_is_one_response_whose_items_are_in_order() {
+    for frames in [live(), calm(), settled()] {
+        let (events, responses) = told(&frames, settings());
+        checked(&events);
+        let whole = responses.whole();
+        assert_eq!((&whole["status"], &whole["usage"]["total_tokens"]), (&json!("completed"), &json!(10)));
+        let last: Vec<&Value> =
+            whole["output"].as_array().unwrap().iter().filter(|item| item["status"] == "completed").collect();
+        let kinds: Vec<&str> = last.iter().map(|item| item["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["message", "mcp_call", "message"]);
+        assert_eq!(last[1]["output"], "done");
+        assert_eq!(last[2]["content"][0]["text"], "日本");
+    }
+    let (events, responses) = told(&live(), settings());
+    assert_eq!(text_of(&events), "Grüßelost日本");
+    assert_eq!(
+        responses.whole()["output"][2]["status"],
+        "incomplete",
+        "the lost attempt is an item of its own"
+    );
+}
+
+#[test]
+fn a_client_reads_on_behind_any_event_also_when_the_run_is_long_over() {
+    let (all, _) = told(&calm(), settings());
+    for then in [calm(), settled()] {
+        for at in 0..all.len() {
+            let after = all[at]["sequence_number"].as_u64();
+            let (rest, responses) = told(&then, Settings { after, ..settings() });
+            let known = &all[..=at];
+            assert_eq!(text_of(known) + &text_of(&rest), "Grüße日本", "behind {}", all[at]);
+            assert!(kinds(&rest).iter().all(|kind| *kind != "response.created"), "{rest:#?}");
+            assert!(responses.is_over());
+            let ends = kinds(&rest).last() == Some(&"response.completed");
+            assert!(ends || at + 1 == all.len(), "{rest:#?}");
+        }
+    }
+}
+
+#[test]
+fn who_has_read_of_a_lost_attempt_is_told_all_of_it_anew() {
+    let (all, _) = told(&live(), settings());
+    let lost = all.iter().position(|event| event["delta"] == "lost").unwrap();
+    for event in &all[lost..] {
+        let after = event["sequence_number"].as_u64();
+        let (rest, _) = told(&settled(), Settings { after, ..settings() });
+        checked(&rest);
+        assert_eq!(text_of(&rest), "Grüße日本", "behind {event}");
+    }
+    // A number of somewhere else.
+    let (rest, _) = told(&settled(), Settings { after: Some(u64::MAX), ..settings() });
+    checked(&rest);
+}
+
+#[test]
+fn what_is_left_to_the_client_ends_the_response_live_and_later() {
+    let client_tools = || ["work".to_owned()].into_iter().collect();
+    let of_client = || Settings { client_tools: client_tools(), ..settings() };
+    let mut frames = live();
+    frames.truncate(4);
+    frames.push(parked("client_tool", "c1"));
+    let (events, responses) = told(&frames, of_client());
+    checked(&events);
+    let call = responses.whole()["output"][1].clone();
+    assert_eq!((&call["type"], &call["arguments"]), (&json!("function_call"), &json!(r#"{"n":1}"#)));
+    let id = call["call_id"].as_str().unwrap();
+    assert_eq!(call_id::of(id), ("c1", Some(THREAD.to_owned())));
+    // The run has gone on since.
+    let (later, _) = told(&settled(), of_client());
+    assert_eq!(kinds(&later).last(), Some(&"response.completed"));
+    assert_eq!(text_of(&later), "Grüße");
+    // What goes on is a response of its own, without the reply that was shown.
+    let continues = Some("m_t_2".to_owned());
+    let (events, responses) = told(&settled(), Settings { continues, ..of_client() });
+    checked(&events);
+    assert_eq!(text_of(&events), "日本");
+    assert_eq!(responses.whole()["output"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn an_approval_is_asked_for_and_what_follows_is_another_response() {
+    let mut frames = live();
+    frames.truncate(4);
+    frames.push(parked("approval", "c1"));
+    let (events, responses) = told(&frames, settings());
+    checked(&events);
+    let whole = responses.whole();
+    let last = whole["output"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&last["type"], &last["id"]), (&json!("mcp_approval_request"), &json!("w_c1")));
+    let decided = message(json!({
+        "id": "m_t_3", "role": "tool", "name": "work", "content": "done", "tool_call_id": "c1", "tool_status": "success",
+        "metadata": { "approval": { "id": "w_c1", "decision": "approve" } },
+    }));
+    let later = vec![run(), settled()[1].clone(), decided.clone(), reply("m_t_5", "日本", &[])];
+    assert_eq!(told(&later, settings()).1.whole(), whole, "it is the same later");
+    let all: Vec<Frame> = later.into_iter().chain([ended("completed", "stop_on_response")]).collect();
+    let (events, responses) = told(&all, Settings { continues: Some("m_t_2".into()), ..settings() });
+    checked(&events);
+    let output = responses.whole()["output"].clone();
+    assert_eq!((&output[0]["approval_request_id"], &output[0]["output"]), (&json!("w_c1"), &json!("done")));
+    assert_eq!(output[1]["content"][0]["text"], "日本");
+}
+
+#[test]
+fn a_response_says_how_it_ended() {
+    for (outcome, kind, status) in
+        [("failed", "response.failed", "failed"), ("stopped", "response.incomplete", "cancelled")]
+    {
+        let frames = vec![run(), chunk("m_t_2", 1, 0, "some"), ended(outcome, "model_error")];
+        let (events, responses) = told(&frames, settings());
+        checked(&events);
+        assert_eq!(kinds(&events).last(), Some(&kind));
+        assert_eq!(responses.whole()["status"], status);
+    }
+    assert_eq!(Responses::new(settings()).whole()["status"], "queued");
+    let (_, responses) = told(&[run(), result("m_t_3", "c9", "work", "r")], settings());
+    assert_eq!(responses.whole()["status"], "in_progress");
+}
+
+#[test]
+fn requests_say_what_is_new() {
+    let parsed = |body: Value| ResponseRequest::parse(&body.to_string());
+    let plain =
+        parsed(json!({ "model": "m", "input": "hello", "instructions": "Be brief.", "temperature": 1 }))
+            .unwrap();
+    assert_eq!((plain.new.text.as_str(), plain.store, plain.history.len()), ("hello", true, 0));
+    assert_eq!(plain.ignored, ["temperature"]);
+    let items = parsed(json!({ "model": "m", "input": [
+        { "role": "system", "content": "Be kind." },
+        { "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "one" }] },
+        { "type": "function_call", "call_id": "c", "name": "f", "arguments": "{}" },
+        { "type": "function_call_output", "call_id": "c", "output": [{ "type": "input_text", "text": "r" }] },
+    ] }))
+    .unwrap();
+    assert_eq!(items.new.results, [("c".to_owned(), "r".to_owned())]);
+    assert_eq!(items.history.len(), 3);
+    for (body, field) in [
+        (json!({ "input": "x" }), "model"),
+        (json!({ "model": "m" }), "input"),
+        (json!({ "model": "m", "input": [] }), "input"),
+        (json!({ "model": "m", "input": [{ "type": "computer_call" }] }), "input[0]"),
+        (
+            json!({ "model": "m", "input": "x", "conversation": "c", "previous_response_id": "r" }),
+            "conversation",
+        ),
+        (json!({ "model": "m", "input": "x", "text": { "format": { "type": "json_schema" } } }), "text"),
+        (json!({ "model": "m", "input": "x", "tools": [{ "type": "web_search" }] }), "tools"),
+    ] {
+        let error = parsed(body.clone()).unwrap_err();
+        assert_eq!(error.field.as_deref(), Some(field), "{body}: {error}");
+    }
+    let id = response_id(THREAD, "m_6f0c8a52_7");
+    assert_eq!(parse_id(&id), Some((THREAD.to_owned(), "m_6f0c8a52_7".to_owned())));
+    for no in [
+        "",
+        "resp_",
+        "resp_x",
+        "chatcmpl-1",
+        "resp_6f0c8a5211114111811111111111111é_1",
+        &format!("{id}/../x"),
+    ] {
+        assert_eq!(parse_id(no), None, "{no}");
+    }
+}

@@ -1,0 +1,5 @@
+// The same, while the server is killed.
+
+import { steps } from "./steps.mjs";
+
+steps(true);

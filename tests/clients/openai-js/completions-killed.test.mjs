@@ -1,0 +1,5 @@
+// The same, while the server is killed.
+
+import { completions } from "./completions.mjs";
+
+completions(true);

@@ -1,0 +1,5 @@
+// The same, while the server is killed.
+
+import { responses } from "./responses.mjs";
+
+responses(true);

@@ -1,0 +1,5 @@
+// Responses with the package `openai`.
+
+import { responses } from "./responses.mjs";
+
+responses(false);

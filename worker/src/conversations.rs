@@ -1,0 +1,226 @@
+//! Conversations of clients of OpenAI: which thread one is, what is said in it, and what is answered to what it asks. A request
+//! that comes again finds what it has done.
+
+use bobbin::api::wire::call_id;
+use bobbin::limits::RESENT_US;
+use bobbin::request::{ThreadRoute, thread_id};
+use bobbin::spec::Agent;
+use bobbin::{Code, Error, Result};
+use serde_json::{Value, json};
+
+use crate::bindings::random;
+use crate::create;
+use crate::openai::{OpenAi, Said, hex, now_us};
+use crate::talk::{Step, Stops, found, good, text_of};
+
+/// The thread that is talked to.
+pub(crate) struct Conversation {
+    pub(crate) thread: String,
+    /// Which message it is, if it is there already.
+    pub(crate) stored: Option<String>,
+    /// The key under which the message is stored once.
+    pub(crate) key: Option<String>,
+}
+
+/// What a person has decided: the wait, whether it is approved, and why.
+pub(crate) type Approval = (String, bool, Option<String>);
+
+impl OpenAi<'_> {
+    /// The thread that has this id or key, if there is one.
+    pub(crate) async fn thread(&self, name: &str, agent: &Agent) -> Step<Option<String>> {
+        if thread_id::is_valid(name) && self.is_of(name, agent).await? {
+            return Ok(Some(name.to_owned()));
+        }
+        let keyed = thread_id::of_key(self.caller.owner(), name);
+        Ok(self.is_of(&keyed, agent).await?.then_some(keyed))
+    }
+
+    /// Whether the caller has this thread. One of another agent is refused.
+    pub(crate) async fn is_of(&self, thread: &str, agent: &Agent) -> Step<bool> {
+        let told = self.talk().ask(thread, ThreadRoute::Get, &[], None, "").await?;
+        let Some(body) = found(told)? else { return Ok(false) };
+        let of = |name: &str| body.pointer(&format!("/thread/{name}")).and_then(Value::as_str);
+        if of("agent_id") == Some(&agent.name) || of("origin_agent_id") == Some(&agent.name) {
+            return Ok(true);
+        }
+        let text = format!("This conversation is one with “{}”.", of("origin_agent_id").unwrap_or_default());
+        Err(Stops::Error(
+            Error::new(Code::Conflict, text).at("model").hint("Name that model, or another conversation."),
+        ))
+    }
+
+    /// The thread of a name. Where there is none it is made, with what was said before.
+    pub(crate) async fn conversation(
+        &self,
+        name: &str,
+        agent: &Agent,
+        hash: &str,
+        history: impl Fn() -> Result<Vec<Value>>,
+    ) -> Step<Conversation> {
+        let thread = match self.thread(name, agent).await? {
+            Some(thread) => thread,
+            None => {
+                thread_id::check_key(name).map_err(|error| error.at("conversation"))?;
+                let body = json!({ "agent_id": agent.name, "key": name, "history": history()? });
+                let made = create::create(self.env, self.caller.clone(), None, body.to_string()).await?;
+                text_of(&good(made)?, "threadId").to_owned()
+            }
+        };
+        self.in_thread(thread, hash).await
+    }
+
+    /// What is to be said in a thread. Whoever repeats a request without saying so by a key means the message that it has stored.
+    pub(crate) async fn in_thread(&self, thread: String, hash: &str) -> Step<Conversation> {
+        let key = self.idempotency_key.as_ref().map(|key| format!("openai:{key}"));
+        let again = key.is_none() && self.sent_before().is_some_and(|times| times > 0);
+        let stored = if again { self.stored(&thread, hash).await? } else { None };
+        Ok(Conversation { thread, stored, key })
+    }
+
+    /// The message that this very request has stored a while ago.
+    async fn stored(&self, thread: &str, hash: &str) -> Step<Option<String>> {
+        let query = [("limit", "50"), ("order", "desc")];
+        let told = self.talk().ask(thread, ThreadRoute::ListMessages, &query, None, "").await?;
+        let page = good(told)?;
+        let rows = page.get("messages").and_then(Value::as_array).into_iter().flatten();
+        let since = now_us() - RESENT_US;
+        let same = |row: &&Value| {
+            row.pointer("/metadata/openai/request").and_then(Value::as_str) == Some(hash)
+                && row.get("created_at").and_then(Value::as_i64).is_some_and(|at| at > since)
+        };
+        Ok(rows.rev().find(same).map(|row| text_of(row, "id").to_owned()))
+    }
+
+    /// The thread of a request that names none; with a time after which it deletes itself.
+    pub(crate) async fn unnamed(
+        &self,
+        agent: &Agent,
+        hash: &str,
+        expires_in: Option<i64>,
+        history: impl Fn() -> Result<Vec<Value>>,
+    ) -> Step<Conversation> {
+        let id = self.id_of_request(hash).await?;
+        let mut body = json!({ "agent_id": agent.name, "history": history()? });
+        if let (Some(seconds), Some(fields)) = (expires_in, body.as_object_mut()) {
+            fields.insert("expires_in".into(), seconds.into());
+            fields.insert("tags".into(), json!(["ephemeral"]));
+        }
+        let made = create::create_as(self.env, self.caller.clone(), id.clone(), body.to_string()).await?;
+        good(made)?;
+        Ok(Conversation { thread: id, stored: None, key: Some(format!("openai:{hash}")) })
+    }
+
+    /// The id of a thread for this request alone: the same when it comes again.
+    async fn id_of_request(&self, hash: &str) -> Step<String> {
+        let explicit = self.idempotency_key.as_deref();
+        let of = |time: i64| {
+            let owner = self.caller.owner().unwrap_or_default();
+            thread_id::of_parts(&["request", owner, hash, &time.to_string(), explicit.unwrap_or_default()])
+        };
+        let time = now_us() / RESENT_US;
+        let id = of(time);
+        Ok(match (explicit, self.sent_before()) {
+            (Some(_), _) => of(0),
+            (None, None) => thread_id::from_random(random()),
+            // The same question once more is another one.
+            (None, Some(0)) if self.exists(&id).await? => thread_id::from_random(random()),
+            (None, Some(times))
+                if times > 0 && !self.exists(&id).await? && self.exists(&of(time - 1)).await? =>
+            {
+                of(time - 1)
+            }
+            (None, Some(_)) => id,
+        })
+    }
+
+    async fn exists(&self, thread: &str) -> Step<bool> {
+        let told = self.talk().ask(thread, ThreadRoute::Get, &[], None, "").await?;
+        Ok(found(told)?.is_some())
+    }
+
+    /// Stores what a person says, once: its message, and when it was stored.
+    pub(crate) async fn say(&self, conversation: &Conversation, said: Said<'_>) -> Step<(String, i64)> {
+        let Conversation { thread, stored, key } = conversation;
+        if let Some(message) = stored {
+            let route = ThreadRoute::GetMessage(message.clone());
+            let told = self.talk().ask(thread, route, &[], None, "").await?;
+            let body = good(told)?;
+            let created = body.get("message").unwrap_or(&body).get("created_at").and_then(Value::as_i64);
+            return Ok((message.clone(), created.unwrap_or_else(now_us)));
+        }
+        let Said { text, files, metadata } = said;
+        let body = json!({ "role": "user", "content": text, "attachments": files, "metadata": metadata })
+            .to_string();
+        // One of our own, so that what is lost on the way is sent again.
+        let key = key.clone().unwrap_or_else(|| format!("openai:{}", hex(&random())));
+        let told = self.talk().ask(thread, ThreadRoute::PostMessage, &[], Some(key), &body).await?;
+        let posted = good(told)?;
+        let message = text_of(&posted, "messageId");
+        if message.is_empty() {
+            return Err(Stops::Error(Error::internal("a message was stored and has no id")));
+        }
+        let created = posted.pointer("/message/created_at").and_then(Value::as_i64);
+        Ok((message.to_owned(), created.unwrap_or_else(now_us)))
+    }
+
+    /// Gives the results of calls that the client has carried out, and what people have decided; the reply that has made the calls. What
+    /// is known already is passed over.
+    pub(crate) async fn decide(
+        &self,
+        thread: &str,
+        results: &[(String, String)],
+        approvals: &[Approval],
+    ) -> Step<String> {
+        let query = [("state", "all"), ("limit", "100")];
+        let told = self.talk().ask(thread, ThreadRoute::ListWaits, &query, None, "").await?;
+        let waits = good(told)?;
+        let waits = waits.get("waits").and_then(Value::as_array).cloned().unwrap_or_default();
+        let answers = answers(&waits, results, approvals);
+        let of_reply = |(wait, _): &(&Value, Value)| {
+            wait.pointer("/call/messageId").and_then(Value::as_str).map(str::to_owned)
+        };
+        let reply = answers.iter().find_map(of_reply).ok_or_else(|| {
+            Error::field("messages", "The conversation waits for none of this.")
+                .hint("Send the id of a call that was asked for, in the conversation that it belongs to.")
+        })?;
+        let open = answers.into_iter().filter(|(wait, _)| text_of(wait, "state") == "open");
+        let decisions: Vec<Value> = open.map(|(_, decision)| decision).collect();
+        if !decisions.is_empty() {
+            let body = json!({ "decisions": decisions }).to_string();
+            let told = self.talk().ask(thread, ThreadRoute::DecideWaits, &[], None, &body).await?;
+            good(told)?;
+        }
+        Ok(reply)
+    }
+}
+
+/// The waits that answers are to, and the decisions that they are.
+fn answers<'a>(
+    waits: &'a [Value],
+    results: &[(String, String)],
+    approvals: &[Approval],
+) -> Vec<(&'a Value, Value)> {
+    let of_calls = results.iter().filter_map(|(told, output)| {
+        let (call, _) = call_id::of(told);
+        let about = |wait: &&Value| wait.pointer("/call/id").and_then(Value::as_str) == Some(call);
+        let wait = waits.iter().find(about)?;
+        let id = wait.get("id");
+        match text_of(wait, "kind") {
+            "question" => Some((wait, json!({ "id": id, "decision": "answer", "text": output }))),
+            "client_tool" => Some((wait, json!({ "id": id, "decision": "answer", "result": output }))),
+            _ => None,
+        }
+    });
+    let of_people = approvals.iter().filter_map(|(id, approved, reason)| {
+        let wait = waits.iter().find(|wait| text_of(wait, "id") == id)?;
+        Some((
+            wait,
+            match (approved, reason) {
+                (true, _) => json!({ "id": id, "decision": "approve" }),
+                (false, Some(reason)) => json!({ "id": id, "decision": "deny", "reason": reason }),
+                (false, None) => json!({ "id": id, "decision": "deny" }),
+            },
+        ))
+    });
+    of_calls.chain(of_people).collect()
+}

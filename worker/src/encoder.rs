@@ -1,0 +1,49 @@
+//! What makes an answer in another protocol of a feed, for the bridge in JavaScript.
+
+use std::cell::RefCell;
+
+use bobbin::api::wire::encode::Encode;
+use wasm_bindgen::prelude::*;
+
+/// It, fed by the bridge.
+#[wasm_bindgen]
+pub struct Encoder(RefCell<Box<dyn Encode>>);
+
+impl std::panic::RefUnwindSafe for Encoder {}
+impl std::panic::UnwindSafe for Encoder {}
+
+impl Encoder {
+    pub(crate) fn new(encode: impl Encode + 'static) -> Encoder {
+        Encoder(RefCell::new(Box::new(encode)))
+    }
+}
+
+#[wasm_bindgen]
+impl Encoder {
+    /// What a frame of the feed is for the client.
+    pub fn push(&self, event: &str) -> std::result::Result<String, JsValue> {
+        self.0.borrow_mut().push(event).map_err(|error| JsValue::from_str(&error.message))
+    }
+
+    /// Whether it has said the last thing.
+    #[wasm_bindgen(getter)]
+    pub fn over(&self) -> bool {
+        self.0.borrow().is_over()
+    }
+
+    /// The status of the answer.
+    #[wasm_bindgen(getter)]
+    pub fn status(&self) -> u16 {
+        self.0.borrow().status()
+    }
+
+    /// The answer as a whole, JSON.
+    pub fn whole(&self) -> String {
+        self.0.borrow().whole().to_string()
+    }
+
+    /// Headers that only the end tells: JSON, an array of pairs.
+    pub fn headers(&self) -> String {
+        serde_json::to_string(&self.0.borrow().headers()).unwrap_or_else(|_| "[]".to_owned())
+    }
+}

@@ -1,0 +1,276 @@
+//! Clients of OpenAI (docs/clients.md): what they ask is done in a thread, and the run is told in their words. Nothing of this is
+//! in the thread's object.
+
+use bobbin::access::Caller;
+use bobbin::api::wire::call_id;
+use bobbin::api::wire::chat_completions::{Completion, Settings};
+use bobbin::api::wire::completion_request::{CompletionRequest, New};
+use bobbin::api::wire::{models, openai_error};
+use bobbin::engine::feed::FeedOf;
+use bobbin::limits::{EPHEMERAL_S, SECOND_US};
+use bobbin::request::{OpenAiRoute, Query, thread_id};
+use bobbin::signing::digest;
+use bobbin::spec::{Agent, Catalog};
+use bobbin::{Code, Error, Result};
+use serde_json::{Value, json};
+use wasm_bindgen::prelude::*;
+
+use crate::answer::Response;
+use crate::bindings::{Env, date_now, random, thrown};
+use crate::encoder::Encoder;
+use crate::events::{self, Encoded, EventsRequest, How};
+use crate::talk::{Step, Stops, Talk};
+
+#[wasm_bindgen(module = "/feed.js")]
+extern "C" {
+    #[wasm_bindgen(catch, js_name = told)]
+    fn told(status: u16, text: &str, origin: Option<&str>, extra: &str) -> Result<Response, JsValue>;
+}
+
+/// Headers of a request that say something here.
+pub(crate) const HEADERS: &[&str] = &[
+    "x-bobbin-thread",
+    "x-openwebui-chat-id",
+    "x-chat-id",
+    "x-bobbin-tool-status",
+    "x-bobbin-reasoning",
+    "x-stainless-retry-count",
+];
+
+/// Variables that say what else names a conversation.
+const USER: &str = "BOBBIN_OPENAI_USER_IS_THREAD";
+const CACHE_KEY: &str = "BOBBIN_OPENAI_CACHE_KEY_IS_THREAD";
+
+/// A request of a client of OpenAI.
+pub(crate) struct OpenAi<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) ctx: &'a JsValue,
+    pub(crate) query: &'a Query,
+    pub(crate) caller: Caller,
+    pub(crate) origin: Option<&'a str>,
+    pub(crate) catalog: &'a Catalog,
+    /// Those of [`HEADERS`] that it has.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) idempotency_key: Option<String>,
+    /// Which of several keys it was, for the log of decisions.
+    pub(crate) fingerprint: Vec<(String, String)>,
+}
+
+/// What a person says.
+pub(crate) struct Said<'a> {
+    pub(crate) text: &'a str,
+    /// As `POST …/messages` takes them.
+    pub(crate) files: &'a [Value],
+    /// What is kept with it.
+    pub(crate) metadata: Value,
+}
+
+impl OpenAi<'_> {
+    pub(crate) async fn answer(&self, of: OpenAiRoute, body: String) -> Result<Response> {
+        let answered = match of {
+            OpenAiRoute::Models => self.value(&models::list(self.catalog)),
+            OpenAiRoute::Model(id) => self.model(&id),
+            OpenAiRoute::Complete => self.complete(&body).await,
+            OpenAiRoute::Respond => self.respond(&body).await,
+            OpenAiRoute::Response(id) => self.response(&id).await,
+            OpenAiRoute::CancelResponse(id) => self.cancel_response(&id).await,
+            OpenAiRoute::DeleteResponse(id) => self.delete_response(&id).await,
+        };
+        match answered {
+            Ok(response) => Ok(response),
+            Err(Stops::Error(error)) => Err(error),
+            Err(Stops::Told(answer)) => {
+                let text = answer.body.as_string().unwrap_or_default();
+                let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+                let mut extra = extra_of(answer.status);
+                extra.extend(
+                    answer.retry_after.map(|seconds| ("retry-after".to_owned(), seconds.to_string())),
+                );
+                tell(answer.status, &openai_error::of_body(answer.status, &body), self.origin, &extra)
+            }
+        }
+    }
+
+    fn model(&self, id: &str) -> Step<Response> {
+        self.value(&models::one(self.catalog, id)?)
+    }
+
+    pub(crate) fn value(&self, value: &Value) -> Step<Response> {
+        Ok(tell(200, value, self.origin, &extra_of(200))?)
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    pub(crate) fn talk(&self) -> Talk<'_> {
+        Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
+    }
+
+    /// How often the client has sent this before; none if it does not say so.
+    pub(crate) fn sent_before(&self) -> Option<u32> {
+        self.header("x-stainless-retry-count")?.parse().ok()
+    }
+
+    async fn complete(&self, body: &str) -> Step<Response> {
+        let request = CompletionRequest::parse(body)?;
+        let agent = models::agent(self.catalog, &request.model)?;
+        let named = self.named(&request)?;
+        self.check_tools(&request.tools)?;
+        let new = request.new_messages()?;
+        let hash = digest(&["openai", &agent.name, body]);
+        let (settings, thread, of) = match new {
+            New::Said { text, files } => {
+                let history = || request.history();
+                let conversation = match &named {
+                    Some(named) => self.conversation(named, agent, &hash, history).await?,
+                    None => self.unnamed(agent, &hash, Some(EPHEMERAL_S), history).await?,
+                };
+                let metadata = json!({ "openai": { "request": hash } });
+                let said = Said { text: &text, files: &files, metadata };
+                let (message, created) = self.say(&conversation, said).await?;
+                let settings = self.settings(&request, &conversation.thread, &message, created);
+                (settings, conversation.thread, FeedOf::Message(message))
+            }
+            New::Results(results) => {
+                let thread = self.thread_of_results(named, agent, &results).await?;
+                let reply = self.decide(&thread, &results, &[]).await?;
+                let mut settings = self.settings(&request, &thread, &reply, now_us());
+                settings.continues = Some(reply.clone());
+                (settings, thread, FeedOf::From(reply))
+            }
+        };
+        let how = if request.stream { How::Streamed } else { How::Whole };
+        let reasoning = settings.reasoning;
+        let extra = extra_for(&thread, &request.ignored);
+        self.follow(&thread, of, how, reasoning, extra, Encoder::new(Completion::new(settings))).await
+    }
+
+    pub(crate) async fn follow(
+        &self,
+        thread: &str,
+        of: FeedOf,
+        how: How,
+        reasoning: bool,
+        extra: Vec<(String, String)>,
+        encoder: Encoder,
+    ) -> Step<Response> {
+        let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
+        let mut query = vec![("progress".to_owned(), "0".to_owned())];
+        query.extend(reasoning.then(|| ("reasoning".to_owned(), "1".to_owned())));
+        let query = Query(query);
+        let wanted =
+            EventsRequest { thread, caller: self.caller.clone(), query: &query, origin: self.origin };
+        let encoded = Encoded { extra, encoder: encoder.into() };
+        events::answered(&threads, self.ctx, wanted, of, how, encoded).await?.map_err(Stops::Told)
+    }
+
+    fn settings(
+        &self,
+        request: &CompletionRequest<'_>,
+        thread: &str,
+        message: &str,
+        created_us: i64,
+    ) -> Settings {
+        let asks = |header: &str| matches!(self.header(header), Some("1" | "true"));
+        Settings {
+            id: format!("chatcmpl-{}", message.trim_start_matches("m_")),
+            model: request.model.clone(),
+            created: created_us / SECOND_US,
+            thread: thread.to_owned(),
+            usage: request.usage || !request.stream,
+            reasoning: asks("x-bobbin-reasoning") || self.query.get("reasoning") == Some("1"),
+            tools: self.header("x-bobbin-tool-status") == Some("reasoning"),
+            client_tools: self.client_tools().map(str::to_owned).collect(),
+            continues: None,
+        }
+    }
+
+    pub(crate) fn client_tools(&self) -> impl Iterator<Item = &str> {
+        self.catalog.tools.values().filter(|tool| tool.is_of_client()).map(|tool| tool.name.as_str())
+    }
+
+    /// Tools are the definition's. A client may name those that are left to it.
+    pub(crate) fn check_tools(&self, tools: &[String]) -> Result<()> {
+        let Some(unknown) = tools.iter().find(|name| !self.client_tools().any(|tool| tool == *name)) else {
+            return Ok(());
+        };
+        let shown: String = unknown.chars().take(64).collect();
+        let text = format!("There is no tool “{shown}” that is left to clients.");
+        Err(Error::new(Code::UnsupportedParameter, text).at("tools").hint(
+            "Define it in tools/, with \"run\": { \"client\": {} }; leave `tools` out for the agent's own.",
+        ))
+    }
+
+    /// The conversation that a request names.
+    fn named(&self, request: &CompletionRequest<'_>) -> Result<Option<String>> {
+        let said = |name: &str| self.env.var(name).as_deref() == Some("1");
+        let in_header = ["x-bobbin-thread", "x-openwebui-chat-id", "x-chat-id"]
+            .into_iter()
+            .find_map(|name| Some((name, self.header(name)?.to_owned())));
+        let found = in_header
+            .or_else(|| Some(("metadata.thread_id", request.thread.clone()?)))
+            .or_else(|| Some(("prompt_cache_key", request.cache_key.clone().filter(|_| said(CACHE_KEY))?)))
+            .or_else(|| Some(("user", request.user.clone().filter(|_| said(USER))?)));
+        let Some((field, name)) = found else { return Ok(None) };
+        if !thread_id::is_valid(&name) {
+            thread_id::check_key(&name).map_err(|error| error.at(field))?;
+        }
+        Ok(Some(name))
+    }
+
+    /// The thread that the results of calls belong to: the one that is named, or that the ids of the calls name.
+    pub(crate) async fn thread_of_results(
+        &self,
+        named: Option<String>,
+        agent: &Agent,
+        results: &[(String, String)],
+    ) -> Step<String> {
+        let of_calls = || results.iter().find_map(|(call, _)| call_id::of(call).1);
+        let named = named.or_else(of_calls).ok_or_else(|| {
+            let text = "Results of calls belong to a conversation, and this request names none.";
+            Error::field("messages", text).hint("Name it with the header X-Bobbin-Thread.")
+        })?;
+        let missing = || Stops::Error(bobbin::access::no_thread());
+        self.thread(&named, agent).await?.ok_or_else(missing)
+    }
+}
+
+/// An error as clients of OpenAI know it.
+pub(crate) fn of_error(error: &Error, origin: Option<&str>) -> Result<Response> {
+    let status = error.code.status();
+    let mut extra = extra_of(status);
+    extra.extend(error.retry_after_s.map(|seconds| ("retry-after".to_owned(), seconds.to_string())));
+    tell(status, &openai_error::of_error(error), origin, &extra)
+}
+
+/// Headers of an answer: its id, and whether it makes sense to ask again. Clients do so after every 409.
+pub(crate) fn extra_of(status: u16) -> Vec<(String, String)> {
+    let id = ("x-request-id".to_owned(), format!("req_{}", hex(&random())));
+    let again = (status == 409).then(|| ("x-should-retry".to_owned(), "false".to_owned()));
+    std::iter::once(id).chain(again).collect()
+}
+
+/// The same of an answer from a thread, and the options that were passed over.
+pub(crate) fn extra_for(thread: &str, ignored: &[String]) -> Vec<(String, String)> {
+    let mut extra = extra_of(200);
+    extra.push(("x-bobbin-thread".to_owned(), thread.to_owned()));
+    if !ignored.is_empty() {
+        extra.push(("x-bobbin-ignored".to_owned(), ignored.join(", ")));
+    }
+    extra
+}
+
+fn tell(status: u16, value: &Value, origin: Option<&str>, extra: &[(String, String)]) -> Result<Response> {
+    let extra = serde_json::to_string(extra).map_err(Error::internal)?;
+    told(status, &value.to_string(), origin, &extra).map_err(|error| Error::internal(thrown(&error)))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn now_us() -> i64 {
+    date_now() as i64 * (SECOND_US / 1_000)
+}

@@ -1,0 +1,244 @@
+//! Responses of OpenAI (docs/clients.md): each is what came of one message, or of what was decided about the calls of one reply. Its
+//! id names the thread and that message.
+
+use bobbin::api::wire::encode::Encode;
+use bobbin::api::wire::models;
+use bobbin::api::wire::response_request::{ResponseRequest, parse_id, response_id};
+use bobbin::api::wire::responses::{Responses, Settings};
+use bobbin::engine::feed::FeedOf;
+use bobbin::limits::{EPHEMERAL_S, SECOND_US};
+use bobbin::request::ThreadRoute;
+use bobbin::signing::digest;
+use bobbin::spec::Agent;
+use bobbin::{Code, Error};
+use serde_json::{Value, json};
+
+use crate::answer::Response;
+use crate::conversations::Conversation;
+use crate::encoder::Encoder;
+use crate::events::How;
+use crate::openai::{OpenAi, Said, extra_for, extra_of, now_us};
+use crate::talk::{Step, Stops, found, good, text_of};
+
+/// A response that there is.
+struct Known {
+    settings: Settings,
+    of: FeedOf,
+    /// The message that it answers, or the reply that it goes on with.
+    message: String,
+}
+
+impl OpenAi<'_> {
+    /// `POST /v1/responses`.
+    pub(crate) async fn respond(&self, body: &str) -> Step<Response> {
+        let request = ResponseRequest::parse(body)?;
+        let agent = models::agent(self.catalog, &request.model)?;
+        self.check_tools(&request.tools)?;
+        let hash = digest(&["openai", &agent.name, body]);
+        let known = if request.new.says() {
+            self.to_message(&request, agent, &hash).await?
+        } else {
+            self.to_answers(&request, agent).await?
+        };
+        if request.background && !request.stream {
+            return self.value(&Responses::new(known.settings).whole());
+        }
+        let how = if request.stream { How::Streamed } else { How::Whole };
+        let extra = extra_for(&known.settings.thread, &request.ignored);
+        self.tell_response(known, how, extra).await
+    }
+
+    async fn to_message(&self, request: &ResponseRequest, agent: &Agent, hash: &str) -> Step<Known> {
+        let conversation = self.conversation_of(request, agent, hash).await?;
+        let metadata = json!({ "openai": {
+            "request": hash, "model": request.model, "background": request.background, "store": request.store,
+            "previous_response_id": request.previous, "metadata": request.asked.get("metadata"),
+            "reasoning": request.reasoning,
+        } });
+        let said = Said { text: &request.new.text, files: &request.new.files, metadata };
+        let (message, created) = self.say(&conversation, said).await?;
+        let settings = Settings {
+            asked: request.asked.clone(),
+            reasoning: request.reasoning,
+            model: request.model.clone(),
+            ..self.response_settings(&conversation.thread, &message, created)
+        };
+        Ok(Known { settings, of: FeedOf::Message(message.clone()), message })
+    }
+
+    /// Results of calls and decisions: the reply that has made the calls goes on.
+    async fn to_answers(&self, request: &ResponseRequest, agent: &Agent) -> Step<Known> {
+        let named = match &request.previous {
+            Some(previous) => Some(known_id(previous, "previous_response_id")?.0),
+            None => request.conversation.clone(),
+        };
+        let thread = self.thread_of_results(named, agent, &request.new.results).await?;
+        let reply = self.decide(&thread, &request.new.results, &request.new.approvals).await?;
+        let settings = Settings {
+            asked: request.asked.clone(),
+            reasoning: request.reasoning,
+            model: request.model.clone(),
+            continues: Some(reply.clone()),
+            ..self.response_settings(&thread, &reply, now_us())
+        };
+        Ok(Known { settings, of: FeedOf::From(reply.clone()), message: reply })
+    }
+
+    /// The thread of a request, made if there is none.
+    async fn conversation_of(
+        &self,
+        request: &ResponseRequest,
+        agent: &Agent,
+        hash: &str,
+    ) -> Step<Conversation> {
+        let instructed = request.instructions.as_ref();
+        let history = || {
+            let instructions =
+                instructed.map(|text| json!({ "role": "system", "content": text, "silent": true }));
+            Ok(instructions.into_iter().chain(request.history.iter().cloned()).collect())
+        };
+        if let Some(previous) = &request.previous {
+            let (thread, message) = known_id(previous, "previous_response_id")?;
+            if !self.is_of(&thread, agent).await? {
+                return Err(Stops::Error(no_response(previous).at("previous_response_id")));
+            }
+            let conversation = self.in_thread(thread, hash).await?;
+            if conversation.stored.is_none() && conversation.key.is_none() {
+                self.must_be_last(&conversation.thread, &message).await?;
+            }
+            self.instruct(&conversation.thread, instructed).await?;
+            return Ok(conversation);
+        }
+        let Some(name) = &request.conversation else {
+            let expires_in = (!request.store).then_some(EPHEMERAL_S);
+            return self.unnamed(agent, hash, expires_in, history).await;
+        };
+        let conversation = self.conversation(name, agent, hash, history).await?;
+        self.instruct(&conversation.thread, instructed).await?;
+        Ok(conversation)
+    }
+
+    /// Instructions for what follows: a message that people are not shown, once a day for the same text.
+    async fn instruct(&self, thread: &str, instructions: Option<&String>) -> Step<()> {
+        let Some(text) = instructions else { return Ok(()) };
+        let body = json!({ "role": "system", "content": text, "silent": true }).to_string();
+        let key = format!("openai:instructions:{}", digest(&[text]));
+        let told = self.talk().ask(thread, ThreadRoute::PostMessage, &[], Some(key), &body).await?;
+        good(told).map(|_| ())
+    }
+
+    /// Refuses to follow a response that others have followed already.
+    async fn must_be_last(&self, thread: &str, message: &str) -> Step<()> {
+        let query = [("after", message), ("order", "asc"), ("limit", "500")];
+        let told = self.talk().ask(thread, ThreadRoute::ListMessages, &query, None, "").await?;
+        let page = good(told)?;
+        let mut rows = page.get("messages").and_then(Value::as_array).into_iter().flatten();
+        let said = |row: &Value| text_of(row, "role") == "user" && row.pointer("/metadata/prompt").is_none();
+        if !rows.any(said) {
+            return Ok(());
+        }
+        Err(Stops::Error(
+            Error::new(Code::Conflict, "The conversation has gone on since that response.")
+                .at("previous_response_id")
+                .hint("Follow the newest response, or begin another conversation."),
+        ))
+    }
+
+    /// `GET /v1/responses/:id`, as it is now, or as a stream from its beginning or behind an event.
+    pub(crate) async fn response(&self, id: &str) -> Step<Response> {
+        let mut known = self.known(id).await?;
+        if self.query.get("stream") != Some("true") {
+            return self.tell_response(known, How::Now, extra_of(200)).await;
+        }
+        if let Some(after) = self.query.get("starting_after") {
+            let wrong = || Error::field("starting_after", "`starting_after` is the number of an event.");
+            known.settings.after = Some(after.parse().map_err(|_| wrong())?);
+        }
+        self.tell_response(known, How::Streamed, extra_of(200)).await
+    }
+
+    /// `POST /v1/responses/:id/cancel`: stops the run, if this is what it is at.
+    pub(crate) async fn cancel_response(&self, id: &str) -> Step<Response> {
+        let known = self.known(id).await?;
+        let thread = known.settings.thread.clone();
+        let told = self.talk().ask(&thread, ThreadRoute::ListRuns, &[("limit", "1")], None, "").await?;
+        let runs = good(told)?;
+        let active =
+            matches!(runs.pointer("/runs/0/status").and_then(Value::as_str), Some("running" | "paused"));
+        if active && self.must_be_last(&thread, &known.message).await.is_ok() {
+            let told = self.talk().ask(&thread, ThreadRoute::Stop, &[], None, "").await?;
+            good(told)?;
+        }
+        self.tell_response(known, How::Now, extra_of(200)).await
+    }
+
+    /// `DELETE /v1/responses/:id`: the thread, if there is nothing else in it.
+    pub(crate) async fn delete_response(&self, id: &str) -> Step<Response> {
+        let thread = self.known(id).await?.settings.thread;
+        let told = self.talk().ask(&thread, ThreadRoute::ListRuns, &[("limit", "2")], None, "").await?;
+        let runs = good(told)?;
+        if runs.get("runs").and_then(Value::as_array).is_some_and(|runs| runs.len() > 1) {
+            let text = "The conversation has more than this response.";
+            return Err(Stops::Error(Error::field("id", text).hint("Delete its thread.")));
+        }
+        let told = self.talk().ask(&thread, ThreadRoute::Delete, &[], None, "").await?;
+        good(told)?;
+        self.value(&json!({ "id": id, "object": "response.deleted", "deleted": true }))
+    }
+
+    /// The response of this id.
+    async fn known(&self, id: &str) -> Step<Known> {
+        let (thread, message) = known_id(id, "id")?;
+        let route = ThreadRoute::GetMessage(message.clone());
+        let told = self.talk().ask(&thread, route, &[], None, "").await?;
+        let body = found(told)?.ok_or_else(|| Stops::Error(no_response(id)))?;
+        let row = body.get("message").unwrap_or(&body);
+        let created = row.get("created_at").and_then(Value::as_i64).unwrap_or(0);
+        let kept = row.pointer("/metadata/openai").cloned().unwrap_or_default();
+        let model = match kept.get("model").and_then(Value::as_str) {
+            Some(model) => model.to_owned(),
+            None => self.agent_of(&thread).await?,
+        };
+        let goes_on = text_of(row, "role") == "assistant";
+        let settings = Settings {
+            model,
+            reasoning: kept.get("reasoning") == Some(&json!(true)),
+            asked: kept,
+            continues: goes_on.then(|| message.clone()),
+            ..self.response_settings(&thread, &message, created)
+        };
+        let of = if goes_on { FeedOf::From(message.clone()) } else { FeedOf::Message(message.clone()) };
+        Ok(Known { settings, of, message })
+    }
+
+    async fn agent_of(&self, thread: &str) -> Step<String> {
+        let told = self.talk().ask(thread, ThreadRoute::Get, &[], None, "").await?;
+        let body = good(told)?;
+        Ok(body.pointer("/thread/agent_id").and_then(Value::as_str).unwrap_or_default().to_owned())
+    }
+
+    fn response_settings(&self, thread: &str, message: &str, created_us: i64) -> Settings {
+        Settings {
+            id: response_id(thread, message),
+            created: created_us / SECOND_US,
+            thread: thread.to_owned(),
+            client_tools: self.client_tools().map(str::to_owned).collect(),
+            ..Settings::default()
+        }
+    }
+
+    async fn tell_response(&self, known: Known, how: How, extra: Vec<(String, String)>) -> Step<Response> {
+        let Known { settings, of, .. } = known;
+        let (thread, reasoning) = (settings.thread.clone(), settings.reasoning);
+        self.follow(&thread, of, how, reasoning, extra, Encoder::new(Responses::new(settings))).await
+    }
+}
+
+fn known_id(id: &str, field: &str) -> Step<(String, String)> {
+    parse_id(id).ok_or_else(|| Stops::Error(no_response(id).at(field)))
+}
+
+fn no_response(id: &str) -> Error {
+    let shown: String = id.chars().take(80).collect();
+    Error::new(Code::NotFound, format!("There is no response “{shown}”."))
+}
