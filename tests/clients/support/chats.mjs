@@ -263,7 +263,8 @@ export function chats({ major, folder, features }, killed) {
     const other = await open("payer", id, "approvals");
     await part(other, "it is asked about there, too", isAsked);
     // What it resumes would tell it of what is decided from now on.
-    await until("it has resumed", async () => browser.requests(other).some((address) => address.includes("/stream")) && (await shown(other)).status === "ready");
+    const resumed = "performance.getEntriesByType('resource').some(({ name, responseEnd }) => name.includes('/stream') && responseEnd > 0)";
+    await until("it has resumed", async () => (await other.evaluate(resumed)) && (await shown(other)).status === "ready");
     const [calls, models] = [paid.received.length, payer.model.asked.length];
     const denies = `addToolApprovalResponse({ id: ${JSON.stringify(asked.approval.id)}, approved: false, reason: "no" })`;
     does(page, denies);
