@@ -7,6 +7,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
+/** How long a program may take. */
+const TIMEOUT_MS = 10 * 60_000;
 
 /** Why there is no Python here; false where there is one. In CI there has to be. */
 export const missing = spawnSync("python3", ["--version"]).status === 0 || process.env.CI ? false : "there is no python3";
@@ -21,7 +23,7 @@ export async function python(folder, ...args) {
     await run("touch", [join(inside, "ready")]);
   }
   try {
-    return (await run(program, args, { cwd: folder, timeout: 120_000 })).stdout;
+    return (await run(program, args, { cwd: folder, timeout: TIMEOUT_MS })).stdout;
   } catch (error) {
     const { stdout, stderr } = /** @type {{ stdout: string, stderr: string }} */ (error);
     return assert.fail(`${stdout}\n${stderr}`);

@@ -2,16 +2,14 @@
 // assertions.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { after, before } from "node:test";
-import { isDeepStrictEqual, promisify } from "node:util";
+import { isDeepStrictEqual } from "node:util";
 import { Browser } from "../../worker/support/browser.mjs";
 import { say, use } from "../../worker/support/model.mjs";
 import { chance, sleep, until } from "../../worker/support/poll.mjs";
-import { checkout } from "../../worker/support/server.mjs";
 import { Suite } from "../../worker/support/suite.mjs";
+import { buildClient } from "./client-build.mjs";
 import { page as pageOf } from "./pages.mjs";
 
 const KEY = "key-of-the-tests";
@@ -22,13 +20,10 @@ const ASLEEP_MS = 30_000;
 /** @typedef {import("playwright-core").Page} Page */
 /** @typedef {{ messages: any[], partial: any, state: string | null, pending: any[], connected: boolean, error?: string }} Shown */
 
-/** The client as it is published: its own build, with the page's React. @param {string} folder @returns {Promise<Record<string, string>>} */
-async function built(folder) {
-  const client = join(checkout, "client");
-  const run = (/** @type {string[]} */ ...args) => promisify(execFile)("npm", args, { cwd: client });
-  if (!existsSync(join(client, "node_modules"))) await run("ci", "--ignore-scripts");
-  await run("run", "build");
-  return { "bobbin-client": join(client, "dist/index.js"), "bobbin-client/react": join(client, "dist/react.js"), react: join(folder, "node_modules/react") };
+/** The client, with the page's React. @param {string} folder @returns {Promise<Record<string, string>>} */
+async function packages(folder) {
+  const { dist } = await buildClient();
+  return { "bobbin-client": join(dist, "index.js"), "bobbin-client/react": join(dist, "react.js"), react: join(folder, "node_modules/react") };
 }
 
 /** @param {string} folder @param {boolean} killed */
@@ -43,7 +38,7 @@ export function threads(folder, killed) {
   suite.agent("payer", ({ messages }) => (messages.some(({ role }) => role === "tool") ? say("It is done.") : use({ name: "pay", args: { amount: 5 } })), { tools: ["pay"] });
 
   before(async () => {
-    served = await pageOf(folder, "thread-page.jsx", await built(folder));
+    served = await pageOf(folder, "thread-page.jsx", await packages(folder));
     suite.settings.vars = { BOBBIN_API_KEYS: `${KEY}=admin`, BOBBIN_ALLOWED_ORIGINS: served.origin };
     await suite.up();
     await browser.up();

@@ -79,6 +79,36 @@ impl Generators {
 }
 
 fn document() -> Value {
+    let mut document = whole();
+    without_true(&mut document);
+    document
+}
+
+/// Writes the schema of whatever there may be as `{}`, not as `true`: it means the same, and more generators of clients know it.
+fn without_true(value: &mut Value) {
+    let anything = |schema: &mut Value| {
+        if *schema == Value::Bool(true) {
+            *schema = json!({});
+        }
+    };
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+                properties.values_mut().for_each(anything);
+            }
+            for place in ["items", "schema"] {
+                if let Some(schema) = fields.get_mut(place) {
+                    anything(schema);
+                }
+            }
+            fields.values_mut().for_each(without_true);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_true),
+        _ => {}
+    }
+}
+
+fn whole() -> Value {
     let mut generators = Generators::new();
     let mut paths = Map::new();
     for operation in routes::all() {
