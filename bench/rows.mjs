@@ -11,6 +11,7 @@ import { checkout } from "../tests/worker/support/server.mjs";
 import { startBarePair } from "./sides.mjs";
 import { approvals, batches, exported, lines, traces } from "./rows-waits.mjs";
 import { budgets } from "./rows-budgets.mjs";
+import { clients } from "./rows-clients.mjs";
 import { exportedRun, looked } from "./rows-diagnostics.mjs";
 import { summaries } from "./rows-context.mjs";
 import { recall } from "./rows-memory.mjs";
@@ -397,6 +398,7 @@ export const rows = {
   lines,
   batches,
   scrubbing,
+  clients,
   summaries,
   recall,
   budgets,

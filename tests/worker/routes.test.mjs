@@ -44,6 +44,9 @@ const upgrade = {
   "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
 };
 
+/** Routes of other systems' clients, which send fields of their own. @param {string} pattern */
+const isOfOthers = (pattern) => pattern.startsWith("/v1/") || pattern.startsWith("/api/chat") || pattern.includes("agents/:item/chat");
+
 test("no route takes a parameter or a field that it does not know", async () => {
   const { id } = await bobbin.client.thread("plain");
   for (const [method, pattern] of table) {
@@ -58,9 +61,10 @@ test("no route takes a parameter or a field that it does not know", async () => 
     const asked = await exchange(bobbin.server.base, method, `${path}?nonsense=1`, { headers, ...body });
     assert.equal(asked.status, 400, `${method} ${pattern}?nonsense=1: ${asked.text}`);
     if (method !== "HEAD") {
-      assert.deepEqual([asked.json.error.code, asked.json.error.field], ["invalid_field", "nonsense"], `${method} ${pattern}`);
+      const { code, field, param } = asked.json.error;
+      assert.deepEqual([code, field ?? param], ["invalid_field", "nonsense"], `${method} ${pattern}`);
     }
-    if (!hasBody(method) || takesBytes(method, pattern) || pattern.endsWith("/complete")) continue;
+    if (!hasBody(method) || takesBytes(method, pattern) || pattern.endsWith("/complete") || isOfOthers(pattern)) continue;
     const query = pattern.endsWith("envs/account") ? "?user_id=u" : "";
     const said = await exchange(bobbin.server.base, method, `${path}${query}`, { headers, body: '{"nonsense":true}' });
     assert.deepEqual(
