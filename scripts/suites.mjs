@@ -9,8 +9,13 @@ import { inCheckout, readIfThere } from "./files.mjs";
 import { cargoProgress, outcome, print } from "./run.mjs";
 
 const MINUTE = 60_000;
-/** Files of tests at once. Each has a server with two processes of its own; together they wait for more than half of the time. */
-const AT_ONCE = Math.max(4, Math.floor(availableParallelism() / 2));
+/**
+ * Files of tests at once. Each has a server with two processes of its own; together they wait for more than half of the time.
+ * Whole sweeps beside them leave less of a processor.
+ *
+ * @param {NodeJS.ProcessEnv | undefined} env
+ */
+const atOnce = (env) => Math.max(env?.BOBBIN_SAMPLE === undefined ? 3 : 4, Math.floor(availableParallelism() / 2));
 
 /**
  * @typedef {object} Counts
@@ -118,7 +123,7 @@ const AGAIN_AT_MOST = 3;
  * @returns {Promise<Counts>}
  */
 export async function nodeTest(node, files, options) {
-  const first = await runFiles(node, files, AT_ONCE, options);
+  const first = await runFiles(node, files, atOnce(options.env), options);
   const failed = files.filter((file) => (first.get(file)?.failed ?? 0) > 0);
   /** @type {string[]} */
   const unsteady = [];

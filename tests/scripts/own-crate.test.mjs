@@ -16,6 +16,9 @@ const FIXTURE = join(checkout, "tests/fixtures/own-crate");
 /** In a sample, as a member of our workspace, which has compiled nearly all of it already. */
 const CRATE = process.env.BOBBIN_SAMPLE === undefined ? outside() : FIXTURE;
 
+/** All that Bobbin is made of is compiled for a crate outside, beside whatever else runs. */
+const BUILD_MS = 25 * 60_000;
+
 /** A copy that is a workspace of its own, as somebody's crate is. */
 function outside() {
   const folder = join(scratch("own-crate"), "my-worker");
@@ -55,6 +58,7 @@ test("a native tool of one's own crate is built and called, and one that is miss
   server = await Server.start({
     agents: join(CRATE, "agents"),
     flags: ["--crate", CRATE],
+    startMs: BUILD_MS,
     vars: { PLAIN_URL: `http://127.0.0.1:${port}/`, PLAIN_KEY: "plain-secret" },
   });
   const thread = await new Client(server.base).thread("greeter");

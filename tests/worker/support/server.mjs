@@ -25,6 +25,7 @@ const START_MS = Number(process.env.BOBBIN_START_SECONDS ?? 600) * 1000;
  * @property {string[]} [flags]                  further flags of `npm start`
  * @property {boolean} [wrangler]                needs what only `wrangler dev` has
  * @property {boolean} [serves]                  false: do not wait until it answers
+ * @property {number} [startMs]                  how long it may take until it answers, where it has more to build than usual
  */
 
 /**
@@ -155,7 +156,7 @@ export class Server {
         const answer = await exchange(this.base, "GET", "/healthz", { withinMs: 2000 }).catch(() => undefined);
         return answer?.status === 200;
       },
-      { withinMs: START_MS, describe: () => this.output() },
+      { withinMs: this.options.startMs ?? START_MS, describe: () => this.output() },
     );
   }
 
