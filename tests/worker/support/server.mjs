@@ -105,7 +105,13 @@ export class Server {
   /** @param {Options} options @returns {Promise<Server>} */
   static async start(options) {
     const server = new Server(options, await freePort());
-    await server.up();
+    try {
+      await server.up();
+    } catch (error) {
+      // Nobody else knows of it, and the file of tests would wait for its end.
+      await server.remove();
+      throw error;
+    }
     return server;
   }
 
