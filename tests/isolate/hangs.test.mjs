@@ -68,7 +68,8 @@ const HANGS = {
 
 for (const [name, source] of Object.entries(HANGS)) {
   contract(`terminate ends ${name}`, async (engine) => {
-    const running = await server.start(`${source}; export default 1`, { engine, caller: "hang" });
+    // With memory to spare: a fast machine would reach the usual limit first.
+    const running = await server.start(`${source}; export default 1`, { engine, caller: "hang", memory: 64 << 20 });
     await sleep(60);
     running.terminate("enough");
     const result = await running.result;
