@@ -21,7 +21,7 @@ use crate::bindings::{Env, thrown};
 use crate::create;
 use crate::events::{self, Encoded, EventsRequest};
 use crate::remote::Answer as Told;
-use crate::talk::{self, Step, Stops, Talk, text_of};
+use crate::talk::{Step, Stops, Talk, found, good, text_of};
 
 /// A feature of pages: a lost attempt's text is taken back.
 const RESET_STEP: &str = "reset-step";
@@ -140,8 +140,8 @@ impl Chat<'_> {
 
     /// This thread, if the caller has it. One of another agent is refused.
     async fn of_agent(&self, thread: &str) -> Step<Option<Found>> {
-        let told = self.ask(thread, ThreadRoute::Get, &[], None, "").await?;
-        let Some(body) = self.found(told)? else { return Ok(None) };
+        let told = self.talk().ask(thread, ThreadRoute::Get, &[], None, "").await?;
+        let Some(body) = found(told)? else { return Ok(None) };
         let agent = self.agent()?.name.as_str();
         let of = |name: &str| body.pointer(&format!("/thread/{name}")).and_then(Value::as_str);
         if of("agent_id") == Some(agent) || of("origin_agent_id") == Some(agent) {
@@ -165,7 +165,7 @@ impl Chat<'_> {
         }
         let body = json!({ "agent_id": agent, "key": id }).to_string();
         let told = create::create(self.env, self.caller.clone(), None, body).await?;
-        let body = self.good(told)?;
+        let body = good(told)?;
         let thread = body.get("threadId").and_then(Value::as_str);
         let thread = thread.ok_or_else(|| Error::internal("a thread was made and has no id"))?;
         let found = self.of_agent(thread).await?;
@@ -211,7 +211,7 @@ impl Chat<'_> {
         let body =
             json!({ "role": "user", "content": said.text, "attachments": said.files, "metadata": kept });
         let key = Some(format!("ui:{}", said.id));
-        let told = self.ask(&thread.id, ThreadRoute::PostMessage, &[], key, &body.to_string()).await?;
+        let told = self.talk().ask(&thread.id, ThreadRoute::PostMessage, &[], key, &body.to_string()).await?;
         if told.status == Code::IdempotencyMismatch.status()
             && let Some(known) = self.message_of(thread, &said.id).await?
         {
@@ -220,7 +220,7 @@ impl Chat<'_> {
                 false => self.edit(thread, &known, &said).await,
             };
         }
-        let posted = self.good(told)?;
+        let posted = good(told)?;
         let message = posted.get("messageId").and_then(Value::as_str);
         let message = message.ok_or_else(|| Error::internal("a message was stored and has no id"))?;
         self.feed(thread, FeedOf::Message(message.to_owned()), None).await
@@ -247,7 +247,7 @@ impl Chat<'_> {
         let query = [("truncate", "true"), ("run", "true")];
         let body = json!({ "content": said.text }).to_string();
         let route = ThreadRoute::PatchMessage(text_of(known, "id").to_owned());
-        let told = self.ask(&thread.id, route, &query, None, &body).await?;
+        let told = self.talk().ask(&thread.id, route, &query, None, &body).await?;
         self.begun(thread, told).await
     }
 
@@ -260,13 +260,13 @@ impl Chat<'_> {
         self.rest(thread).await?;
         // A page has ids of its own for replies that have said nothing.
         let reply = known.as_ref().map_or("last", |known| text_of(known, "id")).to_owned();
-        let told = self.ask(&thread.id, ThreadRoute::Regenerate(reply), &[], None, "{}").await?;
+        let told = self.talk().ask(&thread.id, ThreadRoute::Regenerate(reply), &[], None, "{}").await?;
         self.begun(thread, told).await
     }
 
     /// The run that a thread says has begun.
     async fn begun(&self, thread: &Found, told: Told) -> Step<Response> {
-        let begun = self.good(told)?;
+        let begun = good(told)?;
         let run = begun.get("run").and_then(Value::as_str);
         let run = run.ok_or_else(|| Error::internal("a message is answered anew, and by no run"))?;
         self.feed(thread, FeedOf::Tail(run.to_owned()), None).await
@@ -276,8 +276,8 @@ impl Chat<'_> {
     async fn rest(&self, thread: &Found) -> Step<()> {
         let newest = self.newest_run(thread).await?;
         if newest.is_some_and(|run| text_of(&run, "status") == "paused") {
-            let told = self.ask(&thread.id, ThreadRoute::Stop, &[], None, "").await?;
-            self.good(told)?;
+            let told = self.talk().ask(&thread.id, ThreadRoute::Stop, &[], None, "").await?;
+            good(told)?;
         }
         Ok(())
     }
@@ -287,13 +287,13 @@ impl Chat<'_> {
         let Plan { mut decisions, goes_on } = Plan::of(&self.waits(thread).await?, given)?;
         if !decisions.is_empty() {
             let body = json!({ "decisions": decisions }).to_string();
-            let told = self.ask(&thread.id, ThreadRoute::DecideWaits, &[], None, &body).await?;
+            let told = self.talk().ask(&thread.id, ThreadRoute::DecideWaits, &[], None, &body).await?;
             if told.status == Code::Conflict.status() {
                 // Somebody was faster: with the same answer, or with another one.
                 decisions = Plan::of(&self.waits(thread).await?, given)?.decisions;
             }
             if !decisions.is_empty() {
-                self.good(told)?;
+                good(told)?;
             }
         }
         match goes_on.reply.as_str() {
@@ -311,8 +311,8 @@ impl Chat<'_> {
     /// What a thread asks, and has asked, the newest first.
     async fn waits(&self, thread: &Found) -> Step<Vec<Value>> {
         let query = [("state", "all"), ("limit", "100")];
-        let told = self.ask(&thread.id, ThreadRoute::ListWaits, &query, None, "").await?;
-        let mut body = self.good(told)?;
+        let told = self.talk().ask(&thread.id, ThreadRoute::ListWaits, &query, None, "").await?;
+        let mut body = good(told)?;
         Ok(match body.get_mut("waits").map(Value::take) {
             Some(Value::Array(waits)) => waits,
             _ => Vec::new(),
@@ -328,8 +328,8 @@ impl Chat<'_> {
     }
 
     async fn newest_run(&self, thread: &Found) -> Step<Option<Value>> {
-        let told = self.ask(&thread.id, ThreadRoute::ListRuns, &[("limit", "1")], None, "").await?;
-        let runs = self.found(told)?;
+        let told = self.talk().ask(&thread.id, ThreadRoute::ListRuns, &[("limit", "1")], None, "").await?;
+        let runs = found(told)?;
         Ok(runs.and_then(|mut runs| runs.pointer_mut("/runs/0").map(Value::take)))
     }
 
@@ -340,8 +340,9 @@ impl Chat<'_> {
         match text_of(&newest, "status") {
             "running" => Ok(Some(run)),
             "paused" => {
-                let told = self.ask(&thread.id, ThreadRoute::GetRun(run.clone()), &[], None, "").await?;
-                let paused = self.good(told)?;
+                let told =
+                    self.talk().ask(&thread.id, ThreadRoute::GetRun(run.clone()), &[], None, "").await?;
+                let paused = good(told)?;
                 Ok((text_of(&paused, "pauseKind") != "human").then_some(run))
             }
             _ => Ok(None),
@@ -375,8 +376,8 @@ impl Chat<'_> {
         if !active {
             return answer::nothing(self.origin).map_err(failed);
         }
-        let told = self.ask(&thread.id, ThreadRoute::Stop, &[], None, "").await?;
-        self.good(told)?;
+        let told = self.talk().ask(&thread.id, ThreadRoute::Stop, &[], None, "").await?;
+        good(told)?;
         answer::of_value(&json!({ "status": "stopped" }), self.origin).map_err(failed)
     }
 
@@ -444,8 +445,8 @@ impl Chat<'_> {
             let before = pages.last().and_then(|page| page.first()).map(|row| text_of(row, "id").to_owned());
             let mut query = vec![("limit", PAGE_ROWS), ("order", "desc")];
             query.extend(before.as_deref().map(|id| ("before", id)));
-            let told = self.ask(&thread.id, ThreadRoute::ListMessages, &query, None, "").await?;
-            let page = self.good(told)?;
+            let told = self.talk().ask(&thread.id, ThreadRoute::ListMessages, &query, None, "").await?;
+            let page = good(told)?;
             let mut rows = page.get("messages").and_then(Value::as_array).cloned().unwrap_or_default();
             rows.sort_by_key(|row| seq_of(text_of(row, "id")));
             let more = page.get("hasMore").and_then(Value::as_bool) == Some(true) && !rows.is_empty();
@@ -459,8 +460,9 @@ impl Chat<'_> {
 
     /// Runs in their order, as many as one page has.
     async fn runs(&self, thread: &Found, active: Option<&str>) -> Step<Vec<Ran>> {
-        let told = self.ask(&thread.id, ThreadRoute::ListRuns, &[("limit", PAGE_ROWS)], None, "").await?;
-        let listed = self.good(told)?;
+        let told =
+            self.talk().ask(&thread.id, ThreadRoute::ListRuns, &[("limit", PAGE_ROWS)], None, "").await?;
+        let listed = good(told)?;
         let mut runs = Vec::new();
         for run in listed.get("runs").and_then(Value::as_array).into_iter().flatten().rev() {
             let id = text_of(run, "run");
@@ -468,9 +470,11 @@ impl Chat<'_> {
             let closing = match text_of(run, "status") {
                 _ if active == Some(id) => None,
                 "paused" => {
-                    let told =
-                        self.ask(&thread.id, ThreadRoute::GetRun(id.to_owned()), &[], None, "").await?;
-                    Some(("run_parked", self.good(told)?))
+                    let told = self
+                        .talk()
+                        .ask(&thread.id, ThreadRoute::GetRun(id.to_owned()), &[], None, "")
+                        .await?;
+                    Some(("run_parked", good(told)?))
                 }
                 "running" => None,
                 _ => Some(("run_ended", run.clone())),
@@ -480,24 +484,8 @@ impl Chat<'_> {
         Ok(runs)
     }
 
-    async fn ask(
-        &self,
-        thread: &str,
-        route: ThreadRoute,
-        query: &[(&str, &str)],
-        idempotency_key: Option<String>,
-        body: &str,
-    ) -> Result<Told> {
-        let talk = Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint };
-        talk.ask(thread, route, query, idempotency_key, body).await
-    }
-
-    fn good(&self, told: Told) -> Step<Value> {
-        talk::good(told)
-    }
-
-    fn found(&self, told: Told) -> Step<Option<Value>> {
-        talk::found(told)
+    fn talk(&self) -> Talk<'_> {
+        Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
     }
 }
 
