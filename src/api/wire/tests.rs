@@ -431,3 +431,13 @@ fn events_are_read_whatever_stands_around_them() {
     assert_eq!((kind, data), ("run", json!({ "run": "r_1" })));
     assert!(sse::frame(": \n\n").is_err());
 }
+
+#[test]
+fn a_reply_that_comes_again_after_a_break_is_told_once() {
+    let reply = || message(reply("m_t_2", "one", &[("c1", "work", "{}")]));
+    let frames = [run(), reply(), reply(), message(result("m_t_3", "c1", "ok", "success")), reply()];
+    let made = chunks(&Settings::default(), &frames);
+    assert_eq!(texts(&made), "one");
+    let count = |kind: &str| types(&made).iter().filter(|one| **one == kind).count();
+    assert_eq!((count("start-step"), count("tool-input-available")), (1, 1), "{made:#?}");
+}

@@ -87,6 +87,8 @@ pub struct UiStream {
     over: bool,
     /// The reply of the open step.
     step: Option<String>,
+    /// Replies that were told whole.
+    told: SortedSet<String>,
     text: Option<Text>,
     /// Id of the reasoning that is being shown.
     reasoning: Option<String>,
@@ -357,6 +359,10 @@ impl UiStream {
         if self.is_written_already(id) {
             let before = self.settings.continues.as_ref();
             return self.calls.of_reply(message, &self.settings, before);
+        }
+        // After a break, what was told may come once more.
+        if !self.told.insert(id.to_owned()) {
+            return;
         }
         self.begin_step(id);
         let content = text_of(message, "content");
