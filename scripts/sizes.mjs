@@ -23,7 +23,6 @@ export const LONGER = {
   "scripts/sections.mjs": { sections: "a table of sections" },
   "src/api/mod.rs": { answer: "a table of routes" },
   "src/request/route.rs": { of: "a table of routes" },
-  "src/request/table.rs": { parameters: "a table of parameters" },
   "src/store/meta.rs": { read: "a table of columns" },
   "src/store/runs/mod.rs": { read: "a table of columns" },
   "src/work/code/bridge/mod.rs": { method_of: "a table of methods" },

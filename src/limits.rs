@@ -395,6 +395,20 @@ pub const JOB_ATTEMPTS: u32 = 6;
 pub const JOB_PAUSE_US: i64 = SECOND_US;
 /// See [`JOB_PAUSE_US`].
 pub const JOB_PAUSE_MAX_US: i64 = 3_600 * SECOND_US;
+/// Messages that a copy of a thread fetches together, at most.
+pub const FORK_MESSAGES: i64 = 256;
+/// Bytes of messages or of values after which a page for a copy is full.
+pub const FORK_BYTES: usize = 1 << 20;
+/// Files that a copy fetches in one attempt of its job.
+pub const FORK_FILES: i64 = 8;
+/// How often the messages of a copy are fetched anew because one was changed meanwhile.
+pub const FORK_RESTARTS: u32 = 16;
+/// How long a request waits for a thread that is being copied.
+pub const FORK_WAIT_US: i64 = 10 * SECOND_US;
+/// How often it looks.
+pub const FORK_LOOK_US: i64 = SECOND_US / 20;
+/// About the bytes of a row without its texts.
+pub const ROW_BYTES: usize = 128;
 /// An attempt at a job whose end is not stored after this was lost.
 pub const JOB_LOST_US: i64 = 30 * SECOND_US;
 /// Spans in one request to a collector.

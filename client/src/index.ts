@@ -12,7 +12,7 @@ export type { ConnectionOptions } from "./connection.js";
 export { BobbinError } from "./errors.js";
 export type { Frame, FramesOptions, Told } from "./frames.js";
 export { Thread, ThreadView } from "./thread.js";
-export type { Decision, NewMessage, RunOutcome, SendOptions } from "./thread.js";
+export type { Decision, ForkOptions, NewMessage, RunOutcome, SendOptions } from "./thread.js";
 export { EMPTY, after } from "./view.js";
 export type { Message, Partial, View, Wait } from "./view.js";
 

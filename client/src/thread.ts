@@ -21,6 +21,17 @@ export interface SendOptions {
   signal?: AbortSignal;
 }
 
+export interface ForkOptions extends Pick<SendOptions, "idempotencyKey" | "signal"> {
+  /** The id of the last message that is copied; the last one that is complete unless given. */
+  upTo?: string;
+  /** What the copy is called. */
+  key?: string;
+  /** Those of the thread unless given. */
+  tags?: string[];
+  /** Those of the thread unless given. */
+  properties?: Record<string, unknown>;
+}
+
 /** Attempts at what may be repeated. */
 const ATTEMPTS = 6;
 /** How long nobody may look before the view stops following the thread. */
@@ -70,6 +81,19 @@ export class Thread {
   /** Changes what was said, drops what followed it, and has it answered as it is now. */
   async edit(message: string, text: string): Promise<void> {
     await this.#post(`messages/${encodeURIComponent(message)}?truncate=true&run=true`, { content: text }, { ...keyed({}), method: "PATCH" });
+  }
+
+  /** A copy of it, which goes its own way. Requests to it wait until all is copied. */
+  async fork(options: ForkOptions = {}): Promise<Thread> {
+    const { upTo, key, tags, properties, ...sending } = options;
+    const body: Schemas["NewFork"] = {
+      ...(upTo !== undefined && { up_to: upTo }),
+      ...(key !== undefined && { key }),
+      ...(tags && { tags }),
+      ...(properties && { properties }),
+    };
+    const { threadId } = await this.#post<Schemas["Forked"]>("fork", body, keyed(sending));
+    return new Thread(this.#connection, () => Promise.resolve(threadId));
   }
 
   /** Decides what a person is asked. The same decision may come twice; another one is refused. */

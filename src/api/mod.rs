@@ -62,6 +62,7 @@ impl Thread {
         self.must_be_meant(&request)?;
         self.authorise(&request)?;
         check_query(&request)?;
+        self.copied_first(&request.route).await?;
         self.wake()?;
         if let ThreadRoute::Endpoint { method, path } = &request.route {
             return self.serve_endpoint(&request, *method, path, body).await;
@@ -73,18 +74,28 @@ impl Thread {
         if request.route == ThreadRoute::Create {
             return self.create(&request).await;
         }
+        if request.route == ThreadRoute::CreateFork {
+            return self.create_fork(&request).await;
+        }
         self.must_be_meant(&request)?;
         if request.route == ThreadRoute::Envelope {
             return self.receive_envelope(&request).await;
         }
         self.authorise(&request)?;
         check_query(&request)?;
+        self.copied_first(&request.route).await?;
         self.wake()?;
         match &request.route {
-            ThreadRoute::Create | ThreadRoute::Envelope | ThreadRoute::Stream | ThreadRoute::Events => {
+            ThreadRoute::Create
+            | ThreadRoute::CreateFork
+            | ThreadRoute::Envelope
+            | ThreadRoute::Stream
+            | ThreadRoute::Events => {
                 Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))
             }
             ThreadRoute::Member => self.answer_member(&request).await,
+            ThreadRoute::CopyPage => self.copy_page(&request.body),
+            ThreadRoute::Fork => self.fork(&request).await,
             ThreadRoute::Get => self.get(&request),
             ThreadRoute::Patch => self.patch(&request.body).await,
             ThreadRoute::Delete => self.delete(&request).await,

@@ -36,6 +36,7 @@ impl Thread {
                     "id": meta.thread_id, "key": meta.key, "life": meta.life, "agent_id": meta.agent, "origin_agent_id": meta.origin_agent,
                     "user_id": meta.owner, "tags": meta.tags, "properties": meta.properties, "env": env,
                     "env_types": types, "parent": meta.parent.as_ref().map(|parent| &parent.thread),
+                    "fork": meta.fork.as_ref().map(|fork| fork.to_json()),
                     "terminated": meta.terminated_us.map(|us| us / limits::SECOND_US),
                     "created_at": meta.created_us / limits::SECOND_US,
                     "executing": state.active().is_some(), "state": state.status(),

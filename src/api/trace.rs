@@ -36,7 +36,7 @@ pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Val
     let mut between = Between::new(state, sql, run);
     logs::of_run(sql, run.id, &mut |row| between.log(&row))?;
     between.subagents()?;
-    let before = Run::find(sql, run.id - 1)?.map_or(0, |run| run.block);
+    let before = Run::find(sql, run.id - 1)?.map_or_else(|| state.meta.copied_upto(), |run| run.block);
     let until = run.end.as_ref().map_or(i64::MAX, |end| end.at_us);
     between.waits()?;
     between.summaries(until)?;

@@ -119,7 +119,7 @@ impl Thread {
             state.meta.update(sql)?;
         }
         let side = if said.role == Role::Assistant { Side::B } else { Side::A };
-        let (last, floor, from) = (state.run.as_ref(), state.meta.run_floor, (state.next_seq(), now));
+        let (last, floor, from) = (state.run.as_ref(), state.meta.floor(), (state.next_seq(), now));
         let run = Run::start(last, floor, side, said.seq, Counters::Reset, from);
         self.begin_run(state, sql, run, Wishes::default(), trace, now)
     }

@@ -109,6 +109,7 @@ impl Thread {
         last_event_id: Option<&str>,
     ) -> Result<FeedStart> {
         self.read(|state, _| caller.may(&Action::Stream, Some(state.meta.thread())))?;
+        self.must_be_copied()?;
         self.wake()?;
         let now = self.host.now_us();
         self.read(|state, sql| {
@@ -251,8 +252,8 @@ fn followed(state: &State, sql: &dyn Sql, of: &FeedOf) -> Result<Followed> {
                 id.strip_prefix("r_").and_then(|number| number.parse::<i64>().ok()).ok_or_else(missing)?;
             let run = newest(Run::find(sql, number)?.ok_or_else(missing)?);
             let after = match of {
-                FeedOf::Tail(_) => last_said(sql, &run)?,
-                _ => before(sql, &run)?,
+                FeedOf::Tail(_) => last_said(state, sql, &run)?,
+                _ => before(state, sql, &run)?,
             };
             (Some(run), after)
         }
@@ -291,13 +292,13 @@ fn takes_nothing_in(state: &State) -> bool {
 }
 
 /// The seq behind which everything is this run's or a later one's.
-fn before(sql: &dyn Sql, run: &Run) -> Result<i64> {
-    Ok(Run::find(sql, run.id - 1)?.map_or(0, |before| before.block))
+fn before(state: &State, sql: &dyn Sql, run: &Run) -> Result<i64> {
+    Ok(Run::find(sql, run.id - 1)?.map_or_else(|| state.meta.copied_upto(), |before| before.block))
 }
 
 /// The last message of a person that a run has taken in; where there is none, what came before it.
-fn last_said(sql: &dyn Sql, run: &Run) -> Result<i64> {
-    let before = before(sql, run)?;
+fn last_said(state: &State, sql: &dyn Sql, run: &Run) -> Result<i64> {
+    let before = before(state, sql, run)?;
     let mut last = before;
     // From the end: between it and the last block there is what one step has done.
     let said = |row: &Row| row.inbound == Inbound::Triggers && row.role == Role::User && !row.silent;

@@ -60,7 +60,7 @@ impl Thread {
             // What was given up is out of the way.
             return Ok(Ahead { next: Some(now), spent: false });
         };
-        begun.0 += 1;
+        begun.0 += requests_of(&job);
         self.ephemeral.job.set(true);
         let under_way = UnderWay(self.clone());
         let thread = self.clone();
@@ -70,9 +70,12 @@ impl Thread {
                 Some(Kind::Export) => thread.export(&job).await,
                 Some(Kind::Summary) => thread.summarise(&job).await,
                 Some(Kind::Index) => thread.index(&job).await,
+                Some(Kind::Fork) => thread.copy_fork(&job).await,
                 None => return,
             };
             let ended = end.and_then(|end| thread.job_ended(job, end)).and_then(|()| thread.tell_summary());
+            // Of a copy that is complete now.
+            let ended = ended.and_then(|()| thread.start_created_hook());
             if let Err(error) = ended
                 && error.code != Code::ThreadNotFound
             {
@@ -102,7 +105,7 @@ impl Thread {
         job.attempts += 1;
         let lost_us = match job.kind {
             // What lives on does not begin it again, and nothing is stored twice: one that is lost need not wait long.
-            Some(Kind::Index | Kind::Summary) => pause_us(job.attempts, self.host.random()),
+            Some(Kind::Index | Kind::Summary | Kind::Fork) => pause_us(job.attempts, self.host.random()),
             Some(Kind::Export) | None => limits::JOB_LOST_US,
         };
         job.due_us = now + lost_us;
@@ -171,6 +174,9 @@ impl Thread {
             self.pause_summaries(state, sql)?;
         }
         let error = self.shown_within(state, sql, error)?;
+        if job.kind == Some(Kind::Fork) {
+            self.fork_failed(state, sql, &error)?;
+        }
         self.job_is_over(state, sql, job, Some(&error), now)?;
         Event::job_failure(job, dropped, &error).insert(sql, now)
     }
@@ -178,4 +184,12 @@ impl Thread {
 
 fn attempts_of(job: &Job) -> u32 {
     job.kind.map_or(limits::JOB_ATTEMPTS, Kind::attempts)
+}
+
+/// Requests that an attempt sends, about.
+const fn requests_of(job: &Job) -> u32 {
+    match job.kind {
+        Some(Kind::Fork) => 1 + limits::FORK_FILES as u32,
+        _ => 1,
+    }
 }

@@ -10,6 +10,7 @@
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `accept`: messages that come in. `control`: stop, continue, terminate, delete; `expiry`: threads that delete
 //!   themselves. `edit`: changes to messages and the thread. `cut`: to go on from an earlier message.
+//!   `fork`: copies of threads.
 //! * `step`: the cycle. `context`: what a request to a model holds. `model_call`: attempts, fallbacks and pauses;
 //!   `provider_call`: one request and its watchdogs; `attempts`: how far a step is with its model; `retry`: which policy
 //!   holds for what fails; `replay`: what providers want back with their replies.
@@ -58,6 +59,7 @@ pub(crate) mod export;
 pub mod feed;
 pub(crate) mod files;
 pub(crate) mod flow;
+pub(crate) mod fork;
 pub(crate) mod handle;
 pub(crate) mod handoff;
 pub(crate) mod hooks;

@@ -337,7 +337,7 @@ mod tests {
     fn the_caps_apply_in_their_order() {
         let story = Story::new("dual_ai");
         let side = SideConfig { max_steps: Some(3), ..story.agent.side_a };
-        let mut run = Run::start(None, 0, Side::B, 1, crate::store::runs::Counters::Reset, (2, 0));
+        let mut run = Run::start(None, (0, 0), Side::B, 1, crate::store::runs::Counters::Reset, (2, 0));
         run.side_steps = [9, 3];
         run.turns = 4;
         run.steps = limits::RUN_STEPS;

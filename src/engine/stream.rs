@@ -156,6 +156,7 @@ impl Thread {
             let thread = state.meta.thread();
             caller.may(&Action::Stream, Some(thread))
         })?;
+        self.must_be_copied()?;
         self.wake()?;
         let frames = self.read(|state, sql| {
             let thread = &state.meta.stem;

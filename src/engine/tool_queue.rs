@@ -44,7 +44,7 @@ impl State {
             _ => (self.wakes, oldest, Counters::Reset),
         };
         let side = wanted.or(side).unwrap_or(Side::A);
-        Run::start(last, self.meta.run_floor, side, turn_from, counters, (self.next_seq(), now))
+        Run::start(last, self.meta.floor(), side, turn_from, counters, (self.next_seq(), now))
     }
 
     /// The tools that were called belong to a step that is closed now. Those still to be called stay queued.

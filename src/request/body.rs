@@ -47,6 +47,7 @@ impl BodyRule {
                 ThreadRoute::Patch
                 | ThreadRoute::PatchMessage(_)
                 | ThreadRoute::Regenerate(_)
+                | ThreadRoute::Fork
                 | ThreadRoute::Stop
                 | ThreadRoute::Continue
                 | ThreadRoute::Terminate

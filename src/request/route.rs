@@ -108,6 +108,12 @@ pub enum EnvOf {
 pub enum ThreadRoute {
     /// Creates the thread: not a route of its own, but what `POST /threads` sends to the new object.
     Create,
+    /// Creates the thread as a copy of another: no route of the API, but what that one sends to the new object.
+    CreateFork,
+    /// A page for the copy of a thread: no route of the API, either.
+    CopyPage,
+    /// `POST /fork`: a copy of the thread.
+    Fork,
     /// `GET /`.
     Get,
     /// `PATCH /`.
@@ -362,28 +368,16 @@ impl ThreadRoute {
                 };
             }
             ["messages", id, "regenerate"] => {
-                return match method {
-                    "POST" => Ok(ThreadRoute::Regenerate((*id).to_owned())),
-                    _ => Err(not_allowed(method, "POST")),
-                };
+                return only(method, "POST", ThreadRoute::Regenerate((*id).to_owned()));
             }
+            ["fork"] => (&[("POST", ThreadRoute::Fork)], "POST"),
             ["stop"] => (&[("POST", ThreadRoute::Stop)], "POST"),
             ["continue"] => (&[("POST", ThreadRoute::Continue)], "POST"),
             ["terminate"] => (&[("POST", ThreadRoute::Terminate)], "POST"),
             ["logs"] => (&[("GET", ThreadRoute::ListLogs)], "GET"),
-            ["logs", id] => {
-                return match method {
-                    "GET" => Ok(ThreadRoute::GetLog((*id).to_owned())),
-                    _ => Err(not_allowed(method, "GET")),
-                };
-            }
+            ["logs", id] => return only(method, "GET", ThreadRoute::GetLog((*id).to_owned())),
             ["runs"] => (&[("GET", ThreadRoute::ListRuns)], "GET"),
-            ["runs", id] => {
-                return match method {
-                    "GET" => Ok(ThreadRoute::GetRun((*id).to_owned())),
-                    _ => Err(not_allowed(method, "GET")),
-                };
-            }
+            ["runs", id] => return only(method, "GET", ThreadRoute::GetRun((*id).to_owned())),
             ["diagnostics"] => (&[("GET", ThreadRoute::Diagnostics)], "GET"),
             ["subagents"] => (&[("GET", ThreadRoute::ListSubagents)], "GET"),
             ["cost"] => (&[("GET", ThreadRoute::GetCost)], "GET"),
@@ -393,12 +387,7 @@ impl ThreadRoute {
             ["context"] => (&[("GET", ThreadRoute::GetContext)], "GET"),
             ["context", "summarize"] => (&[("POST", ThreadRoute::Summarize)], "POST"),
             ["context", "summary"] => (&[("DELETE", ThreadRoute::DropSummary)], "DELETE"),
-            ["runs", run, "spans"] => {
-                return match method {
-                    "GET" => Ok(ThreadRoute::GetSpans((*run).to_owned())),
-                    _ => Err(not_allowed(method, "GET")),
-                };
-            }
+            ["runs", run, "spans"] => return only(method, "GET", ThreadRoute::GetSpans((*run).to_owned())),
             ["kv"] => (
                 &[
                     ("GET", ThreadRoute::GetValues),
@@ -446,10 +435,7 @@ impl ThreadRoute {
                 };
             }
             ["uploads", id, "complete"] => {
-                return match method {
-                    "POST" => Ok(ThreadRoute::CompleteUpload((*id).to_owned())),
-                    _ => Err(not_allowed(method, "POST")),
-                };
+                return only(method, "POST", ThreadRoute::CompleteUpload((*id).to_owned()));
             }
             ["uploads", id, index] => {
                 return match method {
@@ -588,6 +574,11 @@ pub fn no_route() -> Error {
 fn unknown_method(method: &str) -> Error {
     Error::new(Code::MethodNotAllowed, format!("{method} is not possible here."))
         .hint("Endpoints answer GET, HEAD, POST, PUT, PATCH and DELETE.")
+}
+
+/// The route of a path that has one method.
+fn only(method: &str, allowed: &str, route: ThreadRoute) -> Result<ThreadRoute> {
+    if method == allowed { Ok(route) } else { Err(not_allowed(method, allowed)) }
 }
 
 pub(crate) fn not_allowed(method: &str, allowed: &str) -> Error {

@@ -62,52 +62,14 @@ impl ThreadRoute {
     /// The query parameters that it knows; `None` for endpoints, which know their own.
     pub fn parameters(&self) -> Option<&'static [&'static str]> {
         Some(match self {
-            ThreadRoute::Create
-            | ThreadRoute::Envelope
-            | ThreadRoute::Member
-            | ThreadRoute::Get
-            | ThreadRoute::Patch
-            | ThreadRoute::Delete
-            | ThreadRoute::GetMessage(_)
-            | ThreadRoute::Regenerate(_)
-            | ThreadRoute::DeleteMessage(_)
-            | ThreadRoute::Stop
-            | ThreadRoute::Continue
-            | ThreadRoute::Terminate
-            | ThreadRoute::GetLog(_)
-            | ThreadRoute::Diagnostics
-            | ThreadRoute::GetCost
-            | ThreadRoute::GetBudget
-            | ThreadRoute::PatchBudget
-            | ThreadRoute::Summarize
-            | ThreadRoute::DropSummary
-            | ThreadRoute::GetSpans(_)
-            | ThreadRoute::PostValue
-            | ThreadRoute::PostEffect
-            | ThreadRoute::GetEffect(_)
-            | ThreadRoute::RunEffect(_)
-            | ThreadRoute::CancelEffect(_)
-            | ThreadRoute::PutFile(_)
-            | ThreadRoute::PostFile(_)
-            | ThreadRoute::MoveFile(_)
-            | ThreadRoute::StartUpload
-            | ThreadRoute::GetUpload(_)
-            | ThreadRoute::PutChunk { .. }
-            | ThreadRoute::CompleteUpload(_)
-            | ThreadRoute::DeleteUpload(_)
-            | ThreadRoute::GetVariables(_)
-            | ThreadRoute::PostVariables(_)
-            | ThreadRoute::DecideWaits
-            | ThreadRoute::ForgetWaits
-            | ThreadRoute::GetWait(_)
-            | ThreadRoute::DecideWait(_) => NONE,
             ThreadRoute::Memory { of, .. } => of.parameters(),
             ThreadRoute::ListWaits => &["state", "descendants", "limit", "cursor"],
             ThreadRoute::GetContext => &["history"],
             ThreadRoute::ListRuns => &["limit", "before"],
             ThreadRoute::GetRun(_) => &["trace"],
             ThreadRoute::PostMessage => &["wait"],
-            ThreadRoute::PatchMessage(_) | ThreadRoute::ListMessages => self.of_messages(),
+            ThreadRoute::PatchMessage(_) => &["truncate", "run"],
+            ThreadRoute::ListMessages => MESSAGES,
             ThreadRoute::ListLogs => LOGS,
             ThreadRoute::ListSubagents | ThreadRoute::ListEffects => PAGE,
             ThreadRoute::GetValues => &["key", "limit", "offset", "prefix", "search", "cursor"],
@@ -119,17 +81,9 @@ impl ThreadRoute {
             ThreadRoute::Events => EVENTS,
             ThreadRoute::Stream => STREAM,
             ThreadRoute::Endpoint { .. } => return None,
+            // Whatever it is sent is refused.
+            _ => NONE,
         })
-    }
-}
-
-impl ThreadRoute {
-    /// The same of routes of messages.
-    const fn of_messages(&self) -> &'static [&'static str] {
-        match self {
-            ThreadRoute::PatchMessage(_) => &["truncate", "run"],
-            _ => MESSAGES,
-        }
     }
 }
 
@@ -184,6 +138,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ("PATCH", "/api/threads/:thread/messages/:item"),
     ("DELETE", "/api/threads/:thread/messages/:item"),
     ("POST", "/api/threads/:thread/messages/:item/regenerate"),
+    ("POST", "/api/threads/:thread/fork"),
     ("POST", "/api/threads/:thread/stop"),
     ("POST", "/api/threads/:thread/continue"),
     ("POST", "/api/threads/:thread/terminate"),

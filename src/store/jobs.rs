@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Summary,
     /// Makes texts of a memory found. The subject is its name.
     Index,
+    /// Fetches what the thread is a copy of.
+    Fork,
 }
 
 impl Kind {
@@ -35,19 +37,20 @@ impl Kind {
             Kind::Export => "export",
             Kind::Summary => "summary",
             Kind::Index => "index",
+            Kind::Fork => "fork",
         }
     }
 
     /// Attempts that are made.
     pub(crate) const fn attempts(self) -> u32 {
         match self {
-            Kind::Export | Kind::Index => limits::JOB_ATTEMPTS,
+            Kind::Export | Kind::Index | Kind::Fork => limits::JOB_ATTEMPTS,
             Kind::Summary => limits::SUMMARY_FAILURES,
         }
     }
 
     fn parse(text: &str) -> Option<Kind> {
-        [Kind::Export, Kind::Summary, Kind::Index].into_iter().find(|kind| kind.as_str() == text)
+        [Kind::Export, Kind::Summary, Kind::Index, Kind::Fork].into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -172,12 +175,12 @@ pub(crate) fn remove(state: &mut State, sql: &dyn Sql, id: i64) -> Result<()> {
     count(state, sql, state.meta.jobs - 1)
 }
 
-/// The thread takes no more work: only what tells of the past is still done.
+/// The thread takes no more work: only what tells of the past is still done, and a copy of nothing deleted.
 pub(crate) fn end_all(state: &mut State, sql: &dyn Sql) -> Result<()> {
     if state.meta.jobs == 0 {
         return Ok(());
     }
-    sql.run("DELETE FROM jobs WHERE kind != 'export'", &[])?;
+    sql.run("DELETE FROM jobs WHERE kind NOT IN ('export', 'fork')", &[])?;
     let left = integer(sql, "SELECT count(*) FROM jobs", &[])?.unwrap_or(0);
     count(state, sql, left)
 }

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::request::thread_id;
 use crate::store::calibration::Calibration;
+use crate::store::fork::{Fork, ForkState};
 use crate::store::parent::Parent;
 use crate::store::summaries::Current;
 use crate::store::table::Table;
@@ -29,7 +30,8 @@ pub(crate) const TABLE: Table = Table {
         waits INTEGER NOT NULL DEFAULT 0, wait_next INTEGER NOT NULL DEFAULT 1, jobs INTEGER NOT NULL DEFAULT 0,
         snapshot TEXT, workers INTEGER NOT NULL DEFAULT 0,
         dropped INTEGER NOT NULL DEFAULT 0, budget TEXT, calibration TEXT, summary TEXT,
-        key TEXT, life INTEGER NOT NULL DEFAULT 1, run_floor INTEGER NOT NULL DEFAULT 0, expires_us INTEGER)"],
+        key TEXT, life INTEGER NOT NULL DEFAULT 1, run_floor INTEGER NOT NULL DEFAULT 0, expires_us INTEGER,
+        fork TEXT)"],
     drop: "DROP TABLE meta",
 };
 
@@ -96,6 +98,8 @@ pub(crate) struct Meta {
     pub(crate) calibration: Calibration,
     /// Which summary holds; none where there never was one.
     pub(crate) summary: Option<Current>,
+    /// What it is a copy of, if it is one.
+    pub(crate) fork: Option<Box<Fork>>,
 }
 
 impl Meta {
@@ -135,7 +139,23 @@ impl Meta {
             budget: None,
             calibration: Calibration::default(),
             summary: None,
+            fork: None,
         }
+    }
+
+    /// Messages up to this seq are copies: no run of this thread has taken them in, and none will.
+    pub(crate) fn copied_upto(&self) -> i64 {
+        self.fork.as_ref().map_or(0, |fork| fork.upto)
+    }
+
+    /// What is before the first run: the number of the last one of the thread that was here, and the last message.
+    pub(crate) fn floor(&self) -> (i64, i64) {
+        (self.run_floor, self.copied_upto())
+    }
+
+    /// Whether what it is a copy of is still on its way.
+    pub(crate) fn is_copying(&self) -> bool {
+        self.fork.as_ref().is_some_and(|fork| fork.state == ForkState::Copying)
     }
 
     /// Reads it, and the version of the tables; `None` when the thread was never created.
@@ -145,7 +165,7 @@ impl Meta {
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
                 stopped, edits, seq_floor, window_cut, window_tokens, version, env, parent, children,
                 activates, detached, wait_next, jobs, snapshot, workers, dropped, budget, calibration, summary,
-                key, life, run_floor, expires_us FROM meta",
+                key, life, run_floor, expires_us, fork FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -194,6 +214,7 @@ impl Meta {
             life,
             run_floor,
             expires,
+            fork,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -239,6 +260,7 @@ impl Meta {
             budget: budget.text().map(serde_json::from_str).transpose().map_err(|_| damaged("budgets"))?,
             calibration: Calibration::parse(calibration.text())?,
             summary: Current::parse(summary.text())?,
+            fork: Fork::parse(fork.text())?,
         };
         Ok((meta, number(schema)))
     }
@@ -248,10 +270,11 @@ impl Meta {
         let (tags, properties) = self.json_columns();
         let parent = self.parent_column()?;
         let budget = self.budget_column()?;
+        let fork = self.fork.as_ref().map(|fork| fork.column()).transpose()?;
         sql.run(
             "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env,
-                parent, activates, snapshot, budget, key, life, run_floor, edits, expires_us)
-             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                parent, activates, snapshot, budget, key, life, run_floor, edits, expires_us, fork)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(schema),
                 Param::Text(&self.thread_id),
@@ -271,6 +294,7 @@ impl Meta {
                 Param::Int(self.run_floor),
                 Param::Int(self.edits),
                 self.expires_us.into(),
+                fork.as_ref().into(),
             ],
         )
     }
@@ -411,4 +435,9 @@ pub(crate) fn set_calibration(sql: &dyn Sql, column: &str) -> Result<()> {
 /// Writes which summary holds.
 pub(crate) fn set_summary(sql: &dyn Sql, column: &str) -> Result<()> {
     sql.run("UPDATE meta SET summary = ? WHERE id = 1", &[Param::Text(column)])
+}
+
+/// Writes what the thread is a copy of.
+pub(crate) fn set_fork(sql: &dyn Sql, fork: &Fork) -> Result<()> {
+    sql.run("UPDATE meta SET fork = ? WHERE id = 1", &[Param::Text(&fork.column()?)])
 }

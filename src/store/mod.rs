@@ -1,7 +1,7 @@
 //! The tables of a thread, one file or folder each: the row, its enums, its `CREATE TABLE`, its statements. No other file
 //! names the table, which `npm test` checks. `schema` lists the tables.
 //!
-//! * What a thread is and has: `meta`, `state` (what is in memory of it), `calibration` (of the estimate of tokens), `parent`, `children`, `values`, `env`.
+//! * What a thread is and has: `meta`, `state` (what is in memory of it), `calibration` (of the estimate of tokens), `parent`, `fork`, `children`, `values`, `env`.
 //! * What is said and done: `messages`, `window` (the newest of them, in memory), `summaries` (what stands for the older ones), `side`, `runs`, `receipts` (the table
 //!   `calls`) with `opening`, `effects` with `repeat`, `jobs`, `idempotency`.
 //! * What is asked of people: `waits`. What budgets count: `amounts`, `budget_policy`, `grants` (what subagents are lent), `thread_budget`.
@@ -25,6 +25,7 @@ pub(crate) mod file_path;
 pub(crate) mod file_record;
 pub(crate) mod file_texts;
 pub(crate) mod files;
+pub(crate) mod fork;
 pub(crate) mod grants;
 pub(crate) mod idempotency;
 pub(crate) mod jobs;

@@ -101,13 +101,14 @@ impl State {
             (row.waits, row.wait_next) = (open, last + 1);
         }
         let run = Run::last(sql)?;
-        let block = run.as_ref().map_or(0, |run| run.block);
+        let copied = row.copied_upto();
+        let block = run.as_ref().map_or(copied, |run| run.block);
         // Receipts of calls that code made have seqs of their own.
         let max_seq = messages::last_seq(sql)?;
         let mut state = State { run, max_seq, ..State::created(row) };
         let mut tools = 0;
         // The first step waits for those hooks.
-        if block == 0 {
+        if block == copied {
             state.created_told = meta::created_told(sql)?;
         }
         if max_seq > block {
@@ -251,6 +252,11 @@ impl State {
             return self.queued_tools.iter().any(|tool| tool.seq == row.seq && !tool.done);
         }
         let opening = self.active().is_some_and(|run| run.phase == Phase::Start);
-        row.inbound == Inbound::Triggers && !opening && row.seq > self.run.as_ref().map_or(0, |run| run.block)
+        row.inbound == Inbound::Triggers && !opening && row.seq > self.drained()
+    }
+
+    /// Everything up to this seq is taken in.
+    fn drained(&self) -> i64 {
+        self.run.as_ref().map_or_else(|| self.meta.copied_upto(), |run| run.block)
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::{Cell, Param, Sql, integer};
 use crate::limits;
 use crate::store::messages::message_id;
 use crate::store::table::Table;
@@ -80,7 +80,7 @@ impl Current {
 }
 
 /// A row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) epoch: i64,
     pub(crate) upto: i64,
@@ -151,6 +151,16 @@ pub(crate) fn newest_sound(sql: &dyn Sql) -> Result<Option<Summary>> {
     let statement = "SELECT epoch, upto, since, text, tokens, model, stale, created_us FROM summaries
         WHERE stale = 0 ORDER BY epoch DESC LIMIT 1";
     Ok(list(sql, statement, &[])?.pop())
+}
+
+/// The newest sound one that covers nothing after a seq; none where there never was one.
+pub(crate) fn newest_within(sql: &dyn Sql, upto: i64) -> Result<Option<Summary>> {
+    if integer(sql, "SELECT 1 FROM sqlite_schema WHERE name = 'summaries'", &[])?.is_none() {
+        return Ok(None);
+    }
+    let statement = "SELECT epoch, upto, since, text, tokens, model, stale, created_us FROM summaries
+        WHERE stale = 0 AND upto <= ? ORDER BY epoch DESC LIMIT 1";
+    Ok(list(sql, statement, &[Param::Int(upto)])?.pop())
 }
 
 /// Those that are kept, newest first.

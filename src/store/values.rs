@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::store::table::Table;
 
@@ -28,6 +28,22 @@ pub(crate) fn each_key(
 ) -> Result<()> {
     sql.each("SELECT key FROM vals WHERE key >= ? ORDER BY key", &[Param::Text(from)], &mut |cells| {
         Ok(look(cells.first().and_then(Cell::text).unwrap_or_default()))
+    })
+}
+
+/// The values behind a key, in the order of the keys' bytes, as long as `look` goes on: key, JSON, when it was stored.
+pub(crate) fn each_after(
+    sql: &dyn Sql,
+    after: &str,
+    look: &mut dyn FnMut(&str, &str, i64) -> ControlFlow<()>,
+) -> Result<()> {
+    let statement = "SELECT key, value, updated_us FROM vals WHERE key > ? ORDER BY key";
+    sql.each(statement, &[Param::Text(after)], &mut |cells| {
+        let [key, value, updated] = cells else {
+            return Err(Error::internal("a value has the wrong number of columns"));
+        };
+        let updated = updated.int().unwrap_or_default();
+        Ok(look(key.text().unwrap_or_default(), value.text().unwrap_or_default(), updated))
     })
 }
 

@@ -64,6 +64,10 @@ impl Thread {
     #[inline(never)]
     pub(crate) fn note_changes(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let changed = std::mem::take(&mut state.changed);
+        if state.meta.is_copying() {
+            // What is copied is looked at when all of it is here.
+            return Ok(());
+        }
         let run = state.run.clone().filter(|run| changed.run_ended || run.end.is_none());
         let takes = |memory: &&Memory| memory.sources.messages || !memory.sources.files.is_empty();
         for memory in self.catalog.memories.values().filter(takes) {
@@ -89,6 +93,20 @@ impl Thread {
                 self.owe_index(state, sql, &memory.name, run.as_ref())?;
                 self.ephemeral.notify_alarm();
             }
+        }
+        Ok(())
+    }
+
+    /// Memories that threads share know of what was copied from where it was said: they take in what comes after it.
+    pub(crate) fn pass_over_copied(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        let takes = |memory: &&Memory| {
+            memory.scope != MemoryScope::Thread
+                && (memory.sources.messages || !memory.sources.files.is_empty())
+        };
+        for memory in self.catalog.memories.values().filter(takes) {
+            sources::make(state, sql)?;
+            let upto = state.max_seq;
+            sources::set_taken(sql, &memory.name, &Taken { messages: upto, upto, files: mark_of(memory) })?;
         }
         Ok(())
     }

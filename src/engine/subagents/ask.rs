@@ -15,7 +15,7 @@ use crate::request::{Reply, ThreadRequest, thread_id};
 impl Thread {
     /// A request that reaches the thread that is meant, and not one that has its place by now.
     pub(crate) fn aimed(&self, request: ThreadRequest) -> Result<ThreadRequest> {
-        if !thread_id::is_of_key(&request.thread_id) {
+        if request.life.is_some() || !thread_id::is_of_key(&request.thread_id) {
             return Ok(request);
         }
         let life = self.read(|state, _| Ok(state.meta.family_life()))?;

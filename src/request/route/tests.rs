@@ -12,9 +12,13 @@ fn of(method: &str, path: &str) -> Result<Route> {
 /// A path of each route of a thread; the compiler asks for that of a new one.
 fn path(route: &ThreadRoute) -> Option<&'static str> {
     Some(match route {
-        ThreadRoute::Create | ThreadRoute::Envelope | ThreadRoute::Member | ThreadRoute::Endpoint { .. } => {
-            return None;
-        }
+        ThreadRoute::Create
+        | ThreadRoute::CreateFork
+        | ThreadRoute::CopyPage
+        | ThreadRoute::Envelope
+        | ThreadRoute::Member
+        | ThreadRoute::Endpoint { .. } => return None,
+        ThreadRoute::Fork => "/fork",
         ThreadRoute::Get | ThreadRoute::Patch | ThreadRoute::Delete => "",
         ThreadRoute::PostMessage | ThreadRoute::ListMessages => "/messages",
         ThreadRoute::GetMessage(_) | ThreadRoute::PatchMessage(_) | ThreadRoute::DeleteMessage(_) => {
@@ -93,6 +97,7 @@ fn every_route_of_the_runtime_has_a_reserved_name() {
         "/messages",
         "/messages/m",
         "/messages/m/regenerate",
+        "/fork",
         "/stop",
         "/continue",
         "/terminate",

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::store::file_path::{Below, FilePath};
 use crate::store::file_record::FileStats;
-use crate::store::files::{Kind, Row, columns};
+use crate::store::files::{Kind, Row, columns, read};
 
 /// The entries of a directory behind a place, directories first, then by name, as long as `each` goes on.
 pub(crate) fn entries(
@@ -83,6 +83,16 @@ pub(crate) fn shift(sql: &dyn Sql, below: &Below, to: &FilePath) -> Result<()> {
         "UPDATE files SET parent = ? || substr(parent, ?) WHERE parent = ? OR (parent >= ? AND parent < ?)",
         &[Param::Text(to.as_str()), rest, a, b, c],
     )
+}
+
+/// What has a place, by id from behind one on.
+pub(crate) fn after(sql: &dyn Sql, id: i64, limit: i64) -> Result<Vec<Row>> {
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM files WHERE id > ? AND +parent IS NOT NULL ORDER BY id LIMIT ?"
+    );
+    read(sql, statement, &[Param::Int(id), Param::Int(limit)])
 }
 
 /// The ids and paths of what has a place, by id from behind one on, as long as `look` goes on. Nothing else is read: what

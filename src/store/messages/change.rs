@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::{Cell, Param, Sql, integer};
 use crate::limits;
 use crate::store::messages::{Row, columns, read};
 
@@ -97,6 +97,14 @@ pub(crate) fn seqs_from(sql: &dyn Sql, from: i64) -> Result<Vec<i64>> {
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(seqs)
+}
+
+/// Whether a message after this seq shows the attachment of that id.
+pub(crate) fn shows_after(sql: &dyn Sql, seq: i64, attachment: &str) -> Result<bool> {
+    let statement =
+        "SELECT 1 FROM messages WHERE seq > ? AND attachments IS NOT NULL AND instr(attachments, ?) LIMIT 1";
+    let quoted = Value::from(attachment).to_string();
+    Ok(integer(sql, statement, &[Param::Int(seq), Param::Text(&quoted)])?.is_some())
 }
 
 /// Deletes the messages from this one on.

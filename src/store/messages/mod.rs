@@ -10,6 +10,7 @@ pub(crate) mod queue;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Code, Error, Result};
@@ -33,7 +34,8 @@ pub(crate) const TABLE: Table = Table {
 };
 
 /// How a message came into the thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Inbound {
     /// A step wrote it: replies, results, status rows.
     Step = 0,
@@ -46,7 +48,7 @@ pub(crate) enum Inbound {
 }
 
 /// A stored message (spec §14.1).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) seq: i64,
     pub(crate) role: Role,
@@ -232,6 +234,14 @@ impl Row {
         let calls: usize = self.calls.iter().map(size::of_call).sum();
         let attachments: usize = self.attachments.iter().map(AttachmentRef::tokens).sum();
         size::MESSAGE + self.content.as_deref().map_or(0, tokens) + calls + attachments
+    }
+
+    /// About the bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let texts = [&self.content, &self.name, &self.tool_call_id, &self.metadata, &self.reasoning];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        let calls: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+        limits::ROW_BYTES + texts + calls + self.attachments.len() * limits::ROW_BYTES
     }
 
     /// Its public id.

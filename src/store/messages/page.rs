@@ -1,8 +1,11 @@
 //! Rows of `messages` for lists, for streams, and for the window.
 
-use crate::error::Result;
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
 use crate::host::{Param, Sql, integer};
-use crate::store::messages::{Each, columns, each_row};
+use crate::spec::message::Role;
+use crate::store::messages::{Each, Row, columns, each_row, read};
 
 /// What a client is shown.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +110,33 @@ pub(crate) fn said_between(sql: &dyn Sql, after: i64, upto: i64, each: Each<'_>)
 pub(crate) fn last_before(sql: &dyn Sql, seq: i64) -> Result<Option<i64>> {
     let statement = "SELECT seq FROM messages WHERE seq < ? AND depth = 0 ORDER BY seq DESC LIMIT 1";
     integer(sql, statement, &[Param::Int(seq)])
+}
+
+/// The last top-level one up to a seq that is no result.
+pub(crate) fn last_but_results(sql: &dyn Sql, upto: i64) -> Result<Option<Row>> {
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM messages WHERE seq <= ? AND depth = 0 AND role != 'tool' ORDER BY seq DESC LIMIT 1"
+    );
+    Ok(read(sql, statement, &[Param::Int(upto)])?.pop())
+}
+
+/// Seq, role and, of results, the call of the top-level ones after a seq, in order, as long as `look` says so.
+pub(crate) fn results_after(
+    sql: &dyn Sql,
+    seq: i64,
+    look: &mut dyn FnMut(i64, Role, Option<&str>) -> bool,
+) -> Result<()> {
+    let statement = "SELECT seq, role, tool_call_id FROM messages WHERE seq > ? AND depth = 0 ORDER BY seq";
+    sql.each(statement, &[Param::Int(seq)], &mut |cells| {
+        let [seq, role, call] = cells else {
+            return Err(Error::internal("a message row has the wrong number of columns"));
+        };
+        let role = role.text().and_then(Role::parse).unwrap_or(Role::System);
+        let more = look(seq.int().unwrap_or_default(), role, call.text());
+        Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })
 }
 
 /// How many messages from outside there are after one seq up to another that started runs or could have.

@@ -149,10 +149,10 @@ pub(crate) struct Run {
 
 impl Run {
     /// A run of this side that is about to open its first step. `last` is the thread's previous run, whose session goes
-    /// on unless it ended with it.
+    /// on unless it ended with it. `floor`: the number of the last run before the first one, and the last message that was there.
     pub(crate) fn start(
         last: Option<&Run>,
-        floor: i64,
+        floor: (i64, i64),
         side: Side,
         turn_from: i64,
         counters: Counters,
@@ -167,7 +167,7 @@ impl Run {
             |run: &&Run| run.end.as_ref().is_some_and(|end| end.reason.outcome() == Outcome::Completed);
         let resumed = keep.filter(|run| !completed(run));
         Run {
-            id: last.map_or(floor + 1, |run| run.id + 1),
+            id: last.map_or(floor.0 + 1, |run| run.id + 1),
             phase: Phase::Start,
             side,
             turn_from,
@@ -176,7 +176,7 @@ impl Run {
             step: 0,
             steps: keep.map_or(0, |run| run.steps),
             side_steps: keep.map_or([0, 0], |run| run.side_steps),
-            block: last.map_or(0, |run| run.block),
+            block: last.map_or(floor.1, |run| run.block),
             model: 0,
             attempt: 0,
             stream: 0,

@@ -18,13 +18,13 @@ pub fn all() -> Vec<Scenario> {
     vec![said(), said_to_owner(), filed(), moved()]
 }
 
-fn hears(catalog: &mut Value) {
+pub(super) fn hears(catalog: &mut Value) {
     with_book(catalog);
     catalog["memories"]["book"]["sources"] = json!({ "messages": true });
     catalog["prompts"]["p"]["memory"] = json!([{ "name": "book" }]);
 }
 
-fn hears_owner(catalog: &mut Value) {
+pub(super) fn hears_owner(catalog: &mut Value) {
     hears(catalog);
     catalog["memories"]["book"]["scope"] = json!("owner");
 }
@@ -63,7 +63,7 @@ async fn delete(sim: &Sim, id: &str) {
 }
 
 /// The ids of what people see said, sorted.
-fn said_in(history: &History) -> Vec<String> {
+pub(super) fn said_in(history: &History) -> Vec<String> {
     let said = history.messages.iter().filter(|message| {
         let text = message["content"].as_str().unwrap_or_default();
         message["silent"] != true && message["role"] != "tool" && !text.is_empty()
@@ -74,7 +74,7 @@ fn said_in(history: &History) -> Vec<String> {
 }
 
 /// The ids of messages that a memory has.
-fn kept_in(member: &Member) -> Vec<String> {
+pub(super) fn kept_in(member: &Member) -> Vec<String> {
     let mut ids: Vec<String> = member.database.ask::<String>(
         "SELECT meta ->> 'message' FROM mem_docs WHERE source = 'message' AND state = 'ready'",
     );

@@ -26,6 +26,7 @@ mod feeds;
 mod file_routes;
 mod file_search;
 mod files;
+mod forks;
 mod handoff;
 mod hooks;
 mod hooks_failing;
@@ -156,6 +157,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(summary::all());
     all.extend(summary_paid::all());
     all.extend(cuts::all());
+    all.extend(forks::all());
     all.extend(dropped::all());
     all.extend(execute::all());
     all.extend(endings::all());

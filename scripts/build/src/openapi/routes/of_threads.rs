@@ -37,6 +37,22 @@ pub(super) fn threads() -> Vec<Operation> {
         .gives::<threads::ThreadChanged>(200, "What it is now.")
         .fails(&[Code::Conflict, Code::AgentNotFound, Code::MissingVariables]),
         new(
+            "POST /api/threads/{threadId}/fork",
+            "forkThread",
+            Scope::Owner,
+            "Makes a copy of it, up to a message.",
+        )
+        .keyed()
+        .takes::<threads::NewFork>()
+        .gives::<threads::Forked>(200, "The copy that is there already.")
+        .gives::<threads::Forked>(201, "A new copy.")
+        .fails(&[
+            Code::MessageNotFound,
+            Code::Conflict,
+            Code::KeyConflict,
+            Code::IdempotencyMismatch,
+        ]),
+        new(
             "DELETE /api/threads/{threadId}",
             "deleteThread",
             Scope::Owner,

@@ -146,10 +146,59 @@ pub(in crate::openapi) struct ThreadFacts {
     env: BTreeMap<String, String>,
     env_types: BTreeMap<String, VariableType>,
     parent: Option<String>,
+    /// What it is a copy of.
+    fork: Option<Fork>,
     terminated: Option<Seconds>,
     created_at: Seconds,
     executing: bool,
     state: ThreadState,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(in crate::openapi) enum ForkState {
+    Copying,
+    Copied,
+    Failed,
+}
+
+/// What a thread is a copy of.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub(in crate::openapi) struct Fork {
+    thread_id: String,
+    /// The id there of the last message that is copied.
+    up_to: Option<String>,
+    state: ForkState,
+    /// Why there is no copy.
+    error: Option<String>,
+}
+
+/// A copy that is to be made.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::openapi) struct NewFork {
+    /// The last message that is copied; the last one that is complete unless given.
+    up_to: Option<String>,
+    /// What you call the copy.
+    #[schemars(length(min = 1, max = 255))]
+    key: Option<String>,
+    /// Those of the thread unless given.
+    tags: Option<Vec<String>>,
+    /// Those of the thread unless given.
+    properties: Option<Object>,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct Forked {
+    #[schemars(rename = "threadId")]
+    thread_id: String,
+    agent_id: String,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// Whether it was made now.
+    created: bool,
+    fork: Option<Fork>,
 }
 
 #[derive(JsonSchema)]

@@ -1,0 +1,153 @@
+//! `POST …/fork`, in the thread that is copied: up to where, and to which thread.
+
+use serde_json::Value;
+
+use crate::engine::fork::begin::Birth;
+use crate::engine::thread::Thread;
+use crate::env::Plain;
+use crate::error::{Code, Error, Result};
+use crate::host::{Sibling, Sql};
+use crate::request::between::{error_of, to_thread};
+use crate::request::directory_call::{DirectoryCall, answer, name_of};
+use crate::request::fields::Body;
+use crate::request::{Reply, ThreadRequest, ThreadRoute, thread_id};
+use crate::spec::message::Role;
+use crate::store::fork::{Fork, ForkState};
+use crate::store::messages as rows;
+use crate::store::messages::{message_id, message_seq, not_found, page};
+use crate::store::state::State;
+use crate::store::thread_budget::ThreadBudget;
+
+impl Thread {
+    /// `POST …/fork`: another thread begins with what is here.
+    pub(crate) async fn fork(&self, request: &ThreadRequest) -> Result<Reply> {
+        let mut body = Body::parse(&request.body)?.known(&["up_to", "key", "tags", "properties"])?;
+        let (up_to, key) = (body.string("up_to")?, body.string("key")?);
+        let (tags, properties) = (body.strings("tags")?, body.object("properties")?);
+        let mut birth = self.read_mut(|state, sql| self.birth(state, sql, up_to.as_deref()))?;
+        birth.tags = tags.unwrap_or(birth.tags);
+        birth.properties = properties.unwrap_or(birth.properties);
+        let id = match &key {
+            Some(key) => {
+                thread_id::check_key(key)?;
+                thread_id::of_key(birth.owner.as_deref(), key)
+            }
+            None => thread_id::from_random(self.host.random()),
+        };
+        birth.key = key;
+        let id = match &request.idempotency_key {
+            Some(key) => self.claim(key, &birth, &request.body, id).await?,
+            None => id,
+        };
+        if id == birth.fork.thread {
+            let text = "This is the thread of this key; its copy needs another one.";
+            return Err(Error::new(Code::KeyConflict, text).at("key"));
+        }
+        let values = self.read_mut(|state, sql| self.copied_env(state, sql))?;
+        birth.env = self.seal_for(&id, &values)?;
+        let body = serde_json::to_string(&birth).map_err(Error::internal)?;
+        self.ask(ThreadRequest { body, ..to_thread(&id, ThreadRoute::CreateFork) }).await
+    }
+
+    /// What the copy is to begin with.
+    fn birth(&self, state: &State, sql: &dyn Sql, up_to: Option<&str>) -> Result<Birth> {
+        let meta = &state.meta;
+        if meta.parent.is_some() {
+            let text = "A subagent is a part of the thread that leads it, and is not copied alone.";
+            return Err(Error::new(Code::Conflict, text).hint("Copy the thread that leads the family."));
+        }
+        let upto = last_copied(state, sql, up_to)?;
+        let limits = meta.budget.as_ref().map(|budget| ThreadBudget {
+            given: budget.given.clone(),
+            raised: budget.raised,
+            ..ThreadBudget::default()
+        });
+        Ok(Birth {
+            fork: Fork {
+                thread: meta.thread_id.clone(),
+                life: meta.life,
+                upto,
+                message: (upto > 0).then(|| message_id(&meta.stem, upto)),
+                state: ForkState::Copying,
+            },
+            named: up_to.is_some(),
+            agent: meta.agent.clone(),
+            owner: meta.owner.clone(),
+            key: None,
+            tags: meta.tags.clone(),
+            properties: meta.properties.clone(),
+            budget: limits.map(Box::new),
+            env: Default::default(),
+        })
+    }
+
+    fn copied_env(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Plain>> {
+        if state.meta.env == 0 {
+            return Ok(Vec::new());
+        }
+        let mut values = Vec::new();
+        for (name, held) in self.own_set(state, sql)?.iter() {
+            values.push(Plain { name: name.to_owned(), kind: held.kind, text: held.read()?.to_owned() });
+        }
+        Ok(values)
+    }
+
+    /// The id that belongs to an Idempotency-Key: the same request makes one copy.
+    async fn claim(&self, key: &str, birth: &Birth, body: &str, id: String) -> Result<String> {
+        let bound = format!("fork {} {}\n{body}", birth.fork.thread, birth.fork.life);
+        let call = serde_json::to_string(&DirectoryCall::claim(key, &bound, id)).map_err(Error::internal)?;
+        let directory = Sibling::Directory(name_of(birth.owner.as_deref()));
+        let reply = answer(&self.host.sibling(directory, call).await?)?;
+        let text = reply.body.as_ref().map_or("", |body| body.get());
+        if reply.status != 200 {
+            return Err(error_of(reply.status, reply.retry_after, text.as_bytes()));
+        }
+        let body: Value = serde_json::from_str(text).map_err(Error::internal)?;
+        let claimed = body.get("threadId").and_then(Value::as_str).map(str::to_owned);
+        claimed.ok_or_else(|| Error::internal("the directory answered a claim without an id"))
+    }
+}
+
+/// Seq of the last message that a copy has: this one and what belongs to its step, or the last one of a step that is closed.
+fn last_copied(state: &State, sql: &dyn Sql, up_to: Option<&str>) -> Result<i64> {
+    let open = state.active().filter(|run| run.block_open()).map(|run| run.block);
+    // What waits is the thread's own to take in.
+    let most = open.into_iter().chain(state.undrained).min().map_or(i64::MAX >> 11, |first| first - 1);
+    let Some(id) = up_to else { return Ok(page::last_before(sql, most + 1)?.unwrap_or(0)) };
+    let seq = message_seq(&state.meta.stem, id)?;
+    let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
+    let refused = |text: &str| {
+        let hint = "Wait for the end of the run, or name an earlier message.";
+        Err(Error::new(Code::Conflict, text).at("up_to").hint(hint))
+    };
+    if seq > most {
+        return refused("This message waits, or belongs to the step that is running.");
+    }
+    if row.depth > 0 {
+        return Err(Error::field("up_to", "This message is a part of another one; name that one."));
+    }
+    match end_of_step(sql, seq)? {
+        Some(end) if end <= most => Ok(end),
+        _ => refused("A call of this message has no result."),
+    }
+}
+
+/// Seq of the last message of the step that a message belongs to; none where a call has no result.
+fn end_of_step(sql: &dyn Sql, seq: i64) -> Result<Option<i64>> {
+    let Some(reply) = page::last_but_results(sql, seq)? else { return Ok(Some(seq)) };
+    let mut open: Vec<&str> =
+        reply.calls.iter().filter(|call| !call.is_dropped()).map(|call| call.id.as_str()).collect();
+    let mut end = seq;
+    if open.is_empty() {
+        return Ok(Some(end));
+    }
+    page::results_after(sql, reply.seq, &mut |seq, role, call| {
+        if role != Role::Tool {
+            return false;
+        }
+        open.retain(|id| Some(*id) != call);
+        end = end.max(seq);
+        !open.is_empty()
+    })?;
+    Ok(open.is_empty().then_some(end))
+}

@@ -1,0 +1,160 @@
+//! A copy comes to be: its tables and the job that fetches what is in them, in one transaction. Until all is there it can be looked
+//! at and deleted, and nothing else.
+
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::engine::fork::copy::Work;
+use crate::engine::outbox::Targets;
+use crate::engine::subagents::values::EncryptedValues;
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::request::{Reply, ThreadRequest, ThreadRoute, thread_id};
+use crate::store::effects::tally::Tally;
+use crate::store::fork::{Fork, ForkState};
+use crate::store::jobs;
+use crate::store::jobs::Kind;
+use crate::store::lives::Past;
+use crate::store::meta::Meta;
+use crate::store::state::State;
+use crate::store::thread_budget::ThreadBudget;
+
+/// What a copy begins with.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Birth {
+    pub(crate) fork: Fork,
+    /// Whether the request has named its last message.
+    pub(crate) named: bool,
+    pub(crate) agent: String,
+    pub(crate) owner: Option<String>,
+    pub(crate) key: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) properties: Map<String, Value>,
+    /// The same limits, of which nothing is used.
+    pub(crate) budget: Option<Box<ThreadBudget>>,
+    /// Values of variables, encrypted for it.
+    pub(crate) env: EncryptedValues,
+}
+
+impl Thread {
+    /// Creates the thread, unless it exists already: the same request may come again.
+    pub(crate) async fn create_fork(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let birth: Birth = serde_json::from_str(&request.body)
+            .map_err(|error| Error::new(Code::BadJson, format!("This begins no copy: {error}.")))?;
+        let status = match self.ensure_loaded() {
+            Ok(()) => {
+                self.must_be_the_copy(&birth)?;
+                200
+            }
+            Err(error) if error.code == Code::ThreadNotFound => {
+                self.begin_fork(&request.thread_id, birth)?;
+                201
+            }
+            Err(error) => return Err(error),
+        };
+        self.deliver_now(Targets::All).await;
+        self.read(|state, _| {
+            let meta = &state.meta;
+            let mut body = json!({
+                "threadId": meta.thread_id, "agent_id": meta.agent, "created": status == 201,
+                "fork": meta.fork.as_ref().map(|fork| fork.to_json()),
+            });
+            if let (Some(key), Some(fields)) = (&meta.key, body.as_object_mut()) {
+                fields.insert("key".into(), key.as_str().into());
+            }
+            Ok(Reply::json(status, &body))
+        })
+    }
+
+    /// Refuses what is no copy of that thread, or one up to another message than the one that is named.
+    fn must_be_the_copy(&self, birth: &Birth) -> Result<()> {
+        self.read(|state, _| {
+            let wanted = &birth.fork;
+            let same = state.meta.fork.as_ref().is_some_and(|own| {
+                let of_it = own.thread == wanted.thread && own.life == wanted.life;
+                of_it && (own.upto == wanted.upto || !birth.named)
+            });
+            if same {
+                return Ok(());
+            }
+            let text = "There is a thread of this key already, and it is no such copy.";
+            Err(Error::new(Code::KeyConflict, text)
+                .at("key")
+                .hint("Take another key, or delete that thread."))
+        })
+    }
+
+    fn begin_fork(&self, id: &str, birth: Birth) -> Result<()> {
+        let now = self.host.now_us();
+        // Before anything is written: a thread whose values cannot be decrypted is not created.
+        let env = self.open_sealed(id, birth.env)?;
+        let mut meta = Meta {
+            owner: birth.owner,
+            key: birth.key,
+            tags: birth.tags,
+            properties: birth.properties,
+            budget: birth.budget,
+            activates: self.activations(&birth.agent),
+            snapshot: self.snapshot_hash(&birth.agent, None),
+            fork: Some(Box::new(birth.fork)),
+            ..Meta::new(id, &birth.agent, now)
+        };
+        if thread_id::is_of_key(id) {
+            Past::read(self.host.sql())?.precede(&mut meta);
+        }
+        // Hooks are told of the thread once it is one.
+        let mut state = State::created(meta);
+        state.effects.set(Tally::of_none());
+        self.ephemeral.alarm.is_none();
+        self.transaction(|sql| {
+            self.create_tables(&state, sql, now)?;
+            self.store_own_env(&mut state, sql, &env)?;
+            jobs::add(&mut state, sql, Kind::Fork, "", now, &Work::default().column()?)?;
+            self.arm_at(&state, sql, now, now)
+        })?;
+        *self.state.borrow_mut() = Some(state);
+        self.ephemeral.notify_alarm();
+        Ok(())
+    }
+
+    /// Waits a while for what the thread is a copy of.
+    ///
+    /// # Errors
+    /// `overloaded` while it is still on its way, `conflict` when it never comes.
+    pub(crate) async fn copied_first(&self, route: &ThreadRoute) -> Result<()> {
+        if matches!(route, ThreadRoute::Get | ThreadRoute::Delete) {
+            return Ok(());
+        }
+        let until = self.host.now_us() + limits::FORK_WAIT_US;
+        loop {
+            match self.must_be_copied() {
+                Err(error) if error.code == Code::Overloaded && self.host.now_us() < until => {}
+                copied => return copied,
+            }
+            self.host.sleep_until(self.host.now_us() + limits::FORK_LOOK_US).await;
+        }
+    }
+
+    /// Refuses a thread that is not copied yet, or never will be.
+    pub(crate) fn must_be_copied(&self) -> Result<()> {
+        self.read(|state, _| {
+            let Some(fork) = &state.meta.fork else { return Ok(()) };
+            match &fork.state {
+                ForkState::Copied => Ok(()),
+                ForkState::Copying if state.meta.terminated_us.is_some() => state.must_live(),
+                ForkState::Copying => {
+                    let text = format!("This thread is being copied from {}.", fork.thread);
+                    let hint = "Send this again; GET /api/threads/:id has its `fork.state`.";
+                    Err(Error::new(Code::Overloaded, text).hint(hint).retry_after(1))
+                }
+                ForkState::Failed(why) => {
+                    let text = format!("This thread was to be a copy of {}: {why}", fork.thread);
+                    Err(Error::new(Code::Conflict, text).hint("Delete it, and copy that thread anew."))
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,235 @@
+//! The job `fork`: a copy fetches what it is to have, a page at a time. Messages are all of one moment: when one was changed
+//! meanwhile they are fetched anew. Values and files are as they are when their page is made.
+
+use std::rc::Rc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::files::conditions::Conditions;
+use crate::engine::files::write::Draft;
+use crate::engine::fork::page::{CopiedFile, CopyPage, Place, Wanted};
+use crate::engine::jobs::JobEnd;
+use crate::engine::subagents::delete::ParentNotice;
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::request::between::to_thread;
+use crate::request::{ThreadRequest, ThreadRoute};
+use crate::store::changed::Changed;
+use crate::store::file_path::FilePath;
+use crate::store::file_record::FileOptions;
+use crate::store::fork::{Fork, ForkState};
+use crate::store::jobs::Job;
+use crate::store::messages::change;
+use crate::store::state::State;
+use crate::store::summaries::{Current, Summary};
+use crate::store::{meta, summaries, values};
+
+/// What is left to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Work {
+    stage: Stage,
+    /// How often messages of the other thread had been changed when the first page was made.
+    edits: Option<i64>,
+    /// How often the messages were fetched anew.
+    restarts: u32,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    /// The page from here on is fetched.
+    Fetch(Place),
+    /// There is nothing to be copied any more, and the thread goes.
+    Delete,
+}
+
+impl Default for Work {
+    fn default() -> Work {
+        Work { stage: Stage::Fetch(Place::Messages(0)), edits: None, restarts: 0 }
+    }
+}
+
+impl Work {
+    pub(crate) fn column(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(Error::internal)
+    }
+}
+
+impl Thread {
+    /// One attempt at the job.
+    pub(crate) async fn copy_fork(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
+        let work: Work = serde_json::from_str(&job.data).map_err(Error::internal)?;
+        let failed = |error: Error| {
+            Ok(JobEnd::Failed { error: error.into_message(), after_us: 0, data: job.data.clone() })
+        };
+        let Stage::Fetch(place) = &work.stage else {
+            return match self.delete_tree(ParentNotice::NotOwed).await {
+                Ok(_) => Ok(JobEnd::Done(Box::new(|_, _| Ok(None)))),
+                Err(error) if error.code == Code::ThreadNotFound => Err(error),
+                Err(error) => failed(error),
+            };
+        };
+        let fork = self.read(|state, _| {
+            let alive = state.meta.terminated_us.is_none();
+            Ok(state.meta.fork.clone().filter(|fork| alive && fork.state == ForkState::Copying))
+        })?;
+        let Some(fork) = fork else { return Ok(JobEnd::Done(Box::new(|_, _| Ok(None)))) };
+        let page = match self.page_of(&fork, place).await {
+            Ok(page) => page,
+            Err(error) if error.code == Code::ThreadNotFound => {
+                return Ok(gone("it was deleted before all of it was copied."));
+            }
+            Err(error) => return failed(error),
+        };
+        if let Place::Messages(after) = place {
+            return Ok(self.keep_messages(&fork, *after, &work, page));
+        }
+        for file in &page.files {
+            match self.copy_file(&fork, file).await {
+                Ok(()) => {}
+                Err(error) if error.code == Code::ThreadNotFound => return Err(error),
+                Err(error) => return failed(error),
+            }
+        }
+        let thread = self.clone();
+        Ok(JobEnd::Done(Box::new(move |state, sql| {
+            state.values = None;
+            for value in &page.values {
+                values::put(sql, &value.key, &value.text, value.updated_us)?;
+            }
+            match page.next {
+                None | Some(Place::End) => thread.complete_fork(state, sql).map(|()| None),
+                Some(next) => Work { stage: Stage::Fetch(next), ..work }.column().map(Some),
+            }
+        })))
+    }
+
+    async fn page_of(&self, fork: &Fork, place: &Place) -> Result<CopyPage> {
+        let wanted = Wanted { from: place.clone(), upto: fork.upto };
+        let body = serde_json::to_string(&wanted).map_err(Error::internal)?;
+        let request = to_thread(&fork.thread, ThreadRoute::CopyPage);
+        let reply = self.ask(ThreadRequest { life: Some(fork.life), body, ..request }).await?;
+        let text = reply.body.as_ref().map_or("", |body| body.get());
+        serde_json::from_str(text).map_err(|error| {
+            Error::new(Code::Overloaded, format!("The thread gave no readable page: {error}."))
+        })
+    }
+
+    fn keep_messages(self: &Rc<Self>, fork: &Fork, after: i64, work: &Work, page: CopyPage) -> JobEnd {
+        let edits = page.edits;
+        if after > 0 && work.edits != Some(edits) {
+            if work.restarts >= limits::FORK_RESTARTS {
+                return gone("its messages were changed again and again while they were copied.");
+            }
+            let work = Work { restarts: work.restarts + 1, ..Work::default() };
+            return JobEnd::Done(Box::new(move |state, sql| {
+                change::delete_from(sql, 1)?;
+                (state.max_seq, state.window, state.visible) = (0, None, None);
+                work.column().map(Some)
+            }));
+        }
+        let complete = !matches!(page.next, Some(Place::Messages(_)));
+        let last = page.messages.last().map_or(after, |row| row.seq);
+        if complete && last != fork.upto {
+            return gone("the message up to which it was to be copied was deleted.");
+        }
+        let next = page.next.unwrap_or(Place::End);
+        let work = Work { stage: Stage::Fetch(next), edits: Some(edits), ..work.clone() };
+        JobEnd::Done(Box::new(move |state, sql| {
+            for row in &page.messages {
+                row.insert(sql)?;
+            }
+            state.max_seq = state.max_seq.max(last);
+            (state.window, state.visible) = (None, None);
+            if let Some(summary) = page.summary {
+                keep_summary(state, sql, summary)?;
+            }
+            work.column().map(Some)
+        }))
+    }
+
+    /// A file as it is now; one that is gone or replaced meanwhile is left out, and comes with a later page.
+    async fn copy_file(self: &Rc<Self>, fork: &Fork, file: &CopiedFile) -> Result<()> {
+        let path = FilePath::parse("path", &file.path)?;
+        if file.directory {
+            return self.mkdir(&path, &Conditions::default()).map(drop);
+        }
+        let mut request = to_thread(&fork.thread, ThreadRoute::GetFile(file.path.clone()));
+        request.life = Some(fork.life);
+        request.headers.push(("if-match".to_owned(), file.etag.clone()));
+        let lost = |error: crate::host::http::FetchError| {
+            Error::new(Code::Overloaded, format!("{} could not be copied: {error}.", file.path))
+        };
+        let answer = self.ask_streamed(&request).await.map_err(lost)?;
+        match answer.status {
+            200 => {}
+            404 | 412 => return Ok(()),
+            status => {
+                let text = format!("{} could not be copied: the thread answered {status}.", file.path);
+                return Err(Error::new(Code::Overloaded, text));
+            }
+        }
+        let options = FileOptions {
+            width: file.width,
+            height: file.height,
+            metadata: file
+                .metadata
+                .as_deref()
+                .map(serde_json::from_str)
+                .transpose()
+                .map_err(Error::internal)?,
+            thumbnail: match &file.thumbnail {
+                Some(text) => Some(STANDARD.decode(text).map_err(Error::internal)?.into()),
+                None => None,
+            },
+        };
+        let draft = Draft::new(path, &file.mime, options, Conditions::default())?;
+        self.write_stream(&draft, Some(file.size), answer.body).await.map(drop)
+    }
+
+    /// All is here: from now on it is a thread like any other.
+    fn complete_fork(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        set_state(state, sql, ForkState::Copied)?;
+        state.created_told = self.nobody_is_told(&state.meta.agent);
+        if !state.created_told {
+            meta::must_tell_created(sql)?;
+        }
+        self.pass_over_copied(state, sql)?;
+        state.changed = Changed { run_ended: true, ..Changed::default() };
+        Ok(())
+    }
+
+    /// The job was given up.
+    pub(crate) fn fork_failed(&self, state: &mut State, sql: &dyn Sql, error: &str) -> Result<()> {
+        let copying = state.meta.is_copying();
+        if copying { set_state(state, sql, ForkState::Failed(error.to_owned())) } else { Ok(()) }
+    }
+}
+
+/// What it is a copy of is not there any more: nobody gets a part of it, and the thread goes.
+fn gone(why: &'static str) -> JobEnd {
+    JobEnd::Done(Box::new(move |state, sql| {
+        set_state(state, sql, ForkState::Failed(why.to_owned()))?;
+        Work { stage: Stage::Delete, ..Work::default() }.column().map(Some)
+    }))
+}
+
+fn set_state(state: &mut State, sql: &dyn Sql, to: ForkState) -> Result<()> {
+    let Some(fork) = &mut state.meta.fork else { return Ok(()) };
+    fork.state = to;
+    meta::set_fork(sql, fork)
+}
+
+/// It stands for the older messages here, too.
+fn keep_summary(state: &mut State, sql: &dyn Sql, summary: Summary) -> Result<()> {
+    let current = Current { epoch: 1, upto: summary.upto, ..Current::default() };
+    summaries::clear(sql)?;
+    summaries::insert(sql, &Summary { epoch: 1, since: 0, ..summary })?;
+    meta::set_summary(sql, &current.column()?)?;
+    state.meta.summary = Some(current);
+    Ok(())
+}

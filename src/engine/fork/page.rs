@@ -1,0 +1,169 @@
+//! What a thread gives to its copy: a page at a time, of bounded bytes.
+
+use std::ops::ControlFlow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::request::Reply;
+use crate::store::files::Kind;
+use crate::store::files::tree as placed;
+use crate::store::messages::{Row, change, page as rows};
+use crate::store::summaries::Summary;
+use crate::store::{chunks, files, summaries, values};
+
+/// Where a page begins: behind what the one before it had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Place {
+    /// The message of this seq.
+    Messages(i64),
+    /// The value of this key.
+    Values(String),
+    /// The file of this number.
+    Files(i64),
+    /// Everything.
+    End,
+}
+
+/// What a copy asks for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Wanted {
+    pub(crate) from: Place,
+    /// Seq of the last message that it is to have.
+    pub(crate) upto: i64,
+}
+
+/// A page.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct CopyPage {
+    /// How often messages of the thread were changed.
+    pub(crate) edits: i64,
+    #[serde(default)]
+    pub(crate) messages: Vec<Row>,
+    #[serde(default)]
+    pub(crate) values: Vec<CopiedValue>,
+    #[serde(default)]
+    pub(crate) files: Vec<CopiedFile>,
+    /// With the last messages: what stands for the older ones.
+    #[serde(default)]
+    pub(crate) summary: Option<Summary>,
+    /// Where the next one begins; none was asked for where there is none.
+    pub(crate) next: Option<Place>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CopiedValue {
+    pub(crate) key: String,
+    /// JSON.
+    pub(crate) text: String,
+    pub(crate) updated_us: i64,
+}
+
+/// A file or a directory; its content is fetched like any file's.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CopiedFile {
+    pub(crate) path: String,
+    pub(crate) directory: bool,
+    pub(crate) mime: String,
+    pub(crate) size: u64,
+    /// A JSON object.
+    pub(crate) metadata: Option<String>,
+    pub(crate) width: Option<u32>,
+    pub(crate) height: Option<u32>,
+    pub(crate) etag: String,
+    /// Base64.
+    pub(crate) thumbnail: Option<String>,
+}
+
+impl Thread {
+    /// A page for a copy.
+    pub(crate) fn copy_page(&self, body: &str) -> Result<Reply> {
+        let wanted: Wanted = serde_json::from_str(body)
+            .map_err(|error| Error::new(Code::BadJson, format!("This asks for no page: {error}.")))?;
+        let page = self.read(|state, sql| {
+            let page = match &wanted.from {
+                Place::Messages(after) => messages(sql, *after, wanted.upto)?,
+                Place::Values(after) => values_after(sql, after)?,
+                Place::Files(after) => files_after(sql, *after, wanted.upto)?,
+                Place::End => CopyPage::default(),
+            };
+            Ok(CopyPage { edits: state.meta.edits, ..page })
+        })?;
+        Ok(Reply::json(200, &serde_json::to_value(&page).map_err(Error::internal)?))
+    }
+}
+
+fn messages(sql: &dyn Sql, after: i64, upto: i64) -> Result<CopyPage> {
+    let mut page = CopyPage::default();
+    let mut bytes = 0;
+    rows::after(sql, after, limits::FORK_MESSAGES, &mut |row| {
+        if row.seq > upto {
+            return Ok(ControlFlow::Break(()));
+        }
+        bytes += row.bytes();
+        page.messages.push(row);
+        Ok(if bytes < limits::FORK_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    page.next = match page.messages.last() {
+        Some(last) if last.seq < upto => Some(Place::Messages(last.seq)),
+        _ => Some(Place::Values(String::new())),
+    };
+    if matches!(page.next, Some(Place::Values(_))) {
+        page.summary = summaries::newest_within(sql, upto)?;
+    }
+    Ok(page)
+}
+
+fn values_after(sql: &dyn Sql, after: &str) -> Result<CopyPage> {
+    let mut page = CopyPage { next: Some(Place::Files(0)), ..CopyPage::default() };
+    let mut bytes = 0;
+    values::each_after(sql, after, &mut |key, text, updated_us| {
+        if bytes >= limits::FORK_BYTES {
+            page.next = page.values.last().map(|last: &CopiedValue| Place::Values(last.key.clone()));
+            return ControlFlow::Break(());
+        }
+        bytes += key.len() + text.len();
+        page.values.push(CopiedValue { key: key.to_owned(), text: text.to_owned(), updated_us });
+        ControlFlow::Continue(())
+    })?;
+    Ok(page)
+}
+
+fn files_after(sql: &dyn Sql, after: i64, upto: i64) -> Result<CopyPage> {
+    let mut page = CopyPage { next: Some(Place::End), ..CopyPage::default() };
+    for row in placed::after(sql, after, limits::FORK_FILES)? {
+        page.next = Some(Place::Files(row.id));
+        if is_of_later(sql, upto, &row)? {
+            continue;
+        }
+        let pixels = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
+        page.files.push(CopiedFile {
+            path: row.path(),
+            directory: row.kind == Kind::Directory,
+            mime: row.mime.clone(),
+            size: row.size.unsigned_abs(),
+            metadata: row.metadata.clone(),
+            width: pixels(row.width),
+            height: pixels(row.height),
+            etag: row.etag(),
+            thumbnail: chunks::thumbnail(sql, row.id)?.map(|bytes| STANDARD.encode(&bytes)),
+        });
+    }
+    Ok(page)
+}
+
+/// Whether a file came with a message that is not copied.
+fn is_of_later(sql: &dyn Sql, upto: i64, row: &files::Row) -> Result<bool> {
+    let Some(metadata) = &row.metadata else { return Ok(false) };
+    let metadata: serde_json::Value = serde_json::from_str(metadata).unwrap_or_default();
+    match metadata.get("attachment").and_then(serde_json::Value::as_str) {
+        Some(id) => change::shows_after(sql, upto, id),
+        None => Ok(false),
+    }
+}
