@@ -2,7 +2,7 @@
 
 use crate::error::{Code, Error, Result};
 use crate::limits::{DOCUMENT_REQUEST_BYTES, MESSAGE_REQUEST_BYTES, REQUEST_BYTES};
-use crate::request::{ChatRoute, OpenAiRoute, Route, ThreadRoute};
+use crate::request::{AgUiRoute, ChatRoute, OpenAiRoute, Route, ThreadRoute};
 
 /// Whether a route reads a body, and how large it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,9 @@ impl BodyRule {
             }
             Route::Chat { of: ChatRoute::Stop(_), .. } => REQUEST,
             Route::OpenAi(OpenAiRoute::CancelResponse(_)) => REQUEST,
+            Route::AgUi { of: AgUiRoute::Run, .. } => {
+                BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a request for a run" }
+            }
             Route::OpenAi(OpenAiRoute::Complete | OpenAiRoute::Respond) => {
                 BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: ANSWER }
             }

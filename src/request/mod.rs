@@ -5,7 +5,7 @@
 //! as a stream. The object that owns the data authorises, parses and answers. So a body is parsed once, where it is used.
 //!
 //! * `target`: the address of a request. `route`: where it goes. `table`: every route and its parameters. `memory`: routes of
-//!   memories; `openai`: of clients of OpenAI. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
+//!   memories; `chats`: of pages of the AI SDK and of AG-UI; `openai`: of clients of OpenAI. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
 //! * `body`: what a route accepts. `fields`, `query`: fields and parameters, taken one by one. `thread_id`: ids of threads.
 //! * `directory_call`: requests to a directory. `between`: requests of one thread to another.
 //! * `surfaces`: which protocols of others are answered in. `served`: answers that need not be JSON. `agents`: agents as clients see them.
@@ -13,6 +13,7 @@
 pub mod agents;
 pub(crate) mod between;
 pub mod body;
+pub mod chats;
 pub mod cors;
 pub mod directory_call;
 pub mod endpoints;
@@ -28,10 +29,11 @@ pub mod target;
 pub mod thread_id;
 
 pub use crate::request::body::BodyRule;
+pub use crate::request::chats::{AgUiRoute, ChatRoute};
 pub use crate::request::memory::{MemoryAsk, MemoryCall, MemoryRoute};
 pub use crate::request::openai::OpenAiRoute;
 pub use crate::request::query::Query;
-pub use crate::request::route::{ChatRoute, EnvOf, Route, ThreadRoute};
+pub use crate::request::route::{EnvOf, Route, ThreadRoute};
 pub use crate::request::served::{Content, Served};
 pub use crate::request::target::Target;
 

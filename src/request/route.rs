@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
 use crate::request::target::Target;
-use crate::request::{MemoryRoute, OpenAiRoute};
+use crate::request::{AgUiRoute, ChatRoute, MemoryRoute, OpenAiRoute};
 use crate::spec::endpoint::{self, Method};
 
 /// A route of the API, prefix `/api` (and `/healthz`).
@@ -48,49 +48,17 @@ pub enum Route {
         /// What of it.
         of: ChatRoute,
     },
+    /// `GET` and `POST /api/agents/:agent/ag-ui`: a conversation of AG-UI.
+    AgUi {
+        /// The agent.
+        agent: String,
+        /// What is asked.
+        of: AgUiRoute,
+    },
     /// Below `/v1`: what clients of OpenAI ask.
     OpenAi(OpenAiRoute),
     /// Anything below `/api/threads/:id`.
     Thread(String, ThreadRoute),
-}
-
-/// A route of a chat; the chat is a thread's key or its id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChatRoute {
-    /// `POST /`: says something, answers, wants another answer.
-    Post,
-    /// `GET /:id`.
-    History(String),
-    /// `GET /:id/stream`: the reply that is under way.
-    Stream(String),
-    /// `POST /:id/stop`.
-    Stop(String),
-}
-
-impl ChatRoute {
-    /// The route of a path below a chat's, and the agent that the path names.
-    fn find(method: &str, segments: &[&str]) -> Result<Option<(Option<String>, ChatRoute)>> {
-        Ok(match segments {
-            ["api", "chat", rest @ ..] => Some((None, ChatRoute::of(method, rest)?)),
-            ["api", "agents", agent, "chat", rest @ ..] => {
-                Some((Some((*agent).to_owned()), ChatRoute::of(method, rest)?))
-            }
-            _ => None,
-        })
-    }
-
-    fn of(method: &str, rest: &[&str]) -> Result<ChatRoute> {
-        let id = |id: &str| id.to_owned();
-        match (rest, method) {
-            ([], "POST") => Ok(ChatRoute::Post),
-            ([chat], "GET") => Ok(ChatRoute::History(id(chat))),
-            ([chat, "stream"], "GET") => Ok(ChatRoute::Stream(id(chat))),
-            ([chat, "stop"], "POST") => Ok(ChatRoute::Stop(id(chat))),
-            ([] | [_, "stop"], _) => Err(not_allowed(method, "POST")),
-            ([_] | [_, "stream"], _) => Err(not_allowed(method, "GET")),
-            _ => Err(no_route()),
-        }
-    }
 }
 
 /// Whose values of variables, besides a thread's own.
@@ -259,9 +227,13 @@ impl Route {
             let text = "The path has a segment `.` or `..`, escaped or not.";
             return Err(Error::field("path", text).hint("Write where it leads to."));
         }
-        let route = match ChatRoute::find(method, &segments)? {
-            Some((agent, of)) => Route::Chat { agent, of },
-            None => Route::of_segments(method, &segments, target)?,
+        let chat = ChatRoute::find(method, &segments)?.map(|(agent, of)| Route::Chat { agent, of });
+        let route = match chat {
+            Some(route) => route,
+            None => match AgUiRoute::find(method, &segments)? {
+                Some((agent, of)) => Route::AgUi { agent, of },
+                None => Route::of_segments(method, &segments, target)?,
+            },
         };
         // Clients and proxies resolve such segments, too: what is left of `…/messages/..` ends with a slash, and was
         // not to be the thread.

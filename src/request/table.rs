@@ -1,7 +1,7 @@
 //! Every route of the API, and the query parameters that its requests may have. A parameter that a route does not know
 //! is refused, because it would otherwise be ignored silently.
 
-use crate::request::{MemoryRoute, Route, ThreadRoute};
+use crate::request::{AgUiRoute, MemoryRoute, Route, ThreadRoute};
 
 const NONE: &[&str] = &[];
 const PAGE: &[&str] = &["limit", "offset"];
@@ -43,6 +43,10 @@ impl Route {
                 "sort",
             ],
             Route::Chat { .. } => &["agent", "features", "reasoning", "approvals"],
+            Route::AgUi { of: AgUiRoute::Read, .. } => {
+                &["threadId", "runId", "offset", "limit", "before", "reasoning"]
+            }
+            Route::AgUi { of: AgUiRoute::Run, .. } => &["threadId", "reasoning"],
             Route::OpenAi(of) => of.parameters(),
             Route::ListOwners => PAGE,
             Route::GetEnv(_) | Route::PatchEnv(_) => &["user_id"],
@@ -101,6 +105,8 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/api/agents/:item/chat/:item"),
     ("GET", "/api/agents/:item/chat/:item/stream"),
     ("POST", "/api/agents/:item/chat/:item/stop"),
+    ("GET", "/api/agents/:item/ag-ui"),
+    ("POST", "/api/agents/:item/ag-ui"),
     ("GET", "/v1/models"),
     ("GET", "/v1/models/:item"),
     ("POST", "/v1/chat/completions"),

@@ -45,7 +45,7 @@ const upgrade = {
 };
 
 /** Routes of other systems' clients, which send fields of their own. @param {string} pattern */
-const isOfOthers = (pattern) => pattern.startsWith("/v1/") || pattern.startsWith("/api/chat") || pattern.includes("agents/:item/chat");
+const isOfOthers = (pattern) => pattern.startsWith("/v1/") || pattern.startsWith("/api/chat") || /agents\/:item\/(chat|ag-ui)/.test(pattern);
 
 test("no route takes a parameter or a field that it does not know", async () => {
   const { id } = await bobbin.client.thread("plain");

@@ -16,6 +16,7 @@
 //! A crate of your own may depend on this one, register native tools, and be built in its place.
 #![cfg(target_arch = "wasm32")]
 
+mod ag_ui;
 mod answer;
 mod auth;
 mod bindings;

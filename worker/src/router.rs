@@ -10,14 +10,16 @@ use bobbin::request::memory::object_name;
 use bobbin::request::surfaces::Surface;
 use bobbin::request::target::below_thread;
 use bobbin::request::{
-    BodyRule, ChatRoute, EnvOf, FINGERPRINT, MemoryAsk, MemoryCall, MemoryRoute, OpenAiRoute, Query, Route,
-    Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route, thread_id,
+    AgUiRoute, BodyRule, ChatRoute, EnvOf, FINGERPRINT, MemoryAsk, MemoryCall, MemoryRoute, OpenAiRoute,
+    Query, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route,
+    thread_id,
 };
 use bobbin::spec::MemoryScope;
 use bobbin::{Code, Error, Result};
 use serde_json::json;
 use wasm_bindgen::prelude::*;
 
+use crate::ag_ui::AgUiRequest;
 use crate::answer::{self, Response};
 use crate::auth::{self, Config};
 use crate::bindings::{Env, Head, IncomingRequest, thrown};
@@ -163,6 +165,7 @@ impl Incoming<'_> {
                 self.values(&caller, of, EnvAsk::Change(body)).await
             }
             Route::Chat { agent, of } => self.chat(caller, agent.as_deref(), of, rule).await,
+            Route::AgUi { agent, of } => self.ag_ui(caller, &agent, of, rule).await,
             Route::OpenAi(of) => self.openai(caller, of, rule).await,
             Route::Memory { memory, of } => self.memory(&caller, memory, of, rule).await,
             Route::Thread(named, route) => {
@@ -202,6 +205,31 @@ impl Incoming<'_> {
             ChatRoute::History(id) => chat.history(&id).await,
             ChatRoute::Stream(id) => chat.stream(&id).await,
             ChatRoute::Stop(id) => chat.stop(&id).await,
+        }
+    }
+
+    /// What a client of AG-UI asks, where the deployment answers those.
+    async fn ag_ui(&self, caller: Caller, agent: &str, of: AgUiRoute, rule: BodyRule) -> Result<Response> {
+        let surfaces = self.config.surfaces.as_ref().map_err(Clone::clone)?;
+        if !surfaces.has(Surface::AgUi) {
+            return Err(no_route());
+        }
+        let body = self.body(rule).await?;
+        let catalog = catalog(&self.catalog)?;
+        let asked = AgUiRequest {
+            env: &self.env,
+            ctx: &self.ctx,
+            query: &self.target.query,
+            caller,
+            origin: self.origin.as_deref(),
+            catalog: &catalog,
+            links: self.config.links(origin_of(&self.head.url)),
+            agent,
+            fingerprint: self.fingerprint(),
+        };
+        match of {
+            AgUiRoute::Read => asked.get().await,
+            AgUiRoute::Run => asked.post(&body).await,
         }
     }
 

@@ -297,7 +297,7 @@ fn shown(call: &Call, index: Option<usize>) -> Value {
 
 /// What people are told who cannot be asked here.
 fn line(thread: &str, wait: &Waiting) -> String {
-    let Waiting { id, kind, call } = wait;
+    let Waiting { id, kind, call, .. } = wait;
     let what = match (kind.as_str(), call) {
         ("approval", Some(call)) => format!("A person has to approve of the call of `{}`", call.name),
         ("question", _) => "A person is asked something".to_owned(),

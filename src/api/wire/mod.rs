@@ -6,7 +6,13 @@
 //! * `said`: what a run says, for all that follow; `encode`: what the bridge asks of them. `chat_completions` and
 //!   `completion_request`, `responses` (with `response_items` and `response_events`) and `response_request`: those of OpenAI; `call_id`: calls that are left to
 //!   its clients. `models`: agents as its clients list them. `openai_error`: errors as they know them.
+//! * `ag_ui`: the events of AG-UI. `ag_ui_message`: its messages, made of rows. `ag_ui_request`: what its clients send; `ag_ui_answers`:
+//!   what they answer, against what was asked.
 
+pub mod ag_ui;
+pub mod ag_ui_answers;
+pub mod ag_ui_message;
+pub mod ag_ui_request;
 pub mod call_id;
 pub mod chat_completions;
 pub mod completion_request;
@@ -27,6 +33,8 @@ mod ui_tools;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_ag_ui;
 #[cfg(test)]
 mod tests_openai;
 #[cfg(test)]

@@ -55,6 +55,8 @@ pub struct Call {
 /// What came of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallResult {
+    /// Its message.
+    pub message: String,
     /// The model's id of the call.
     pub call: String,
     /// What was called.
@@ -78,6 +80,8 @@ pub struct Waiting {
     pub kind: String,
     /// The call that it is about.
     pub call: Option<Call>,
+    /// As `GET …/waits` shows it.
+    pub shown: Value,
 }
 
 /// How a run ended.
@@ -279,6 +283,7 @@ impl Listener {
             id: text_of(wait, "id").to_owned(),
             kind: text_of(wait, "kind").to_owned(),
             call: call.cloned(),
+            shown: wait.clone(),
         }
     }
 
@@ -297,6 +302,7 @@ impl Listener {
         let known = self.calls.get(text_of(message, "tool_call_id"));
         let arguments = known.map(|call| call.arguments.clone()).unwrap_or_default();
         self.out.push(Said::Result(CallResult {
+            message: id.to_owned(),
             call: text_of(message, "tool_call_id").to_owned(),
             name: text_of(message, "name").to_owned(),
             arguments,
@@ -320,7 +326,7 @@ impl Listener {
     }
 }
 
-fn calls_of(message: &Value) -> Vec<Call> {
+pub(super) fn calls_of(message: &Value) -> Vec<Call> {
     let calls = message.get("tool_calls").and_then(Value::as_str);
     let calls: Vec<Value> = calls.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let made = calls.iter().map(|call| {

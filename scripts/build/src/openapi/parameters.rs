@@ -85,6 +85,9 @@ fn query(operation: &str, name: &str) -> Value {
             };
             json!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": default, "description": "Rows of a page, which also ends after 1 MB." })
         }
+        ("getAgUi", "offset") => {
+            json!({ "type": "integer", "description": "Clients send -1: the run comes from its beginning." })
+        }
         (_, "offset") => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX, "default": 0 }),
         (_, "depth") => json!({ "type": "integer", "minimum": 0, "maximum": 8, "default": 0 }),
         (_, "cursor") => json!({ "type": "string", "description": "That of the page before." }),

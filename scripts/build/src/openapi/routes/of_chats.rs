@@ -42,5 +42,30 @@ pub(super) fn chats() -> Vec<Operation> {
             .gives::<chats::Stopped>(200, "It is stopped.")
             .gives_nothing(204, "Nothing ran.")
     }));
+    all.extend(ag_ui());
     all
+}
+
+/// Clients of AG-UI. Bodies and events are the protocol's to describe.
+fn ag_ui() -> [Operation; 2] {
+    const JSON: &str = "application/json";
+    [
+        Operation::new(
+            "GET /api/agents/{name}/ag-ui",
+            "getAgUi",
+            Scope::Thread,
+            "A conversation of AG-UI; with `runId` that run, from its beginning.",
+        )
+        .answers(200, "The conversation, or the events of the run.", vec![(JSON, None), (EVENTS, None)])
+        .fails(&[Code::AgentNotFound, Code::Conflict]),
+        Operation::new(
+            "POST /api/agents/{name}/ag-ui",
+            "runAgUi",
+            Scope::Thread,
+            "What a client of AG-UI sends for a run.",
+        )
+        .takes::<Object>()
+        .answers(200, "The events of the run.", vec![(EVENTS, None)])
+        .fails(&[Code::AgentNotFound, Code::UnsupportedParameter, Code::Conflict, Code::TooLarge]),
+    ]
 }

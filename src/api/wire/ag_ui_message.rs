@@ -1,0 +1,102 @@
+//! Messages of AG-UI, made of a thread's rows: what a client that reads the history holds is what one that has read the stream holds.
+
+use serde_json::{Value, json};
+
+use crate::access::links::Links;
+use crate::api::wire::ag_ui::{assistant, reasoning_id, tool};
+use crate::api::wire::said::{calls_of, text_of};
+
+/// How messages are shown.
+#[derive(Debug, Default)]
+pub struct Shown<'a> {
+    /// The thread.
+    pub thread: &'a str,
+    /// What makes addresses of files.
+    pub links: Option<&'a Links>,
+    /// What models show of their reasoning.
+    pub reasoning: bool,
+}
+
+/// What is kept with a message that has come from a client: its ids of what it is made of, and of its run.
+pub fn kept(messages: &[&str], run: &str, forwarded: Option<&Value>) -> Value {
+    let mut kept = json!({ "messages": messages, "run": run });
+    if let (Some(props), Some(fields)) = (forwarded, kept.as_object_mut()) {
+        fields.insert("forwardedProps".into(), props.clone());
+    }
+    json!({ "ag_ui": kept })
+}
+
+/// Whether a message of the thread is what the client calls so.
+pub fn is_called(row: &Value, id: &str) -> bool {
+    let mut made_of = row.pointer("/metadata/ag_ui/messages").and_then(Value::as_array).into_iter().flatten();
+    text_of(row, "id") == id || made_of.any(|known| known == id)
+}
+
+/// Whether a message is what a page has told about itself.
+pub fn is_context(row: &Value) -> bool {
+    row.pointer("/metadata/ag_ui/context").is_some()
+}
+
+/// The client's id of the run that a message was sent for.
+pub fn run_of(row: &Value) -> Option<&str> {
+    row.pointer("/metadata/ag_ui/run").and_then(Value::as_str)
+}
+
+/// The messages of rows, in their order.
+pub fn messages(rows: &[Value], shown: &Shown<'_>) -> Vec<Value> {
+    let mut messages = Vec::new();
+    for row in rows.iter().filter(|row| row.get("silent").and_then(Value::as_bool) != Some(true)) {
+        let (id, text) = (text_of(row, "id"), text_of(row, "content"));
+        let has = |name: &str| row.pointer(&format!("/metadata/{name}")).is_some();
+        match text_of(row, "role") {
+            // That a run has failed is no reply.
+            "assistant" if has("status_kind") => {}
+            "assistant" => reply(row, shown, &mut messages),
+            // The other side of an agent with two of them.
+            "user" if has("prompt") && !has("ag_ui") => reply(row, shown, &mut messages),
+            "user" => messages.push(of_person(row, shown)),
+            "tool" => {
+                let failed = text_of(row, "tool_status") == "error";
+                messages.push(tool(id, text_of(row, "tool_call_id"), text, failed));
+            }
+            "system" => messages.push(json!({ "id": id, "role": "system", "content": text })),
+            _ => {}
+        }
+    }
+    messages
+}
+
+fn reply(row: &Value, shown: &Shown<'_>, messages: &mut Vec<Value>) {
+    let (id, text) = (text_of(row, "id"), text_of(row, "content"));
+    let reasoning = row.pointer("/metadata/reasoning").and_then(Value::as_str);
+    if let Some(reasoning) = reasoning.filter(|text| shown.reasoning && !text.is_empty()) {
+        messages.push(json!({ "id": reasoning_id(id, 0), "role": "reasoning", "content": reasoning }));
+    }
+    let calls = calls_of(row);
+    if !text.is_empty() || !calls.is_empty() {
+        messages.push(assistant(id, text, &calls));
+    }
+}
+
+fn of_person(row: &Value, shown: &Shown<'_>) -> Value {
+    let text = text_of(row, "content");
+    let files = row.get("attachments").and_then(Value::as_array).into_iter().flatten();
+    let files: Vec<Value> = files.filter_map(|file| part(file, shown)).collect();
+    let content: Value = if files.is_empty() {
+        text.into()
+    } else {
+        let text = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+        text.into_iter().chain(files).collect()
+    };
+    let own = row.pointer("/metadata/ag_ui/messages").and_then(Value::as_array).and_then(|ids| ids.last());
+    json!({ "id": own.or_else(|| row.get("id")), "role": "user", "content": content })
+}
+
+fn part(file: &Value, shown: &Shown<'_>) -> Option<Value> {
+    let (path, kind) = (file.get("path")?.as_str()?, file.get("mimeType")?.as_str()?);
+    let known = ["image", "audio", "video"].into_iter().find(|known| kind.split('/').next() == Some(known));
+    let source = json!({ "type": "url", "value": shown.links?.to(shown.thread, path), "mimeType": kind });
+    Some(
+        json!({ "type": known.unwrap_or("document"), "source": source, "metadata": { "filename": file.get("name") } }),
+    )
+}

@@ -1,0 +1,5 @@
+// The same, while the server is killed.
+
+import { agUi } from "./ag-ui.mjs";
+
+agUi(true);

@@ -1,0 +1,406 @@
+//! Clients of AG-UI (docs/clients.md): what they send is done in a thread, and the run is told in their words. Nothing of this is in
+//! the thread's object.
+
+use bobbin::access::Caller;
+use bobbin::access::links::Links;
+use bobbin::api::wire::ag_ui::{AgUi, Settings};
+use bobbin::api::wire::ag_ui_answers::Plan;
+use bobbin::api::wire::ag_ui_message::{Shown, is_called, is_context, kept, messages, run_of};
+use bobbin::api::wire::ag_ui_request::{Held, RunRequest, Said, Until};
+use bobbin::engine::feed::FeedOf;
+use bobbin::request::{Query, ThreadRoute, agents, thread_id};
+use bobbin::signing::digest;
+use bobbin::spec::{Agent, Catalog};
+use bobbin::{Code, Error, Result};
+use serde_json::{Map, Value, json};
+use wasm_bindgen::prelude::*;
+
+use crate::answer::{self, Response};
+use crate::bindings::{Env, thrown};
+use crate::create;
+use crate::encoder::Encoder;
+use crate::events::{self, Encoded, EventsRequest, How};
+use crate::talk::{Step, Stops, Talk, found, good, text_of};
+
+/// Messages that a page of the history has, unless the client says how many.
+const PAGE_ROWS: &str = "100";
+/// Messages among which those are sought that the client names.
+const SOUGHT_ROWS: &str = "100";
+
+/// A request to an agent.
+pub(crate) struct AgUiRequest<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) ctx: &'a JsValue,
+    pub(crate) query: &'a Query,
+    pub(crate) caller: Caller,
+    pub(crate) origin: Option<&'a str>,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) links: Option<Links>,
+    /// The agent of the path.
+    pub(crate) agent: &'a str,
+    /// Which of several keys it was, for the log of decisions.
+    pub(crate) fingerprint: Vec<(String, String)>,
+}
+
+/// The thread of a conversation.
+struct Found {
+    id: String,
+    /// Which of those that have had this id it is; none where there is one.
+    life: Option<i64>,
+}
+
+impl AgUiRequest<'_> {
+    /// `POST …/ag-ui`: a run.
+    pub(crate) async fn post(&self, body: &str) -> Result<Response> {
+        self.told(self.posted(body).await)
+    }
+
+    /// `GET …/ag-ui`: the conversation; with `runId` that run, from its beginning.
+    pub(crate) async fn get(&self) -> Result<Response> {
+        self.told(self.got().await)
+    }
+
+    fn told(&self, done: Step<Response>) -> Result<Response> {
+        match done {
+            Ok(response) => Ok(response),
+            Err(Stops::Error(error)) => Err(error),
+            Err(Stops::Told(told)) => {
+                answer::of_answer(&told, self.origin).map_err(|error| Error::internal(thrown(&error)))
+            }
+        }
+    }
+
+    fn agent(&self) -> Result<&Agent> {
+        let found = self.catalog.shown_agent(self.agent).filter(|agent| agent.is_exposed());
+        found.ok_or_else(|| agents::not_exposed(self.catalog, self.agent))
+    }
+
+    fn talk(&self) -> Talk<'_> {
+        Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
+    }
+
+    /// The thread of a conversation that is there: by its id, or by the key that the client's id is.
+    async fn thread(&self, name: &str) -> Step<Option<Found>> {
+        if thread_id::is_valid(name)
+            && let Some(found) = self.of_agent(name).await?
+        {
+            return Ok(Some(found));
+        }
+        thread_id::check_key(name).map_err(|error| error.at("threadId"))?;
+        self.of_agent(&thread_id::of_key(self.caller.owner(), name)).await
+    }
+
+    /// This thread, if the caller has it. One of another agent is refused.
+    async fn of_agent(&self, thread: &str) -> Step<Option<Found>> {
+        let told = self.talk().ask(thread, ThreadRoute::Get, &[], None, "").await?;
+        let Some(body) = found(told)? else { return Ok(None) };
+        let agent = self.agent()?.name.as_str();
+        let of = |name: &str| body.pointer(&format!("/thread/{name}")).and_then(Value::as_str);
+        if of("agent_id") == Some(agent) || of("origin_agent_id") == Some(agent) {
+            let life = body.pointer("/thread/life").and_then(Value::as_i64);
+            let life = life.filter(|_| thread_id::is_of_key(thread));
+            return Ok(Some(Found { id: thread.to_owned(), life }));
+        }
+        let text =
+            format!("This thread is one of the agent “{}”.", of("origin_agent_id").unwrap_or_default());
+        Err(Stops::Error(
+            Error::new(Code::Conflict, text)
+                .at("threadId")
+                .hint("Ask that agent, or begin with another threadId."),
+        ))
+    }
+
+    /// The thread of a conversation. Where there is none it is made, with what was said before.
+    async fn thread_or_new(&self, request: &RunRequest<'_>) -> Step<Found> {
+        let agent = self.agent()?.name.clone();
+        if let Some(thread) = self.thread(&request.thread).await? {
+            return Ok(thread);
+        }
+        let body = json!({ "agent_id": agent, "key": request.thread, "history": request.history()? });
+        let told = create::create(self.env, self.caller.clone(), None, body.to_string()).await?;
+        let made = good(told)?;
+        let thread = self.of_agent(text_of(&made, "threadId")).await?;
+        Ok(thread.ok_or_else(bobbin::access::no_thread)?)
+    }
+
+    /// Tools are the definition's. A client may name those that are left to it.
+    fn check_tools(&self, tools: &[String]) -> Result<()> {
+        let is_known =
+            |name: &String| self.catalog.tools.values().any(|tool| tool.is_of_client() && tool.name == *name);
+        let Some(unknown) = tools.iter().find(|name| !is_known(name)) else { return Ok(()) };
+        let shown: String = unknown.chars().take(64).collect();
+        let text = format!("There is no tool “{shown}” that is left to clients.");
+        Err(Error::new(Code::UnsupportedParameter, text)
+            .at("tools")
+            .hint("Define it in tools/, with \"run\": { \"client\": {} }."))
+    }
+
+    async fn posted(&self, body: &str) -> Step<Response> {
+        self.agent()?;
+        let request = RunRequest::parse(body)?;
+        self.check_tools(&request.tools)?;
+        if self.query.get("threadId").is_some_and(|named| named != request.thread) {
+            let text = "The address and the body name two conversations.";
+            return Err(Stops::Error(Error::field("threadId", text)));
+        }
+        let says = !request.said.is_empty();
+        let thread = if says {
+            self.thread_or_new(&request).await?
+        } else {
+            self.thread(&request.thread).await?.ok_or_else(bobbin::access::no_thread)?
+        };
+        let mut settings = self.settings(&thread, &request.thread, &request.run).await?;
+        settings.parent = request.parent.clone();
+        let answered = self.decide(&thread, &request).await?;
+        let (of, held) = match answered {
+            _ if says => (FeedOf::Message(self.say(&thread, &request).await?), request.held(Until::All)?),
+            Some(reply) => {
+                let held = request.held(Until::Reply(&reply))?;
+                settings.continues = Some(reply.clone());
+                (FeedOf::From(reply), held)
+            }
+            // Nothing is new, or only what is about no call of a reply: all behind what a person has said is told again.
+            None => (FeedOf::Tail(self.newest_run(&thread).await?), request.held(Until::LastSaid)?),
+        };
+        let Held { messages, answered, afresh } = held;
+        self.follow(&thread, of, Settings { held: messages, answered, afresh, ..settings }).await
+    }
+
+    /// Decides what is answered; the newest reply whose calls that is about.
+    async fn decide(&self, thread: &Found, request: &RunRequest<'_>) -> Step<Option<String>> {
+        if request.answers.is_empty() {
+            return Ok(None);
+        }
+        let plan = Plan::of(&self.waits(thread).await?, &request.answers)?;
+        if !plan.decisions.is_empty() {
+            let body = json!({ "decisions": plan.decisions }).to_string();
+            let told = self.talk().ask(&thread.id, ThreadRoute::DecideWaits, &[], None, &body).await?;
+            if told.status == Code::Conflict.status() {
+                // Somebody was faster: with the same answer, or with another one.
+                let again = Plan::of(&self.waits(thread).await?, &request.answers)?;
+                if !again.decisions.is_empty() {
+                    good(told)?;
+                }
+                return Ok(again.reply);
+            }
+            good(told)?;
+        }
+        Ok(plan.reply)
+    }
+
+    /// What a thread asks, and has asked, the newest first.
+    async fn waits(&self, thread: &Found) -> Step<Vec<Value>> {
+        let query = [("state", "all"), ("limit", "100")];
+        let told = self.talk().ask(&thread.id, ThreadRoute::ListWaits, &query, None, "").await?;
+        let body = good(told)?;
+        Ok(body.get("waits").and_then(Value::as_array).cloned().unwrap_or_default())
+    }
+
+    /// What a person says, once: messages that the thread has are passed over, and the others are one. Its id.
+    async fn say(&self, thread: &Found, request: &RunRequest<'_>) -> Step<String> {
+        let mut new: Vec<&Said> = request.said.iter().collect();
+        if new.len() > 1 || request.context.is_some() {
+            let rows = self.rows(thread, &[("limit", SOUGHT_ROWS), ("includeSilent", "true")]).await?;
+            let known = |said: &Said| rows.iter().rev().find(|row| is_called(row, &said.id));
+            if let Some(last) = new.last().and_then(|said| known(said)) {
+                return Ok(text_of(last, "id").to_owned());
+            }
+            new.retain(|said| known(said).is_none());
+            self.tell_context(thread, request, &rows).await?;
+        }
+        let ids: Vec<&str> = new.iter().map(|said| said.id.as_str()).collect();
+        let texts: Vec<&str> = new.iter().map(|said| said.text.as_str()).collect();
+        let files: Vec<&Value> = new.iter().flat_map(|said| &said.files).collect();
+        let body = json!({
+            "role": "user", "content": texts.join("\n\n"), "attachments": files,
+            "metadata": kept(&ids, &request.run, request.forwarded.as_ref()),
+        });
+        let last = ids.last().copied().unwrap_or_default();
+        // The client's id of the run is another one when it sends the message again.
+        let key = Some(format!("ag-ui:{last}"));
+        let told = self.talk().ask(&thread.id, ThreadRoute::PostMessage, &[], key, &body.to_string()).await?;
+        if told.status == Code::IdempotencyMismatch.status() {
+            let rows = self.rows(thread, &[("limit", SOUGHT_ROWS)]).await?;
+            let same = |row: &&Value| is_called(row, last) && text_of(row, "content") == texts.join("\n\n");
+            if let Some(row) = rows.iter().rev().find(same) {
+                return Ok(text_of(row, "id").to_owned());
+            }
+        }
+        let posted = good(told)?;
+        match text_of(&posted, "messageId") {
+            "" => Err(Stops::Error(Error::internal("a message was stored and has no id"))),
+            id => Ok(id.to_owned()),
+        }
+    }
+
+    /// What the page tells about itself: a message that people are not shown, where it is not what was told last.
+    async fn tell_context(&self, thread: &Found, request: &RunRequest<'_>, rows: &[Value]) -> Step<()> {
+        let Some(text) = &request.context else { return Ok(()) };
+        let told = rows.iter().rev().find(|row| is_context(row));
+        if told.is_some_and(|row| text_of(row, "content") == text) {
+            return Ok(());
+        }
+        let kept = json!({ "ag_ui": { "context": true } });
+        let body = json!({ "role": "system", "content": text, "silent": true, "metadata": kept }).to_string();
+        let asked = request.said.last().map_or("", |said| said.id.as_str());
+        let key = Some(format!("ag-ui:context:{}", digest(&[asked, text])));
+        let told = self.talk().ask(&thread.id, ThreadRoute::PostMessage, &[], key, &body).await?;
+        good(told).map(|_| ())
+    }
+
+    async fn newest_run(&self, thread: &Found) -> Step<String> {
+        let newest = self.newest(thread).await?;
+        let missing = || {
+            Error::field("messages", "Nothing is new, and nothing was answered yet.")
+                .hint("Send what the person says, with the role user.")
+        };
+        Ok(newest.map(|run| text_of(&run, "run").to_owned()).ok_or_else(missing)?)
+    }
+
+    async fn newest(&self, thread: &Found) -> Step<Option<Value>> {
+        let told = self.talk().ask(&thread.id, ThreadRoute::ListRuns, &[("limit", "1")], None, "").await?;
+        Ok(good(told)?.pointer_mut("/runs/0").map(Value::take))
+    }
+
+    /// The newest messages, in their order.
+    async fn rows(&self, thread: &Found, query: &[(&str, &str)]) -> Step<Vec<Value>> {
+        Ok(self.page(thread, query).await?.0)
+    }
+
+    /// The same, and whether there are older ones.
+    async fn page(&self, thread: &Found, query: &[(&str, &str)]) -> Step<(Vec<Value>, bool)> {
+        let query: Vec<(&str, &str)> = query.iter().copied().chain([("order", "desc")]).collect();
+        let told = self.talk().ask(&thread.id, ThreadRoute::ListMessages, &query, None, "").await?;
+        let page = good(told)?;
+        let mut rows = page.get("messages").and_then(Value::as_array).cloned().unwrap_or_default();
+        rows.sort_by_key(|row| seq_of(text_of(row, "id")));
+        Ok((rows, page.get("hasMore").and_then(Value::as_bool) == Some(true)))
+    }
+
+    /// The thread's values, as many as one page has.
+    async fn state(&self, thread: &Found) -> Step<Map<String, Value>> {
+        let told = self.talk().ask(&thread.id, ThreadRoute::GetValues, &[], None, "").await?;
+        let listed = good(told)?;
+        let values = listed.get("values").and_then(Value::as_array).into_iter().flatten();
+        Ok(values.filter_map(|of| Some((text_of(of, "key").to_owned(), of.get("value")?.clone()))).collect())
+    }
+
+    async fn settings(&self, thread: &Found, conversation: &str, run: &str) -> Step<Settings> {
+        Ok(Settings {
+            conversation: conversation.to_owned(),
+            run: run.to_owned(),
+            thread: thread.id.clone(),
+            reasoning: self.query.flag("reasoning")?,
+            state: self.state(thread).await?,
+            ..Settings::default()
+        })
+    }
+
+    async fn follow(&self, thread: &Found, of: FeedOf, settings: Settings) -> Step<Response> {
+        let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
+        let mut query = vec![("progress".to_owned(), "0".to_owned())];
+        query.extend(settings.reasoning.then(|| ("reasoning".to_owned(), "1".to_owned())));
+        let query = Query(query);
+        let wanted = EventsRequest {
+            thread: &thread.id,
+            caller: self.caller.clone(),
+            query: &query,
+            origin: self.origin,
+        };
+        let extra = vec![("x-bobbin-thread".to_owned(), thread.id.clone())];
+        let encoded = Encoded { extra, encoder: Encoder::new(AgUi::new(settings)).into() };
+        events::answered(&threads, self.ctx, wanted, of, How::Streamed, encoded).await?.map_err(Stops::Told)
+    }
+
+    async fn got(&self) -> Step<Response> {
+        self.agent()?;
+        if self.query.get("offset").is_some_and(|offset| offset != "-1") {
+            let error = Error::field("offset", "A run is told from its beginning: `offset` is -1.");
+            return Err(Stops::Error(error));
+        }
+        let conversation = self.query.get("threadId").filter(|id| !id.is_empty());
+        let conversation = conversation.ok_or_else(|| Error::missing("threadId"))?;
+        let run = self.query.get("runId").filter(|id| !id.is_empty());
+        let Some(thread) = self.thread(conversation).await? else {
+            if run.is_some() {
+                return Err(Stops::Error(bobbin::access::no_thread()));
+            }
+            return self.value(&json!({
+                "threadId": null, "messages": [], "activeRun": null, "interrupts": null, "page": { "truncated": false },
+            }));
+        };
+        match run {
+            Some(run) => self.replay(&thread, conversation, run).await,
+            None => self.history(&thread).await,
+        }
+    }
+
+    fn value(&self, value: &Value) -> Step<Response> {
+        answer::of_value(value, self.origin).map_err(|error| Stops::Error(Error::internal(thrown(&error))))
+    }
+
+    /// A run from its beginning: one of the client's, or one of the thread's.
+    async fn replay(&self, thread: &Found, conversation: &str, run: &str) -> Step<Response> {
+        let rows = self.rows(thread, &[("limit", SOUGHT_ROWS)]).await?;
+        let asked = rows.iter().rposition(|row| run_of(row) == Some(run));
+        // One of the thread's own is told from what a person has said last.
+        let said = || rows.iter().rposition(|row| text_of(row, "role") == "user");
+        let held = asked.or_else(said).and_then(|at| rows.get(..=at)).unwrap_or_default();
+        let of = match asked.and_then(|at| rows.get(at)) {
+            Some(row) => FeedOf::Message(text_of(row, "id").to_owned()),
+            None => FeedOf::Tail(run.to_owned()),
+        };
+        let mut settings = self.settings(thread, conversation, run).await?;
+        let held: Vec<String> = self.shown(thread, held)?.iter().map(Value::to_string).collect();
+        settings.held = held.join(",");
+        self.follow(thread, of, settings).await
+    }
+
+    fn shown(&self, thread: &Found, rows: &[Value]) -> Result<Vec<Value>> {
+        let links = self.links.clone().map(|links| links.of_life(thread.life));
+        let reasoning = self.query.flag("reasoning")?;
+        Ok(messages(rows, &Shown { thread: &thread.id, links: links.as_ref(), reasoning }))
+    }
+
+    /// What a client begins with.
+    async fn history(&self, thread: &Found) -> Step<Response> {
+        let mut query = vec![("limit", self.query.get("limit").unwrap_or(PAGE_ROWS))];
+        query.extend(self.query.get("before").map(|before| ("before", before)));
+        let (rows, more) = self.page(thread, &query).await?;
+        let newest = self.newest(thread).await?;
+        let active = newest.filter(|run| matches!(text_of(run, "status"), "running" | "paused"));
+        // The client's own name of it, where it is one of its. Older pages do not know.
+        let said = rows.iter().rev().find(|row| text_of(row, "role") == "user");
+        let named = said.and_then(run_of).filter(|_| self.query.get("before").is_none());
+        let run = active.as_ref().map(|run| named.unwrap_or(text_of(run, "run")));
+        let pending = match &active {
+            Some(run) if text_of(run, "status") == "paused" => self.pending(thread).await?,
+            _ => Vec::new(),
+        };
+        let interrupts = run.filter(|_| !pending.is_empty());
+        let waits = interrupts.is_some();
+        let oldest = rows.first().map(|row| text_of(row, "id"));
+        self.value(&json!({
+            "threadId": thread.id,
+            "messages": self.shown(thread, &rows)?,
+            "activeRun": run.filter(|_| !waits).map(|run| json!({ "runId": run })),
+            "interrupts": interrupts.map(|run| json!({ "runId": run, "pending": pending })),
+            "page": oldest.filter(|_| more).map_or_else(
+                || json!({ "truncated": false }),
+                |oldest| json!({ "truncated": true, "cursor": oldest }),
+            ),
+        }))
+    }
+
+    /// What is asked now, as interrupts.
+    async fn pending(&self, thread: &Found) -> Step<Vec<Value>> {
+        let told = self.talk().ask(&thread.id, ThreadRoute::ListWaits, &[], None, "").await?;
+        let body = good(told)?;
+        let waits = body.get("waits").and_then(Value::as_array).into_iter().flatten();
+        Ok(waits.filter_map(bobbin::api::wire::ag_ui::pending).collect())
+    }
+}
+
+fn seq_of(id: &str) -> i64 {
+    id.rsplit_once('_').and_then(|(_, seq)| seq.parse().ok()).unwrap_or(0)
+}
