@@ -7,6 +7,7 @@ use bobbin::api::wire::ag_ui::{AgUi, Settings};
 use bobbin::api::wire::ag_ui_answers::Plan;
 use bobbin::api::wire::ag_ui_message::{Shown, is_called, is_context, kept, messages, run_of};
 use bobbin::api::wire::ag_ui_request::{Held, RunRequest, Said, Until};
+use bobbin::api::wire::ag_ui_tanstack::with_parts;
 use bobbin::engine::feed::FeedOf;
 use bobbin::request::{Query, ThreadRoute, agents, thread_id};
 use bobbin::signing::digest;
@@ -370,20 +371,29 @@ impl AgUiRequest<'_> {
         let newest = self.newest(thread).await?;
         let active = newest.filter(|run| matches!(text_of(run, "status"), "running" | "paused"));
         // The client's own name of it, where it is one of its. Older pages do not know.
-        let said = rows.iter().rev().find(|row| text_of(row, "role") == "user");
-        let named = said.and_then(run_of).filter(|_| self.query.get("before").is_none());
+        let newest_rows = if self.query.get("before").is_none() { rows.as_slice() } else { &[] };
+        let said = newest_rows.iter().rposition(|row| text_of(row, "role") == "user");
+        let named = said.and_then(|at| newest_rows.get(at)).and_then(run_of);
         let run = active.as_ref().map(|run| named.unwrap_or(text_of(run, "run")));
         let pending = match &active {
-            Some(run) if text_of(run, "status") == "paused" => self.pending(thread).await?,
+            Some(paused) if text_of(paused, "status") == "paused" => {
+                self.pending(thread, run.unwrap_or_default()).await?
+            }
             _ => Vec::new(),
         };
         let interrupts = run.filter(|_| !pending.is_empty());
-        let waits = interrupts.is_some();
+        let active = run.filter(|_| pending.is_empty());
+        // What an active run has said comes with the run: clients add that to what they have.
+        let told = said.filter(|_| active.is_some()).and_then(|at| rows.get(..=at)).unwrap_or(&rows);
+        let mut messages = self.shown(thread, told)?;
+        if self.query.flag("parts")? {
+            messages = with_parts(&messages);
+        }
         let oldest = rows.first().map(|row| text_of(row, "id"));
         self.value(&json!({
             "threadId": thread.id,
-            "messages": self.shown(thread, &rows)?,
-            "activeRun": run.filter(|_| !waits).map(|run| json!({ "runId": run })),
+            "messages": messages,
+            "activeRun": active.map(|run| json!({ "runId": run })),
             "interrupts": interrupts.map(|run| json!({ "runId": run, "pending": pending })),
             "page": oldest.filter(|_| more).map_or_else(
                 || json!({ "truncated": false }),
@@ -392,12 +402,12 @@ impl AgUiRequest<'_> {
         }))
     }
 
-    /// What is asked now, as interrupts.
-    async fn pending(&self, thread: &Found) -> Step<Vec<Value>> {
+    /// What is asked now, as interrupts of a run.
+    async fn pending(&self, thread: &Found, run: &str) -> Step<Vec<Value>> {
         let told = self.talk().ask(&thread.id, ThreadRoute::ListWaits, &[], None, "").await?;
         let body = good(told)?;
         let waits = body.get("waits").and_then(Value::as_array).into_iter().flatten();
-        Ok(waits.filter_map(bobbin::api::wire::ag_ui::pending).collect())
+        Ok(waits.filter_map(|wait| bobbin::api::wire::ag_ui::pending(wait, run)).collect())
     }
 }
 

@@ -8,6 +8,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::wire::ag_ui_answers::response_schema;
+use crate::api::wire::ag_ui_tanstack::{BINDING, binding};
 use crate::api::wire::encode::Encode;
 use crate::api::wire::said::{Call, CallResult, Listener, Over, Reply, Said, Waiting, text_of};
 use crate::api::wire::sse;
@@ -316,7 +317,8 @@ impl AgUi {
 
     /// What is waited for: calls that the client makes, and what people are asked.
     fn wait(&mut self, waits: &[Waiting]) {
-        let interrupts: Vec<Value> = waits.iter().filter_map(|wait| pending(&wait.shown)).collect();
+        let interrupts: Vec<Value> =
+            waits.iter().filter_map(|wait| pending(&wait.shown, &self.settings.run)).collect();
         if interrupts.is_empty() {
             let calls = waits.iter().filter(|wait| wait.kind == "client_tool");
             let ids: Vec<&Value> = calls.filter_map(|wait| wait.shown.pointer("/call/id")).collect();
@@ -408,21 +410,24 @@ pub(super) fn tool(id: &str, call: &str, text: &str, failed: bool) -> Value {
     message
 }
 
-/// What somebody is asked, as the list of waits shows it; nothing for what is left to the client, and what nobody decides.
-pub fn pending(wait: &Value) -> Option<Value> {
+/// What somebody is asked in a run, as the list of waits shows it; nothing for what is left to the client, and what nobody decides.
+pub fn pending(wait: &Value, run: &str) -> Option<Value> {
     let asks = !matches!(text_of(wait, "kind"), "client_tool" | "children" | "retry");
-    asks.then(|| interrupt(wait))
+    asks.then(|| interrupt(wait, run))
 }
 
 /// What somebody is asked.
-fn interrupt(wait: &Value) -> Value {
+fn interrupt(wait: &Value, run: &str) -> Value {
     let reason = match text_of(wait, "kind") {
         "approval" => "tool_call".to_owned(),
         "question" => "input_required".to_owned(),
         kind => format!("bobbin:{kind}"),
     };
+    let schema = response_schema(wait);
     let mut interrupt = json!({
-        "id": wait.get("id"), "reason": reason, "responseSchema": response_schema(wait), "metadata": { "bobbin": wait },
+        "id": wait.get("id"), "reason": reason,
+        "metadata": { "bobbin": wait, BINDING: binding(text_of(wait, "id"), run, &schema) },
+        "responseSchema": schema,
     });
     if let Some(fields) = interrupt.as_object_mut() {
         let title = ["title", "reason"].into_iter().map(|name| text_of(wait, name));

@@ -7,12 +7,13 @@
 //!   `completion_request`, `responses` (with `response_items` and `response_events`) and `response_request`: those of OpenAI; `call_id`: calls that are left to
 //!   its clients. `models`: agents as its clients list them. `openai_error`: errors as they know them.
 //! * `ag_ui`: the events of AG-UI. `ag_ui_message`: its messages, made of rows. `ag_ui_request`: what its clients send; `ag_ui_answers`:
-//!   what they answer, against what was asked.
+//!   what they answer, against what was asked. `ag_ui_tanstack`: what TanStack AI wants besides.
 
 pub mod ag_ui;
 pub mod ag_ui_answers;
 pub mod ag_ui_message;
 pub mod ag_ui_request;
+pub mod ag_ui_tanstack;
 pub mod call_id;
 pub mod chat_completions;
 pub mod completion_request;

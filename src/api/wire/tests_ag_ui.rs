@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::api::wire::ag_ui::{AgUi, Settings};
 use crate::api::wire::ag_ui_message::{Shown, messages};
 use crate::api::wire::ag_ui_request::{Answer, RunRequest, Said, Until};
+use crate::api::wire::ag_ui_tanstack::with_parts;
 use crate::api::wire::encode::Encode;
 use crate::api::wire::tests_openai::{
     Frame, chunk, ended, event, live, message, parked, reply, result, run, settled,
@@ -253,6 +254,8 @@ fn what_people_are_asked_is_an_interrupt_and_what_is_left_to_the_client_is_pendi
         (&json!("w_c1"), &json!("tool_call"), &json!("c1"))
     );
     assert_eq!(asked["responseSchema"]["required"], json!(["approved"]));
+    let mark = &asked["metadata"]["tanstack:interruptBinding"];
+    assert_eq!((&mark["interruptId"], &mark["interruptedRunId"]), (&json!("w_c1"), &json!("run-1")));
     let kinds: Vec<_> = events.iter().map(|event| &event["type"]).collect();
     assert_eq!(kinds[kinds.len() - 2], "MESSAGES_SNAPSHOT", "they have all of it before they are asked");
 
@@ -332,6 +335,34 @@ fn the_history_is_what_the_stream_has_told() {
     let user = json!({ "id": "m_t_1", "role": "user", "content": "Hi", "metadata": { "ag_ui": { "messages": ["u0", "u1"] } } });
     let rows: Vec<Value> = std::iter::once(user).chain(rows).collect();
     assert_eq!(messages(&rows, &Shown::default()), whole());
+}
+
+#[test]
+fn parts_have_results_with_their_calls_and_reasoning_with_its_reply() {
+    let messages = [
+        json!({ "id": "u1", "role": "user", "content": [ { "type": "text", "text": "Hi" }, { "type": "image", "source": {} } ] }),
+        json!({ "id": "r1", "role": "reasoning", "content": "Hm." }),
+        json!({ "id": "a1", "role": "assistant", "content": "", "toolCalls": [
+            { "id": "c1", "type": "function", "function": { "name": "work", "arguments": "{\"n\":1}" } },
+            { "id": "c2", "type": "function", "function": { "name": "work", "arguments": "{" } } ] }),
+        json!({ "id": "t1", "role": "tool", "toolCallId": "c1", "content": "[1]" }),
+        json!({ "id": "t2", "role": "tool", "toolCallId": "c2", "content": "no", "error": "no" }),
+        json!({ "id": "t3", "role": "tool", "toolCallId": "unknown", "content": "" }),
+        json!({ "id": "r2", "role": "reasoning", "content": "Left." }),
+        json!({ "id": "u2", "role": "user", "content": "And?" }),
+    ];
+    let wanted = [
+        json!({ "id": "u1", "role": "user", "parts": [ { "type": "text", "content": "Hi" }, { "type": "image", "source": {} } ] }),
+        json!({ "id": "a1", "role": "assistant", "parts": [
+            { "type": "thinking", "content": "Hm.", "stepId": "a1" },
+            { "type": "tool-call", "id": "c1", "name": "work", "arguments": "{\"n\":1}", "state": "complete", "input": { "n": 1 }, "output": [1] },
+            { "type": "tool-call", "id": "c2", "name": "work", "arguments": "{", "state": "error", "output": "no" },
+            { "type": "tool-result", "toolCallId": "c1", "content": "[1]", "state": "complete" },
+            { "type": "tool-result", "toolCallId": "c2", "content": "no", "state": "error", "error": "no" } ] }),
+        json!({ "id": "r2", "role": "assistant", "parts": [ { "type": "thinking", "content": "Left.", "stepId": "r2" } ] }),
+        json!({ "id": "u2", "role": "user", "parts": [ { "type": "text", "content": "And?" } ] }),
+    ];
+    assert_eq!(with_parts(&messages), wanted);
 }
 
 fn input(messages: Value, more: Value) -> String {
