@@ -42,6 +42,9 @@ const DOCUMENTS = "documents.test.mjs";
 /** The tests of how processes begin and end, with any Worker in them: another engine ends them no differently. */
 const PROCESSES = ["endings.test.mjs", "state-folder.test.mjs"];
 const OF_PROCESSES = new RegExp(`${OF_WORKER.source}|^src/.*\\.rs$`);
+/** The tests of a crate of one's own: they compile the core once more, and of it they need what such a crate is written against. */
+const OWN_CRATE = ["own-crate.test.mjs"];
+const OF_OWN_CRATE = new RegExp(`${OF_WORKER.source}|^tests/worker/[^/]*$|^src/(api|directory|engine|memory|request|store)/`);
 
 /**
  * In the order in which they begin, as far as they have what they need: mistakes that are found in seconds first, then
@@ -56,6 +59,8 @@ export function sections(tools, sample) {
   const black = [...testFiles("tests/worker"), ...testFiles("tests/scripts")];
   const documents = black.filter((file) => file.endsWith(DOCUMENTS));
   const processes = black.filter((file) => PROCESSES.includes(basename(file)));
+  const ownCrate = black.filter((file) => OWN_CRATE.includes(basename(file)));
+  const apart = [...documents, ...processes, ...ownCrate];
   const engine = sample === undefined ? {} : { BOBBIN_SAMPLE: sample };
   return [
     { group: "build", title: WASM_BUILD, run: async () => void (await compileWorker(tools), await compileCompiler(tools)) },
@@ -85,7 +90,7 @@ export function sections(tools, sample) {
       title: "tests of the Worker",
       needs: [WORKER_BUILD, ISOLATE_BUILD],
       unread: OF_WORKER,
-      run: (note) => nodeTest(node, black.filter((file) => ![...documents, ...processes].includes(file)), { note, env: engine }),
+      run: (note) => nodeTest(node, black.filter((file) => !apart.includes(file)), { note, env: engine }),
     },
     {
       group: "worker",
@@ -93,6 +98,13 @@ export function sections(tools, sample) {
       needs: [WORKER_BUILD, ISOLATE_BUILD],
       unread: OF_PROCESSES,
       run: (note) => nodeTest(node, processes, { note, env: engine }),
+    },
+    {
+      group: "worker",
+      title: "tests of a crate of one's own",
+      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      unread: OF_OWN_CRATE,
+      run: (note) => nodeTest(node, ownCrate, { note, env: engine }),
     },
     { group: "types", title: "types of the scripts and tests", unread: OF_TYPES, run: () => types("tsconfig.json") },
     { group: "types", title: "types of the shim", unread: OF_TYPES, run: () => types("worker/tsconfig.json") },
