@@ -3,7 +3,8 @@
 // The newest user message says what it wants, as `<name>=<number>` words at its start: `chunks=20` pieces of text
 // (the default), after `steps=N` tool calls, one per reply, after `look=N` and `look_long=N` of them that read a text, after `asked=1` call that a person approves, after `reads=N` calls in one reply, or after one reply that calls a subagent: `waited=1` one whose
 // answer is waited for, `sent=N` as many whose answers come as messages, `created=1` a resumable one that is waited for. `led=N` makes so many
-// workers and waits for them, `wrote=1` makes one, writes to it and waits, all in one reply.
+// workers and waits for them, `wrote=1` makes one, writes to it and waits, all in one reply. `after=N` keeps the answer back so many
+// milliseconds.
 
 import http from "node:http";
 import { once } from "node:events";
@@ -144,6 +145,7 @@ export class BenchModel {
       Number(new RegExp(`\\b${name}=(\\d+)`).exec(wish)?.[1] ?? otherwise);
     const done = messages.slice(asked).filter(({ role }) => role === "tool").length;
     const parts = wished(done, number) ?? text(number("chunks", 20));
+    if (number("after", 0) > 0) await new Promise((resolve) => setTimeout(resolve, number("after", 0)));
     response.writeHead(200, { "content-type": "text/event-stream" });
     // Many chunks are given to the network one by one, as a model's are; a few go out together.
     const apart = parts.length > 100;

@@ -16,6 +16,8 @@ import { message } from "./model.mjs";
 const AGENT = "bench";
 /** Pieces of text in a long reply. */
 const CHUNKS = 1_000;
+/** So that all have begun to read when it begins, milliseconds: events are asked for in a request of their own. */
+const READ_FROM = 60;
 /** Is in every piece of text. */
 const WORD = "bobbin holds";
 
@@ -55,6 +57,16 @@ const PROTOCOLS = {
     }),
   "chat completions": (side, thread, text) =>
     request(side, "POST", "/v1/chat/completions", { model: AGENT, stream: true, messages: [{ role: "user", content: text }] }, { "x-bobbin-thread": thread }),
+  "AG-UI": (side, thread, text) =>
+    request(side, "POST", `/api/agents/${AGENT}/ag-ui`, {
+      threadId: thread,
+      runId: crypto.randomUUID(),
+      state: {},
+      messages: [{ id: crypto.randomUUID(), role: "user", content: text }],
+      tools: [],
+      context: [],
+      forwardedProps: {},
+    }),
   responses: (side, thread, text) => request(side, "POST", "/v1/responses", { model: AGENT, stream: true, conversation: thread, input: text }),
 };
 
@@ -74,7 +86,7 @@ export async function clients({ product, times }) {
       ]),
     );
   const first = await interleaved("the first text, by protocol", times(80), samples("first", ""));
-  const rest = await interleaved("1,000 pieces of text, by protocol", times(24), samples("rest", `chunks=${CHUNKS}`));
+  const rest = await interleaved("1,000 pieces of text, by protocol", times(24), samples("rest", `chunks=${CHUNKS} after=${READ_FROM}`));
   const of = (/** @type {string} */ what, /** @type {Record<string, number>} */ values) =>
     names.slice(1).map((name) => ({
       ...ratio(`${name}: ${what}`, "ms", { product: values[name] ?? NaN, floor: values.events ?? NaN }, 1.15),

@@ -17,7 +17,7 @@ const AGAIN_MS = [100, 400, 1_000, 2_000, 4_000, 8_000];
 /**
  * Makes something else of a feed, in wasm.
  *
- * @typedef {{ push(event: string): string, readonly over: boolean, free(): void }} Encoder
+ * @typedef {{ push(events: string): string, readonly over: boolean, free(): void }} Encoder
  */
 
 /**
@@ -169,6 +169,10 @@ class Following {
   #text = new TextEncoder();
   #waiting = 0;
   #takenAt = Date.now();
+  /** Whether the client is taking what frames were. */
+  #takes = false;
+  /** Frames that came meanwhile: they go out together. */
+  #frames = "";
   /** @type {(() => void)[]} told when everything was taken, or nothing will be */
   #drained = [];
   /** Why the response breaks; empty for a good end. @type {string | undefined} */
@@ -206,6 +210,7 @@ class Following {
     while (this.#end === undefined) {
       this.#heard = false;
       const { code, reason } = socket ? await this.#read(socket) : { code: 0, reason: "" };
+      this.#pass();
       if (this.#end !== undefined) break;
       if (code === OVER && socket) this.#end = this.#encoder && !this.#encoder.over ? "the feed ended too early" : "";
       else if (code === EXPIRED) this.#end = "the token has expired";
@@ -242,6 +247,7 @@ class Following {
   /** The response breaks off. @param {string} why */
   fail(why) {
     this.#end ??= why;
+    this.#frames = "";
     this.#closed?.({ code: 0, reason: why });
     this.#tellDrained();
   }
@@ -291,15 +297,25 @@ class Following {
   #take(event) {
     this.#heard = true;
     if (event.startsWith("id: ")) this.#last = event.slice(4, event.indexOf("\n"));
-    if (!this.#encoder) return this.#write(event);
+    this.#frames += event;
+    if (!this.#takes) this.#pass();
+    else if (this.#waiting + this.#frames.length > WAITING_BYTES) this.fail("nobody reads");
+  }
+
+  /** Passes on what has come. */
+  #pass() {
+    const frames = this.#frames;
+    if (frames === "") return;
+    this.#frames = "";
+    if (!this.#encoder) return this.#tell(frames);
     try {
-      const text = this.#encoder.push(event);
+      const text = this.#encoder.push(frames);
       if (text !== "") {
         if (!("status" in this.#encoder) || this.#encoder.status === 200) {
           this.hasBegun = true;
           this.#began();
         }
-        this.#write(text);
+        this.#tell(text);
       }
     } catch (error) {
       return this.fail(error instanceof Error ? error.message : String(error));
@@ -310,12 +326,21 @@ class Following {
     }
   }
 
-  /** @param {string} text */
+  /** Writes what frames are, and passes on what comes meanwhile behind it. @param {string} text */
+  #tell(text) {
+    this.#takes = true;
+    void this.#write(text).then(() => {
+      this.#takes = false;
+      this.#pass();
+    });
+  }
+
+  /** Resolves when it is taken, or never will be. @param {string} text */
   #write(text) {
     const bytes = this.#text.encode(text);
     if (this.#waiting === 0) this.#takenAt = Date.now();
     this.#waiting += bytes.byteLength;
-    this.#writer.write(bytes).then(
+    const taken = this.#writer.write(bytes).then(
       () => {
         this.#waiting -= bytes.byteLength;
         this.#takenAt = Date.now();
@@ -324,6 +349,7 @@ class Following {
       () => this.fail("nobody reads"),
     );
     if (this.#waiting > WAITING_BYTES) this.fail("nobody reads");
+    return taken;
   }
 
   /** @returns {Promise<void>} */

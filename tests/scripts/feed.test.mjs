@@ -106,9 +106,9 @@ test("what cannot go on breaks, and never ends as if it were whole", async () =>
 test("what an encoder makes of it ends when it says so, and breaks when it cannot go on", async () => {
   const encoder = (/** @type {number} */ most) => ({
     n: 0,
-    push() {
-      this.n += 1;
-      return `data: ${this.n}\n\n`;
+    push(/** @type {string} */ events) {
+      const more = Math.min(events.split("\n\n").length - 1, most - this.n);
+      return Array.from({ length: more }, () => `data: ${++this.n}\n\n`).join("");
     },
     get over() {
       return this.n >= most;
@@ -121,6 +121,24 @@ test("what an encoder makes of it ends when it says so, and breaks when it canno
   assert.deepEqual([early.words[0], early.broken], [1, "the feed ended too early"]);
   const throws = { push: () => assert.fail("a piece is missing"), over: false, free() {} };
   assert.match((await read([three()], throws)).broken, /a piece is missing/);
+});
+
+test("what comes while the client takes what was there before goes out together", async () => {
+  /** @type {number[]} */
+  const together = [];
+  const encoder = {
+    over: false,
+    push(/** @type {string} */ events) {
+      together.push(events.split("\n\n").length - 1);
+      this.over = events.includes('"last"');
+      return events;
+    },
+    free() {},
+  };
+  const many = Array.from({ length: 50 }, (_, n) => /** @type {[string, string]} */ ([`0.${n}`, `${n}`]));
+  const { words, broken } = await read([says([...many, ["0.99", "last"]], 1000)], encoder);
+  assert.deepEqual([words.length, words.at(-1), broken], [51, "last", ""]);
+  assert.ok(together.length < 10 && together[0] === 1, `the first goes at once: ${together}`);
 });
 
 test("a feed that is quiet is kept alive", async () => {

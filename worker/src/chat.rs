@@ -41,9 +41,9 @@ impl std::panic::UnwindSafe for UiEncoder {}
 
 #[wasm_bindgen]
 impl UiEncoder {
-    /// What a frame of the feed is for the client.
-    pub fn push(&self, event: &str) -> std::result::Result<String, JsValue> {
-        self.0.borrow_mut().push(event).map_err(|error| JsValue::from_str(&error.message))
+    /// What frames of the feed are for the client.
+    pub fn push(&self, events: &str) -> std::result::Result<String, JsValue> {
+        self.0.borrow_mut().push(events).map_err(|error| JsValue::from_str(&error.message))
     }
 
     /// Whether it has said the last thing.

@@ -159,24 +159,18 @@ impl AgUi {
     }
 
     /// What frames say besides: which run it is, and what changes around it.
-    fn beside(&mut self, event: &str) -> Result<()> {
-        let kind = event.lines().find_map(|line| line.strip_prefix("event: ")).unwrap_or_default();
+    fn beside(&mut self, kind: &str, frame: &Value) {
         let names = !self.named && matches!(kind, "run" | "step_started" | "run_parked" | "run_ended");
-        if !names && kind != "event" {
-            return Ok(());
-        }
-        let (_, frame) = sse::frame(event)?;
-        if frame.get("depth").and_then(Value::as_u64).unwrap_or(0) > 0 {
-            return Ok(());
+        if (!names && kind != "event") || frame.get("depth").and_then(Value::as_u64).unwrap_or(0) > 0 {
+            return;
         }
         if kind == "event" {
-            self.happened(&frame);
+            self.happened(frame);
         } else if let Some(run) = frame.get("run").and_then(Value::as_str) {
             self.named = true;
             let value = json!({ "threadId": self.settings.thread, "run": run });
             self.say(&json!({ "type": "CUSTOM", "name": "bobbin.run", "value": value }));
         }
-        Ok(())
     }
 
     /// What a tool tells whoever listens, and what changes in the thread's values.
@@ -364,14 +358,19 @@ impl AgUi {
 }
 
 impl Encode for AgUi {
-    fn push(&mut self, event: &str) -> Result<String> {
+    fn push(&mut self, events: &str) -> Result<String> {
         if self.over {
             return Ok(String::new());
         }
         self.begin();
-        self.beside(event)?;
-        for said in self.listener.push(event)? {
-            self.take(said);
+        for (kind, frame) in sse::frames(events)? {
+            if self.over {
+                break;
+            }
+            self.beside(kind, &frame);
+            for said in self.listener.take(kind, &frame)? {
+                self.take(said);
+            }
         }
         Ok(std::mem::take(&mut self.out))
     }

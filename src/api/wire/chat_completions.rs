@@ -210,12 +210,14 @@ impl Completion {
 }
 
 impl Encode for Completion {
-    fn push(&mut self, event: &str) -> Result<String> {
+    fn push(&mut self, events: &str) -> Result<String> {
         if self.end.is_some() {
             return Ok(String::new());
         }
-        for said in self.listener.push(event)? {
-            self.take(said);
+        for (kind, frame) in sse::frames(events)? {
+            for said in self.listener.take(kind, &frame)? {
+                self.take(said);
+            }
         }
         let mut text: String = std::mem::take(&mut self.out).iter().map(sse::data).collect();
         if self.end.is_some() {

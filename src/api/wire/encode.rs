@@ -6,11 +6,11 @@ use crate::error::Result;
 
 /// Makes an answer of the events of a feed, as a stream or whole.
 pub trait Encode {
-    /// What an event of the feed is for a client that reads a stream.
+    /// What events of the feed are for a client that reads a stream.
     ///
     /// # Errors
     /// The feed does not go on where it was: the answer must break.
-    fn push(&mut self, event: &str) -> Result<String>;
+    fn push(&mut self, events: &str) -> Result<String>;
 
     /// Whether the answer is complete.
     fn is_over(&self) -> bool;

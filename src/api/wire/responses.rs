@@ -11,6 +11,7 @@ use crate::api::wire::encode::Encode;
 use crate::api::wire::response_events::Events;
 use crate::api::wire::response_items as items;
 use crate::api::wire::said::{Call, CallResult, Listener, Over, Reply, Said, Waiting};
+use crate::api::wire::sse;
 use crate::error::Result;
 use crate::sorted::SortedSet;
 
@@ -376,14 +377,16 @@ impl Responses {
 }
 
 impl Encode for Responses {
-    fn push(&mut self, event: &str) -> Result<String> {
+    fn push(&mut self, events: &str) -> Result<String> {
         if self.is_done() {
             return Ok(String::new());
         }
-        let said = self.listener.push(event)?;
-        self.begin();
-        for said in said {
-            self.take(said);
+        for (kind, frame) in sse::frames(events)? {
+            let said = self.listener.take(kind, &frame)?;
+            self.begin();
+            for said in said {
+                self.take(said);
+            }
         }
         Ok(self.events.take())
     }

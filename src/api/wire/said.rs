@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-use crate::api::wire::sse;
 use crate::error::{Error, Result};
 use crate::sorted::{SortedMap, SortedSet};
 
@@ -131,35 +130,31 @@ impl Listener {
         Listener { reasoning, continues, ..Listener::default() }
     }
 
-    /// What an event of the feed says.
+    /// What a frame of the feed says.
     ///
     /// # Errors
     /// The feed does not go on where it was: the answer must break.
-    pub fn push(&mut self, event: &str) -> Result<Vec<Said>> {
-        if self.over {
-            return Ok(Vec::new());
-        }
-        let (kind, frame) = sse::frame(event)?;
-        if frame.get("depth").and_then(Value::as_u64).unwrap_or(0) > 0 {
+    pub fn take(&mut self, kind: &str, frame: &Value) -> Result<Vec<Said>> {
+        if self.over || frame.get("depth").and_then(Value::as_u64).unwrap_or(0) > 0 {
             return Ok(Vec::new());
         }
         match kind {
             "run" if std::mem::replace(&mut self.opened, true) => {
                 return Err(Error::internal("the history changed while it was read"));
             }
-            "message_chunk" => self.chunk(&frame)?,
-            "message_reset" if self.reply.as_deref() == Some(text_of(&frame, "message_id")) => {
+            "message_chunk" => self.chunk(frame)?,
+            "message_reset" if self.reply.as_deref() == Some(text_of(frame, "message_id")) => {
                 self.take_back()
             }
-            "reasoning_chunk" => self.reasoning_chunk(&frame),
-            "message_data" => self.message(&frame),
-            "tool_started" => self.call_begins(&frame),
-            "run_parked" if text_of(&frame, "pauseKind") == "human" => {
+            "reasoning_chunk" => self.reasoning_chunk(frame),
+            "message_data" => self.message(frame),
+            "tool_started" => self.call_begins(frame),
+            "run_parked" if text_of(frame, "pauseKind") == "human" => {
                 let waits = frame.get("waits").and_then(Value::as_array).into_iter().flatten();
                 let waits = waits.map(|wait| self.waiting(wait)).collect();
                 self.out.push(Said::Waits(waits));
             }
-            "run_ended" => self.ended(&frame),
+            "run_ended" => self.ended(frame),
             _ => {}
         }
         Ok(std::mem::take(&mut self.out))

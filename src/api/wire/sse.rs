@@ -1,14 +1,73 @@
 //! Server-sent events as the feed has them: one frame each.
 
-use serde_json::Value;
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 
-/// The kind and the fields of one event of a feed.
+/// The kinds and the fields of events of a feed, in their order. Pieces of a text that lie side by side are one: models write it in
+/// very many, and each costs a client as much as a long one.
 ///
 /// # Errors
-/// `internal`: it is none.
-pub fn frame(event: &str) -> Result<(&str, Value)> {
+/// `internal`: one of them is none.
+pub fn frames(events: &str) -> Result<Vec<(&str, Value)>> {
+    let mut frames = Vec::new();
+    let mut piece: Option<Piece<'_>> = None;
+    for event in events.split_terminator("\n\n") {
+        let (kind, data) = parts(event)?;
+        if kind == CHUNK {
+            let next: Piece<'_> = serde_json::from_str(data).map_err(Error::internal)?;
+            match &mut piece {
+                Some(piece) if piece.is_before(&next) => piece.chunk.to_mut().push_str(&next.chunk),
+                _ => frames.extend(piece.replace(next).map(Piece::frame)),
+            }
+            continue;
+        }
+        frames.extend(piece.take().map(Piece::frame));
+        frames.push((kind, serde_json::from_str(data).map_err(Error::internal)?));
+    }
+    frames.extend(piece.map(Piece::frame));
+    Ok(frames)
+}
+
+/// The kind of pieces of a reply's text.
+const CHUNK: &str = "message_chunk";
+
+/// A piece of a reply's text.
+#[derive(Deserialize)]
+struct Piece<'a> {
+    #[serde(borrow)]
+    message_id: Cow<'a, str>,
+    #[serde(borrow)]
+    chunk: Cow<'a, str>,
+    attempt: u64,
+    /// Bytes of the text before it.
+    offset: u64,
+    #[serde(default)]
+    depth: u64,
+}
+
+impl Piece<'_> {
+    /// Whether the other one goes on where this one ends.
+    fn is_before(&self, next: &Piece<'_>) -> bool {
+        let of = |piece: &Piece<'_>| (piece.attempt, piece.depth);
+        self.message_id == next.message_id
+            && of(self) == of(next)
+            && u64::try_from(self.chunk.len()).is_ok_and(|bytes| self.offset + bytes == next.offset)
+    }
+
+    fn frame(self) -> (&'static str, Value) {
+        let Piece { message_id, chunk, attempt, offset, depth } = self;
+        let frame = json!({
+            "type": CHUNK, "message_id": message_id, "depth": depth, "chunk": chunk, "attempt": attempt, "offset": offset,
+        });
+        (CHUNK, frame)
+    }
+}
+
+fn parts(event: &str) -> Result<(&str, &str)> {
     let mut kind = "";
     let mut data = None;
     for line in event.lines() {
@@ -18,8 +77,7 @@ pub fn frame(event: &str) -> Result<(&str, Value)> {
             _ => {}
         }
     }
-    let data = data.ok_or_else(|| Error::internal("an event of a feed has no data"))?;
-    Ok((kind, serde_json::from_str(data).map_err(Error::internal)?))
+    Ok((kind, data.ok_or_else(|| Error::internal("an event of a feed has no data"))?))
 }
 
 /// One event.

@@ -427,9 +427,31 @@ fn a_reply_that_is_under_way_is_left_to_the_stream() {
 
 #[test]
 fn events_are_read_whatever_stands_around_them() {
-    let (kind, data) = sse::frame("id: 0.1\nevent: run\ndata: {\"run\":\"r_1\"}\n\n").unwrap();
-    assert_eq!((kind, data), ("run", json!({ "run": "r_1" })));
-    assert!(sse::frame(": \n\n").is_err());
+    let read = sse::frames("id: 0.1\nevent: run\ndata: {\"run\":\"r_1\"}\n\n").unwrap();
+    assert_eq!(read, [("run", json!({ "run": "r_1" }))]);
+    assert!(sse::frames(": \n\n").is_err());
+}
+
+#[test]
+fn pieces_of_a_text_that_lie_side_by_side_are_read_as_one() {
+    let read = |frames: &[(&'static str, Value)]| -> Vec<(String, u64)> {
+        let event = |(kind, frame): &(&str, Value)| format!("id: 0.1\nevent: {kind}\ndata: {frame}\n\n");
+        let events: String = frames.iter().map(event).collect();
+        let of = |(_, frame): &(&str, Value)| {
+            (frame["chunk"].as_str().unwrap_or("-").to_owned(), frame["offset"].as_u64().unwrap_or(0))
+        };
+        sse::frames(&events).unwrap().iter().map(of).collect()
+    };
+    let first = || chunk("m_t_2", 0, 0, "a\n");
+    let together = [first(), chunk("m_t_2", 0, 2, "é"), chunk("m_t_2", 0, 4, "b")];
+    assert_eq!(read(&together), [("a\néb".to_owned(), 0)]);
+    for (apart, offset) in
+        [(chunk("m_t_2", 0, 3, "b"), 3), (chunk("m_t_2", 1, 2, "b"), 2), (chunk("m_t_4", 0, 2, "b"), 2)]
+    {
+        assert_eq!(read(&[first(), apart]), [("a\n".to_owned(), 0), ("b".to_owned(), offset)]);
+    }
+    let between = [first(), run(), chunk("m_t_2", 0, 2, "b")];
+    assert_eq!(read(&between), [("a\n".to_owned(), 0), ("-".to_owned(), 0), ("b".to_owned(), 2)]);
 }
 
 #[test]

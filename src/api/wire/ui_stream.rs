@@ -113,17 +113,18 @@ impl UiStream {
         self.over
     }
 
-    /// What an event of the feed is for the client.
+    /// What events of the feed are for the client.
     ///
     /// # Errors
     /// The feed does not go on where it was: the stream must break, and the client begin anew.
-    pub fn push(&mut self, event: &str) -> Result<String> {
+    pub fn push(&mut self, events: &str) -> Result<String> {
         if self.over {
             return Ok(String::new());
         }
-        let (kind, frame) = sse::frame(event)?;
-        let chunks = self.take(kind, &frame)?;
-        let mut text: String = chunks.iter().map(sse::data).collect();
+        let mut text = String::new();
+        for (kind, frame) in sse::frames(events)? {
+            text.extend(self.take(kind, &frame)?.iter().map(sse::data));
+        }
         if self.over {
             text.push_str(sse::DONE);
         }
