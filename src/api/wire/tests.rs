@@ -96,6 +96,12 @@ fn checked(chunks: &[Value]) {
                 open.remove(known.unwrap_or_else(|| panic!("{chunk}: {chunks:#?}")));
             }
             "reset-step" => open.clear(),
+            "tool-approval-response" => {
+                let asked = |one: &Value| {
+                    one["type"] == "tool-approval-request" && one["approvalId"] == chunk["approvalId"]
+                };
+                assert!(chunks.iter().any(asked), "{chunk}: {chunks:#?}");
+            }
             "tool-input-available" | "tool-input-start" => inputs.push(text("toolCallId")),
             "tool-input-delta"
             | "tool-output-available"
@@ -264,7 +270,7 @@ fn what_is_asked_ends_the_reply_and_its_answer_goes_on() {
     // A call behind it has not begun: a page would wait for it, and never send what was decided.
     assert!(made.iter().all(|chunk| chunk["toolCallId"] != "c2"));
     let mut denied = result("m_t_4", "c1", "Denied: no", "error");
-    denied["metadata"] = json!({ "approval": { "id": "w_c1", "decision": "deny" } });
+    denied["metadata"] = json!({ "approval": { "id": "w_c1", "decision": "deny", "reason": "no" } });
     let then = [
         run(),
         message(reply("m_t_2", "I pay.", &calls)),
@@ -297,6 +303,20 @@ fn what_is_asked_ends_the_reply_and_its_answer_goes_on() {
     let told: Vec<&str> =
         replayed.iter().filter(of_call).map(|chunk| chunk["type"].as_str().unwrap()).collect();
     assert_eq!(told, ["tool-input-available", "tool-approval-request", "tool-output-denied"]);
+    let of_major_7 = Settings { reset_step: true, ..Settings::default() };
+    let replayed = chunks(&of_major_7, &then);
+    checked(&replayed);
+    let at = types(&replayed).iter().position(|kind| *kind == "tool-approval-response").unwrap();
+    let answered =
+        json!({ "type": "tool-approval-response", "approvalId": "w_c1", "approved": false, "reason": "no" });
+    assert_eq!(replayed[at], answered);
+    assert_eq!(
+        types(&replayed)[at - 1..=at + 1],
+        ["tool-approval-request", types(&replayed)[at], "tool-output-denied"]
+    );
+    // The page that has answered knows.
+    let made = chunks(&Settings { continues: continued(CallsAre::Here), ..of_major_7 }, &then);
+    assert!(!types(&made).contains(&"tool-approval-response"));
     let as_data = chunks(&Settings { approvals_as_data: true, ..Settings::default() }, &then);
     assert!(as_data.iter().all(|chunk| !chunk["type"].as_str().unwrap().starts_with("tool-approval")));
     assert!(!types(&as_data).contains(&"tool-output-denied"));

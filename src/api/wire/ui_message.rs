@@ -112,7 +112,7 @@ impl Folded {
         }
     }
 
-    /// What was decided about a call, as its result tells: no chunk says that to a client, which knows what it has answered.
+    /// What was decided about a call, as its result tells. Only major 7 has a chunk for it, as a client knows what it has answered itself.
     fn decided(&mut self, row: &Value) {
         let Some(approval) = row.pointer("/metadata/approval") else { return };
         let call = row.get("tool_call_id");

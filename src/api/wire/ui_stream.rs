@@ -411,7 +411,8 @@ impl UiStream {
         // Who reads it here for the first time reads what is done.
         let begun = self.calls.draft(id);
         let asked = self.calls.decided(id, message, &self.settings);
-        self.out.extend(begun.into_iter().chain(asked));
+        let answered = self.calls.answered(id, message, &self.settings);
+        self.out.extend(begun.into_iter().chain(asked).chain(answered));
         if self.calls.is_of_page(id) {
             self.page_has_done = true;
         }

@@ -151,6 +151,25 @@ impl Calls {
         if settings.approvals_as_data || !here { None } else { self.approval(id, wait, settings) }
     }
 
+    /// What was decided about a call, for whoever was asked about it here: where somebody else has answered, or another connection of
+    /// the same page. Clients of major 7 have a chunk for it.
+    pub(super) fn answered(&self, id: &str, message: &Value, settings: &Settings) -> Option<Value> {
+        let approval = message.pointer("/metadata/approval")?;
+        let is_asked = self.0.get(id).is_some_and(|known| known.state == Shown::Approval);
+        if !is_asked || !settings.reset_step || settings.approvals_as_data {
+            return None;
+        }
+        let approved = approval.get("decision").and_then(Value::as_str) == Some("approve");
+        let mut chunk = json!({
+            "type": "tool-approval-response", "approvalId": approval.get("id")?, "approved": approved,
+        });
+        let reason = approval.get("reason").filter(|reason| reason.is_string());
+        if let (Some(reason), Some(fields)) = (reason, chunk.as_object_mut()) {
+            fields.insert("reason".into(), reason.clone());
+        }
+        Some(chunk)
+    }
+
     /// Whether a call is one that the page carries out, and was told of it, or has carried it out.
     pub(super) fn is_of_page(&self, id: &str) -> bool {
         self.0.get(id).is_some_and(|known| known.by == By::Page && known.state != Shown::Nothing)
