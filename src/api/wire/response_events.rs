@@ -77,7 +77,8 @@ impl Events {
             }
         }
         let rest = text.get(from..).unwrap_or_default();
-        rest.chars().for_each(|char| self.step(char));
+        self.mix(rest);
+        self.place += u64::try_from(rest.chars().count()).unwrap_or(u64::MAX);
         let number = self.number();
         set(&mut event, "delta", rest.into());
         self.send(event, number);
@@ -90,8 +91,7 @@ impl Events {
 
     fn step(&mut self, char: char) {
         let mut bytes = [0; 4];
-        let text = char.encode_utf8(&mut bytes).to_owned();
-        self.mix(&text);
+        self.mix(char.encode_utf8(&mut bytes));
         self.place += 1;
     }
 
