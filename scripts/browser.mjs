@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { cache, locked } from "./files.mjs";
 import { Complaint, outcome, run, step } from "./run.mjs";
 
-const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+/** Without windows there is nothing to draw: it takes half the processor time. Not every Debian has it. */
+const SHELL = "chromium-headless-shell";
+const NAMES = [SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /**
  * The path of one that runs: BOBBIN_CHROMIUM, or the first that is found.
@@ -17,7 +19,7 @@ export async function browser() {
   if (found !== undefined) return found;
   throw new Complaint(
     process.env.BOBBIN_CHROMIUM === undefined
-      ? "Chromium is missing: install it (Debian: `apt-get install chromium`), or set BOBBIN_CHROMIUM to the path of one."
+      ? "Chromium is missing: install it (Debian: `apt-get install chromium-headless-shell`), or set BOBBIN_CHROMIUM to the path of one."
       : `BOBBIN_CHROMIUM is no Chromium that runs: ${process.env.BOBBIN_CHROMIUM}`,
   );
 }
@@ -31,7 +33,8 @@ export async function setUpBrowser() {
       run("apt-get", ["-qq", "-o", "DPkg::Lock::Timeout=300", ...args], { env: { DEBIAN_FRONTEND: "noninteractive" }, timeoutMs: 600_000 });
     await step("Chromium: Debian's packages", async () => {
       await apt(["update"]);
-      await apt(["install", "--yes", "--no-install-recommends", "chromium", "fonts-liberation"]);
+      const { status } = await outcome("apt-cache", ["show", SHELL], { timeoutMs: 60_000 });
+      await apt(["install", "--yes", "--no-install-recommends", status === 0 ? SHELL : "chromium", "fonts-liberation"]);
     });
   });
 }
