@@ -7,6 +7,7 @@
 //!
 //! * [`error`]: every code an API answer may carry, and the status it maps to.
 //! * [`limits`]: every constant of the runtime, named once.
+//! * [`literal`]: JSON as it is written in code.
 //! * `text`: texts that are cut.
 //! * [`sorted`]: maps and sets that are sorted lists.
 //! * `letters`: which letters follow one another in words.
@@ -47,6 +48,7 @@ pub mod error;
 pub mod host;
 mod letters;
 pub mod limits;
+pub mod literal;
 pub mod memory;
 pub mod models;
 mod names;

@@ -109,7 +109,7 @@ impl io::Write for Count {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json;
 
     /// How many of these rows a page takes, and whether there are more.
     fn taken(limit: u32, bytes: usize, sizes: &[usize]) -> (usize, bool) {

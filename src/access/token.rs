@@ -60,7 +60,7 @@ pub(crate) fn mint(secret: &[u8], scope: &Scope, expires_at: i64) -> Minted {
 
 /// The same for one of the threads that have the scope's id one after the other.
 pub(crate) fn mint_for(secret: &[u8], scope: &Scope, life: Option<i64>, expires_at: i64) -> Minted {
-    let mut payload = serde_json::json!({ "scope": scope, "exp": expires_at });
+    let mut payload = crate::json!({ "scope": scope, "exp": expires_at });
     if let (Some(life), Some(fields)) = (life, payload.as_object_mut()) {
         fields.insert("life".into(), life.into());
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::json;
+use crate::json;
 
 use crate::api::history;
 use crate::engine::budget::given::given_budget;

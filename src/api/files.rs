@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use crate::json;
 use bytes::Bytes;
 use futures::StreamExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine::files::conditions::{Conditions, Portion};
 use crate::engine::files::tree;

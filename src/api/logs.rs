@@ -1,6 +1,7 @@
 //! The log as clients read it (spec §27.3, §29): attempts at models, receipts of calls, and events, in one list.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::call::tier_of_call;
 use crate::engine::thread::Thread;

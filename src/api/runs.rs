@@ -1,6 +1,7 @@
 //! `GET …/runs` and `GET …/runs/:run`: the runs of a thread, and what came of each.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::api::trace;
 use crate::engine::outcome;

@@ -3,7 +3,8 @@
 
 use std::ops::ControlFlow;
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::engine::outcome;
 use crate::error::Result;

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use crate::json;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine::thread::Thread;
 use crate::engine::waits::decide::{Decider, DecisionRequest, no_wait, wait_number};

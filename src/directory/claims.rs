@@ -1,7 +1,7 @@
 //! Idempotent `POST /threads`: the key, the digest of the body and the new id are bound in one transaction before the
 //! thread is created, so that a request that is repeated after a lost answer creates the same thread.
 
-use serde_json::json;
+use crate::json;
 
 use crate::directory::Directory;
 use crate::directory::store::claims::Claim;

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde_json::json;
+use crate::json;
 
 use crate::directory::Directory;
 use crate::directory::store::inbox as table;

@@ -1,6 +1,7 @@
 //! `GET /threads` (spec §27.1): filters, order, pages.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::dates::{Edge, instant};
 use crate::directory::Directory;

@@ -23,7 +23,7 @@ pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow};
 use std::cell::Cell as Flag;
 use std::rc::Rc;
 
-use serde_json::json;
+use crate::json;
 
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Object, Transactions};

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use serde_json::json;
+use crate::json;
 
 use crate::directory::store::state::News;
 use crate::directory::store::{owners as table, state};

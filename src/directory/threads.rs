@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::json;
+use crate::json;
 
 use crate::directory::store::threads::{Activity, Known};
 use crate::directory::store::{inbox, state, threads as table};

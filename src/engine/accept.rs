@@ -3,7 +3,8 @@
 
 use std::rc::Rc;
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::access::Caller;
 use crate::engine::budget::given::given_budget;

@@ -287,8 +287,8 @@ pub(crate) fn told(result: &ToolResult) -> Option<String> {
     let ToolResult { error_code, error_data, subagent_id, .. } = result;
     let mut told = Map::new();
     if error_code.is_some() || error_data.is_some() {
-        told.insert("error_code".into(), serde_json::json!(error_code));
-        told.insert("error_data".into(), serde_json::json!(error_data));
+        told.insert("error_code".into(), crate::json!(error_code));
+        told.insert("error_data".into(), crate::json!(error_data));
     }
     if let Some(reference) = subagent_id {
         told.insert("subagent_id".into(), reference.clone().into());

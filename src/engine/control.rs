@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::call::{interrupted, told};
 use crate::engine::ephemeral::Verdict;

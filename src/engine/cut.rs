@@ -6,7 +6,8 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::access::no_thread;
 use crate::engine::edit::edited;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::cut::{Cut, may_be_cut};
 use crate::engine::ephemeral::Verdict;

@@ -7,8 +7,9 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::access::{Action, Caller};
 use crate::engine::items::with_items;

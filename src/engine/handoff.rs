@@ -2,7 +2,7 @@
 //! change happens when its step is closed, in the same transition, and so exactly once: until then it is derived from
 //! the receipts of the open step that have no end yet, of which the last one wins.
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};

@@ -1,6 +1,6 @@
 //! What of a step the log is told that the rows alone do not say.
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::thread::Thread;
 use crate::error::Result;

@@ -167,7 +167,7 @@ impl Thread {
 
     /// The operator is told of a model that is given up.
     fn tell_given_up(&self, model: &str, failed: &ProviderError) -> Result<()> {
-        let code = serde_json::json!(failed.code);
+        let code = crate::json!(failed.code);
         self.tell_failure(Failure {
             what: format!("the model \"{model}\""),
             code: code.as_str(),

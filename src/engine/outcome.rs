@@ -1,6 +1,7 @@
 //! What came of a run, in one form for whoever waits for it and whoever looks at it later (docs/http.md).
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::engine::ephemeral::Verdict;
 use crate::error::Result;

@@ -3,10 +3,11 @@
 
 use std::cell::{Cell, RefCell};
 
+use crate::json;
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{Either, LocalBoxFuture, select};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine::call::Call;
 use crate::engine::thread::Thread;

@@ -3,7 +3,8 @@
 
 use std::ops::ControlFlow;
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};

@@ -1,6 +1,7 @@
 //! Skills of a step's prompt: which of them the model is given, and the tool that loads the others (docs/agents.md).
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::engine::batch::Batch;
 use crate::engine::budget::exceeded::Then;

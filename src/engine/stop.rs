@@ -264,7 +264,7 @@ mod tests {
 
     impl Story {
         fn new(kind: &str) -> Story {
-            let agent = serde_json::from_value(serde_json::json!({
+            let agent = serde_json::from_value(crate::json!({
                 "type": kind, "sideA": { "prompt": "p", "stopTool": "done",
                     "sessionStop": "finish", "sessionFail": "give_up" },
                 "sideB": { "prompt": "p" },

@@ -7,7 +7,8 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::access::{Action, Caller};
 use crate::engine::ephemeral::Partial;

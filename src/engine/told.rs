@@ -1,6 +1,6 @@
 //! What listeners are told of calls: that one starts, and that it is done.
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::call::Call;
 use crate::engine::thread::Thread;

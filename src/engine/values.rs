@@ -3,9 +3,10 @@
 
 use std::ops::ControlFlow;
 
+use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};

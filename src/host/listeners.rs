@@ -163,7 +163,7 @@ fn json_text(data: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 

@@ -1,6 +1,7 @@
 //! Requests to one memory, wherever it lies, and their answers (docs/http.md).
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::error::{Code, Error, Result};
 use crate::limits;

@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;

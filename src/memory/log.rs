@@ -1,6 +1,7 @@
 //! Rows of the log about requests for vectors.
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::memory::embed::{VectorRequest, VectorsEnd};
 use crate::models::{ProviderError, Silence};

@@ -75,12 +75,12 @@ mod tests {
     }
 
     fn usual(attempt: u32, random: [u8; 16], retry_after_ms: Option<u64>) -> i64 {
-        backoff_us(&of(serde_json::json!({})), attempt, random, retry_after_ms)
+        backoff_us(&of(crate::json!({})), attempt, random, retry_after_ms)
     }
 
     #[test]
     fn jitter_lies_between_nothing_and_the_pause() {
-        let policy = of(serde_json::json!({ "backoffMs": 200, "maxBackoffMs": 500 }));
+        let policy = of(crate::json!({ "backoffMs": 200, "maxBackoffMs": 500 }));
         let mut seen = (i64::MAX, 0);
         for draw in 0..1_000_u128 {
             let bits = (draw + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
@@ -93,11 +93,11 @@ mod tests {
 
     #[test]
     fn a_policy_sets_the_pauses() {
-        let fixed = of(serde_json::json!({ "backoffMs": 300, "maxBackoffMs": 1_000, "jitter": "none" }));
+        let fixed = of(crate::json!({ "backoffMs": 300, "maxBackoffMs": 1_000, "jitter": "none" }));
         let pauses: Vec<i64> = (1..5).map(|n| backoff_us(&fixed, n, LOW, None)).collect();
         assert_eq!(pauses, [300_000, 600_000, 1_000_000, 1_000_000]);
         assert_eq!(backoff_us(&fixed, 1, LOW, Some(2_000)), 2_000_000, "the provider's wish is longer");
-        let long = serde_json::json!({ "backoffMs": 600_000, "maxBackoffMs": 600_000, "jitter": "none" });
+        let long = crate::json!({ "backoffMs": 600_000, "maxBackoffMs": 600_000, "jitter": "none" });
         assert_eq!(backoff_us(&of(long.clone()), 1, LOW, None), 60_000_000, "`wait` waits a minute at most");
         let mut parks = long;
         parks["mode"] = "park".into();

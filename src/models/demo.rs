@@ -322,7 +322,7 @@ mod tests {
         let offer = |name: &str| ToolDefinition {
             name: name.into(),
             description: String::new(),
-            parameters: serde_json::json!({}),
+            parameters: crate::json!({}),
             strict: false,
         };
         let chat =

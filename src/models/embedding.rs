@@ -1,9 +1,10 @@
 //! Vectors of texts: `openai` (`POST …/embeddings`, at any address that speaks it) and `demo`.
 
+use crate::json;
 use bytes::Bytes;
 use futures::StreamExt;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::host::Host;
 use crate::host::http::{Reads, Request};

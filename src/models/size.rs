@@ -82,7 +82,7 @@ mod tests {
         let tool = ToolDefinition {
             name: "lookup".into(),
             description: "Looks a word up.".into(),
-            parameters: serde_json::json!({ "type": "object" }),
+            parameters: crate::json!({ "type": "object" }),
             strict: false,
         };
         let messages = messages.into_iter().map(CachedJson::from).collect();

@@ -46,7 +46,7 @@ mod tests {
         let input =
             r#"{"messages":[{"role":"user","content":"Hi"}],"stream":true,"max_tokens":500}"#.to_owned();
         assert_eq!(asked(&chat), ("@cf/x/y".to_owned(), input.clone(), None));
-        chat.options.insert(GATEWAY.into(), serde_json::json!({ "id": "mine" }));
+        chat.options.insert(GATEWAY.into(), crate::json!({ "id": "mine" }));
         assert_eq!(asked(&chat), ("@cf/x/y".to_owned(), input, Some(r#"{"id":"mine"}"#.to_owned())));
     }
 }

@@ -1,6 +1,7 @@
 //! Agents as clients see them: what they are and what they need, without the text of prompts and without any value.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::error::{Code, Error, Result};
 use crate::spec::{Agent, Catalog, Variable};

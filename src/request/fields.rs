@@ -127,7 +127,7 @@ impl Body {
                 other => Err(wrong(name, "a list of strings", &other)),
             })
             .collect::<Result<_>>()?;
-        bounded(name, &serde_json::json!(strings))?;
+        bounded(name, &crate::json!(strings))?;
         Ok(Some(strings))
     }
 
@@ -223,7 +223,7 @@ const fn kind(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json;
 
     fn nested(levels: usize) -> Value {
         (0..levels).fold(json!(1), |inner, _| json!([inner]))

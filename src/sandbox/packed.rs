@@ -3,9 +3,10 @@
 
 use std::fmt;
 
+use crate::json;
 use bytes::Bytes;
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::sandbox::room::Room;
 use crate::sandbox::surrogates::paired;

@@ -1,7 +1,8 @@
 //! What comes of an execution (spec §17.4).
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 
 use crate::sandbox::value::{Thrown, Value};
 

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::rc::{Rc, Weak};
 
+use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use chrono::{DateTime, Datelike, Timelike};
 use futures::future::{FutureExt, LocalBoxFuture};
-use serde_json::{Number, Value as Json, json};
+use serde_json::{Number, Value as Json};
 
 use crate::sandbox::life::{Keep, Life};
 

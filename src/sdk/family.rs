@@ -1,12 +1,13 @@
 //! The family, for the code that works in a thread (spec §12.2, §12.3): its children, and other threads from afar.
 
+use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::LocalBoxFuture;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::error::{Code, Error, Result};
 use crate::host::http::Response;

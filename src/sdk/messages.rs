@@ -1,7 +1,8 @@
 //! Messages that code adds and changes (spec §14.4).
 
+use crate::json;
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::error::{Code, Error, Result};
 use crate::limits;

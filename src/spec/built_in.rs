@@ -1,6 +1,6 @@
 //! Tools that exist without a definition of their own, if a prompt lists them.
 
-use serde_json::json;
+use crate::json;
 
 use crate::spec::catalog::Catalog;
 use crate::spec::retry::Policy;

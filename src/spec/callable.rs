@@ -1,6 +1,7 @@
 //! What a name in a prompt's `tools` stands for (spec §6.3, §7.5): a function, a prompt or an agent.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::spec::agent::{Agent, AgentKind};
 use crate::spec::catalog::Catalog;

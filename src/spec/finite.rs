@@ -164,7 +164,7 @@ impl ser::SerializeMap for Finite {
 mod tests {
     use crate::sorted::SortedMap;
 
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 

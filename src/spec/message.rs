@@ -1,9 +1,10 @@
 //! Messages, tool calls and tool results (spec §6.2, §14).
 
+use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::spec::opaque::Opaque;
 use crate::spec::scrub::Scrubbed;

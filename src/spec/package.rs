@@ -201,11 +201,10 @@ mod tests {
     use super::*;
 
     fn catalog() -> Catalog {
-        let agent =
-            |exposed: bool| serde_json::json!({ "sideA": { "prompt": "p" }, "exposeAsTool": exposed });
-        let effect = serde_json::json!({ "description": "d", "run": { "native": "n" } });
-        let prompt = serde_json::json!({ "toolDescription": "d", "prompt": "x", "model": "m" });
-        let catalog = serde_json::json!({
+        let agent = |exposed: bool| crate::json!({ "sideA": { "prompt": "p" }, "exposeAsTool": exposed });
+        let effect = crate::json!({ "description": "d", "run": { "native": "n" } });
+        let prompt = crate::json!({ "toolDescription": "d", "prompt": "x", "model": "m" });
+        let catalog = crate::json!({
             "packages": {
                 "acme": { "name": "@corp/acme", "entryAgents": ["acme__clerk"], "endpoints": ["GET /rates"] },
                 "other": { "name": "other", "entryAgents": ["other__clerk"] },

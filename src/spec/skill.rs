@@ -1,7 +1,7 @@
 //! Skills: texts that a model is given only when they are of use, with files beside them (docs/agents.md).
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::sorted::SortedMap;

@@ -1,7 +1,8 @@
 //! The column `meta.fork`: what a thread is a copy of, and whether all of it is here.
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::{Error, Result};
 

@@ -3,9 +3,10 @@
 
 use std::rc::Rc;
 
+use crate::json;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::env::Shown;
 use crate::error::{Error, Result};

@@ -192,7 +192,7 @@ pub(crate) fn forget_all(sql: &dyn Sql, letters: &[Letter]) -> Result<()> {
         return forget(sql, &letter.subject, letter.version);
     }
     let keys: serde_json::Value =
-        letters.iter().map(|letter| serde_json::json!([letter.subject, letter.version])).collect();
+        letters.iter().map(|letter| crate::json!([letter.subject, letter.version])).collect();
     sql.run(
         "DELETE FROM outbox WHERE (subject, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))",
         &[Param::Text(&keys.to_string())],

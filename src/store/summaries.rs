@@ -4,8 +4,9 @@
 
 use std::ops::ControlFlow;
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};

@@ -3,8 +3,9 @@
 
 use std::ops::ControlFlow;
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
@@ -568,7 +569,7 @@ fn one(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<O
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 

@@ -1,7 +1,8 @@
 //! What an agent uses, from which files, what of it is missing in this deployment, and what nobody uses. Names alone: no text of
 //! a prompt and no value.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::error::Result;
 use crate::request::agents::not_found;

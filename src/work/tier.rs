@@ -23,7 +23,8 @@ pub(crate) fn may_repeat(tool: &Tool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use crate::json;
+    use serde_json::Value;
 
     use super::*;
 

@@ -9,11 +9,12 @@ use bobbin::api::wire::ag_ui_message::{Shown, is_called, is_context, kept, messa
 use bobbin::api::wire::ag_ui_request::{Held, RunRequest, Said, Until};
 use bobbin::api::wire::ag_ui_tanstack::with_parts;
 use bobbin::engine::feed::FeedOf;
+use bobbin::json;
 use bobbin::request::{Query, ThreadRoute, agents, thread_id};
 use bobbin::signing::digest;
 use bobbin::spec::{Agent, Catalog};
 use bobbin::{Code, Error, Result};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use wasm_bindgen::prelude::*;
 
 use crate::answer::{self, Response};

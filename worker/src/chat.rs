@@ -10,10 +10,11 @@ use bobbin::api::wire::ui_message::{Ran, history};
 use bobbin::api::wire::ui_request::{Asks, ChatRequest, Edits, Given, Said};
 use bobbin::api::wire::ui_stream::{Continued, Settings, UiStream};
 use bobbin::engine::feed::FeedOf;
+use bobbin::json;
 use bobbin::request::{Query, ThreadRoute, agents, thread_id};
 use bobbin::spec::{Agent, Catalog};
 use bobbin::{Code, Error, Result};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use wasm_bindgen::prelude::*;
 
 use crate::answer::{self, Response};

@@ -2,11 +2,12 @@
 //! that comes again finds what it has done.
 
 use bobbin::api::wire::call_id;
+use bobbin::json;
 use bobbin::limits::RESENT_US;
 use bobbin::request::{ThreadRoute, thread_id};
 use bobbin::spec::Agent;
 use bobbin::{Code, Error, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::bindings::random;
 use crate::create;

@@ -7,12 +7,13 @@ use bobbin::api::wire::chat_completions::{Completion, Settings};
 use bobbin::api::wire::completion_request::{CompletionRequest, New};
 use bobbin::api::wire::{models, openai_error};
 use bobbin::engine::feed::FeedOf;
+use bobbin::json;
 use bobbin::limits::{EPHEMERAL_S, SECOND_US};
 use bobbin::request::{OpenAiRoute, Query, thread_id};
 use bobbin::signing::digest;
 use bobbin::spec::{Agent, Catalog};
 use bobbin::{Code, Error, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 use wasm_bindgen::prelude::*;
 
 use crate::answer::Response;

@@ -6,12 +6,13 @@ use bobbin::api::wire::models;
 use bobbin::api::wire::response_request::{ResponseRequest, parse_id, response_id};
 use bobbin::api::wire::responses::{Responses, Settings};
 use bobbin::engine::feed::FeedOf;
+use bobbin::json;
 use bobbin::limits::{EPHEMERAL_S, SECOND_US};
 use bobbin::request::ThreadRoute;
 use bobbin::signing::digest;
 use bobbin::spec::Agent;
 use bobbin::{Code, Error};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::answer::Response;
 use crate::conversations::Conversation;

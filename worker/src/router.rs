@@ -4,6 +4,7 @@
 use bobbin::access::links::{EXPIRES, LIFE, SIGNATURE};
 use bobbin::access::{Action, Caller, Scope, no_thread};
 use bobbin::directory::{DirectoryCall, EnvAsk};
+use bobbin::json;
 use bobbin::memory::{check_body, shared_scope};
 use bobbin::request::directory_call::{ROOT, name_of};
 use bobbin::request::memory::object_name;
@@ -16,7 +17,6 @@ use bobbin::request::{
 };
 use bobbin::spec::MemoryScope;
 use bobbin::{Code, Error, Result};
-use serde_json::json;
 use wasm_bindgen::prelude::*;
 
 use crate::ag_ui::AgUiRequest;

@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use bobbin::host::{Cell, Param, Sql};
+use bobbin::json;
 use bobbin::{Error, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 use wasm_bindgen::prelude::*;
 
 use crate::bindings::{Cursor, Iteration, SqlStorage, thrown};

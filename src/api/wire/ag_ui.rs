@@ -5,7 +5,8 @@
 //! messages without it. Reasoning stays, as snapshots do not take that back, and the next attempt's has an id of its own; so has the text
 //! where the conversation is too long to be kept for snapshots.
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::api::wire::ag_ui_answers::response_schema;
 use crate::api::wire::ag_ui_tanstack::{BINDING, binding};

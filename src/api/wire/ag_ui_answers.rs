@@ -1,6 +1,7 @@
 //! What a client of AG-UI has answered, against what a thread asks: what is still to be decided, and with which reply the run goes on.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::api::wire::ag_ui_request::Answer;
 use crate::api::wire::said::text_of;

@@ -1,6 +1,7 @@
 //! Messages of AG-UI, made of a thread's rows: what a client that reads the history holds is what one that has read the stream holds.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::access::links::Links;
 use crate::api::wire::ag_ui::{assistant, reasoning_id, tool};

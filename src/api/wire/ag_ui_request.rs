@@ -1,9 +1,10 @@
 //! What clients of AG-UI send: always the whole conversation, with an id for each message. A thread has most of it already; only what
 //! comes behind the last answer is new to it. Answers to interrupts come beside the messages.
 
+use crate::json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::api::wire::completion_request::file;
 use crate::error::{Code, Error, Result};

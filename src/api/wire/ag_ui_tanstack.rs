@@ -1,7 +1,8 @@
 //! What clients of TanStack AI want beside AG-UI: messages with parts where they read a history, and a mark on interrupts without which
 //! they show them and let nobody answer.
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::api::wire::said::text_of;

@@ -4,7 +4,8 @@
 //! `tool_calls`, because clients try to run those. What was sent of an attempt that was lost cannot be taken back: the next one
 //! follows after a blank line; the stored message, and a whole answer, have that one alone.
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::api::wire::call_id;
 use crate::api::wire::encode::Encode;

@@ -1,9 +1,10 @@
 //! What clients of OpenAI's chat completions send: always the whole conversation. A thread has most of it already; only what comes
 //! behind the last answer is new to it.
 
+use crate::json;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::api::wire::openai_error::unsupported;
 use crate::error::{Code, Error, Result};

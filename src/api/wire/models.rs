@@ -1,6 +1,7 @@
 //! Agents as OpenAI's clients list models.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::error::Result;
 use crate::request::agents;

@@ -1,6 +1,7 @@
 //! Errors as clients of OpenAI know them: `{ "error": { "message", "type", "param", "code" } }`.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::error::{Code, Error};
 

@@ -1,6 +1,7 @@
 //! A response of OpenAI's, and its items.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::api::wire::responses::Settings;
 use crate::api::wire::said::{Call, CallResult};

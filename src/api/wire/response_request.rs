@@ -1,7 +1,8 @@
 //! What clients of OpenAI's responses send: what is new, or the whole conversation, and what it belongs to.
 
+use crate::json;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::api::wire::completion_request::{Options, file};
 use crate::api::wire::openai_error::unsupported;

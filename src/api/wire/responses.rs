@@ -4,7 +4,8 @@
 //! that was lost is closed as `incomplete`, and the next one has an index of its own. Numbers of events say where a client is,
 //! however the text was cut on the way ([`Events`]).
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::api::wire::call_id;
 use crate::api::wire::encode::Encode;

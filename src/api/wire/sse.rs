@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::json;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::{Error, Result};
 

@@ -1,6 +1,7 @@
 //! The stream of the AI SDK, made of feeds as they are live, replayed, and resumed after any frame.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::api::wire::sse;
 use crate::api::wire::ui_message::{Ran, history};

@@ -1,7 +1,8 @@
 //! Events of AG-UI, made of feeds as they are live, replayed, and told again after any frame, held against the rules that its clients
 //! enforce; and what clients send.
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::api::wire::ag_ui::{AgUi, Settings};
 use crate::api::wire::ag_ui_message::{Shown, messages};

@@ -1,6 +1,7 @@
 //! Chat completions, made of feeds as they are live, replayed, and told again after any frame; and what clients send.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::api::wire::chat_completions::{Completion, Settings};
 use crate::api::wire::completion_request::{CompletionRequest, New};

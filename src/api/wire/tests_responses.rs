@@ -1,6 +1,7 @@
 //! Responses, made of feeds as they are live, replayed, and read on behind any event.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use super::tests_openai::{Frame, chunk, ended, event, live, message, parked, reply, result, run, settled};
 use crate::api::wire::call_id;

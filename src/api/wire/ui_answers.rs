@@ -1,6 +1,7 @@
 //! What a page has answered, against what a thread asks: what is still to be decided, and with which reply the page's message goes on.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::api::wire::ui_request::{Answer, Given};
 use crate::api::wire::ui_stream::{CallsAre, Continued};

@@ -4,7 +4,8 @@
 //! delta without its start, at a result without its call, and at two ends, so none of these is ever made, wherever a feed
 //! begins and however often it is cut.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::access::links::Links;
 use crate::api::wire::sse;

@@ -1,8 +1,9 @@
 //! How what is attached becomes a file, and how that goes with its message. All of it runs inside the transition that
 //! stores or deletes the message.
 
+use crate::json;
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine::attachments::picture;
 use crate::engine::attachments::picture::{Picture, is_said_to_be_image};

@@ -95,7 +95,7 @@ mod tests {
             tools: vec![ToolDefinition {
                 name: "look".into(),
                 description: text.clone(),
-                parameters: serde_json::json!({}),
+                parameters: crate::json!({}),
                 strict: false,
             }]
             .into(),

@@ -20,7 +20,8 @@ pub(crate) mod vectors;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::thread::Thread;
 use crate::error::Result;

@@ -4,8 +4,9 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use crate::json;
 use futures::future::abortable;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::engine::ephemeral::RunningEffect;
 use crate::engine::export::works::Comes;

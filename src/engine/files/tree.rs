@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
+use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::no_room;

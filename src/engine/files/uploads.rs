@@ -4,8 +4,9 @@
 
 use std::rc::Rc;
 
+use crate::json;
 use futures::StreamExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::engine::files::conditions::Conditions;

@@ -3,8 +3,9 @@
 
 use std::rc::Rc;
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::engine::fork::copy::Work;
 use crate::engine::outbox::Targets;

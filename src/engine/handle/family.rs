@@ -1,7 +1,8 @@
 //! The family of a thread, for the code that works in it.
 
+use crate::json;
 use futures::future::LocalBoxFuture;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::engine::handle::Open;
 use crate::error::{Code, Error, Result};

@@ -280,7 +280,7 @@ fn place_of_edit(id: &str, edit: i64) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
     use crate::store::messages::Inbound;

@@ -1,6 +1,6 @@
 //! What the log has of memories: each request for vectors, and each search that a run has waited for.
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::budget::estimate;
 use crate::engine::definitions::Definitions;

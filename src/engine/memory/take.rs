@@ -4,7 +4,8 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::engine::memory::shared::{FULL, target_of};
 use crate::engine::memory::sources::{FILE_KEY, Patterns, file_key, keys_below, message_key};

@@ -1,7 +1,8 @@
 //! What was said in a run, for spans of deployments that want it (`BOBBIN_OTLP_CONTENT`): from the messages as they are stored,
 //! without secrets, and each cut.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::spans::facts::Facts;
 use crate::engine::thread::Thread;

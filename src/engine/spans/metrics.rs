@@ -1,7 +1,8 @@
 //! Sums over spans: how long and how much. Each counts what the spans of one request say and no more, so that a collector adds
 //! them up.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::spans::attributes::EXCEEDED;
 use crate::engine::spans::otlp::nanos;

@@ -1,7 +1,8 @@
 //! Spans and metrics as OTLP writes them in JSON: ids in hexadecimal, enums as numbers, 64-bit integers as decimal texts, times
 //! in nanoseconds.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::spans::{Attribute, AttributeValue, CONVENTIONS, Span, SpanLink};
 use crate::trace::Trace;

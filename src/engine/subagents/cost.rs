@@ -4,8 +4,9 @@
 use std::ops::AddAssign;
 use std::rc::Rc;
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};

@@ -1,7 +1,7 @@
 //! A child comes to be: its tables, what it begins with and its first run. The same envelope may come again, and finds it
 //! there.
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::accept::room;
 use crate::engine::subagents::applied::Applied;

@@ -4,8 +4,8 @@
 
 use std::rc::Rc;
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::engine::accept::room;
 use crate::engine::env::missing::Needs;

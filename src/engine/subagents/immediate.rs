@@ -8,8 +8,9 @@
 
 use std::rc::Rc;
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::engine::definitions::Definitions;
 use crate::engine::subagents::envelope::BEGIN;

@@ -3,7 +3,8 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::accept::room;
 use crate::engine::outbox::forget_envelope;

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::subagents::envelope::{Content, Ending, EnvelopeBody, Report, bounded};
 use crate::engine::thread::Thread;

@@ -1,7 +1,8 @@
 //! What messages say of the subagents that they are about (spec §14.1): their reference is stored, everything else is
 //! looked up in the registry when they are read.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::error::Result;
 use crate::host::Sql;

@@ -2,7 +2,8 @@
 //! name, among the other tools. Resumable ones share two tools of the runtime: `subagent_create`, in the place of the first
 //! of them, and `subagent_message`, which comes last and only while there is one to write to.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::offers::Family;

@@ -3,8 +3,9 @@
 //! travel in envelopes, encrypted for the child alone, which stores them as its own; from then on they are secrets of the
 //! child: what it reports is redacted before it leaves.
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine::env::missing::Needs;
 use crate::engine::subagents::envelope::EnvelopeBody;

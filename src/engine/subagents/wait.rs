@@ -203,7 +203,7 @@ impl Thread {
             let unheard = parent.envelopes.received < asked;
             let queued = state.active().is_some() || state.waiting() > 0;
             let comes = state.meta.terminated_us.is_none() && (unheard || queued);
-            Ok(serde_json::json!({ "comes": comes || told > 0 }))
+            Ok(crate::json!({ "comes": comes || told > 0 }))
         })
     }
 }

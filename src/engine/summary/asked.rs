@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::context::{next_span, window_from};
 use crate::engine::definitions::Definitions;

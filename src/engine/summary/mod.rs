@@ -14,11 +14,11 @@ pub(crate) mod write;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use crate::json;
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::select;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::engine::definitions::Definitions;
 use crate::engine::summary::plan::{Cause, Wish, first_kept};

@@ -1,7 +1,7 @@
 //! What requests for summaries use: it is booked on the run that has caused them while that goes on, else on the thread
 //! (`engine/budget/apart`), and their rows in the log say of which run they are.
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::budget::estimate;
 use crate::engine::summary::Work;

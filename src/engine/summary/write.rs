@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::jobs::JobEnd;
 use crate::engine::model_call::Asked;

@@ -3,7 +3,8 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::access::{Caller, MINIMUM_SECRET_BYTES, Scope, token};
 use crate::engine::budget::Reached;

@@ -55,7 +55,7 @@ pub(crate) fn canonical(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 

@@ -3,7 +3,8 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::call::{Begun, Call, CallOutcome, Work, arguments};
 use crate::engine::definitions::Definitions;

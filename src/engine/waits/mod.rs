@@ -18,7 +18,7 @@ pub(crate) mod retry;
 
 use std::rc::Rc;
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::ephemeral::{Alarm, Verdict};
 use crate::engine::outbox::DIRECTORY_US;

@@ -231,7 +231,7 @@ fn filled(title: &str, args: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::filled;
 

@@ -1,5 +1,5 @@
+use crate::json;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use serde_json::json;
 
 use crate::env::redact::*;
 

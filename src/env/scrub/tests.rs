@@ -1,4 +1,5 @@
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::env::redact::work;
 use crate::env::scrub::*;
@@ -271,7 +272,7 @@ fn any_text_stays_a_text_and_json_stays_json() {
         let clean = scrubbed(&text);
         assert_eq!(scrubbed(&clean), clean, "{text:?}");
         // The same within JSON, as a value, as the value of a secret field, and cut where no text should end.
-        let value = json!({ "a": text, "token": text, text.clone(): [text, 1.5, null, { "b": text }] });
+        let value = json!({ "a": text, "token": text, (text.clone()): [text, 1.5, null, { "b": text }] });
         let json = value.to_string();
         let read: Value =
             serde_json::from_str(&scrubbed(&json)).unwrap_or_else(|error| panic!("{error}: {json}"));

@@ -10,8 +10,8 @@ pub(crate) mod work;
 use std::cell::Cell as Flag;
 use std::rc::Rc;
 
+use crate::json;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 
 use crate::env::scrub::{Rules, Scrubber};
 use crate::error::{Code, Error, Result};

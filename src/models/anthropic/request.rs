@@ -2,9 +2,10 @@
 //! time; three marks let the provider's prompt cache find it: after the tools, after the system prompt, after the
 //! history.
 
+use crate::json;
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::host::http::{Reads, Request};
 use crate::models::address::address;

@@ -5,7 +5,8 @@
 //! model that declares `reasoningLevels` decides itself how much it thinks (`adaptive`), and gets the effort under its
 //! own name for it.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::limits::{OUTPUT_TOKENS, THINKING_TOKENS, THINKING_TOKENS_MIN};
 use crate::models::{CachedJson, ChatMessage, ChatRequest};

@@ -62,7 +62,7 @@ mod tests {
         let tool = || ToolDefinition {
             name: "f".into(),
             description: String::new(),
-            parameters: serde_json::json!({}),
+            parameters: crate::json!({}),
             strict: false,
         };
         let plain = ChatRequest::default();
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn one_refusal_is_told_from_others() {
         let refusal = |status, text: &str| {
-            let body = serde_json::json!({ "error": { "message": text } }).to_string();
+            let body = crate::json!({ "error": { "message": text } }).to_string();
             refuses_effort(&ProviderError::from_response(status, &[], body.as_bytes(), &[], 0))
         };
         let text = "Function tools with reasoning_effort are not supported for x in /v1/chat/completions.";

@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
+use crate::json;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
-use serde_json::json;
 
 use crate::models::responses::input::is_item;
 use crate::models::{CachedJson, ChatMessage, Part};

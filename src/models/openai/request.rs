@@ -1,10 +1,11 @@
 //! The bytes of a request. Keys always come in the same order and history is written the same way each time, so that the
 //! provider's prompt cache finds the prefix of the previous request in this one.
 
+use crate::json;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::host::http::{Reads, Request};
 use crate::models::address::address;

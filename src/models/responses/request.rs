@@ -1,9 +1,10 @@
 //! The bytes of a request. What stays the same comes first (tools, instructions, history) and is written the same way each
 //! time, so that the provider's prompt cache finds the prefix of the previous request in this one.
 
+use crate::json;
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::host::http::{Reads, Request};
 use crate::models::address::address;

@@ -65,7 +65,7 @@ pub fn lines(problems: &[Problem]) -> String {
 pub(crate) fn problems(schema: Option<&Value>, args: &Value) -> Vec<Problem> {
     match schema {
         Some(schema) => validate(schema, args),
-        None => validate(&serde_json::json!({ "type": "object" }), args),
+        None => validate(&crate::json!({ "type": "object" }), args),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The form of a schema that providers get, and the defaults it gives.
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::spec::schema::{has_type, required, validate};
 

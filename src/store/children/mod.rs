@@ -6,8 +6,9 @@ pub(crate) mod open;
 
 use std::ops::ControlFlow;
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};

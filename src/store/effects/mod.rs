@@ -6,7 +6,8 @@ pub(crate) mod tally;
 
 use std::ops::ControlFlow;
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Param, Sql, integer};

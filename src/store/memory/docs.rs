@@ -3,7 +3,8 @@
 
 use std::ops::ControlFlow;
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};

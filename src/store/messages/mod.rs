@@ -10,8 +10,9 @@ pub(crate) mod queue;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Param, Sql, integer};

@@ -25,7 +25,8 @@ pub(crate) mod usage;
 
 use std::ops::ControlFlow;
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql};

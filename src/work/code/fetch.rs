@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use crate::json;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::channel::oneshot;
 use futures::future::{Either, select};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::host::Host;
 use crate::host::http::{Reads, Request};

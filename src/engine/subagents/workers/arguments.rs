@@ -3,7 +3,8 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::engine::call::parsed;
 use crate::engine::subagents::arguments::{label, paths};

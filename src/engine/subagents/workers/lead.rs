@@ -1,6 +1,6 @@
 //! Workers are made, written to and ended. Each call is one transition, with the envelope that it writes.
 
-use serde_json::json;
+use crate::json;
 
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{Dispatched, NewChild, WorkerMessage};

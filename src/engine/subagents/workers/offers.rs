@@ -1,6 +1,7 @@
 //! The tools that a model leads workers with, as it is offered them.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::limits;
 use crate::models::ToolDefinition;

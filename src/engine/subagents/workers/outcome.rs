@@ -1,8 +1,9 @@
 //! What a worker came to. It is kept in the worker's row, and handed over once: to the call that waits for it, or as a message
 //! when the run ends without one, or at once when no run is active.
 
+use crate::json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine::accept::room;
 use crate::engine::attachments::store;

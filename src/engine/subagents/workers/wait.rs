@@ -1,7 +1,8 @@
 //! Several workers are waited for: a wait of the kind `children` (docs/approvals.md), which is closed in the transition that
 //! receives the last outcome that it needs, or by the alarm when it has lasted long enough.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{Dispatched, WorkersWait};

@@ -3,7 +3,8 @@
 //!
 //! What is a thread's own stays its own: its values (spec §18.1), those of its variables, and its run.
 
-use serde_json::{Map, Value as Json, json};
+use crate::json;
+use serde_json::{Map, Value as Json};
 
 use crate::error::{Error, Result};
 use crate::sandbox::{Function, Value};

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
+use crate::json;
 use bytes::Bytes;
 use futures::StreamExt;
-use serde_json::json;
 
 use crate::error::{Code, Error, Result};
 use crate::request::Query;

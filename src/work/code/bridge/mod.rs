@@ -10,8 +10,9 @@ pub(crate) mod options;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::json;
 use serde::Serialize;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 
 use crate::error::{Error, Result};
 use crate::request::Query;

@@ -1,6 +1,7 @@
 //! A thread at a glance.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::error::Result;
 use crate::limits::SECOND_US;

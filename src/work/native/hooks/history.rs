@@ -16,7 +16,7 @@ pub(crate) fn keep_last(args: &[Value], count: usize) -> Result<Value, String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 

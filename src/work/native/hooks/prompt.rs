@@ -19,7 +19,7 @@ pub(crate) fn date_in_prompt(args: &[Value], now_us: i64) -> Result<Value, Strin
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 

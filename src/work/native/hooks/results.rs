@@ -34,7 +34,7 @@ fn shorten(text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 

@@ -223,7 +223,7 @@ fn call(name: &str, values: &[f64]) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 

@@ -1,7 +1,8 @@
 //! Calls of other tools. A model chooses among those alone that its prompt allows: what code calls need not be listed, so
 //! the entry's `options` list them: `{ "name": "call_each", "options": { "tools": ["lookup"] } }`.
 
-use serde_json::{Map, Value, json};
+use crate::json;
+use serde_json::{Map, Value};
 
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::work::native::NativeCall;

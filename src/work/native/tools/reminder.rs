@@ -1,6 +1,7 @@
 //! Reminders: the effect `remind`, for a model to schedule.
 
-use serde_json::{Value, json};
+use crate::json;
+use serde_json::Value;
 
 use crate::sdk::effects::NewEffect;
 use crate::spec::message::ToolResult;

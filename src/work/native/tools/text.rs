@@ -73,7 +73,7 @@ pub(crate) fn no_answer(name: &str) -> ToolResult {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 

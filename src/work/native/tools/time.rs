@@ -58,7 +58,7 @@ fn offset_minutes(offset: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 

@@ -147,7 +147,7 @@ fn find(name: &str) -> Result<&'static Unit, String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 

@@ -124,7 +124,7 @@ fn union(mut types: Vec<String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::json;
 
     use super::*;
 
