@@ -10,7 +10,7 @@ use bobbin::api::wire::ag_ui_request::{Held, RunRequest, Said, Until};
 use bobbin::api::wire::ag_ui_tanstack::with_parts;
 use bobbin::engine::feed::FeedOf;
 use bobbin::json;
-use bobbin::request::{Query, ThreadRoute, agents, thread_id};
+use bobbin::request::{Query, ThreadRoute, agents};
 use bobbin::signing::digest;
 use bobbin::spec::{Agent, Catalog};
 use bobbin::{Code, Error, Result};
@@ -22,7 +22,7 @@ use crate::bindings::{Env, thrown};
 use crate::create;
 use crate::encoder::Encoder;
 use crate::events::{self, Encoded, EventsRequest, How};
-use crate::talk::{Step, Stops, Talk, found, good, text_of};
+use crate::talk::{Found, Step, Stops, Talk, good, text_of, told};
 
 /// Messages that a page of the history has, unless the client says how many.
 const PAGE_ROWS: &str = "100";
@@ -44,32 +44,15 @@ pub(crate) struct AgUiRequest<'a> {
     pub(crate) fingerprint: Vec<(String, String)>,
 }
 
-/// The thread of a conversation.
-struct Found {
-    id: String,
-    /// Which of those that have had this id it is; none where there is one.
-    life: Option<i64>,
-}
-
 impl AgUiRequest<'_> {
     /// `POST …/ag-ui`: a run.
     pub(crate) async fn post(&self, body: &str) -> Result<Response> {
-        self.told(self.posted(body).await)
+        told(self.posted(body).await, self.origin)
     }
 
     /// `GET …/ag-ui`: the conversation; with `runId` that run, from its beginning.
     pub(crate) async fn get(&self) -> Result<Response> {
-        self.told(self.got().await)
-    }
-
-    fn told(&self, done: Step<Response>) -> Result<Response> {
-        match done {
-            Ok(response) => Ok(response),
-            Err(Stops::Error(error)) => Err(error),
-            Err(Stops::Told(told)) => {
-                answer::of_answer(&told, self.origin).map_err(|error| Error::internal(thrown(&error)))
-            }
-        }
+        told(self.got().await, self.origin)
     }
 
     fn agent(&self) -> Result<&Agent> {
@@ -81,47 +64,21 @@ impl AgUiRequest<'_> {
         Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
     }
 
-    /// The thread of a conversation that is there: by its id, or by the key that the client's id is.
+    /// The thread of a conversation that is there.
     async fn thread(&self, name: &str) -> Step<Option<Found>> {
-        if thread_id::is_valid(name)
-            && let Some(found) = self.of_agent(name).await?
-        {
-            return Ok(Some(found));
-        }
-        thread_id::check_key(name).map_err(|error| error.at("threadId"))?;
-        self.of_agent(&thread_id::of_key(self.caller.owner(), name)).await
-    }
-
-    /// This thread, if the caller has it. One of another agent is refused.
-    async fn of_agent(&self, thread: &str) -> Step<Option<Found>> {
-        let told = self.talk().ask(thread, ThreadRoute::Get, &[], None, "").await?;
-        let Some(body) = found(told)? else { return Ok(None) };
-        let agent = self.agent()?.name.as_str();
-        let of = |name: &str| body.pointer(&format!("/thread/{name}")).and_then(Value::as_str);
-        if of("agent_id") == Some(agent) || of("origin_agent_id") == Some(agent) {
-            let life = body.pointer("/thread/life").and_then(Value::as_i64);
-            let life = life.filter(|_| thread_id::is_of_key(thread));
-            return Ok(Some(Found { id: thread.to_owned(), life }));
-        }
-        let text =
-            format!("This thread is one of the agent “{}”.", of("origin_agent_id").unwrap_or_default());
-        Err(Stops::Error(
-            Error::new(Code::Conflict, text)
-                .at("threadId")
-                .hint("Ask that agent, or begin with another threadId."),
-        ))
+        self.talk().thread(name, self.agent()?, "threadId").await
     }
 
     /// The thread of a conversation. Where there is none it is made, with what was said before.
     async fn thread_or_new(&self, request: &RunRequest<'_>) -> Step<Found> {
-        let agent = self.agent()?.name.clone();
+        let agent = self.agent()?;
         if let Some(thread) = self.thread(&request.thread).await? {
             return Ok(thread);
         }
-        let body = json!({ "agent_id": agent, "key": request.thread, "history": request.history()? });
+        let body = json!({ "agent_id": agent.name, "key": request.thread, "history": request.history()? });
         let told = create::create(self.env, self.caller.clone(), None, body.to_string()).await?;
         let made = good(told)?;
-        let thread = self.of_agent(text_of(&made, "threadId")).await?;
+        let thread = self.talk().of_agent(text_of(&made, "threadId"), agent, "threadId").await?;
         Ok(thread.ok_or_else(bobbin::access::no_thread)?)
     }
 
@@ -173,13 +130,13 @@ impl AgUiRequest<'_> {
         if request.answers.is_empty() {
             return Ok(None);
         }
-        let plan = Plan::of(&self.waits(thread).await?, &request.answers)?;
+        let plan = Plan::of(&self.talk().waits(&thread.id).await?, &request.answers)?;
         if !plan.decisions.is_empty() {
             let body = json!({ "decisions": plan.decisions }).to_string();
             let told = self.talk().ask(&thread.id, ThreadRoute::DecideWaits, &[], None, &body).await?;
             if told.status == Code::Conflict.status() {
                 // Somebody was faster: with the same answer, or with another one.
-                let again = Plan::of(&self.waits(thread).await?, &request.answers)?;
+                let again = Plan::of(&self.talk().waits(&thread.id).await?, &request.answers)?;
                 if !again.decisions.is_empty() {
                     good(told)?;
                 }
@@ -188,14 +145,6 @@ impl AgUiRequest<'_> {
             good(told)?;
         }
         Ok(plan.reply)
-    }
-
-    /// What a thread asks, and has asked, the newest first.
-    async fn waits(&self, thread: &Found) -> Step<Vec<Value>> {
-        let query = [("state", "all"), ("limit", "100")];
-        let told = self.talk().ask(&thread.id, ThreadRoute::ListWaits, &query, None, "").await?;
-        let body = good(told)?;
-        Ok(body.get("waits").and_then(Value::as_array).cloned().unwrap_or_default())
     }
 
     /// What a person says, once: messages that the thread has are passed over, and the others are one. Its id.
@@ -251,7 +200,7 @@ impl AgUiRequest<'_> {
     }
 
     async fn newest_run(&self, thread: &Found) -> Step<String> {
-        let newest = self.newest(thread).await?;
+        let newest = self.talk().newest_run(&thread.id).await?;
         let missing = || {
             Error::field("messages", "Nothing is new, and nothing was answered yet.")
                 .hint("Send what the person says, with the role user.")
@@ -259,24 +208,9 @@ impl AgUiRequest<'_> {
         Ok(newest.map(|run| text_of(&run, "run").to_owned()).ok_or_else(missing)?)
     }
 
-    async fn newest(&self, thread: &Found) -> Step<Option<Value>> {
-        let told = self.talk().ask(&thread.id, ThreadRoute::ListRuns, &[("limit", "1")], None, "").await?;
-        Ok(good(told)?.pointer_mut("/runs/0").map(Value::take))
-    }
-
     /// The newest messages, in their order.
     async fn rows(&self, thread: &Found, query: &[(&str, &str)]) -> Step<Vec<Value>> {
-        Ok(self.page(thread, query).await?.0)
-    }
-
-    /// The same, and whether there are older ones.
-    async fn page(&self, thread: &Found, query: &[(&str, &str)]) -> Step<(Vec<Value>, bool)> {
-        let query: Vec<(&str, &str)> = query.iter().copied().chain([("order", "desc")]).collect();
-        let told = self.talk().ask(&thread.id, ThreadRoute::ListMessages, &query, None, "").await?;
-        let page = good(told)?;
-        let mut rows = page.get("messages").and_then(Value::as_array).cloned().unwrap_or_default();
-        rows.sort_by_key(|row| seq_of(text_of(row, "id")));
-        Ok((rows, page.get("hasMore").and_then(Value::as_bool) == Some(true)))
+        Ok(self.talk().page(&thread.id, query).await?.0)
     }
 
     /// The thread's values, as many as one page has.
@@ -368,8 +302,8 @@ impl AgUiRequest<'_> {
     async fn history(&self, thread: &Found) -> Step<Response> {
         let mut query = vec![("limit", self.query.get("limit").unwrap_or(PAGE_ROWS))];
         query.extend(self.query.get("before").map(|before| ("before", before)));
-        let (rows, more) = self.page(thread, &query).await?;
-        let newest = self.newest(thread).await?;
+        let (rows, more) = self.talk().page(&thread.id, &query).await?;
+        let newest = self.talk().newest_run(&thread.id).await?;
         let active = newest.filter(|run| matches!(text_of(run, "status"), "running" | "paused"));
         // The client's own name of it, where it is one of its. Older pages do not know.
         let newest_rows = if self.query.get("before").is_none() { rows.as_slice() } else { &[] };
@@ -410,8 +344,4 @@ impl AgUiRequest<'_> {
         let waits = body.get("waits").and_then(Value::as_array).into_iter().flatten();
         Ok(waits.filter_map(|wait| bobbin::api::wire::ag_ui::pending(wait, run)).collect())
     }
-}
-
-fn seq_of(id: &str) -> i64 {
-    id.rsplit_once('_').and_then(|(_, seq)| seq.parse().ok()).unwrap_or(0)
 }

@@ -11,7 +11,7 @@ use bobbin::api::wire::ui_request::{Asks, ChatRequest, Edits, Given, Said};
 use bobbin::api::wire::ui_stream::{Continued, Settings, UiStream};
 use bobbin::engine::feed::FeedOf;
 use bobbin::json;
-use bobbin::request::{Query, ThreadRoute, agents, thread_id};
+use bobbin::request::{Query, ThreadRoute, agents};
 use bobbin::spec::{Agent, Catalog};
 use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ use crate::bindings::{Env, thrown};
 use crate::create;
 use crate::events::{self, Encoded, EventsRequest};
 use crate::remote::Answer as Told;
-use crate::talk::{Step, Stops, Talk, found, good, text_of};
+use crate::talk::{Found, Step, Stops, Talk, good, text_of, told};
 
 /// A feature of pages: a lost attempt's text is taken back.
 const RESET_STEP: &str = "reset-step";
@@ -69,49 +69,31 @@ pub(crate) struct Chat<'a> {
     pub(crate) fingerprint: Vec<(String, String)>,
 }
 
-/// The thread of a chat.
-struct Found {
-    id: String,
-    /// Which of those that have had this id it is; none where there is one.
-    life: Option<i64>,
-}
-
 impl Chat<'_> {
     /// `POST …/chat`.
     pub(crate) async fn post(&self, body: String) -> Result<Response> {
         let request = ChatRequest::parse(&body)?;
         drop(body);
-        self.told(self.posted(request).await)
+        told(self.posted(request).await, self.origin)
     }
 
     /// `GET …/chat/:id`.
     pub(crate) async fn history(&self, id: &str) -> Result<Response> {
-        let told = self.read_history(id).await;
-        self.told(match told {
-            Ok(value) => answer::of_value(&value, self.origin)
-                .map_err(|error| Stops::Error(Error::internal(thrown(&error)))),
-            Err(stops) => Err(stops),
-        })
+        let shown = self.read_history(id).await.and_then(|history| {
+            answer::of_value(&history, self.origin)
+                .map_err(|error| Stops::Error(Error::internal(thrown(&error))))
+        });
+        told(shown, self.origin)
     }
 
     /// `GET …/chat/:id/stream`: the reply that is under way from its beginning, or 204.
     pub(crate) async fn stream(&self, id: &str) -> Result<Response> {
-        self.told(self.resumed(id).await)
+        told(self.resumed(id).await, self.origin)
     }
 
     /// `POST …/chat/:id/stop`.
     pub(crate) async fn stop(&self, id: &str) -> Result<Response> {
-        self.told(self.stopped(id).await)
-    }
-
-    fn told(&self, done: Step<Response>) -> Result<Response> {
-        match done {
-            Ok(response) => Ok(response),
-            Err(Stops::Error(error)) => Err(error),
-            Err(Stops::Told(told)) => {
-                answer::of_answer(&told, self.origin).map_err(|error| Error::internal(thrown(&error)))
-            }
-        }
+        told(self.stopped(id).await, self.origin)
     }
 
     /// The agent of the path or the query; without one, the only one that is exposed.
@@ -128,48 +110,23 @@ impl Chat<'_> {
         }
     }
 
-    /// The thread of a chat that is there: by its id, or by the key that the chat's id is.
+    /// The thread of a chat that is there.
     async fn thread(&self, id: &str) -> Step<Option<Found>> {
-        if thread_id::is_valid(id)
-            && let Some(found) = self.of_agent(id).await?
-        {
-            return Ok(Some(found));
-        }
-        thread_id::check_key(id).map_err(|error| error.at("id"))?;
-        self.of_agent(&thread_id::of_key(self.caller.owner(), id)).await
-    }
-
-    /// This thread, if the caller has it. One of another agent is refused.
-    async fn of_agent(&self, thread: &str) -> Step<Option<Found>> {
-        let told = self.talk().ask(thread, ThreadRoute::Get, &[], None, "").await?;
-        let Some(body) = found(told)? else { return Ok(None) };
-        let agent = self.agent()?.name.as_str();
-        let of = |name: &str| body.pointer(&format!("/thread/{name}")).and_then(Value::as_str);
-        if of("agent_id") == Some(agent) || of("origin_agent_id") == Some(agent) {
-            let life = body.pointer("/thread/life").and_then(Value::as_i64);
-            let life = life.filter(|_| thread_id::is_of_key(thread));
-            return Ok(Some(Found { id: thread.to_owned(), life }));
-        }
-        let text = format!("This chat is one of the agent “{}”.", of("origin_agent_id").unwrap_or_default());
-        Err(Stops::Error(
-            Error::new(Code::Conflict, text)
-                .at("id")
-                .hint("Ask that agent, or begin a chat with another id."),
-        ))
+        self.talk().thread(id, self.agent()?, "id").await
     }
 
     /// The thread of a chat, which is made if it is not there.
     async fn thread_or_new(&self, id: &str) -> Step<Found> {
-        let agent = self.agent()?.name.clone();
+        let agent = self.agent()?;
         if let Some(thread) = self.thread(id).await? {
             return Ok(thread);
         }
-        let body = json!({ "agent_id": agent, "key": id }).to_string();
+        let body = json!({ "agent_id": agent.name, "key": id }).to_string();
         let told = create::create(self.env, self.caller.clone(), None, body).await?;
         let body = good(told)?;
         let thread = body.get("threadId").and_then(Value::as_str);
         let thread = thread.ok_or_else(|| Error::internal("a thread was made and has no id"))?;
-        let found = self.of_agent(thread).await?;
+        let found = self.talk().of_agent(thread, agent, "id").await?;
         Ok(found.ok_or_else(bobbin::access::no_thread)?)
     }
 
@@ -275,7 +232,7 @@ impl Chat<'_> {
 
     /// Ends a run that waits for somebody: what it asks is not of interest any more. One that is at work is left, and refuses.
     async fn rest(&self, thread: &Found) -> Step<()> {
-        let newest = self.newest_run(thread).await?;
+        let newest = self.talk().newest_run(&thread.id).await?;
         if newest.is_some_and(|run| text_of(&run, "status") == "paused") {
             let told = self.talk().ask(&thread.id, ThreadRoute::Stop, &[], None, "").await?;
             good(told)?;
@@ -285,13 +242,13 @@ impl Chat<'_> {
 
     /// What was asked of a person or of the page. What is answered already is passed over, unless it was answered otherwise.
     async fn answer(&self, thread: &Found, given: &Given) -> Step<Response> {
-        let Plan { mut decisions, goes_on } = Plan::of(&self.waits(thread).await?, given)?;
+        let Plan { mut decisions, goes_on } = Plan::of(&self.talk().waits(&thread.id).await?, given)?;
         if !decisions.is_empty() {
             let body = json!({ "decisions": decisions }).to_string();
             let told = self.talk().ask(&thread.id, ThreadRoute::DecideWaits, &[], None, &body).await?;
             if told.status == Code::Conflict.status() {
                 // Somebody was faster: with the same answer, or with another one.
-                decisions = Plan::of(&self.waits(thread).await?, given)?.decisions;
+                decisions = Plan::of(&self.talk().waits(&thread.id).await?, given)?.decisions;
             }
             if !decisions.is_empty() {
                 good(told)?;
@@ -309,17 +266,6 @@ impl Chat<'_> {
         }
     }
 
-    /// What a thread asks, and has asked, the newest first.
-    async fn waits(&self, thread: &Found) -> Step<Vec<Value>> {
-        let query = [("state", "all"), ("limit", "100")];
-        let told = self.talk().ask(&thread.id, ThreadRoute::ListWaits, &query, None, "").await?;
-        let mut body = good(told)?;
-        Ok(match body.get_mut("waits").map(Value::take) {
-            Some(Value::Array(waits)) => waits,
-            _ => Vec::new(),
-        })
-    }
-
     /// A reply that says nothing, under an id that the page has.
     fn nothing_said(&self, message: &str) -> Step<Response> {
         let start = json!({ "type": "start", "messageId": message });
@@ -328,15 +274,9 @@ impl Chat<'_> {
         Ok(events::whole(&text, self.origin, &self.headers(None))?)
     }
 
-    async fn newest_run(&self, thread: &Found) -> Step<Option<Value>> {
-        let told = self.talk().ask(&thread.id, ThreadRoute::ListRuns, &[("limit", "1")], None, "").await?;
-        let runs = found(told)?;
-        Ok(runs.and_then(|mut runs| runs.pointer_mut("/runs/0").map(Value::take)))
-    }
-
     /// The run that is under way and says something by itself: one that waits for a person does not.
     async fn running(&self, thread: &Found) -> Step<Option<String>> {
-        let Some(newest) = self.newest_run(thread).await? else { return Ok(None) };
+        let Some(newest) = self.talk().newest_run(&thread.id).await? else { return Ok(None) };
         let run = text_of(&newest, "run").to_owned();
         match text_of(&newest, "status") {
             "running" => Ok(Some(run)),
@@ -355,7 +295,9 @@ impl Chat<'_> {
             || answer::nothing(self.origin).map_err(|error| Stops::Error(Error::internal(thrown(&error))));
         let Some(thread) = self.thread(id).await? else { return nothing() };
         let run = match self.has_feature(REPLAY) {
-            true => self.newest_run(&thread).await?.map(|newest| text_of(&newest, "run").to_owned()),
+            true => {
+                self.talk().newest_run(&thread.id).await?.map(|newest| text_of(&newest, "run").to_owned())
+            }
             false => self.running(&thread).await?,
         };
         match run {
@@ -371,7 +313,7 @@ impl Chat<'_> {
 
     async fn stopped(&self, id: &str) -> Step<Response> {
         let thread = self.existing(id).await?;
-        let newest = self.newest_run(&thread).await?;
+        let newest = self.talk().newest_run(&thread.id).await?;
         let active = newest.is_some_and(|run| matches!(text_of(&run, "status"), "running" | "paused"));
         let failed = |error: JsValue| Stops::Error(Error::internal(thrown(&error)));
         if !active {
@@ -444,15 +386,12 @@ impl Chat<'_> {
         let mut pages: Vec<Vec<Value>> = Vec::new();
         while pages.len() < PAGES {
             let before = pages.last().and_then(|page| page.first()).map(|row| text_of(row, "id").to_owned());
-            let mut query = vec![("limit", PAGE_ROWS), ("order", "desc")];
+            let mut query = vec![("limit", PAGE_ROWS)];
             query.extend(before.as_deref().map(|id| ("before", id)));
-            let told = self.talk().ask(&thread.id, ThreadRoute::ListMessages, &query, None, "").await?;
-            let page = good(told)?;
-            let mut rows = page.get("messages").and_then(Value::as_array).cloned().unwrap_or_default();
-            rows.sort_by_key(|row| seq_of(text_of(row, "id")));
-            let more = page.get("hasMore").and_then(Value::as_bool) == Some(true) && !rows.is_empty();
+            let (rows, more) = self.talk().page(&thread.id, &query).await?;
+            let last = !more || rows.is_empty();
             pages.push(rows);
-            if !more {
+            if last {
                 break;
             }
         }
@@ -488,8 +427,4 @@ impl Chat<'_> {
     fn talk(&self) -> Talk<'_> {
         Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
     }
-}
-
-fn seq_of(id: &str) -> i64 {
-    id.rsplit_once('_').and_then(|(_, seq)| seq.parse().ok()).unwrap_or(0)
 }

@@ -6,7 +6,7 @@ use bobbin::json;
 use bobbin::limits::RESENT_US;
 use bobbin::request::{ThreadRoute, thread_id};
 use bobbin::spec::Agent;
-use bobbin::{Code, Error, Result};
+use bobbin::{Error, Result};
 use serde_json::Value;
 
 use crate::bindings::random;
@@ -38,16 +38,7 @@ impl OpenAi<'_> {
 
     /// Whether the caller has this thread. One of another agent is refused.
     pub(crate) async fn is_of(&self, thread: &str, agent: &Agent) -> Step<bool> {
-        let told = self.talk().ask(thread, ThreadRoute::Get, &[], None, "").await?;
-        let Some(body) = found(told)? else { return Ok(false) };
-        let of = |name: &str| body.pointer(&format!("/thread/{name}")).and_then(Value::as_str);
-        if of("agent_id") == Some(&agent.name) || of("origin_agent_id") == Some(&agent.name) {
-            return Ok(true);
-        }
-        let text = format!("This conversation is one with “{}”.", of("origin_agent_id").unwrap_or_default());
-        Err(Stops::Error(
-            Error::new(Code::Conflict, text).at("model").hint("Name that model, or another conversation."),
-        ))
+        Ok(self.talk().of_agent(thread, agent, "model").await?.is_some())
     }
 
     /// The thread of a name. Where there is none it is made, with what was said before.
@@ -172,10 +163,7 @@ impl OpenAi<'_> {
         results: &[(String, String)],
         approvals: &[Approval],
     ) -> Step<String> {
-        let query = [("state", "all"), ("limit", "100")];
-        let told = self.talk().ask(thread, ThreadRoute::ListWaits, &query, None, "").await?;
-        let waits = good(told)?;
-        let waits = waits.get("waits").and_then(Value::as_array).cloned().unwrap_or_default();
+        let waits = self.talk().waits(thread).await?;
         let answers = answers(&waits, results, approvals);
         let of_reply = |(wait, _): &(&Value, Value)| {
             wait.pointer("/call/messageId").and_then(Value::as_str).map(str::to_owned)

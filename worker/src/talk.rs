@@ -1,11 +1,13 @@
 //! How a protocol of another system talks to a thread: in the requests of the API, one after the other.
 
 use bobbin::access::Caller;
-use bobbin::request::{Query, ThreadRequest, ThreadRoute};
+use bobbin::request::{Query, ThreadRequest, ThreadRoute, thread_id};
+use bobbin::spec::Agent;
 use bobbin::{Code, Error, Result};
 use serde_json::Value;
 
-use crate::bindings::Env;
+use crate::answer::{self, Response};
+use crate::bindings::{Env, thrown};
 use crate::remote::Answer as Told;
 use crate::router;
 
@@ -22,6 +24,24 @@ impl From<Error> for Stops {
 }
 
 pub(crate) type Step<T> = std::result::Result<T, Stops>;
+
+/// What a client is answered.
+pub(crate) fn told(done: Step<Response>, origin: Option<&str>) -> Result<Response> {
+    match done {
+        Ok(response) => Ok(response),
+        Err(Stops::Error(error)) => Err(error),
+        Err(Stops::Told(told)) => {
+            answer::of_answer(&told, origin).map_err(|error| Error::internal(thrown(&error)))
+        }
+    }
+}
+
+/// The thread of a conversation.
+pub(crate) struct Found {
+    pub(crate) id: String,
+    /// Which of those that have had this id it is; none where there is one.
+    pub(crate) life: Option<i64>,
+}
 
 /// Who talks, and to what.
 #[derive(Clone)]
@@ -66,6 +86,67 @@ impl Talk<'_> {
             other => other,
         }
     }
+
+    /// The thread of a conversation with an agent, if it is there: by its id, or by the key that the client's id is. `field` has that.
+    pub(crate) async fn thread(&self, name: &str, agent: &Agent, field: &str) -> Step<Option<Found>> {
+        if thread_id::is_valid(name)
+            && let Some(found) = self.of_agent(name, agent, field).await?
+        {
+            return Ok(Some(found));
+        }
+        thread_id::check_key(name).map_err(|error| error.at(field))?;
+        self.of_agent(&thread_id::of_key(self.caller.owner(), name), agent, field).await
+    }
+
+    /// This thread, if the caller has it. One of another agent is refused.
+    pub(crate) async fn of_agent(&self, thread: &str, agent: &Agent, field: &str) -> Step<Option<Found>> {
+        let told = self.ask(thread, ThreadRoute::Get, &[], None, "").await?;
+        let Some(body) = found(told)? else { return Ok(None) };
+        let of = |name: &str| body.pointer(&format!("/thread/{name}")).and_then(Value::as_str);
+        if of("agent_id") == Some(&agent.name) || of("origin_agent_id") == Some(&agent.name) {
+            let life = body.pointer("/thread/life").and_then(Value::as_i64);
+            let life = life.filter(|_| thread_id::is_of_key(thread));
+            return Ok(Some(Found { id: thread.to_owned(), life }));
+        }
+        let text = format!("This conversation is one with “{}”.", of("origin_agent_id").unwrap_or_default());
+        Err(Stops::Error(
+            Error::new(Code::Conflict, text)
+                .at(field)
+                .hint("Ask that agent, or begin a conversation with another id."),
+        ))
+    }
+
+    /// What a thread asks, and has asked, the newest first.
+    pub(crate) async fn waits(&self, thread: &str) -> Step<Vec<Value>> {
+        let query = [("state", "all"), ("limit", "100")];
+        let told = self.ask(thread, ThreadRoute::ListWaits, &query, None, "").await?;
+        let mut body = good(told)?;
+        Ok(match body.get_mut("waits").map(Value::take) {
+            Some(Value::Array(waits)) => waits,
+            _ => Vec::new(),
+        })
+    }
+
+    /// The run that a thread has begun last.
+    pub(crate) async fn newest_run(&self, thread: &str) -> Step<Option<Value>> {
+        let told = self.ask(thread, ThreadRoute::ListRuns, &[("limit", "1")], None, "").await?;
+        Ok(found(told)?.and_then(|mut runs| runs.pointer_mut("/runs/0").map(Value::take)))
+    }
+
+    /// Messages of a page, in their order, and whether there are older ones.
+    pub(crate) async fn page(&self, thread: &str, query: &[(&str, &str)]) -> Step<(Vec<Value>, bool)> {
+        let query: Vec<(&str, &str)> = query.iter().copied().chain([("order", "desc")]).collect();
+        let told = self.ask(thread, ThreadRoute::ListMessages, &query, None, "").await?;
+        let page = good(told)?;
+        let mut rows = page.get("messages").and_then(Value::as_array).cloned().unwrap_or_default();
+        rows.sort_by_key(|row| seq_of(text_of(row, "id")));
+        Ok((rows, page.get("hasMore").and_then(Value::as_bool) == Some(true)))
+    }
+}
+
+/// The place of a message among the others, which its id ends with.
+fn seq_of(id: &str) -> i64 {
+    id.rsplit_once('_').and_then(|(_, seq)| seq.parse().ok()).unwrap_or(0)
 }
 
 /// What a thread answers, unless it refuses.
