@@ -2,9 +2,10 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::json;
 
 /// The result of anything that can fail towards a client.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,5 +1,5 @@
-//! JSON as it is written in code. What serde_json's own macro writes for a field is a map's whole way of taking one, in place: some two
-//! thousand of them were a tenth of the Worker's wasm. Here a field is two calls.
+//! JSON as it is written in code. What serde_json's own macro writes for a field is a map's whole way of taking one, in place, some two
+//! thousand times: with it the Worker's wasm is 5 % larger. Here a field is two calls.
 
 use serde::Serialize;
 use serde_json::Map;

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::engine::budget::given::given_limits;
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::json;
 use crate::limits;
 use crate::request::{Reply, ThreadRequest};
 use crate::spec::budget::{Caps, Unit};

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::context::space::Space;
@@ -12,6 +11,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::request::{Query, Reply};
 use crate::spec::Model;

@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::api::history;
 use crate::engine::budget::given::given_budget;
 use crate::engine::expiry::expires;
@@ -11,6 +9,7 @@ use crate::engine::outbox::{INLINE_US, Targets};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest, thread_id};
 use crate::store::effects::tally::Tally;

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::json;
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
@@ -15,6 +14,7 @@ use crate::engine::files::write::{Draft, Written};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::http;
+use crate::json;
 use crate::limits;
 use crate::request::fields::Body;
 use crate::request::{Content, Query, Reply, Served, ThreadRequest, ThreadRoute};

@@ -1,12 +1,12 @@
 //! The log as clients read it (spec §27.3, §29): attempts at models, receipts of calls, and events, in one list.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::call::tier_of_call;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply};

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::alarm;
@@ -10,6 +9,7 @@ use crate::engine::ephemeral::Alarm;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply, ThreadRequest, agents};

@@ -1,12 +1,12 @@
 //! `GET …/runs` and `GET …/runs/:run`: the runs of a thread, and what came of each.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::api::trace;
 use crate::engine::outcome;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply, ThreadRequest};

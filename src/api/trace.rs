@@ -3,12 +3,12 @@
 
 use std::ops::ControlFlow;
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::engine::outcome;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::page::Page;
 use crate::sorted::SortedMap;

@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use crate::json;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::engine::thread::Thread;
 use crate::engine::waits::decide::{Decider, DecisionRequest, no_wait, wait_number};
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::limits::{self, PAGE_DEFAULT, PAGE_MAX};
 use crate::page::Page;
 use crate::request::between::to_thread;

@@ -1,13 +1,12 @@
 //! Idempotent `POST /threads`: the key, the digest of the body and the new id are bound in one transaction before the
 //! thread is created, so that a request that is repeated after a lost answer creates the same thread.
 
-use crate::json;
-
 use crate::directory::Directory;
 use crate::directory::store::claims::Claim;
 use crate::directory::store::{claims as table, threads};
 use crate::error::{Code, Error, Result};
 use crate::host::Transactions;
+use crate::json;
 use crate::limits::{IDEMPOTENCY_KEY_BYTES, IDEMPOTENCY_US};
 use crate::request::Reply;
 

@@ -2,13 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::directory::Directory;
 use crate::directory::store::state;
 use crate::env::{Change, KEYS_VAR, Keys, Level, Set};
 use crate::error::{Error, Result};
 use crate::host::{Sql, Transactions};
+use crate::json;
 use crate::request::Reply;
 use crate::request::directory_call::{EnvAsk, ROOT, env_object};
 use crate::request::fields::Body;

@@ -3,12 +3,11 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::directory::Directory;
 use crate::directory::store::inbox as table;
 use crate::error::{Code, Error, Result};
 use crate::host::Transactions;
+use crate::json;
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
 use crate::page::Page;
 use crate::request::directory_call::WaitRow;

@@ -1,6 +1,5 @@
 //! `GET /threads` (spec §27.1): filters, order, pages.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::dates::{Edge, instant};
@@ -9,6 +8,7 @@ use crate::directory::store::threads::{Filter, Listed, Order};
 use crate::directory::store::{state, threads as table};
 use crate::error::{Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits::{PAGE_MAX, SECOND_US};
 use crate::page::Page;
 use crate::request::{Query, Reply, agents};

@@ -23,10 +23,9 @@ pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow};
 use std::cell::Cell as Flag;
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Object, Transactions};
+use crate::json;
 use crate::request::Reply;
 use crate::spec::Catalog;
 

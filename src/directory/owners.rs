@@ -3,13 +3,12 @@
 
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::directory::store::state::News;
 use crate::directory::store::{owners as table, state};
 use crate::directory::{Directory, DirectoryCall};
 use crate::error::{Error, Result};
 use crate::host::{Sibling, Sql, Transactions};
+use crate::json;
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, SECOND_US};
 use crate::page::Page;
 use crate::request::directory_call::{ROOT, answer, name_of};

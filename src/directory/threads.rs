@@ -2,13 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::directory::store::threads::{Activity, Known};
 use crate::directory::store::{inbox, state, threads as table};
 use crate::directory::{Directory, ThreadRow};
 use crate::error::Result;
 use crate::host::{Sql, Transactions};
+use crate::json;
 use crate::request::Reply;
 
 /// Characters of the newest message that a list shows.

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::access::Caller;
@@ -15,6 +14,7 @@ use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::request::fields::{Body, bounded};
 use crate::request::{Reply, ThreadRequest};

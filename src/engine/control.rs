@@ -3,8 +3,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::engine::call::{interrupted, told};
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Finished;
@@ -16,6 +14,7 @@ use crate::engine::thread::Thread;
 use crate::engine::tool_result::{content_of, logged_error};
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
+use crate::json;
 use crate::request::directory_call::DirectoryCall;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest, directory_call as call, thread_id};

@@ -6,7 +6,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::access::no_thread;
@@ -16,6 +15,7 @@ use crate::engine::flow::Wishes;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
 use crate::sdk::scope::Entered;

@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::engine::cut::{Cut, may_be_cut};
 use crate::engine::ephemeral::Verdict;
 use crate::engine::outbox::Targets;
@@ -11,6 +9,7 @@ use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
 use crate::sdk::messages::MessageUpdate;

@@ -7,7 +7,6 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,6 +18,7 @@ use crate::engine::stream::{Position, chunk_frame, message_frame, open_waits};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Feed, Filter, Frame, Place, Sql};
+use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::spec::message::Role;

@@ -2,11 +2,10 @@
 //! change happens when its step is closed, in the same transition, and so exactly once: until then it is derived from
 //! the receipts of the open step that have no end yet, of which the last one wins.
 
-use crate::json;
-
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::spec::message::Role;
 use crate::spec::{Agent, AgentKind, Callable};
 use crate::store::messages::{Inbound, Row, Shared};

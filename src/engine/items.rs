@@ -1,10 +1,10 @@
 //! Items: stored messages in the words of pages that show a run as a list of things that are done (docs/http.md). They are
 //! derived from `message_data` and `snapshot` frames, for listeners that ask with `items=1`, and stored nowhere.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::host::{Filter, Frame, Place};
+use crate::json;
 
 /// What one part of a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

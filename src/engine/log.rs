@@ -1,10 +1,9 @@
 //! What of a step the log is told that the rows alone do not say.
 
-use crate::json;
-
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::store::log::{Attempt, Lost, Unfinished};
 use crate::store::logs::insert;

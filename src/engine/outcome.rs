@@ -1,11 +1,11 @@
 //! What came of a run, in one form for whoever waits for it and whoever looks at it later (docs/http.md).
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::engine::ephemeral::Verdict;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::store::children::Child;
 use crate::store::messages as rows;
 use crate::store::messages::{Row, Shared};

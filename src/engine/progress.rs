@@ -3,7 +3,6 @@
 
 use std::cell::{Cell, RefCell};
 
-use crate::json;
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{Either, LocalBoxFuture, select};
@@ -13,6 +12,7 @@ use crate::engine::call::Call;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::{Frame, Place};
+use crate::json;
 use crate::limits;
 use crate::sdk::scope::Scope;
 use crate::spec::budget::Unit;

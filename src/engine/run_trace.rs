@@ -3,12 +3,12 @@
 
 use std::ops::ControlFlow;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::page::json_bytes;
 use crate::store::logs;

@@ -2,11 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::json;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{SessionTool, SideConfig};
 use crate::store::runs::session_result::{arguments, mapped, paths};

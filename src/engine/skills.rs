@@ -1,11 +1,11 @@
 //! Skills of a step's prompt: which of them the model is given, and the tool that loads the others (docs/agents.md).
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::json;
 use crate::limits;
 use crate::spec::message::ToolResult;
 use crate::spec::skill::{Activation, Skill};

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::engine::batch::Batch;
@@ -17,6 +16,7 @@ use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::models::Reply;
 use crate::spec::Model;

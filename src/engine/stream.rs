@@ -7,7 +7,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::access::{Action, Caller};
@@ -17,6 +16,7 @@ use crate::engine::progress::progress_frame;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::{Filter, Frame, Place, Sql};
+use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::spec::message::Role;

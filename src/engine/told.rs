@@ -1,9 +1,8 @@
 //! What listeners are told of calls: that one starts, and that it is done.
 
-use crate::json;
-
 use crate::engine::call::Call;
 use crate::engine::thread::Thread;
+use crate::json;
 use crate::limits;
 use crate::spec::message::ToolStatus;
 use crate::store::messages::message_id;

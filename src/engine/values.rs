@@ -3,7 +3,6 @@
 
 use std::ops::ControlFlow;
 
-use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
@@ -11,6 +10,7 @@ use serde_json::Value;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::page::Page;
 use crate::request::fields::{Body, shallow};

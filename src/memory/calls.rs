@@ -1,9 +1,9 @@
 //! Requests to one memory, wherever it lies, and their answers (docs/http.md).
 
-use crate::json;
 use serde_json::Value;
 
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::limits;
 use crate::memory::Book;
 use crate::memory::documents::{NewDocument, check_tags};

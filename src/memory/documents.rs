@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::memory::{Book, Owes};
 use crate::page::Page;

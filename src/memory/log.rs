@@ -1,8 +1,8 @@
 //! Rows of the log about requests for vectors.
 
-use crate::json;
 use serde_json::{Map, Value};
 
+use crate::json;
 use crate::memory::embed::{VectorRequest, VectorsEnd};
 use crate::models::{ProviderError, Silence};
 use crate::spec::model::{Model, Usage};

@@ -1,6 +1,5 @@
 //! Vectors of texts: `openai` (`POST …/embeddings`, at any address that speaks it) and `demo`.
 
-use crate::json;
 use bytes::Bytes;
 use futures::StreamExt;
 use serde::Deserialize;
@@ -8,6 +7,7 @@ use serde_json::Value;
 
 use crate::host::Host;
 use crate::host::http::{Reads, Request};
+use crate::json;
 use crate::limits;
 use crate::models::ProviderError;
 use crate::models::address::address;

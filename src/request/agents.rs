@@ -1,9 +1,9 @@
 //! Agents as clients see them: what they are and what they need, without the text of prompts and without any value.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::spec::{Agent, Catalog, Variable};
 
 /// The header by which a thread's object is told under which origin it was asked.

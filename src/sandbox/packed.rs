@@ -3,11 +3,11 @@
 
 use std::fmt;
 
-use crate::json;
 use bytes::Bytes;
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
+use crate::json;
 use crate::sandbox::room::Room;
 use crate::sandbox::surrogates::paired;
 use crate::sandbox::value::{BinaryKind, Function, Thrown, Value};

@@ -1,9 +1,9 @@
 //! What comes of an execution (spec §17.4).
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
+use crate::json;
 use crate::sandbox::value::{Thrown, Value};
 
 /// How an execution ended (spec §17.5).

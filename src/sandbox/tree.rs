@@ -5,10 +5,10 @@ use std::future::pending;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
-use crate::json;
 use futures::future::LocalBoxFuture;
 use futures::task::noop_waker;
 
+use crate::json;
 use crate::sandbox::boundary::{Answer, Back, HostCalls, Outcome, Run};
 use crate::sandbox::execution::{Start, start};
 use crate::sandbox::life::Life;

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::rc::{Rc, Weak};
 
-use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use chrono::{DateTime, Datelike, Timelike};
 use futures::future::{FutureExt, LocalBoxFuture};
 use serde_json::{Number, Value as Json};
 
+use crate::json;
 use crate::sandbox::life::{Keep, Life};
 
 /// A value of sandboxed code. Everything crosses by copy, functions as proxies.

@@ -1,6 +1,5 @@
 //! The family, for the code that works in a thread (spec §12.2, §12.3): its children, and other threads from afar.
 
-use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Code, Error, Result};
 use crate::host::http::Response;
+use crate::json;
 use crate::limits;
 use crate::request::between::{error_of, to_thread};
 use crate::request::{Query, ThreadRequest, ThreadRoute};

@@ -1,10 +1,10 @@
 //! Messages that code adds and changes (spec §14.4).
 
-use crate::json;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::limits;
 use crate::request::fields::{Unchecked, bounded};
 use crate::store::file_record::FileOptions;

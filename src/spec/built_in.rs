@@ -1,7 +1,6 @@
 //! Tools that exist without a definition of their own, if a prompt lists them.
 
 use crate::json;
-
 use crate::spec::catalog::Catalog;
 use crate::spec::retry::Policy;
 use crate::spec::tool::{Implementation, Tool};

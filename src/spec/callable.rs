@@ -1,8 +1,8 @@
 //! What a name in a prompt's `tools` stands for (spec §6.3, §7.5): a function, a prompt or an agent.
 
-use crate::json;
 use serde_json::Value;
 
+use crate::json;
 use crate::spec::agent::{Agent, AgentKind};
 use crate::spec::catalog::Catalog;
 use crate::spec::prompt::Prompt;

@@ -1,9 +1,9 @@
 //! Memories: what models look things up in (docs/memory.md). A definition says whose it is, how texts are cut and found, and
 //! what comes in.
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 
+use crate::json;
 use crate::spec::built_in::native;
 use crate::spec::catalog::Catalog;
 use crate::spec::prompt::ToolEntry;

@@ -1,11 +1,11 @@
 //! Messages, tool calls and tool results (spec §6.2, §14).
 
-use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::json;
 use crate::spec::opaque::Opaque;
 use crate::spec::scrub::Scrubbed;
 

@@ -1,9 +1,9 @@
 //! Skills: texts that a model is given only when they are of use, with files beside them (docs/agents.md).
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::json;
 use crate::sorted::SortedMap;
 use crate::spec::catalog::Catalog;
 use crate::spec::form::{StringOr, StringOrList};

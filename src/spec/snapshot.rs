@@ -1,9 +1,9 @@
 //! What a run begins with, in one value: which agent, prompt, models, tools and skills, with hashes of what they say. The same
 //! definitions give the same bytes on every machine.
 
-use crate::json;
 use serde_json::{Map, Value};
 
+use crate::json;
 use crate::limits;
 use crate::sorted::SortedSet;
 use crate::spec::agent::Agent;

@@ -1,10 +1,10 @@
 //! The column `meta.fork`: what a thread is a copy of, and whether all of it is here.
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::json;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

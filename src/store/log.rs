@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::env::Shown;
 use crate::error::{Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::models::response::ResponseNames;
 use crate::models::{ChatRequest, ProviderError, Reply};

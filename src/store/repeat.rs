@@ -1,12 +1,12 @@
 //! When an effect comes again: every so many milliseconds, or by a cron expression of five fields in UTC.
 
-use crate::json;
 use chrono::{DateTime, Utc};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use serde_json::Value;
 
 use crate::error::{Code, Error, Result, unstopped};
+use crate::json;
 use crate::limits;
 
 /// See the module.

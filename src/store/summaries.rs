@@ -4,12 +4,12 @@
 
 use std::ops::ControlFlow;
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
+use crate::json;
 use crate::limits;
 use crate::store::messages::message_id;
 use crate::store::table::Table;

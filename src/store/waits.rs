@@ -3,12 +3,12 @@
 
 use std::ops::ControlFlow;
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
+use crate::json;
 use crate::limits;
 use crate::page::json_bytes;
 use crate::spec::Tier;

@@ -1,10 +1,10 @@
 //! What an agent uses, from which files, what of it is missing in this deployment, and what nobody uses. Names alone: no text of
 //! a prompt and no value.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::error::Result;
+use crate::json;
 use crate::request::agents::not_found;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::spec::graph::{Item, reach};

@@ -1,12 +1,12 @@
 //! The four kinds of work: what each is given in its native form, in a file and elsewhere, and what its answers mean.
 
-use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Map, Value as Json};
 
 use crate::host::Pending;
+use crate::json;
 use crate::registry::Panicked;
 use crate::sandbox::{BinaryKind, Value};
 use crate::spec::hook::HookName;

@@ -175,6 +175,12 @@ impl Incoming<'_> {
         }
     }
 
+    /// Refuses what the deployment does not answer.
+    fn must_have(&self, surface: Surface) -> Result<()> {
+        let surfaces = self.config.surfaces.as_ref().map_err(Clone::clone)?;
+        if surfaces.has(surface) { Ok(()) } else { Err(no_route()) }
+    }
+
     /// A chat of the AI SDK, where the deployment has them.
     async fn chat(
         &self,
@@ -183,10 +189,7 @@ impl Incoming<'_> {
         of: ChatRoute,
         rule: BodyRule,
     ) -> Result<Response> {
-        let surfaces = self.config.surfaces.as_ref().map_err(Clone::clone)?;
-        if !surfaces.has(Surface::Chat) {
-            return Err(no_route());
-        }
+        self.must_have(Surface::Chat)?;
         let body = self.body(rule).await?;
         let catalog = catalog(&self.catalog)?;
         let chat = Chat {
@@ -210,10 +213,7 @@ impl Incoming<'_> {
 
     /// What a client of AG-UI asks, where the deployment answers those.
     async fn ag_ui(&self, caller: Caller, agent: &str, of: AgUiRoute, rule: BodyRule) -> Result<Response> {
-        let surfaces = self.config.surfaces.as_ref().map_err(Clone::clone)?;
-        if !surfaces.has(Surface::AgUi) {
-            return Err(no_route());
-        }
+        self.must_have(Surface::AgUi)?;
         let body = self.body(rule).await?;
         let catalog = catalog(&self.catalog)?;
         let asked = AgUiRequest {
@@ -235,10 +235,7 @@ impl Incoming<'_> {
 
     /// What a client of OpenAI asks, where the deployment answers those.
     async fn openai(&self, caller: Caller, of: OpenAiRoute, rule: BodyRule) -> Result<Response> {
-        let surfaces = self.config.surfaces.as_ref().map_err(Clone::clone)?;
-        if !surfaces.has(Surface::OpenAi) {
-            return Err(no_route());
-        }
+        self.must_have(Surface::OpenAi)?;
         if matches!(of, OpenAiRoute::Models | OpenAiRoute::Model(_)) {
             caller.may(&Action::Catalog, None)?;
         }

@@ -1,6 +1,7 @@
 //! How a protocol of another system talks to a thread: in the requests of the API, one after the other.
 
 use bobbin::access::Caller;
+use bobbin::api::wire::said::seq_of;
 use bobbin::request::{Query, ThreadRequest, ThreadRoute, thread_id};
 use bobbin::spec::Agent;
 use bobbin::{Code, Error, Result};
@@ -142,11 +143,6 @@ impl Talk<'_> {
         rows.sort_by_key(|row| seq_of(text_of(row, "id")));
         Ok((rows, page.get("hasMore").and_then(Value::as_bool) == Some(true)))
     }
-}
-
-/// The place of a message among the others, which its id ends with.
-fn seq_of(id: &str) -> i64 {
-    id.rsplit_once('_').and_then(|(_, seq)| seq.parse().ok()).unwrap_or(0)
 }
 
 /// What a thread answers, unless it refuses.

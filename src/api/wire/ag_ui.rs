@@ -5,7 +5,6 @@
 //! messages without it. Reasoning stays, as snapshots do not take that back, and the next attempt's has an id of its own; so has the text
 //! where the conversation is too long to be kept for snapshots.
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::api::wire::ag_ui_answers::response_schema;
@@ -15,6 +14,7 @@ use crate::api::wire::said::{Call, CallResult, Listener, Over, Reply, Said, Wait
 use crate::api::wire::sse;
 use crate::dates::iso;
 use crate::error::Result;
+use crate::json;
 use crate::sorted::SortedSet;
 
 /// The version of the protocol that is spoken.

@@ -1,11 +1,11 @@
 //! What a client of AG-UI has answered, against what a thread asks: what is still to be decided, and with which reply the run goes on.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::api::wire::ag_ui_request::Answer;
-use crate::api::wire::said::text_of;
+use crate::api::wire::said::{seq_of, text_of};
 use crate::error::{Code, Error, Result};
+use crate::json;
 
 /// What is to be done with the answers of a client.
 #[derive(Debug, Default, PartialEq)]
@@ -179,10 +179,6 @@ fn agrees(wait: &Value, answer: &Answer) -> Result<()> {
     Err(Error::new(Code::Conflict, "This was decided otherwise already.")
         .at("resume")
         .hint("Read the conversation again: GET …/ag-ui?threadId=…"))
-}
-
-fn seq_of(id: &str) -> i64 {
-    id.rsplit_once('_').and_then(|(_, seq)| seq.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

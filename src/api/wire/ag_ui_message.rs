@@ -1,11 +1,11 @@
 //! Messages of AG-UI, made of a thread's rows: what a client that reads the history holds is what one that has read the stream holds.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::access::links::Links;
 use crate::api::wire::ag_ui::{assistant, reasoning_id, tool};
 use crate::api::wire::said::{calls_of, text_of};
+use crate::json;
 
 /// How messages are shown.
 #[derive(Debug, Default)]

@@ -1,13 +1,13 @@
 //! What clients of AG-UI send: always the whole conversation, with an id for each message. A thread has most of it already; only what
 //! comes behind the last answer is new to it. Answers to interrupts come beside the messages.
 
-use crate::json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::api::wire::completion_request::file;
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::limits;
 use crate::sorted::SortedSet;
 

@@ -1,12 +1,12 @@
 //! What clients of TanStack AI want beside AG-UI: messages with parts where they read a history, and a mark on interrupts without which
 //! they show them and let nobody answer.
 
-use crate::json;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::api::wire::said::text_of;
 use crate::engine::waits::digest::canonical;
+use crate::json;
 
 /// Where the mark is, in an interrupt's metadata.
 pub(super) const BINDING: &str = "tanstack:interruptBinding";

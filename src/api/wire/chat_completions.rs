@@ -4,7 +4,6 @@
 //! `tool_calls`, because clients try to run those. What was sent of an attempt that was lost cannot be taken back: the next one
 //! follows after a blank line; the stored message, and a whole answer, have that one alone.
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::api::wire::call_id;
@@ -12,6 +11,7 @@ use crate::api::wire::encode::Encode;
 use crate::api::wire::said::{Call, Listener, Over, Said, Waiting};
 use crate::api::wire::{openai_error, sse};
 use crate::error::Result;
+use crate::json;
 use crate::sorted::SortedSet;
 
 /// What a client is told, and how.

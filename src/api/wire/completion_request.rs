@@ -1,13 +1,13 @@
 //! What clients of OpenAI's chat completions send: always the whole conversation. A thread has most of it already; only what comes
 //! behind the last answer is new to it.
 
-use crate::json;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::api::wire::openai_error::unsupported;
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::sorted::SortedMap;
 
 /// Names of options that are listed as passed over, and their characters.

@@ -1,9 +1,9 @@
 //! Agents as OpenAI's clients list models.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::error::Result;
+use crate::json;
 use crate::request::agents;
 use crate::spec::{Agent, Catalog};
 

@@ -1,9 +1,9 @@
 //! Errors as clients of OpenAI know them: `{ "error": { "message", "type", "param", "code" } }`.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::error::{Code, Error};
+use crate::json;
 
 /// An error found here.
 pub fn of_error(error: &Error) -> Value {

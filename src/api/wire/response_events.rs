@@ -5,8 +5,9 @@
 //! check: of an attempt that was lost a client may have read what is no part of the answer, and then it is told all of
 //! it anew.
 
-use crate::json;
 use serde_json::Value;
+
+use crate::json;
 
 /// Bits of a number that are the check.
 const CHECK_BITS: u32 = 16;

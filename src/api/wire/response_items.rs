@@ -1,10 +1,10 @@
 //! A response of OpenAI's, and its items.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::api::wire::responses::Settings;
 use crate::api::wire::said::{Call, CallResult};
+use crate::json;
 
 /// What a response consists of.
 pub(super) struct Facts<'a> {

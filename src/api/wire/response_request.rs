@@ -1,6 +1,5 @@
 //! What clients of OpenAI's responses send: what is new, or the whole conversation, and what it belongs to.
 
-use crate::json;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -8,6 +7,7 @@ use crate::api::wire::completion_request::{Options, file};
 use crate::api::wire::openai_error::unsupported;
 use crate::api::wire::said::text_of;
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::sorted::SortedMap;
 
 /// What cannot be passed over: the answer would be another one than the client asks for.

@@ -4,7 +4,6 @@
 //! that was lost is closed as `incomplete`, and the next one has an index of its own. Numbers of events say where a client is,
 //! however the text was cut on the way ([`Events`]).
 
-use crate::json;
 use serde_json::Value;
 
 use crate::api::wire::call_id;
@@ -14,6 +13,7 @@ use crate::api::wire::response_items as items;
 use crate::api::wire::said::{Call, CallResult, Listener, Over, Reply, Said, Waiting};
 use crate::api::wire::sse;
 use crate::error::Result;
+use crate::json;
 use crate::sorted::SortedSet;
 
 /// What a client is told, and how.

@@ -334,3 +334,8 @@ pub(super) fn calls_of(message: &Value) -> Vec<Call> {
 pub(super) fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
+
+/// The place of a message among the others, which its id ends with.
+pub fn seq_of(id: &str) -> i64 {
+    id.rsplit_once('_').and_then(|(_, seq)| seq.parse().ok()).unwrap_or(0)
+}

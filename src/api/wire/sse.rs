@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::json;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::json;
 
 /// The kinds and the fields of events of a feed, in their order. Pieces of a text that lie side by side are one: models write it in
 /// very many, and each costs a client as much as a long one.

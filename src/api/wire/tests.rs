@@ -1,11 +1,11 @@
 //! The stream of the AI SDK, made of feeds as they are live, replayed, and resumed after any frame.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::api::wire::sse;
 use crate::api::wire::ui_message::{Ran, history};
 use crate::api::wire::ui_stream::{CallsAre, Continued, Settings, UiStream};
+use crate::json;
 
 fn run() -> (&'static str, Value) {
     ("run", json!({ "type": "run", "run": "r_1", "startedAt": 1_795_300_000_000_000_i64 }))

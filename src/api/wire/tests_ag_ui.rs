@@ -1,7 +1,6 @@
 //! Events of AG-UI, made of feeds as they are live, replayed, and told again after any frame, held against the rules that its clients
 //! enforce; and what clients send.
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::api::wire::ag_ui::{AgUi, Settings};
@@ -13,6 +12,7 @@ use crate::api::wire::tests_openai::{
     Frame, chunk, ended, event, live, message, parked, reply, result, run, settled,
 };
 use crate::error::Code;
+use crate::json;
 use crate::sorted::SortedSet;
 
 const USER: &str = r#"{"id":"u1","role":"user","content":"Hi"}"#;

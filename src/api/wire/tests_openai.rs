@@ -1,11 +1,11 @@
 //! Chat completions, made of feeds as they are live, replayed, and told again after any frame; and what clients send.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::api::wire::chat_completions::{Completion, Settings};
 use crate::api::wire::completion_request::{CompletionRequest, New};
 use crate::api::wire::encode::Encode;
+use crate::json;
 
 pub(super) type Frame = (&'static str, Value);
 

@@ -1,6 +1,5 @@
 //! Responses, made of feeds as they are live, replayed, and read on behind any event.
 
-use crate::json;
 use serde_json::Value;
 
 use super::tests_openai::{Frame, chunk, ended, event, live, message, parked, reply, result, run, settled};
@@ -8,6 +7,7 @@ use crate::api::wire::call_id;
 use crate::api::wire::encode::Encode;
 use crate::api::wire::response_request::{ResponseRequest, parse_id, response_id};
 use crate::api::wire::responses::{Responses, Settings};
+use crate::json;
 
 const THREAD: &str = "6f0c8a52-1111-4111-8111-111111111111";
 

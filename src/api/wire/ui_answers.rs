@@ -1,11 +1,12 @@
 //! What a page has answered, against what a thread asks: what is still to be decided, and with which reply the page's message goes on.
 
-use crate::json;
 use serde_json::Value;
 
+use crate::api::wire::said::seq_of;
 use crate::api::wire::ui_request::{Answer, Given};
 use crate::api::wire::ui_stream::{CallsAre, Continued};
 use crate::error::{Code, Error, Result};
+use crate::json;
 
 /// What is to be done with the answers of a page.
 #[derive(Debug)]
@@ -109,10 +110,6 @@ fn agrees(wait: &Value, answer: &Answer) -> Result<()> {
 
 fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn seq_of(id: &str) -> i64 {
-    id.rsplit_once('_').and_then(|(_, seq)| seq.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Messages of the AI SDK, made of the chunks of its stream: what a page that reads the history holds is what a page
 //! that has read the stream holds.
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::access::links::Links;
 use crate::api::wire::ui_stream::{Settings, UiStream};
 use crate::error::Result;
+use crate::json;
 
 /// One message that is made of chunks.
 #[derive(Debug)]

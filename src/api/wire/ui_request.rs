@@ -1,12 +1,12 @@
 //! What pages of the AI SDK send: the whole chat, of which the last message counts. The thread is the truth; what a page says of earlier
 //! messages is passed over, except for answers to what was asked of it.
 
-use crate::json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::limits;
 use crate::sorted::SortedMap;
 

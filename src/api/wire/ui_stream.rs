@@ -4,13 +4,13 @@
 //! delta without its start, at a result without its call, and at two ends, so none of these is ever made, wherever a feed
 //! begins and however often it is cut.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::access::links::Links;
 use crate::api::wire::sse;
 use crate::api::wire::ui_tools::Calls;
 use crate::error::{Error, Result};
+use crate::json;
 use crate::sorted::SortedSet;
 
 /// What a client is told, and how.

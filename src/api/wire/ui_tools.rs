@@ -3,10 +3,10 @@
 //! A page carries out what comes as `tool-input-available` without `providerExecuted`. So that comes once, when the page is asked for it;
 //! where such a call is shown for another reason, its arguments come in pieces, which make the same part and start nothing.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::api::wire::ui_stream::{CallsAre, Continued, Settings};
+use crate::json;
 use crate::sorted::SortedMap;
 
 /// A call that the stream knows of.

@@ -1,7 +1,6 @@
 //! How what is attached becomes a file, and how that goes with its message. All of it runs inside the transition that
 //! stores or deletes the message.
 
-use crate::json;
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -10,6 +9,7 @@ use crate::engine::attachments::picture::{Picture, is_said_to_be_image};
 use crate::engine::files::received::Received;
 use crate::error::{Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::sdk::given::{check, within};
 use crate::sdk::messages::NewAttachment;

@@ -20,12 +20,12 @@ pub(crate) mod vectors;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::spec::budget::{Budget, Unit};
 use crate::store::runs::Run;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};

@@ -4,7 +4,6 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use crate::json;
 use futures::future::abortable;
 use serde_json::{Map, Value};
 
@@ -15,6 +14,7 @@ use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::sorted::SortedMap;
 use crate::spec::{Implementation, schema};

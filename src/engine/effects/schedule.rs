@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::export::works::Comes;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::limits;
 use crate::page::Page;
 use crate::request::fields::{Body, shallow};

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
@@ -12,6 +11,7 @@ use crate::engine::files::no_room;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::request::Query;

@@ -4,7 +4,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use futures::StreamExt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -14,6 +13,7 @@ use crate::engine::files::write::{Draft, check_draft, check_open, check_room, ch
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sql, http};
+use crate::json;
 use crate::limits;
 use crate::request::Query;
 use crate::request::fields::Body;

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -12,6 +11,7 @@ use crate::engine::outbox::Targets;
 use crate::engine::subagents::values::EncryptedValues;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::limits;
 use crate::request::{Reply, ThreadRequest, ThreadRoute, thread_id};
 use crate::store::effects::tally::Tally;

@@ -1,12 +1,12 @@
 //! The family of a thread, for the code that works in it.
 
-use crate::json;
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
 use crate::engine::handle::Open;
 use crate::error::{Code, Error, Result};
 use crate::host::http::Response;
+use crate::json;
 use crate::request::{ThreadRequest, ThreadRoute};
 use crate::sdk::NewMessage;
 use crate::sdk::family::{FamilyApi, Subagent, attached};

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::engine::call::not_run;
@@ -12,6 +11,7 @@ use crate::engine::hooks::{At, Blocked, Next, Subject, wrong};
 use crate::engine::thread::Thread;
 use crate::env::Redactor;
 use crate::error::Result;
+use crate::json;
 use crate::models::{CachedJson, ChatMessage, Part, fit};
 use crate::spec::hook::HookName;
 use crate::spec::message::{Role, ToolCall, ToolStatus};

@@ -1,12 +1,11 @@
 //! What the log has of memories: each request for vectors, and each search that a run has waited for.
 
-use crate::json;
-
 use crate::engine::budget::estimate;
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::memory::embed::{VectorRequest, bytes_of};
 use crate::memory::index::next_request;

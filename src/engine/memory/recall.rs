@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::context::turn_rows;
@@ -12,6 +11,7 @@ use crate::engine::memory::sources::seq_in;
 use crate::engine::summary::covered;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
+use crate::json;
 use crate::limits;
 use crate::memory::Book;
 use crate::memory::notes::MESSAGE;

@@ -4,7 +4,6 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::engine::memory::shared::{FULL, target_of};
@@ -12,6 +11,7 @@ use crate::engine::memory::sources::{FILE_KEY, Patterns, file_key, keys_below, m
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::memory::documents::{NewDocument, delete};
 use crate::memory::extract::text_of;

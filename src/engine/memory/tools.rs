@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -11,6 +10,7 @@ use crate::engine::memory::log::SearchedBy;
 use crate::engine::memory::recall::{Marked, line};
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
+use crate::json;
 use crate::limits;
 use crate::memory::Book;
 use crate::memory::documents::{NewDocument, check_tags};

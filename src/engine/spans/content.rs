@@ -1,13 +1,13 @@
 //! What was said in a run, for spans of deployments that want it (`BOBBIN_OTLP_CONTENT`): from the messages as they are stored,
 //! without secrets, and each cut.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::spans::facts::Facts;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::limits::SPAN_CONTENT_BYTES;
 use crate::sorted::SortedMap;
 use crate::spec::message::Role;

@@ -1,13 +1,13 @@
 //! Sums over spans: how long and how much. Each counts what the spans of one request say and no more, so that a collector adds
 //! them up.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::spans::attributes::EXCEEDED;
 use crate::engine::spans::otlp::nanos;
 use crate::engine::spans::{Attribute, AttributeValue};
 use crate::engine::spans::{Span, Subject, otlp};
+use crate::json;
 use crate::sorted::SortedMap;
 
 /// Bounds of histograms of tokens, as the conventions give them.

@@ -1,10 +1,10 @@
 //! Spans and metrics as OTLP writes them in JSON: ids in hexadecimal, enums as numbers, 64-bit integers as decimal texts, times
 //! in nanoseconds.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::spans::{Attribute, AttributeValue, CONVENTIONS, Span, SpanLink};
+use crate::json;
 use crate::trace::Trace;
 
 /// Status code of what failed.

@@ -1,11 +1,11 @@
 //! What a call asks of subagents, out of its arguments (spec §8.3, §8.4, §8.6). Whatever is wrong with them is an error
 //! result that says what to do.
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::engine::subagents::call::{NewChild, SubagentCall};
 use crate::engine::subagents::envelope::Content;
+use crate::json;
 use crate::limits;
 use crate::spec::message::ToolResult;
 use crate::spec::subagent::{CREATE, MESSAGE};

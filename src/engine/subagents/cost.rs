@@ -4,13 +4,13 @@
 use std::ops::AddAssign;
 use std::rc::Rc;
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::page::Page;
 use crate::request::between::to_thread;

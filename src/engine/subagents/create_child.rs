@@ -1,14 +1,13 @@
 //! A child comes to be: its tables, what it begins with and its first run. The same envelope may come again, and finds it
 //! there.
 
-use crate::json;
-
 use crate::engine::accept::room;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::{BEGIN, ChildSpec, Content, Envelope};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::sdk::scope::Entered;
 use crate::spec::message::Role;
 use crate::store::attachment::AttachmentRef;

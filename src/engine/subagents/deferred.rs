@@ -4,7 +4,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::accept::room;
@@ -16,6 +15,7 @@ use crate::engine::thread::Thread;
 use crate::env::{Change, Level};
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};

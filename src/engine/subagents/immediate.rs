@@ -8,7 +8,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -19,6 +18,7 @@ use crate::engine::thread::Thread;
 use crate::env::{Change, Plain, Set};
 use crate::error::{Code, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::sorted::SortedSet;
 use crate::spec::{Immediate, ToolEntry};
 use crate::store::children::Child;

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::accept::room;
@@ -17,6 +16,7 @@ use crate::engine::subagents::shown::listed;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::request::{Reply, ThreadRequest};
 use crate::sdk::scope::Entered;
 use crate::spec::ParentCommunication as Communication;

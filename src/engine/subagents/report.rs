@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::subagents::envelope::{Content, Ending, EnvelopeBody, Report, bounded};
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result, unstopped};
 use crate::host::Sql;
+use crate::json;
 use crate::spec::message::Role;
 use crate::store::log::Event;
 use crate::store::messages::{Row, Shared};

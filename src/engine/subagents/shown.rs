@@ -1,11 +1,11 @@
 //! What messages say of the subagents that they are about (spec §14.1): their reference is stored, everything else is
 //! looked up in the registry when they are read.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::store::children::Child;
 use crate::store::children::open::find;
 use crate::store::messages::Row;

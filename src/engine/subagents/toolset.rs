@@ -2,7 +2,6 @@
 //! name, among the other tools. Resumable ones share two tools of the runtime: `subagent_create`, in the place of the first
 //! of them, and `subagent_message`, which comes last and only while there is one to write to.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::definitions::Definitions;
@@ -12,6 +11,7 @@ use crate::engine::subagents::shown::listed;
 use crate::engine::subagents::workers::offers::offers as worker_offers;
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::json;
 use crate::models::ToolDefinition;
 use crate::spec::schema::required;
 use crate::spec::subagent::{CREATE, MESSAGE};

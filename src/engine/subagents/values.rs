@@ -3,7 +3,6 @@
 //! travel in envelopes, encrypted for the child alone, which stores them as its own; from then on they are secrets of the
 //! child: what it reports is redacted before it leaves.
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,6 +13,7 @@ use crate::env;
 use crate::env::{Change, Plain, Set, Stored};
 use crate::error::{Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::spec::message::ToolResult;
 use crate::spec::{Agent, graph};
 use crate::store::children::Child;

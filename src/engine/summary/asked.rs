@@ -2,14 +2,13 @@
 
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::engine::context::{next_span, window_from};
 use crate::engine::definitions::Definitions;
 use crate::engine::summary::plan::{Cause, Wish, first_kept};
 use crate::engine::summary::{hold, settings_of};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::request::Reply;
 use crate::request::fields::Body;
 use crate::spec::context::SummarySettings;

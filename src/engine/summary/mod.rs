@@ -14,7 +14,6 @@ pub(crate) mod write;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::json;
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::select;
@@ -25,6 +24,7 @@ use crate::engine::summary::plan::{Cause, Wish, first_kept};
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::models::{CachedJson, ChatMessage};
 use crate::spec::context::{SummaryMode, SummarySettings};

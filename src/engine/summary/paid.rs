@@ -1,14 +1,13 @@
 //! What requests for summaries use: it is booked on the run that has caused them while that goes on, else on the thread
 //! (`engine/budget/apart`), and their rows in the log say of which run they are.
 
-use crate::json;
-
 use crate::engine::budget::estimate;
 use crate::engine::summary::Work;
 use crate::engine::summary::write::PURPOSE;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::models::ChatRequest;
 use crate::store::jobs::{Job, Kind};

@@ -4,8 +4,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::engine::jobs::JobEnd;
 use crate::engine::model_call::Asked;
 use crate::engine::notes::Note;
@@ -15,6 +13,7 @@ use crate::engine::summary::{Stage, Work, hold, settings_of, turns_of};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Part, ProviderError, Reply, Silence};
 use crate::spec::context::{ContextLimits, SummarySettings};

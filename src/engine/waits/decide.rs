@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::access::{Caller, MINIMUM_SECRET_BYTES, Scope, token};
@@ -15,6 +14,7 @@ use crate::engine::waits::budget::{Outcome, Settled};
 use crate::engine::waits::restart::has_begun;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::page::json_bytes;
 use crate::request::fields::Body;

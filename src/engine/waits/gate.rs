@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::call::{Begun, Call, CallOutcome, Work, arguments};
@@ -14,6 +13,7 @@ use crate::engine::waits::digest::digest;
 use crate::engine::waits::question::{Approved, Question};
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::sdk::scope::Scope;
 use crate::spec::message::ToolResult;

@@ -18,8 +18,6 @@ pub(crate) mod retry;
 
 use std::rc::Rc;
 
-use crate::json;
-
 use crate::engine::ephemeral::{Alarm, Verdict};
 use crate::engine::outbox::DIRECTORY_US;
 use crate::engine::progress::waiting_for;
@@ -28,6 +26,7 @@ use crate::engine::subagents::envelope::{AsksNews, EnvelopeBody, WaitFrame};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::request::directory_call::{DirectoryCall, WaitRow};
 use crate::sdk::scope::Entered;
 use crate::spec::message::ToolResult;

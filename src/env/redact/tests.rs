@@ -1,7 +1,7 @@
-use crate::json;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
 use crate::env::redact::*;
+use crate::json;
 
 const KEY: &str = "s3cr\"t/ke y+ü\nend";
 

@@ -1,8 +1,8 @@
-use crate::json;
 use serde_json::Value;
 
 use crate::env::redact::work;
 use crate::env::scrub::*;
+use crate::json;
 
 const NAMED: &str = include_str!("../../../tests/fixtures/scrub/named.txt");
 const UNNAMED: &str = include_str!("../../../tests/fixtures/scrub/unnamed.txt");

@@ -10,12 +10,12 @@ pub(crate) mod work;
 use std::cell::Cell as Flag;
 use std::rc::Rc;
 
-use crate::json;
 use serde::de::DeserializeOwned;
 
 use crate::env::scrub::{Rules, Scrubber};
 use crate::error::{Code, Error, Result};
 use crate::host::{Host, Sql, Transactions};
+use crate::json;
 use crate::limits;
 use crate::memory::calls::{MemoryRequest, answer, check_body};
 use crate::memory::log::row_of;

@@ -2,12 +2,12 @@
 //! time; three marks let the provider's prompt cache find it: after the tools, after the system prompt, after the
 //! history.
 
-use crate::json;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::host::http::{Reads, Request};
+use crate::json;
 use crate::models::address::address;
 use crate::models::anthropic::messages;
 use crate::models::anthropic::messages::{Replay, cached};

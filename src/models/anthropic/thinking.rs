@@ -5,9 +5,9 @@
 //! model that declares `reasoningLevels` decides itself how much it thinks (`adaptive`), and gets the effort under its
 //! own name for it.
 
-use crate::json;
 use serde_json::Value;
 
+use crate::json;
 use crate::limits::{OUTPUT_TOKENS, THINKING_TOKENS, THINKING_TOKENS_MIN};
 use crate::models::{CachedJson, ChatMessage, ChatRequest};
 

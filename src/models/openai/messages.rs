@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
-use crate::json;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
+use crate::json;
 use crate::models::responses::input::is_item;
 use crate::models::{CachedJson, ChatMessage, Part};
 use crate::spec::message::ToolCall;

@@ -1,13 +1,13 @@
 //! The bytes of a request. Keys always come in the same order and history is written the same way each time, so that the
 //! provider's prompt cache finds the prefix of the previous request in this one.
 
-use crate::json;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use crate::host::http::{Reads, Request};
+use crate::json;
 use crate::models::address::address;
 use crate::models::openai::messages::Messages;
 use crate::models::{Answer, CachedJson, ChatRequest, JsonMode, Reasoning, ToolDefinition};

@@ -1,12 +1,12 @@
 //! The bytes of a request. What stays the same comes first (tools, instructions, history) and is written the same way each
 //! time, so that the provider's prompt cache finds the prefix of the previous request in this one.
 
-use crate::json;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::host::http::{Reads, Request};
+use crate::json;
 use crate::models::address::address;
 use crate::models::cached_json::Blocks;
 use crate::models::openai::{DEFAULT_BASE_URL, effort};

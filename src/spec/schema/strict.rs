@@ -1,8 +1,8 @@
 //! The form of a schema that providers get, and the defaults it gives.
 
-use crate::json;
 use serde_json::{Map, Value};
 
+use crate::json;
 use crate::spec::schema::{has_type, required, validate};
 
 /// Keywords that a provider's strict mode refuses or that have no meaning to it.

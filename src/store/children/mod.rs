@@ -6,12 +6,12 @@ pub(crate) mod open;
 
 use std::ops::ControlFlow;
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
+use crate::json;
 use crate::page::Page;
 use crate::spec::ParentCommunication as Communication;
 use crate::store::amounts::Amounts;

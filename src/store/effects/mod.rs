@@ -6,11 +6,11 @@ pub(crate) mod tally;
 
 use std::ops::ControlFlow;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
+use crate::json;
 use crate::limits;
 use crate::page::Page;
 use crate::store::repeat::Repeat;

@@ -3,11 +3,11 @@
 
 use std::ops::ControlFlow;
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
+use crate::json;
 use crate::store::table::Table;
 
 /// `tags`: `,a,b,`. `next`: the generation that is being made, or `gen`. `chunks`, `done`: how many there are of it, and how

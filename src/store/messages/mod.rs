@@ -10,12 +10,12 @@ pub(crate) mod queue;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
+use crate::json;
 use crate::limits;
 use crate::models::size;
 use crate::spec::message::{Role, ToolCall, ToolStatus};

@@ -1,12 +1,12 @@
 //! What was found wrong with a run: entries in its row, one for each code and subject. They are bounded in number and in
 //! bytes, and a run with which nothing is wrong has none.
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::dates;
 use crate::error::{Error, Result};
+use crate::json;
 use crate::limits;
 use crate::page::json_bytes;
 use crate::text::shorten;

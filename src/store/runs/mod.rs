@@ -25,11 +25,11 @@ pub(crate) mod usage;
 
 use std::ops::ControlFlow;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql};
+use crate::json;
 use crate::limits;
 use crate::store::runs::diagnostics::Diagnostics;
 use crate::store::runs::end::{End, Outcome, Reason};

@@ -3,11 +3,11 @@
 
 use std::ops::ControlFlow;
 
-use crate::json;
 use serde_json::Value;
 
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::store::log::Attempt;
 use crate::store::logs;
 use crate::store::meta;

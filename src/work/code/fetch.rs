@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::json;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::channel::oneshot;
@@ -13,6 +12,7 @@ use serde_json::Value as Json;
 
 use crate::host::Host;
 use crate::host::http::{Reads, Request};
+use crate::json;
 use crate::limits;
 use crate::sandbox::{BinaryKind, Function, Thrown, Value};
 use crate::work::Surroundings;

@@ -3,7 +3,6 @@
 
 use std::sync::LazyLock;
 
-use crate::json;
 use serde_json::{Map, Value};
 
 use crate::engine::call::parsed;
@@ -12,6 +11,7 @@ use crate::engine::subagents::call::{NewChild, NewWorker, SubagentCall, WorkerMe
 use crate::engine::subagents::envelope::Content;
 use crate::engine::subagents::workers::narrow;
 use crate::engine::subagents::workers::offers::parameters;
+use crate::json;
 use crate::limits;
 use crate::sorted::SortedSet;
 use crate::spec::budget::Share;

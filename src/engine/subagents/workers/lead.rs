@@ -1,7 +1,5 @@
 //! Workers are made, written to and ended. Each call is one transition, with the envelope that it writes.
 
-use crate::json;
-
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{Dispatched, NewChild, WorkerMessage};
 use crate::engine::subagents::checks::may_wait;
@@ -11,6 +9,7 @@ use crate::engine::subagents::workers::outcome;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::spec::message::ToolResult;
 use crate::spec::subagent::{SEND, SPAWN};
 use crate::store::children;

@@ -1,8 +1,8 @@
 //! The tools that a model leads workers with, as it is offered them.
 
-use crate::json;
 use serde_json::Value;
 
+use crate::json;
 use crate::limits;
 use crate::models::ToolDefinition;
 use crate::spec::subagent::{CLOSE, OF_WORKERS, SEND, SPAWN, WAIT};

@@ -1,7 +1,6 @@
 //! What a worker came to. It is kept in the worker's row, and handed over once: to the call that waits for it, or as a message
 //! when the run ends without one, or at once when no run is active.
 
-use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,6 +11,7 @@ use crate::engine::subagents::envelope::{Content, Ending, Report};
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::spec::message::ToolResult;
 use crate::store::attachment::AttachmentRef;

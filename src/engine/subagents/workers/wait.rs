@@ -1,7 +1,6 @@
 //! Several workers are waited for: a wait of the kind `children` (docs/approvals.md), which is closed in the transition that
 //! receives the last outcome that it needs, or by the alarm when it has lasted long enough.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::engine::subagents::applied::Applied;
@@ -13,6 +12,7 @@ use crate::engine::thread::Thread;
 use crate::engine::waits::NewWait;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::json;
 use crate::limits;
 use crate::spec::message::ToolResult;
 use crate::spec::subagent::WAIT;

@@ -3,10 +3,10 @@
 //!
 //! What is a thread's own stays its own: its values (spec §18.1), those of its variables, and its run.
 
-use crate::json;
 use serde_json::{Map, Value as Json};
 
 use crate::error::{Error, Result};
+use crate::json;
 use crate::sandbox::{Function, Value};
 use crate::sdk::ThreadState;
 use crate::sdk::afar::{Asked, Plain};

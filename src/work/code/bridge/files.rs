@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use crate::json;
 use bytes::Bytes;
 use futures::StreamExt;
 
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::request::Query;
 use crate::sandbox::{BinaryKind, Function, Value};
 use crate::sdk::ThreadState;

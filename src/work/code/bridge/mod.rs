@@ -10,11 +10,11 @@ pub(crate) mod options;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::json;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use crate::error::{Error, Result};
+use crate::json;
 use crate::request::Query;
 use crate::request::fields::Body;
 use crate::sandbox::{Function, Thrown, Value};

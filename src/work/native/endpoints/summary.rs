@@ -1,9 +1,9 @@
 //! A thread at a glance.
 
-use crate::json;
 use serde_json::Value;
 
 use crate::error::Result;
+use crate::json;
 use crate::limits::SECOND_US;
 use crate::request::Query;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};

@@ -1,9 +1,9 @@
 //! Calls of other tools. A model chooses among those alone that its prompt allows: what code calls need not be listed, so
 //! the entry's `options` list them: `{ "name": "call_each", "options": { "tools": ["lookup"] } }`.
 
-use crate::json;
 use serde_json::{Map, Value};
 
+use crate::json;
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::work::native::NativeCall;
 

@@ -1,8 +1,8 @@
 //! Reminders: the effect `remind`, for a model to schedule.
 
-use crate::json;
 use serde_json::Value;
 
+use crate::json;
 use crate::sdk::effects::NewEffect;
 use crate::spec::message::ToolResult;
 use crate::work::native::NativeCall;

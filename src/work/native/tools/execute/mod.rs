@@ -12,11 +12,11 @@ pub(crate) mod settings;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-use crate::json;
 use futures::future::{Either, select};
 use futures::lock::Mutex;
 use serde_json::{Map, Value as Json};
 
+use crate::json;
 use crate::limits;
 use crate::sandbox::{CodeError, CodeHandle, CodeResult, Function, Log, Options, Status, Thrown, Value};
 use crate::sdk::ThreadState;
