@@ -2,6 +2,7 @@
 
 import { basename, join } from "node:path";
 import { compileCatalog, compileTool, compileWorker, buildWorker, NATIVE } from "./build.mjs";
+import { buildClient } from "./client.mjs";
 import { clippy, floors, formatted, portable, schemas, sizes, types, workerClippy } from "./checks.mjs";
 import { inCheckout } from "./files.mjs";
 import { buildIsolate, compileCompiler } from "./isolate.mjs";
@@ -19,12 +20,13 @@ import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
  * @property {(note: Note) => Promise<Counts | void>} run      throws when it failed; without counts it is one check
  */
 
-export const GROUPS = ["fmt", "clippy", "types", "core", "isolate", "worker"];
+export const GROUPS = ["fmt", "clippy", "types", "core", "isolate", "worker", "package"];
 
 const TOOL_BUILD = "compiling the core and the build tool";
 const WASM_BUILD = "compiling the Worker and the compiler";
 const ISOLATE_BUILD = "build of the isolate Worker";
 const WORKER_BUILD = "build of the Worker";
+const CLIENT_BUILD = "build of the client";
 
 /** The tests that are not in the core itself. */
 const TESTS = [...NATIVE, "--exclude", "bobbin"];
@@ -33,10 +35,12 @@ const UNITS = ["--package", "bobbin", "--lib", "--features", "schema", "--config
 
 /** Whatever is read by no program, and what only the programs of JavaScript read. */
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
-const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts)/|scripts/[^/]*$|worker/[^/]*\\.js$|package)`);
+const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts|cli|package|cases)/|scripts/[^/]*$|worker/[^/]*\\.js$|package)`);
 const OF_TYPES = new RegExp(`^(${PROSE}|docs/|.*\\.(rs|toml|sql|txt)$)`);
-const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|models|spec|scripts)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
-const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|models|spec|isolate)/)`);
+const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|models|spec|scripts|cli|package|cases)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
+const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|models|spec|isolate|cli|package|cases)/)`);
+/** The tests of the command line, which share what starts servers with those of the Worker. */
+const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|package|cases)/|tests/worker/[^/]*$)`);
 /** The tests that compare the documents with everything. */
 const DOCUMENTS = "documents.test.mjs";
 /** The tests of how processes begin and end, with any Worker in them: another engine ends them no differently. */
@@ -106,7 +110,15 @@ export function sections(tools, sample) {
       unread: OF_OWN_CRATE,
       run: (note) => nodeTest(node, ownCrate, { note, env: engine }),
     },
-    { group: "types", title: "types of the scripts and tests", unread: OF_TYPES, run: () => types("tsconfig.json") },
+    { group: "build", title: CLIENT_BUILD, run: buildClient },
+    { group: "types", title: "types of the scripts and tests", needs: [CLIENT_BUILD], unread: OF_TYPES, run: () => types("tsconfig.json") },
+    {
+      group: "package",
+      title: "tests of the command line",
+      needs: [WORKER_BUILD, ISOLATE_BUILD, CLIENT_BUILD],
+      unread: OF_CLI,
+      run: (note) => nodeTest(node, testFiles("tests/cli"), { note }),
+    },
     { group: "types", title: "types of the shim", unread: OF_TYPES, run: () => types("worker/tsconfig.json") },
     { group: "types", title: "types of the isolate Worker", unread: OF_TYPES, run: () => types("isolate/tsconfig.json") },
     { group: "types", title: "types of what runs in its engine", unread: OF_TYPES, run: () => types("isolate/web/tsconfig.json") },

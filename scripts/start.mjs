@@ -1,9 +1,11 @@
 // `npm start`: sets up, builds, and serves the Worker with the definitions of a folder.
 
 import { existsSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
+import { noteDevServer } from "../package/lib/dev-file.mjs";
+import { VERSION } from "../package/lib/version.mjs";
 import { buildWorker } from "./build.mjs";
 import { inCheckout, readIfThere, shown } from "./files.mjs";
 import { buildIsolate } from "./isolate.mjs";
@@ -64,6 +66,8 @@ await main(async () => {
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, stop);
   watchAgents(flags.agents, server);
+  const project = projectOf(flags.persist);
+  if (project !== undefined) noteDevServer(project, { url: server.url, version: VERSION });
   for (const line of server.lacking()) console.log(`Warning: ${line}`);
   console.log(`Ready on ${server.url} (${seconds(started)} s)`);
   console.log(`Try it:  curl ${server.url}/healthz     Ctrl-C ends it; changes in ${shown(flags.agents)} are taken up.`);
@@ -100,6 +104,17 @@ function readFlags(args) {
     bare: values.workerd,
     localModel: values["local-model"],
   };
+}
+
+/**
+ * The project whose threads are kept in this folder, `.bobbin/state` in it. Threads anywhere else belong to none, and no command finds
+ * their server by itself; those of a project have one server at a time.
+ *
+ * @param {string} persist
+ */
+function projectOf(persist) {
+  const folder = dirname(persist);
+  return basename(folder) === ".bobbin" ? dirname(folder) : undefined;
 }
 
 /**
