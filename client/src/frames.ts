@@ -16,6 +16,8 @@ export interface FramesOptions {
   /** After a break: goes on behind the last frame, or begins with a snapshot again, which also has what is no message: whether a run is under way, and what is asked. */
   afterBreak?: "resume" | "snapshot";
   includeSilent?: boolean;
+  /** Only those of this run, or of what comes behind this message, to the frame `run_ended`, which is the last. */
+  of?: { run: string } | { after: string };
   /** Is told when the connection was lost, and when it is there again. */
   onConnection?: (open: boolean) => void;
 }
@@ -29,9 +31,9 @@ export interface Told {
 /** The server sends something at least every 15 seconds. */
 const SILENCE_MS = 40_000;
 
-/** The frames of a thread, until the signal ends them or the server refuses. */
+/** The frames of a thread, until the signal ends them, the server refuses, or the run that they are of has ended. */
 export async function* frames(connection: Connection, thread: string, options: FramesOptions = {}): AsyncGenerator<Told> {
-  const query = new URLSearchParams();
+  const query = new URLSearchParams(options.of);
   if (options.reasoning) query.set("reasoning", "1");
   if (options.includeSilent) query.set("includeSilent", "true");
   const path = `/api/threads/${encodeURIComponent(thread)}/events${query.size > 0 ? `?${query}` : ""}`;
@@ -47,7 +49,9 @@ export async function* frames(connection: Connection, thread: string, options: F
       for await (const { id, data } of events(response, silence)) {
         failures = 0;
         if (id !== undefined) last = id;
-        yield { frame: JSON.parse(data) as Frame, ...(id !== undefined && { id }) };
+        const frame = JSON.parse(data) as Frame;
+        yield { frame, ...(id !== undefined && { id }) };
+        if (frame.type === "run_ended") return;
       }
       // Its time was over: the next one begins where it ended.
     } catch (error) {

@@ -19,11 +19,18 @@ export type { Message, Partial, View, Wait } from "./view.js";
 /** A thread by its id, or by a key of yours: then it is made with this agent where it is not there. */
 export type ThreadName = string | { key: string; agent: string };
 
+export interface NewThreadOptions {
+  tags?: string[];
+  properties?: Record<string, unknown>;
+  user_id?: string;
+  idempotencyKey?: string;
+}
+
 export interface Client extends FetchClient<paths> {
   /** The same object for the same name. */
   thread(name: ThreadName): Thread;
-  /** A new thread. */
-  createThread(agent: string, more?: { tags?: string[]; properties?: Record<string, unknown>; user_id?: string }): Promise<Thread>;
+  /** A new thread: one, however often it is asked for with the same `idempotencyKey`. */
+  createThread(agent: string, more?: NewThreadOptions): Promise<Thread>;
 }
 
 /** Attempts at making a thread that has a key. */
@@ -57,8 +64,8 @@ export function createClient(options: ConnectionOptions = {}): Client {
       threads.set(id, thread);
       return thread;
     },
-    async createThread(agent, more = {}) {
-      return own.thread(await create({ agent_id: agent, ...more }, crypto.randomUUID()));
+    async createThread(agent, { idempotencyKey, ...more } = {}) {
+      return own.thread(await create({ agent_id: agent, ...more }, idempotencyKey ?? crypto.randomUUID()));
     },
   };
   const routes = createFetchClient<paths>({

@@ -44,6 +44,12 @@ function overview() {
   return `bobbin COMMAND [flags]\n\n${lines.join("\n")}\n\n\`bobbin COMMAND --help\` says more. Nothing is ever reported to anybody.`;
 }
 
+// Whoever reads has what they wanted: `bobbin threads | head`.
+process.stdout.on("error", (error) => {
+  if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EPIPE") throw error;
+  process.exit();
+});
+
 try {
   await bobbin(process.argv.slice(2));
 } catch (error) {

@@ -10,4 +10,8 @@
 
 /** @type {Record<string, { summary: string, module: () => Promise<{ command: Command }> }>} */
 export const COMMANDS = {
+  send: { summary: "Sends a message, and waits for the reply if you like.", module: () => import("./send.mjs") },
+  threads: { summary: "Lists threads.", module: () => import("./threads.mjs") },
+  show: { summary: "Shows a thread: its state, cost, waits, runs and subagents.", module: () => import("./show.mjs") },
+  tail: { summary: "Follows what happens in a thread.", module: () => import("./tail.mjs") },
 };

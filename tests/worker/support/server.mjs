@@ -24,6 +24,7 @@ const START_MS = Number(process.env.BOBBIN_START_SECONDS ?? 600) * 1000;
  * @property {Record<string, string>} [vars]     `--var` each
  * @property {string[]} [flags]                  further flags of `npm start`
  * @property {boolean} [wrangler]                needs what only `wrangler dev` has
+ * @property {string} [persist]                  where threads are kept; a new folder unless given
  * @property {boolean} [serves]                  false: do not wait until it answers
  * @property {number} [startMs]                  how long it may take until it answers, where it has more to build than usual
  */
@@ -95,7 +96,7 @@ export class Server {
     /** Where requests go. */
     this.base = `http://127.0.0.1:${port}`;
     /** The objects' storage: kept over restarts. */
-    this.persist = scratch("persist", memory);
+    this.persist = options.persist ?? scratch("persist", memory);
     /** Everything that was printed, by every start. @type {string[]} */
     this.printed = [];
     /** @type {import("node:child_process").ChildProcess | undefined} */

@@ -23,6 +23,7 @@ const QUIET_MS = Number(process.env.BOBBIN_QUIET_SECONDS ?? 2) * 1000;
  * @property {string[]} [flags]               further flags of `npm start`
  * @property {boolean} [wrangler]             needs what only `wrangler dev` has
  * @property {string} [key]                   bearer of the suite's client
+ * @property {string} [persist]               where threads are kept
  *
  * @typedef {object} AgentSettings
  * @property {(string | object)[]} [tools]    entries of the prompt's `tools`
@@ -177,8 +178,8 @@ export class Suite {
     await this.tools.listen();
     for (const write of this.definitions) write();
     const vars = { MODEL_KEY, BOBBIN_SIGNING_SECRET: SIGNING_SECRET, ...this.settings.vars };
-    const { flags = [], wrangler = false } = this.settings;
-    this.running = await Server.start({ agents: this.folder.path, vars, flags, wrangler });
+    const { flags = [], wrangler = false, persist } = this.settings;
+    this.running = await Server.start({ agents: this.folder.path, vars, flags, wrangler, ...(persist !== undefined && { persist }) });
   }
 
   async down() {

@@ -1,0 +1,91 @@
+// `bobbin send`: a message, and what comes of it.
+
+import { exactly, pipedText } from "../lib/arguments.mjs";
+import { Complaint, EXIT } from "../lib/complaint.mjs";
+import { dim, harmless, note, print, printJson } from "../lib/output.mjs";
+import { asked, askedLine, exitOf, outcomeOf } from "../lib/run.mjs";
+import { online, TARGET_HELP, TARGET_OPTIONS } from "../lib/target.mjs";
+
+/** @typedef {import("bobbin/client").Client} Client */
+
+/** @type {import("./index.mjs").Command} */
+export const command = {
+  usage: "send <thread> <text> [--wait]\n       bobbin send --agent AGENT <text> [--wait]",
+  help: `  <thread>             its id, or key:NAME
+  <text>               the message; - reads it from a pipe
+  --agent AGENT        in a new thread of this agent, or with --key in the thread of that key
+  --key NAME           what you call the thread: it is made where it is not there
+  --tag TAG            of a new thread; may be given several times
+  --user ID            the owner of a new thread, if the key is an administrator's
+  --wait               prints the reply, and ends with 0 if the run completed, 3 if it failed, 4 if it waits for somebody, 5 if it was stopped
+  --idempotency-key K  a message that is sent again with the same key is one message, also by another process
+${TARGET_HELP}
+
+What is lost on its way is sent again, and is one message.`,
+  options: {
+    ...TARGET_OPTIONS,
+    agent: { type: "string" },
+    key: { type: "string" },
+    tag: { type: "string", multiple: true, default: [] },
+    user: { type: "string" },
+    wait: { type: "boolean", default: false },
+    "idempotency-key": { type: "string" },
+  },
+  run: online(async ({ client }, values, positionals) => {
+    const { agent, wait } = values;
+    for (const flag of ["key", "user"]) {
+      if (values[flag] !== undefined && agent === undefined) throw new Complaint(`--${flag} goes with --agent.`, EXIT.usage);
+    }
+    const [first = "", second = ""] = exactly(positionals, agent === undefined ? ["thread", "text"] : ["text"]);
+    const given = agent === undefined ? second : first;
+    const text = given === "-" ? await pipedText() : given;
+    const thread = await threadOf(client, agent === undefined ? { id: first } : { agent, ...values });
+    const key = values["idempotency-key"];
+    const { messageId, state, message } = await thread.send(text, key === undefined ? {} : { idempotencyKey: key });
+    // What was named by its key has an id, too.
+    const threadId = await idOf(client, await thread.id());
+    if (!wait) {
+      if (values["json"]) printJson({ threadId, messageId, state, message });
+      else print(`${messageId} in ${threadId}`);
+      return;
+    }
+    const outcome = await outcomeOf(client, threadId, messageId);
+    process.exitCode = exitOf(outcome.outcome);
+    if (values["json"]) return printJson({ threadId, messageId, ...outcome });
+    await say(client, threadId, outcome);
+  }),
+};
+
+/**
+ * @param {Client} client
+ * @param {{ id: string } | { agent: string, key?: string, tag?: string[], user?: string, "idempotency-key"?: string }} named
+ */
+async function threadOf(client, named) {
+  if ("id" in named) return client.thread(named.id);
+  const { agent, key, tag = [], user, "idempotency-key": idempotencyKey } = named;
+  if (key !== undefined) return client.thread({ key, agent });
+  return client.createThread(agent, {
+    ...(tag.length > 0 && { tags: tag }),
+    ...(user !== undefined && { user_id: user }),
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+  });
+}
+
+/** @param {Client} client @param {string} name */
+async function idOf(client, name) {
+  if (!name.startsWith("key:")) return name;
+  const { data } = await client.GET("/api/threads/{threadId}", { params: { path: { threadId: name } } });
+  return data?.thread.id ?? name;
+}
+
+/** @param {Client} client @param {string} threadId @param {import("bobbin/client").RunOutcome} outcome */
+async function say(client, threadId, { outcome, message, reason, error }) {
+  if (outcome === "completed") return print(harmless(message?.content ?? ""));
+  if (outcome === "parked") {
+    note(`It waits (${reason ?? "for somebody"}):`);
+    for (const wait of await asked(client, threadId)) note(askedLine(wait));
+    note(dim(`bobbin tail ${threadId} shows how it goes on.`));
+    return;
+  }
+  note(`The run ${outcome === "stopped" ? "was stopped" : "failed"} (${reason}): ${harmless(error?.message ?? message?.content ?? "")}`);
+}

@@ -1,0 +1,48 @@
+// `bobbin tail`: what happens in a thread, while it happens.
+
+import { exactly } from "../lib/arguments.mjs";
+import { follow } from "../lib/follow.mjs";
+import { dim, json, note, print } from "../lib/output.mjs";
+import { askedLine } from "../lib/run.mjs";
+import { online, TARGET_HELP, TARGET_OPTIONS } from "../lib/target.mjs";
+import { Teller } from "../lib/teller.mjs";
+
+/** @type {import("./index.mjs").Command} */
+export const command = {
+  usage: "tail <thread> [--from-start]",
+  help: `  <thread>       its id, or key:NAME
+  --from-start   everything that was said, and then what happens
+${TARGET_HELP}; one object a line, the frames of docs/http.md
+
+It ends with Ctrl-C. When the connection breaks off or the server is gone, it waits and goes on: no message is missed or comes twice.`,
+  options: { ...TARGET_OPTIONS, "from-start": { type: "boolean", default: false } },
+  run: online(async ({ client }, values, positionals) => {
+    const [thread = ""] = exactly(positionals, ["thread"]);
+    const ended = new AbortController();
+    process.once("SIGINT", () => ended.abort());
+    process.once("SIGTERM", () => ended.abort());
+    const teller = new Teller();
+    const tell = values["json"] ? (/** @type {import("bobbin/client").Frame} */ frame) => print(json(frame)) : shown(teller);
+    const options = { from: values["from-start"] ? /** @type {const} */ ("start") : /** @type {const} */ ("now"), signal: ended.signal, onConnection: connection() };
+    for await (const { frame } of follow(client, thread, options)) tell(frame);
+    teller.end();
+  }),
+};
+
+/** @param {Teller} teller */
+const shown = (teller) => (/** @type {import("bobbin/client").Frame} */ frame) => {
+  if (frame.type === "wait_opened") teller.line(`? ${askedLine(frame.wait)}`);
+  else if (frame.type === "wait_closed") teller.line(dim(`? ${frame.id}: ${frame.decision ?? frame.state}`));
+  else if (frame.type === "stopped" && frame.reason) teller.line(dim(`(${frame.reason})`));
+  else teller.take(frame);
+};
+
+/** Says once that the connection is lost, and once that it is there again. */
+function connection() {
+  let lost = false;
+  return (/** @type {boolean} */ open) => {
+    if (open === !lost) return;
+    lost = !open;
+    note(dim(lost ? "(the connection is lost)" : "(connected again)"));
+  };
+}

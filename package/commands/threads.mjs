@@ -1,0 +1,116 @@
+// `bobbin threads`: which there are.
+
+import { exactly, number } from "../lib/arguments.mjs";
+import { Complaint, EXIT } from "../lib/complaint.mjs";
+import { dim, moment, note, oneLine, print, printJson, table } from "../lib/output.mjs";
+import { online, TARGET_HELP, TARGET_OPTIONS } from "../lib/target.mjs";
+
+/**
+ * @typedef {import("bobbin/client").Client} Client
+ * @typedef {import("bobbin/client").components["schemas"]["ListedThread"]} Listed
+ */
+
+/** What a state asks of the list. @type {Record<string, { executing?: boolean, terminated?: boolean }>} */
+const STATES = { running: { executing: true }, idle: { executing: false, terminated: false }, terminated: { terminated: true } };
+
+/** Rows that are looked through for a tag. */
+const LOOKED_THROUGH = 10_000;
+
+/** @type {import("./index.mjs").Command} */
+export const command = {
+  usage: "threads [--agent AGENT] [--state STATE] [--tag TAG] [--user ID] [--limit N]",
+  help: `  --agent AGENT   threads of this agent
+  --state STATE   ${Object.keys(STATES).join(", ")}, or asking: somebody is asked something
+  --tag TAG       with this tag
+  --user ID       of this owner; without it an administrator's key lists those without an owner
+  --search TEXT   with this in their id, agent, tags or newest message
+  --children      also those that threads have made
+  --limit N       at most so many (20)
+${TARGET_HELP}
+
+Newest activity first. The list may lag a moment behind the threads.`,
+  options: {
+    ...TARGET_OPTIONS,
+    agent: { type: "string" },
+    state: { type: "string" },
+    tag: { type: "string" },
+    user: { type: "string" },
+    search: { type: "string" },
+    children: { type: "boolean", default: false },
+    limit: { type: "string", default: "20" },
+  },
+  run: online(async ({ client }, values, positionals) => {
+    exactly(positionals, []);
+    const limit = number("limit", values["limit"], { least: 1, most: 10_000 });
+    const { state, tag } = values;
+    if (state !== undefined && state !== "asking" && STATES[state] === undefined) {
+      throw new Complaint(`--state is ${Object.keys(STATES).join(", ")} or asking, not “${state}”.`, EXIT.usage);
+    }
+    const open = await asking(client, values["user"]);
+    const { threads, more } = await listed(client, query(values), limit, (thread) =>
+      (tag === undefined || thread.tags.includes(tag)) && (state !== "asking" || open.has(thread.id)));
+    if (values["json"]) return printJson({ threads: threads.map((thread) => ({ ...thread, state: stateOf(thread, open) })), more });
+    if (threads.length === 0) return note("There are none.");
+    print(table(["id", "agent", "state", "active", "tags", "newest"], threads.map((thread) => row(thread, stateOf(thread, open)))));
+    if (more) note(dim(`There are more: --limit ${limit * 2}`));
+  }),
+};
+
+/** @param {Record<string, any>} values */
+function query({ agent, state, tag, user, search, children }) {
+  return {
+    sort: /** @type {const} */ ("activity"),
+    include_children: children || state === "asking",
+    ...(state !== undefined && STATES[state]),
+    ...(agent !== undefined && { agent_id: agent }),
+    ...(user !== undefined && { user_id: user }),
+    // Tags are among what is searched.
+    ...((search ?? tag) !== undefined && { search: search ?? tag }),
+  };
+}
+
+/**
+ * @param {Client} client
+ * @param {ReturnType<typeof query>} query
+ * @param {number} limit
+ * @param {(thread: Listed) => boolean} is
+ */
+async function listed(client, query, limit, is) {
+  /** @type {Listed[]} */
+  const threads = [];
+  for (let offset = 0; offset < LOOKED_THROUGH; ) {
+    const { data } = await client.GET("/api/threads", { params: { query: { ...query, limit: 500, offset } } });
+    const page = data?.threads ?? [];
+    threads.push(...page.filter(is));
+    offset += page.length;
+    if (threads.length > limit) return { threads: threads.slice(0, limit), more: true };
+    if (!data?.hasMore || page.length === 0) break;
+  }
+  return { threads, more: false };
+}
+
+/** Threads in which somebody is asked something. @param {Client} client @param {string | undefined} user @returns {Promise<Set<string>>} */
+async function asking(client, user) {
+  /** @type {Set<any>} */
+  const ids = new Set();
+  /** @type {string | null | undefined} */
+  let cursor;
+  do {
+    const query = { limit: 500, ...(user !== undefined && { user_id: user }), ...(typeof cursor === "string" && { cursor }) };
+    const { data } = await client.GET("/api/waits", { params: { query } });
+    for (const { threadId } of data?.waits ?? []) ids.add(threadId);
+    cursor = data?.cursor;
+  } while (typeof cursor === "string");
+  return ids;
+}
+
+/** @param {Listed} thread @param {Set<string>} open */
+function stateOf({ id, terminated, executing }, open) {
+  if (terminated !== null) return "terminated";
+  return open.has(id) ? "asking" : executing ? "running" : "idle";
+}
+
+/** @param {Listed} thread @param {string} state */
+function row({ id, agent_id, last_activity_at, created_at, tags, last_message_preview }, state) {
+  return [id, oneLine(agent_id), state, moment(last_activity_at ?? created_at), oneLine(tags.join(",")), oneLine(last_message_preview ?? "")];
+}

@@ -1,0 +1,64 @@
+// What a command was given besides flags, and texts that come through a pipe.
+
+import { stdin } from "node:process";
+import { Complaint, EXIT } from "./complaint.mjs";
+
+/**
+ * Exactly so many arguments.
+ *
+ * @param {string[]} given
+ * @param {string[]} names   what each is called
+ * @returns {string[]}
+ */
+export function exactly(given, names) {
+  if (given.length === names.length) return given;
+  const wanted = names.length === 0 ? "no arguments" : names.map((name) => `<${name}>`).join(" ");
+  const quotes = given.length > names.length && names.at(-1) === "text" ? " A text of several words stands in quotes." : "";
+  throw new Complaint(`This command takes ${wanted}, and was given ${given.length}.${quotes}`, EXIT.usage);
+}
+
+/**
+ * A number of a flag.
+ *
+ * @param {string} flag
+ * @param {string} text
+ * @param {{ least: number, most: number }} range
+ */
+export function number(flag, text, { least, most }) {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+  throw new Complaint(`--${flag} is a whole number from ${least} to ${most}, not “${text}”.`, EXIT.usage);
+}
+
+/** JSON of a flag or an argument. @param {string} what @param {string} text @returns {any} */
+export function parsed(what, text) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Complaint(`${what} is no JSON: ${/** @type {Error} */ (error).message}`, EXIT.usage);
+  }
+}
+
+/** An object of a flag or an argument. @param {string} what @param {string} text @returns {Record<string, any>} */
+export function parsedObject(what, text) {
+  const value = parsed(what, text);
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  throw new Complaint(`${what} is a JSON object.`, EXIT.usage);
+}
+
+/** A message's text has 1 MB at most. */
+const MOST = 1_000_000;
+
+/** What comes through the pipe, without the line break at its end. */
+export async function pipedText() {
+  if (stdin.isTTY) throw new Complaint("`-` reads the text from a pipe, and there is none.", EXIT.usage);
+  /** @type {Buffer[]} */
+  const chunks = [];
+  let bytes = 0;
+  for await (const chunk of stdin) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > MOST) throw new Complaint(`The text of a message has ${MOST} bytes at most: send a larger one as a file.`);
+  }
+  return Buffer.concat(chunks).toString("utf8").replace(/\r?\n$/, "");
+}

@@ -1,0 +1,129 @@
+// Which server a command is for, and what it is asked with.
+
+import { env } from "node:process";
+import { BobbinError, createClient } from "bobbin/client";
+import { Complaint, EXIT } from "./complaint.mjs";
+import { findDevServer } from "./dev-file.mjs";
+import { harmless, note } from "./output.mjs";
+
+/** Flags of every command that asks a server. @satisfies {import("node:util").ParseArgsConfig["options"]} */
+export const TARGET_OPTIONS = {
+  url: { type: "string" },
+  "key-env": { type: "string" },
+  json: { type: "boolean", default: false },
+};
+
+export const TARGET_HELP = `  --url URL            the server; BOBBIN_URL unless given, else the one that runs for this folder, else ${"http://127.0.0.1:8787"}
+  --key-env NAME       the variable with the key; BOBBIN_KEY unless given
+  --json               the result as JSON`;
+
+/** Where a development server answers unless it was told otherwise. */
+const USUAL = "http://127.0.0.1:8787";
+/** A server that answers at all says so within this. */
+const PATIENCE_MS = 10_000;
+
+/**
+ * @typedef {object} Target
+ * @property {string} url
+ * @property {boolean} keyed                                whether it is asked with a key
+ * @property {string} from                                  what named it
+ * @property {import("bobbin/client").Client} client
+ * @property {{ version: string, agents: number, warnings?: number | null }} health
+ */
+
+/**
+ * The body of a command that asks a server: what the server refuses is said as a person reads it.
+ *
+ * @param {(target: Target, values: Record<string, any>, positionals: string[]) => Promise<void>} body
+ * @returns {import("../commands/index.mjs").Command["run"]}
+ */
+export function online(body) {
+  return async (values, positionals) => {
+    const target = await reach(values);
+    try {
+      await body(target, values, positionals);
+    } catch (error) {
+      throw error instanceof BobbinError ? refused(error, target) : error;
+    }
+  };
+}
+
+/** @param {Record<string, any>} values @returns {Promise<Target>} */
+export async function reach(values) {
+  const { url, from } = address(values);
+  const key = keyOf(values);
+  if (key !== undefined && url.startsWith("http:") && !isLocal(url)) {
+    note(`The key goes to ${url} without encryption: https:// would have it.`);
+  }
+  const client = createClient({ url, ...(key !== undefined && { token: key }) });
+  try {
+    const { data } = await client.GET("/healthz", { signal: AbortSignal.timeout(PATIENCE_MS) });
+    if (typeof data?.version !== "string") throw new Error("no version");
+    return { url, from, client, keyed: key !== undefined, health: data };
+  } catch (error) {
+    throw new Complaint(silent(url, from, error), EXIT.usage);
+  }
+}
+
+/** @param {Record<string, any>} values @returns {{ url: string, from: string }} */
+function address(values) {
+  if (typeof values["url"] === "string") return { url: checked(values["url"], "--url"), from: "--url" };
+  if (env["BOBBIN_URL"]) return { url: checked(env["BOBBIN_URL"], "BOBBIN_URL"), from: "BOBBIN_URL" };
+  const found = findDevServer(".");
+  // A file of a folder that came from somewhere must not lead a key anywhere else.
+  if (found?.runs && isLocal(found.url)) return { url: checked(found.url, "dev.json"), from: `the server of ${found.project}` };
+  return { url: USUAL, from: found === undefined ? "the usual address" : `the usual address, for the server of ${found.project} has ended` };
+}
+
+/** @param {string} text @param {string} source */
+function checked(text, source) {
+  /** @type {URL | undefined} */
+  let url;
+  try {
+    url = new URL(text);
+  } catch {
+    // Said below, together with what is an address and none of a server.
+  }
+  if (url?.username || url?.password) {
+    throw new Complaint(`${source} holds a user or password, which others could see: the key belongs in BOBBIN_KEY.`, EXIT.usage);
+  }
+  if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
+    throw new Complaint(`${source} is an address such as https://bobbin.example.com, not “${harmless(text)}”.`, EXIT.usage);
+  }
+  return (url.origin + url.pathname).replace(/\/+$/, "");
+}
+
+/** @param {string} url */
+const isLocal = (url) => URL.canParse(url) && ["127.0.0.1", "localhost", "[::1]"].includes(new URL(url).hostname);
+
+/** @param {Record<string, any>} values */
+function keyOf(values) {
+  const name = values["key-env"] ?? "BOBBIN_KEY";
+  const key = env[name]?.trim();
+  if (!key && values["key-env"] !== undefined) throw new Complaint(`The variable ${harmless(name)} of --key-env is not set.`, EXIT.usage);
+  if (!key) return undefined;
+  // What complains about a header shows it.
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new Complaint(`What ${harmless(name)} holds is no key: keys are visible ASCII characters.`, EXIT.usage);
+  return key;
+}
+
+/** @param {string} url @param {string} from @param {unknown} error */
+function silent(url, from, error) {
+  const what = error instanceof BobbinError && error.status > 0 ? `answers ${error.status}` : "does not answer";
+  const advice =
+    from.startsWith("the usual address")
+      ? "Start one with `bobbin dev` (in Bobbin's own checkout `npm start`), or name another with --url or BOBBIN_URL."
+      : "Is the address right, and does the server run?";
+  return `There is no Bobbin at ${url} (${from}): it ${what === "does not answer" || error instanceof BobbinError ? what : "is something else"}. ${advice}`;
+}
+
+/** @param {BobbinError} error @param {Target} target */
+export function refused(error, target) {
+  if (error.status === 0) return new Complaint(`${target.url} does not answer any more.`, EXIT.usage);
+  const hint = error.code === "unauthenticated" ? keyHint(target) : error.hint;
+  return new Complaint(harmless(`${error.message}${hint === undefined ? "" : ` ${hint}`} (${error.code})`));
+}
+
+/** @param {Target} target */
+const keyHint = ({ keyed }) =>
+  keyed ? "The key is none of this server: BOBBIN_KEY, or the variable that --key-env names, has it." : "Put a key into BOBBIN_KEY, or name a variable that has one with --key-env.";

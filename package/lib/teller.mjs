@@ -1,0 +1,102 @@
+// A conversation as a terminal shows it, while it happens: texts as they come, calls and their results in a line each.
+
+import { stdout } from "node:process";
+import { bold, cut, dim, harmless, money, oneLine } from "./output.mjs";
+
+/**
+ * @typedef {import("bobbin/client").Frame} Frame
+ * @typedef {import("bobbin/client").Message} Message
+ */
+
+/** How much of arguments and results a line shows. */
+const SHOWN = 200;
+
+export class Teller {
+  /** The reply whose text the cursor stands in. @type {{ id: string, text: string } | undefined} */
+  #open;
+  #write;
+  #all;
+
+  /** @param {{ write?: (text: string) => void, all?: (text: string) => string }} [options]  `all` is a style for everything */
+  constructor({ write = (text) => void stdout.write(text), all = (text) => text } = {}) {
+    this.#write = write;
+    this.#all = all;
+  }
+
+  /** @param {Frame} frame  of those that `follow` and `Distinct` let through */
+  take(frame) {
+    if (frame.type === "message_data") this.message(frame.data);
+    else if (frame.type === "message_chunk") this.#chunk(frame.message_id, frame.chunk);
+    else if (frame.type === "message_reset") this.#lost(frame.message_id);
+    else if (frame.type === "messages_cut") this.line(dim(`(${frame.count} messages were dropped)`));
+    else if (frame.type === "agent_handoff") this.line(dim(`(now: ${oneLine(frame.new_agent_title ?? frame.new_agent_id)})`));
+  }
+
+  /** @param {Message} message */
+  message(message) {
+    const { id, role, content, metadata } = message;
+    if (role === "assistant") {
+      this.#reply(id, content ?? "");
+      for (const [name, args] of callsOf(message)) this.line(dim(`• ${oneLine(name)} ${cut(oneLine(args), SHOWN)}`));
+      return;
+    }
+    const text = content ?? "";
+    if (role === "tool") this.line(dim(`  ${message.tool_status === "error" ? "failed:" : "="} ${cut(oneLine(text), SHOWN)}`));
+    else if (role === "user") this.line(bold(`› ${harmless(text)}`));
+    else this.line(dim(metadata["status_kind"] === undefined ? `${role}: ${harmless(text)}` : `! ${harmless(text)}`));
+    for (const { name, path } of message.attachments) this.line(dim(`  + ${oneLine(name ?? path)}`));
+  }
+
+  /** A line of its own, below what is being written. @param {string} text  harmless */
+  line(text) {
+    this.end();
+    this.#write(`${this.#all(text)}\n`);
+  }
+
+  /** Leaves the line that a text stands in. */
+  end() {
+    if (this.#open !== undefined) this.#write("\n");
+    this.#open = undefined;
+  }
+
+  /** @param {string} id @param {string} chunk */
+  #chunk(id, chunk) {
+    if (this.#open?.id !== id) {
+      this.end();
+      this.#open = { id, text: "" };
+    }
+    if (this.#open !== undefined) this.#open.text += chunk;
+    this.#write(this.#all(harmless(chunk)));
+  }
+
+  /** The whole text of a reply, of which a part may stand there. @param {string} id @param {string} text */
+  #reply(id, text) {
+    const there = this.#open?.id === id ? this.#open.text : "";
+    if (!text.startsWith(there)) this.#lost(id);
+    const rest = text.startsWith(there) ? text.slice(there.length) : text;
+    if (rest !== "") this.#chunk(id, rest);
+    this.end();
+  }
+
+  /** @param {string} id */
+  #lost(id) {
+    if (this.#open?.id === id) this.line(dim("(that attempt was lost; anew:)"));
+  }
+}
+
+/** Names and arguments of a reply's calls. @param {Message} message @returns {[string, string][]} */
+function callsOf({ tool_calls }) {
+  try {
+    return JSON.parse(tool_calls ?? "[]").map((/** @type {any} */ { function: { name, arguments: args } }) => [String(name), String(args)]);
+  } catch {
+    return [["(calls that cannot be read)", ""]];
+  }
+}
+
+/** What a run has used, in a line. @param {import("bobbin/client").RunOutcome["usage"]} usage */
+export function usageLine(usage) {
+  if (!usage) return "";
+  const { costUsd, inputTokens, outputTokens, steps, seconds } = usage;
+  const cost = costUsd > 0 ? `, ${money(costUsd)}` : "";
+  return `${steps} ${steps === 1 ? "step" : "steps"}, ${inputTokens} + ${outputTokens} tokens${cost}, ${seconds} s`;
+}

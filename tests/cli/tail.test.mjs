@@ -1,0 +1,93 @@
+// `bobbin tail`: complete and without doubles, whatever happens to the server.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { test } from "node:test";
+import { chance, sleep, until } from "../worker/support/poll.mjs";
+import { environment, OBEYED, PROGRAM, Running } from "./support/bobbin.mjs";
+import { servers } from "./support/servers.mjs";
+
+const two = servers();
+
+/** @param {string} out @returns {any[]} */
+const lines = (out) => out.split("\n").slice(0, -1).map((line) => JSON.parse(line));
+
+/** The texts of replies, made of the pieces alone: each must join on. @param {any[]} frames */
+function textOfPieces(frames) {
+  /** @type {Map<string, { attempt: number, text: string }>} */
+  const texts = new Map();
+  for (const { type, message_id, attempt, offset, chunk } of frames) {
+    if (type === "message_reset") texts.set(message_id, { attempt, text: "" });
+    if (type !== "message_chunk") continue;
+    const had = texts.get(message_id) ?? { attempt, text: "" };
+    const text = had.attempt === attempt ? had.text : "";
+    assert.equal(offset, Buffer.byteLength(text), "a piece joins on to the one before");
+    texts.set(message_id, { attempt, text: text + chunk });
+  }
+  return texts;
+}
+
+test("while the server is killed, no message is missed and none comes twice", async () => {
+  const thread = await two.near.client.thread("slow");
+  const random = chance("tail, killed");
+  const tail = new Running(["tail", thread.id, "--json", "--from-start"], { cwd: two.project });
+  const shown = new Running(["tail", thread.id], { cwd: two.project });
+  const asked = two.slow.model.asked.length;
+  for (let turn = 0; turn < 2; turn++) {
+    await thread.accepted(`turn ${turn}`);
+    await until("the model is asked", () => two.slow.model.asked.length > asked + turn);
+    await sleep(random.between(100, 1200));
+    await two.near.server.crash();
+    await thread.idle(30_000);
+  }
+  const messages = await thread.messages();
+  assert.equal(messages.filter(({ role }) => role === "assistant").length, 2);
+  await until("all is told", () => messages.every(({ id }) => tail.out.includes(`"message_data","message_id":"${id}"`)), { withinMs: 30_000, describe: () => tail.err });
+  const { code, out } = await tail.end("SIGINT");
+  assert.equal(code, 0);
+  const frames = lines(out);
+  const told = frames.filter(({ type }) => type === "message_data").map(({ data }) => [data.id, data.content]);
+  assert.deepEqual(told, messages.map(({ id, content }) => [id, content]));
+  for (const [id, { text }] of textOfPieces(frames)) {
+    const whole = messages.find((message) => message.id === id)?.content;
+    assert.ok(whole.startsWith(text), `the pieces of ${id} are a beginning of it`);
+  }
+  await until("the last reply is shown", () => shown.out.includes(messages.at(-1)?.content), { withinMs: 30_000, describe: () => shown.out });
+  const text = (await shown.end("SIGINT")).out;
+  assert.doesNotMatch(text.replaceAll("\n", ""), OBEYED);
+});
+
+test("what happened before is told from the start on, and otherwise not", async () => {
+  const thread = await two.near.client.thread("looker");
+  await thread.ask("first");
+  const whole = new Running(["tail", thread.id, "--from-start"], { cwd: two.project });
+  const rest = new Running(["tail", thread.id, "--json"], { cwd: two.project });
+  await until("the whole is told", () => whole.out.includes("end\n"), { describe: () => whole.err });
+  await sleep(300);
+  await thread.ask("second");
+  await until("the rest is told", () => rest.out.includes('"stopped"'), { describe: () => rest.out });
+  const [all, later] = await Promise.all([whole.end("SIGINT"), rest.end("SIGINT")]);
+  assert.match(all.out, /^› first\n• look \{\}\n {2}= ␛\[2J.*\nSeen ␛\[2J/);
+  assert.doesNotMatch(all.out.replaceAll("\n", ""), OBEYED);
+  assert.ok(!later.out.includes("first") && later.out.includes("second"));
+  assert.doesNotMatch(later.out.replaceAll("\n", ""), OBEYED);
+});
+
+test("whoever reads no further ends the command quietly", async () => {
+  const thread = await two.near.client.thread("slow");
+  const tail = spawn(process.execPath, [PROGRAM, "tail", thread.id, "--json"], { cwd: two.project, env: environment(), stdio: ["ignore", "pipe", "pipe"] });
+  let err = "";
+  tail.stderr.setEncoding("utf8").on("data", (text) => (err += text));
+  tail.stdout.once("data", () => tail.stdout.destroy());
+  const code = new Promise((resolve) => tail.once("exit", resolve));
+  await sleep(400);
+  await thread.accepted("go");
+  assert.deepEqual([await code, err], [0, ""]);
+  await thread.send("POST", "/stop");
+});
+
+test("a thread that is not there is said to be none", async () => {
+  const { code, err } = await two.here(["tail", "none"]);
+  assert.equal(code, 1);
+  assert.match(err, /thread_not_found/);
+});
