@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { bundleCode } from "./code.mjs";
 import { contentHash, hash, inCheckout, locked, readIfThere, root, shown } from "./files.mjs";
+import { INSPECTOR_SOURCES, writeInspector } from "./inspector.mjs";
 import { cargoProgress, Complaint, main, outcome, print, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
 import { setUp } from "./setup.mjs";
@@ -49,7 +50,7 @@ const IN_ORDER = ["--reorder-functions-by-name"];
 const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "src"];
 /** The description of the HTTP API, which the Worker serves. */
 const OPENAPI = "schemas/openapi.json";
-const WORKER_SOURCES = [...RUST_SOURCES, "worker", OPENAPI, "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];
+const WORKER_SOURCES = [...RUST_SOURCES, "worker", OPENAPI, ...INSPECTOR_SOURCES, "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];
 const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build"];
 
 /**
@@ -218,11 +219,13 @@ async function bundle(shim, glue, out) {
   // Without the blanks that make it readable.
   const openapi = `${glue}.openapi.json`;
   writeFileSync(openapi, JSON.stringify(JSON.parse(readFileSync(inCheckout(OPENAPI), "utf8"))));
+  const inspector = `${glue}.inspector.js`;
+  await writeInspector(inspector);
   // Not at the head of the file: on a fresh machine set-up installs it first.
   const { build } = await import("esbuild");
   const result = await build({
     entryPoints: [shim],
-    alias: { "bobbin-wasm": glue, "bobbin-openapi": openapi },
+    alias: { "bobbin-wasm": glue, "bobbin-openapi": openapi, "bobbin-inspector": inspector },
     loader: { ".json": "text" },
     external: ["cloudflare:*", "./index_bg.wasm", "./catalog.json"],
     bundle: true,

@@ -5,7 +5,6 @@
 import http from "node:http";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { welcome } from "./welcome.mjs";
 
 const HOST = "127.0.0.1";
 
@@ -106,10 +105,6 @@ const hasDots = (target = "") => {
   const [path = ""] = target.split(/[?#]/);
   return path.split(/[/\\]/).some((segment) => /^(\.|%2e){1,2}$/i.test(segment));
 };
-
-/** Whether a browser, or curl, was pointed at the server itself. @param {http.IncomingMessage} request */
-const isVisit = ({ method, url, headers }) =>
-  (method === "GET" || method === "HEAD") && url === "/" && /text\/html|\*\/\*/.test(headers.accept ?? "");
 
 /** Whether it is an answer of wrangler's own: those of the Worker all have this header. @param {http.IncomingMessage} answer */
 const isForeign = (answer) =>
@@ -308,10 +303,6 @@ export async function startFront(port, behind) {
     if (hasDots(request.url)) {
       response.writeHead(DOTS.status, { ...headersOf(DOTS), connection: "close" });
       return void response.end(bodyOf(DOTS));
-    }
-    if (isVisit(request)) {
-      const { headers, html } = welcome(`http://${HOST}:${port}`);
-      return void response.writeHead(200, headers).end(request.method === "HEAD" ? undefined : html);
     }
     if (paused === undefined) pass(request, response, announced);
     else paused.then(() => pass(request, response, announced));

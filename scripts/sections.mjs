@@ -35,7 +35,7 @@ const UNITS = ["--package", "bobbin", "--lib", "--features", "schema", "--config
 
 /** Whatever is read by no program, and what only the programs of JavaScript read. */
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
-const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts|cli|package|cases)/|scripts/[^/]*$|worker/[^/]*\\.js$|package)`);
+const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts|cli|package|cases)/|scripts/[^/]*$|worker/[^/]*\\.js$|package|inspector/)`);
 const OF_TYPES = new RegExp(`^(${PROSE}|docs/|.*\\.(rs|toml|sql|txt)$)`);
 const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|models|spec|scripts|cli|package|cases)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
 const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|models|spec|isolate|cli|package|cases)/)`);
@@ -120,6 +120,7 @@ export function sections(tools, sample) {
       run: (note) => nodeTest(node, testFiles("tests/cli"), { note }),
     },
     { group: "types", title: "types of the shim", unread: OF_TYPES, run: () => types("worker/tsconfig.json") },
+    { group: "types", title: "types of the inspector", unread: OF_TYPES, run: () => types("inspector/tsconfig.json") },
     { group: "types", title: "types of the isolate Worker", unread: OF_TYPES, run: () => types("isolate/tsconfig.json") },
     { group: "types", title: "types of what runs in its engine", unread: OF_TYPES, run: () => types("isolate/web/tsconfig.json") },
     { group: "clippy", title: "clippy: core, build tool", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => clippy(NATIVE, note) },

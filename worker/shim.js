@@ -11,6 +11,7 @@ import { DurableObject } from "cloudflare:workers";
 import openapi from "bobbin-openapi";
 import * as wasm from "bobbin-wasm";
 import catalog from "./catalog.json";
+import { inspected } from "./inspector.js";
 
 const WATCH_MS = 150;
 const LOST = "the wasm instance was lost";
@@ -149,9 +150,11 @@ export const DirectoryObject = forwarding(wasm.DirectoryObject);
 export const MemoryObject = forwarding(wasm.MemoryObject);
 
 export default {
-  /** @param {Request} request @param {unknown} env @param {ExecutionContext} ctx */
+  /** @param {Request} request @param {Record<string, string>} env @param {ExecutionContext} ctx */
   fetch(request, env, ctx) {
     if (request.url.endsWith("/openapi.json") && new URL(request.url).pathname === "/openapi.json") return described(request);
+    const page = inspected(request, env);
+    if (page) return page;
     return new Promise((resolve, reject) => {
       // A request has no object to abort; its client is told to come back.
       const guard = new Guard(() =>

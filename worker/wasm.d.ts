@@ -34,3 +34,11 @@ declare module "bobbin-openapi" {
   const text: string;
   export default text;
 }
+
+declare module "bobbin-inspector" {
+  export const html: string;
+  /** Its Content-Security-Policy. */
+  export const policy: string;
+  /** Another one where the page is another one. */
+  export const tag: string;
+}

@@ -96,20 +96,3 @@ test("what passes is not changed: status, headers that come twice, bodies of any
       }
     },
   ));
-
-test("who visits the root is told what this is; nothing is loaded from elsewhere; who asks for JSON gets the Worker's answer", () =>
-  fronted(
-    (_request, response) => response.writeHead(404, { "content-type": "application/json" }).end("{}"),
-    async (front) => {
-      const page = await exchange(front, "GET", "/", { headers: { accept: "text/html,*/*" } });
-      assert.equal(page.status, 200);
-      assert.match(String(page.headers["content-security-policy"]), /^default-src 'none'/);
-      assert.match(page.text, /Bobbin is running/);
-      assert.ok(page.text.includes(`${front}/api/threads`));
-      assert.ok(!/src=|<script|<link|@import|url\(/.test(page.text));
-      assert.equal((await exchange(front, "GET", "/", { headers: { accept: "*/*" } })).text, page.text);
-      assert.equal((await exchange(front, "GET", "/", { headers: { accept: "application/json" } })).status, 404);
-      assert.equal((await exchange(front, "GET", "/")).status, 404);
-      assert.equal((await exchange(front, "GET", "/x", { headers: { accept: "text/html" } })).status, 404);
-    },
-  ));

@@ -97,6 +97,8 @@ const answered = (list, last) =>
 
 test("the session of the README works as pasted", async () => {
   server = await serve(join(checkout, "agents"));
+  const page = await fetch(`${server.base}/`, { headers: { accept: "text/html" } });
+  assert.match(await page.text(), /<div id="app">/, "the inspector is at the root");
   const [create, ask, call, list] = session;
   const printed = await terminal.paste(create?.replace("http://127.0.0.1:8787", server.base) ?? "");
   assert.match(printed, /^curl -sN http\S+\/events\n$/);

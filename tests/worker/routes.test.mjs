@@ -137,6 +137,13 @@ function raw(text) {
   });
 }
 
+test("a deployment has no inspector unless it is named", async () => {
+  for (const path of ["/inspector", "/"]) {
+    const answer = await exchange(bobbin.server.base, "GET", path, { headers: { accept: "text/html" } });
+    assert.deepEqual([answer.status, answer.json.error.code], [404, "not_found"], path);
+  }
+});
+
 test("a message whose id is `..` is not the thread", async () => {
   const { id, client } = await bobbin.client.thread("plain");
   for (const last of ["..", "%2e%2e", "%2E.", "%2e%2e/"]) {

@@ -1,0 +1,47 @@
+// Messages as they are shown: a reply with its calls, and each call with what came of it.
+
+/**
+ * @typedef {object} Call
+ * @property {string} id
+ * @property {string} name
+ * @property {string} arguments
+ * @property {any} result      the message with it, or null
+ *
+ * @typedef {object} Row
+ * @property {string} id
+ * @property {any} message
+ * @property {Call[]} calls
+ */
+
+/** @param {any[]} messages @returns {Row[]} */
+export function rowsOf(messages) {
+  /** @type {Row[]} */
+  const rows = [];
+  /** Calls that wait for their results. @type {Map<string, Call>} */
+  const open = new Map();
+  for (const message of messages) {
+    const call = message.role === "tool" ? open.get(message.tool_call_id) : undefined;
+    if (call && call.result === null) {
+      call.result = message;
+      continue;
+    }
+    const calls = callsOf(message);
+    for (const one of calls) open.set(one.id, one);
+    rows.push({ id: message.id, message, calls });
+  }
+  return rows;
+}
+
+/** @param {any} message @returns {Call[]} */
+function callsOf({ tool_calls }) {
+  if (typeof tool_calls !== "string") return [];
+  try {
+    const calls = JSON.parse(tool_calls);
+    return calls.map((/** @type {any} */ { id, function: of }) => ({ id, name: of?.name ?? "?", arguments: of?.arguments ?? "", result: null }));
+  } catch {
+    return [];
+  }
+}
+
+/** The number that messages are in the order of. @param {string} id */
+export const sequence = (id) => Number(id.slice(id.lastIndexOf("_") + 1));

@@ -1,0 +1,34 @@
+// What else can be done: a list that closes when something of it is chosen, or one looks elsewhere.
+
+import { useEffect, useRef } from "preact/hooks";
+import { html, names } from "../lib/html.js";
+import { Icon } from "./icons.js";
+
+/** @param {{ label: string, small?: boolean, children?: import("preact").ComponentChildren }} props */
+export function Menu({ label, small = false, children }) {
+  const menu = useRef(/** @type {HTMLDetailsElement | null} */ (null));
+  const close = () => {
+    if (menu.current) menu.current.open = false;
+  };
+  useEffect(() => {
+    const elsewhere = (/** @type {Event} */ event) => {
+      if (event.target instanceof Node && !menu.current?.contains(event.target)) close();
+    };
+    addEventListener("pointerdown", elsewhere);
+    return () => removeEventListener("pointerdown", elsewhere);
+  }, []);
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "Escape" || !menu.current?.open) return;
+    event.stopPropagation();
+    close();
+    menu.current.querySelector("summary")?.focus();
+  };
+  // What copies says so for a moment, and stays.
+  const chosen = (/** @type {Event} */ event) => {
+    if (event.target instanceof Element && event.target.closest("button") && !event.target.closest("[data-stays]")) close();
+  };
+  return html`<details class="menu" ref=${menu} onKeyDown=${pressed}>
+    <summary class=${names("button quiet bare", small && "small")} aria-label=${label}><${Icon} name="more" /></summary>
+    <div onClick=${chosen}>${children}</div>
+  </details>`;
+}

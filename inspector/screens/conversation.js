@@ -1,0 +1,153 @@
+// The conversation: a window of rows over all messages, so that a thread of thousands is as light as one of ten. It follows
+// what is written until somebody scrolls away.
+
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useKeys } from "../lib/hooks.js";
+import { html, names } from "../lib/html.js";
+import { go } from "../lib/route.js";
+import { rowsOf } from "../lib/rows.js";
+import { Button, Busy, Empty } from "../parts/ui.js";
+import { Message } from "./message.js";
+import { Markdown } from "../lib/markdown.js";
+
+/** Rows that there are nodes for, and by how many the window moves. */
+export const ROWS = 60;
+const STEP = 25;
+/** So close to an edge, in pixels, the window moves. */
+const NEAR = 900;
+/** So close to the end, in pixels, is at the end. */
+const END = 60;
+
+/** @param {{ id: string, followed: import("../lib/follow.js").Followed, two: boolean, selected: string | undefined }} props */
+export function Conversation({ id, followed, two, selected }) {
+  const { view, messages, hasMore, loadOlder, again } = followed;
+  const rows = useMemo(() => rowsOf(messages), [messages]);
+  const { box, first, shown, atEnd, move, toEnd } = useWindow(rows, view, selected, { hasMore, loadOlder });
+  useRowKeys(id, box, move);
+  if (view.state === null) return html`<div class="messages"><${Busy} /></div>`;
+  const partial = first + shown.length >= rows.length ? view.partial : null;
+  return html`<div class="around">
+    <div class=${names("messages", two && "two")} ref=${box} tabindex="0" role="log" aria-label="Messages" aria-live="off" data-first=${first} data-rows=${rows.length}>
+      ${first === 0 && !hasMore && rows.length > 0 && html`<p class="edge">The beginning</p>`}
+      ${(first > 0 || hasMore) && html`<p class="edge">Scroll for what was said before</p>`}
+      ${shown.map((row) => html`<${Message} key=${row.id} id=${id} row=${row} two=${two} selected=${row.id === selected} onChanged=${again} />`)}
+      ${partial &&
+      html`<article class="message" data-role="assistant" data-writing aria-label="Reply being written">
+        <header><strong>Assistant</strong><span class="quiet">writing</span></header>
+        <${Markdown} text=${partial.text} />
+      </article>`}
+      ${rows.length === 0 && !partial && html`<${Empty} title="Nothing was said yet"><p>Write the first message below. What the agent does then is shown as it happens.</p><//>`}
+    </div>
+    ${!atEnd && html`<div class="newest"><${Button} label="To the newest" icon="down" onClick=${toEnd} /></div>`}
+  </div>`;
+}
+
+/**
+ * Which rows are shown. The window moves as somebody scrolls to its edge, and what they look at stays where it is.
+ *
+ * @param {import("../lib/rows.js").Row[]} rows
+ * @param {import("../lib/follow.js").View} view
+ * @param {string | undefined} selected
+ * @param {{ hasMore: boolean, loadOlder: () => Promise<void> }} older
+ */
+function useWindow(rows, view, selected, { hasMore, loadOlder }) {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  /** The first row of the window; none while it follows the end. */
+  const [from, setFrom] = useState(/** @type {string | undefined} */ (undefined));
+  const [atEnd, setAtEnd] = useState(true);
+  const held = useRef(/** @type {{ id: string, top: number } | undefined} */ (undefined));
+  const found = from === undefined ? -1 : rows.findIndex(({ id }) => id === from);
+  const first = found < 0 ? Math.max(0, rows.length - ROWS) : found;
+  const shown = rows.slice(first, first + ROWS);
+
+  const hold = () => {
+    const top = box.current?.getBoundingClientRect().top ?? 0;
+    for (const child of box.current?.querySelectorAll("[data-id]") ?? []) {
+      const at = child.getBoundingClientRect();
+      if (at.bottom > top) return void (held.current = { id: child.getAttribute("data-id") ?? "", top: at.top });
+    }
+  };
+  const show = (/** @type {number} */ index) => {
+    hold();
+    setFrom(index >= rows.length - ROWS ? undefined : rows[Math.max(0, index)]?.id);
+  };
+  const scrolled = () => {
+    const { current } = box;
+    if (!current) return;
+    const below = current.scrollHeight - current.scrollTop - current.clientHeight;
+    const end = below < END && first + ROWS >= rows.length;
+    setAtEnd(end);
+    if (current.scrollTop < NEAR && first > 0) show(first - STEP);
+    else if (current.scrollTop < NEAR && hasMore) void (hold(), setFrom(rows[first]?.id), loadOlder());
+    else if (below < NEAR && first + ROWS < rows.length) show(first + STEP);
+  };
+  useEffect(() => {
+    const { current } = box;
+    current?.addEventListener("scroll", scrolled, { passive: true });
+    return () => current?.removeEventListener("scroll", scrolled);
+  });
+  useLayoutEffect(() => {
+    const { current } = box;
+    if (!current) return;
+    const anchor = held.current && current.querySelector(`[data-id="${CSS.escape(held.current.id)}"]`);
+    if (anchor && held.current) current.scrollTop += anchor.getBoundingClientRect().top - held.current.top;
+    else if (atEnd) current.scrollTop = current.scrollHeight;
+    held.current = undefined;
+  }, [first, shown.length, shown.at(-1)?.id, rows, view.partial]);
+  useSelected(box, rows, selected, { hasMore, loadOlder, show: (index) => setFrom(rows[Math.max(0, index - 5)]?.id), leave: () => setAtEnd(false) });
+  const toEnd = () => {
+    setFrom(undefined);
+    setAtEnd(true);
+    requestAnimationFrame(() => box.current?.scrollTo({ top: box.current.scrollHeight }));
+  };
+  return { box, first, shown, atEnd, toEnd, move: hold };
+}
+
+/**
+ * Brings the message of the address into sight, once: pages are loaded until it is there.
+ *
+ * @param {{ current: HTMLElement | null }} box
+ * @param {import("../lib/rows.js").Row[]} rows
+ * @param {string | undefined} selected
+ * @param {{ hasMore: boolean, loadOlder: () => Promise<void>, show: (index: number) => void, leave: () => void }} how
+ */
+function useSelected(box, rows, selected, { hasMore, loadOlder, show, leave }) {
+  const done = useRef(/** @type {string | undefined} */ (undefined));
+  useEffect(() => {
+    if (selected === undefined || done.current === selected || rows.length === 0) return;
+    const node = box.current?.querySelector(`[data-id="${CSS.escape(selected)}"]`);
+    if (node) {
+      done.current = selected;
+      const [at, around] = [node.getBoundingClientRect(), box.current?.getBoundingClientRect()];
+      if (around && (at.bottom < around.top + 40 || at.top > around.bottom - 40)) {
+        leave();
+        node.scrollIntoView({ block: "center" });
+      }
+      return;
+    }
+    const index = rows.findIndex(({ id }) => id === selected);
+    if (index >= 0) void (leave(), show(index));
+    else if (hasMore) void loadOlder();
+  });
+}
+
+/** `j` and `k` go from message to message, Enter opens the step of one. @param {string} id @param {{ current: HTMLElement | null }} box @param {() => void} hold */
+function useRowKeys(id, box, hold) {
+  const step = (/** @type {number} */ by) => {
+    const all = /** @type {HTMLElement[]} */ ([...(box.current?.querySelectorAll("[data-id]") ?? [])]);
+    const at = all.findIndex((node) => node === document.activeElement || node.contains(document.activeElement));
+    const next = at < 0 ? all.at(-1) : all[Math.max(0, Math.min(all.length - 1, at + by))];
+    hold();
+    next?.focus();
+    next?.scrollIntoView({ block: "nearest" });
+  };
+  useKeys({
+    j: () => step(1),
+    k: () => step(-1),
+    Enter: (event) => {
+      const node = /** @type {HTMLElement | null} */ (event.target instanceof Element ? event.target.closest("[data-id]") : null);
+      if (node && node === event.target && node.dataset.role === "assistant") go({ screen: "thread", thread: id, message: node.dataset.id ?? "" });
+      else if (event.target instanceof HTMLElement) event.target.click();
+    },
+  });
+}

@@ -1,0 +1,137 @@
+// One thread: what it is, what can be done with it, and its views.
+
+import { useEffect, useState } from "preact/hooks";
+import { get, isRefusal, ofThread, send } from "../lib/api.js";
+import { useThread } from "../lib/follow.js";
+import { cost, count } from "../lib/format.js";
+import { useAction, useKeys, useLoaded, useTitle } from "../lib/hooks.js";
+import { html } from "../lib/html.js";
+import { go, hrefOf } from "../lib/route.js";
+import { Button, Confirm, Copy, Curl, Empty, Export, Problem, State } from "../parts/ui.js";
+import { Icon } from "../parts/icons.js";
+import { Menu } from "../parts/menu.js";
+import { Composer } from "./composer.js";
+import { Conversation } from "./conversation.js";
+
+/** @typedef {import("../lib/route.js").Place} Place */
+
+const EVERY_MS = 10_000;
+
+/** @param {{ id: string, place: Place }} props */
+export function ThreadScreen({ id, place }) {
+  const followed = useThread(id);
+  const { view } = followed;
+  const facts = useLoaded((signal) => get(ofThread(id), signal), [id, view.state ?? ""], { everyMs: EVERY_MS });
+  const spent = useLoaded((signal) => get(ofThread(id, "/cost"), signal), [id, view.state ?? ""]);
+  const stop = useAction(() => send("POST", ofThread(id, "/stop")));
+  const title = facts.data?.agent?.title ?? facts.data?.thread.agent_id ?? "Thread";
+  useTitle(`${title} · Bobbin`);
+  useKeys({ ".": () => void stop.run(), Escape: () => go({ screen: "thread", thread: id, tab: "conversation" }) });
+  if (isRefusal(followed.error ?? facts.error, "thread_not_found")) {
+    return html`<section class="thread" aria-label="Thread"><${Empty} title="There is no such thread">
+      <p>It was deleted, or it is not yours to see.</p><a class="button" href="#/">All threads</a>
+    <//></section>`;
+  }
+  // No frame tells of the end of a thread at rest.
+  const told = facts.data?.thread.state;
+  const state = told === "terminated" ? told : (view.state ?? told);
+  return html`<section class="thread" aria-label="Thread">
+    <${Head} id=${id} title=${title} facts=${facts.data} spent=${spent.data} state=${state} connected=${view.connected} stop=${stop} />
+    <${Tabs} id=${id} tab=${place.tab ?? "conversation"} />
+    <${Problem} of=${followed.error ?? (stop.problem || undefined)} />
+    ${(place.tab ?? "conversation") === "conversation" &&
+    html`<div class="talk">
+      <${Conversation} id=${id} followed=${followed} two=${facts.data?.agent?.type === "dual_ai"} selected=${place.message} />
+      <${Composer} id=${id} two=${facts.data?.agent?.type === "dual_ai"} ended=${state === "terminated"} working=${state === "running" ? (view.progress ?? "Working") : undefined} onStop=${() => void stop.run()} />
+    </div>`}
+  </section>`;
+}
+
+/** @param {{ id: string, title: string, facts: any, spent: any, state: string | undefined, connected: boolean, stop: { busy: boolean, run: () => unknown } }} props */
+function Head({ id, title, facts, spent, state, connected, stop }) {
+  const thread = facts?.thread;
+  // A stream that has just begun has not been lost.
+  const [late, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(!connected), connected ? 0 : 700);
+    return () => clearTimeout(timer);
+  }, [connected]);
+  const used = spent?.total;
+  return html`<header class="bar">
+    <a class="button quiet bare back" href="#/" aria-label="All threads"><${Icon} name="back" /></a>
+    <div class="what">
+      <h1>${title}</h1>
+      <${State} state=${state} />
+      ${late && html`<span class="lost" role="status">Connecting again …</span>`}
+      <p class="facts">
+        <code title=${id}>${thread?.key ?? id}</code><${Copy} label="Copy id" bare text=${() => id} />
+        ${thread?.user_id && html`<span>of ${thread.user_id}</span>`}
+        ${used && html`<span title="Cost, with everything below">${cost(used.cost)}</span><span>${count(used.inputTokens + used.outputTokens, "token")}</span>`}
+        ${(thread?.tags ?? []).map((/** @type {string} */ tag) => html`<span class="tag">${tag}</span>`)}
+        ${thread?.parent && html`<a href=${hrefOf({ screen: "thread", thread: thread.parent, tab: "conversation" })}>part of another thread</a>`}
+      </p>
+    </div>
+    <${Acts} id=${id} state=${state} stop=${stop} />
+  </header>`;
+}
+
+/** @param {{ id: string, state: string | undefined, stop: { busy: boolean, run: () => unknown } }} props */
+function Acts({ id, state, stop }) {
+  const [asked, setAsked] = useState(/** @type {"terminate" | "delete" | undefined} */ (undefined));
+  const more = useAction(async (/** @type {"continue" | "fork"} */ what) => {
+    const done = await send("POST", ofThread(id, `/${what}`), what === "fork" ? {} : undefined, { once: what === "fork" });
+    if (what === "fork") go({ screen: "thread", thread: done.threadId, tab: "conversation" });
+  });
+  const busy = state === "running" || state === "parked";
+  return html`<div class="acts">
+    ${busy
+      ? html`<${Button} label="Stop" icon="stop" title="Stop (.)" busy=${stop.busy} onClick=${() => void stop.run()} />`
+      : state !== "terminated" && html`<${Button} label="Continue" icon="play" busy=${more.busy} onClick=${() => void more.run("continue")} />`}
+    <${Menu} label="More">
+        <${Button} kind="quiet" icon="branch" label="Fork" onClick=${() => void more.run("fork")} />
+        <${Curl} path=${ofThread(id)} />
+        <${Export} name=${`thread-${id}`} load=${() => everything(id)} />
+        <${Button} kind="quiet" icon="cross" label="Terminate …" disabled=${state === "terminated"} onClick=${() => setAsked("terminate")} />
+        <${Button} kind="quiet" icon="warn" label="Delete …" onClick=${() => setAsked("delete")} />
+    <//>
+    <${Problem} of=${more.problem} />
+    ${asked === "terminate" && html`<${Confirm} title="Terminate this thread?" text="Its run ends, and it takes no more messages. It stays readable." act="Terminate" onAct=${() => send("POST", ofThread(id, "/terminate"))} onClose=${() => setAsked(undefined)} />`}
+    ${asked === "delete" &&
+    html`<${Confirm}
+      title="Delete this thread?"
+      text="Its messages, files, values and everything below it go. This cannot be undone."
+      act="Delete"
+      onAct=${async () => {
+        await send("DELETE", ofThread(id));
+        go({ screen: "threads" });
+      }}
+      onClose=${() => setAsked(undefined)}
+    />`}
+  </div>`;
+}
+
+/** All messages and the log, each row with what it is. @param {string} id */
+async function everything(id) {
+  const [{ thread }, messages, logs] = await Promise.all([get(ofThread(id)), pages(id, "messages", "order=asc&includeSilent=true"), pages(id, "logs", "order=asc")]);
+  const row = (/** @type {string} */ type) => (/** @type {any} */ of) => ({ row: type, ...of });
+  return [row("thread")(thread), ...messages.map(row("message")), ...logs.map(row("log"))];
+}
+
+/** @param {string} id @param {string} name @param {string} query */
+async function pages(id, name, query) {
+  /** @type {any[]} */
+  const all = [];
+  for (;;) {
+    const page = await get(ofThread(id, `/${name}?${query}&limit=500&offset=${all.length}`));
+    all.push(...page[name]);
+    if (!page.hasMore || page[name].length === 0 || all.length >= 10_000) return all;
+  }
+}
+
+/** @param {{ id: string, tab: string }} props */
+const Tabs = ({ id, tab }) => html`<nav class="tabs" aria-label="Views of the thread">
+  ${[["conversation", "Conversation"]].map(
+    ([name, label]) => html`<a href=${hrefOf({ screen: "thread", thread: id, tab: /** @type {any} */ (name) })} aria-current=${tab === name ? "page" : undefined}>${label}</a>`,
+  )}
+</nav>`;
+

@@ -1,0 +1,147 @@
+// All threads, the newest activity first, and each with what it has made below it.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get } from "../lib/api.js";
+import { short } from "../lib/format.js";
+import { useKeys, useLoaded, useTitle } from "../lib/hooks.js";
+import { html, names } from "../lib/html.js";
+import { go, hrefOf } from "../lib/route.js";
+import { Busy, Button, Curl, Empty, Export, Problem, Time } from "../parts/ui.js";
+import { Icon } from "../parts/icons.js";
+import { NewThread } from "./new-thread.js";
+
+const EVERY_MS = 5_000;
+const PAGE = 50;
+
+/** What the list can be narrowed to, as the query says it. @type {Record<string, Record<string, string>>} */
+const STATES = { all: {}, running: { executing: "true" }, waiting: {}, terminated: { terminated: "true" } };
+
+/** @typedef {{ search: string, state: string, agent: string, owner: string, children: boolean }} Filter */
+
+/** @param {Filter} filter @param {number} limit */
+function queryOf({ search, state, agent, owner, children }, limit) {
+  const query = new URLSearchParams({ limit: String(limit), ...STATES[state] });
+  if (search !== "") query.set("search", search);
+  if (agent !== "") query.set("agent_id", agent);
+  if (owner !== "") query.set("user_id", owner);
+  if (children) query.set("include_children", "true");
+  return `/threads?${query}`;
+}
+
+/** What others than administrators may not see is nothing. @param {string} path @param {(found: any) => any[]} of */
+const optional = (path, of) => (/** @type {AbortSignal} */ signal) => get(path, signal).then(of, () => []);
+
+/** @param {{ selected: string | undefined, waits: import("../lib/waits.js").OpenWaits }} props */
+export function Threads({ selected, waits }) {
+  const [filter, setFilter] = useState(/** @type {Filter} */ ({ search: "", state: "all", agent: "", owner: "", children: true }));
+  const [limit, setLimit] = useState(PAGE);
+  const [making, setMaking] = useState(false);
+  const search = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const path = queryOf(filter, limit);
+  const { data, error, again } = useLoaded((signal) => get(path, signal), [path], { everyMs: EVERY_MS });
+  const last = useRef(data);
+  if (data) last.current = data;
+  const agents = useLoaded(optional("/agents", (found) => found.agents), []);
+  const owners = useLoaded(optional("/threads/owners?limit=200", (found) => found.owners), []);
+  useTitle(selected === undefined ? "Threads · Bobbin" : document.title);
+  const listed = tree((data ?? last.current)?.threads ?? []).filter(({ thread }) => filter.state !== "waiting" || waits.threads.has(thread.id));
+  const step = (/** @type {number} */ by) => {
+    const at = listed.findIndex(({ thread }) => thread.id === selected);
+    const next = listed[Math.max(0, Math.min(listed.length - 1, at + by))];
+    if (next) go({ screen: "thread", thread: next.thread.id, tab: "conversation" });
+  };
+  // Beside an open thread the keys are those of its messages.
+  useKeys(selected === undefined ? { j: () => step(1), k: () => step(-1), "/": () => search.current?.focus(), n: () => setMaking(true) } : { "/": () => search.current?.focus() });
+  const narrowed = filter.search !== "" || filter.state !== "all" || filter.agent !== "" || filter.owner !== "";
+  return html`<section class="threads" aria-label="Threads">
+    <header class="bar">
+      <h1>Threads</h1>
+      <span class="total">${data ? data.total : ""}</span>
+      <${Button} label="New thread" icon="plus" kind="primary" onClick=${() => setMaking(true)} />
+    </header>
+    <${Filters} filter=${filter} onFilter=${setFilter} search=${search} agents=${agents.data ?? []} owners=${owners.data ?? []} />
+    <${Problem} of=${error} again=${again} />
+    ${!data && !last.current && !error && html`<${Busy} />`}
+    <${Rows} listed=${listed} selected=${selected} waiting=${waits.threads} />
+    ${data && listed.length === 0 && html`<${Nothing} narrowed=${narrowed} onNew=${() => setMaking(true)} onAll=${() => setFilter({ ...filter, search: "", state: "all", agent: "", owner: "" })} />`}
+    ${data?.hasMore && html`<${Button} label="Show more" onClick=${() => setLimit(Math.min(500, limit + PAGE))} disabled=${limit >= 500} />`}
+    <footer class="foot"><${Curl} path=${path} /><${Export} name="threads" load=${async () => (await get(path)).threads} /></footer>
+    ${making && html`<${NewThread} agents=${agents.data ?? []} owner=${filter.owner} onClose=${() => setMaking(false)} />`}
+  </section>`;
+}
+
+/** @param {{ listed: Branch[], selected: string | undefined, waiting: Set<string> }} props */
+function Rows({ listed, selected, waiting }) {
+  const list = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" }), [selected]);
+  return html`<ol class="rows" ref=${list}>
+    ${listed.map(
+      ({ thread, depth }) => html`<li key=${thread.id} style=${{ "--depth": Math.min(depth, 5) }} class=${names(depth > 0 && "below")}>
+        <a href=${hrefOf({ screen: "thread", thread: thread.id, tab: "conversation" })} aria-current=${thread.id === selected ? "true" : undefined}>
+          <span class="top">
+            <span class="dot" data-state=${stateOf(thread, waiting)}></span>
+            <strong>${thread.agent?.title ?? thread.agent_id}</strong>
+            <span class="unseen">, ${stateOf(thread, waiting)}</span>
+            <${Time} ms=${(thread.last_activity_at ?? thread.created_at ?? 0) * 1000} />
+          </span>
+          <span class="preview">${short(thread.last_message_preview, 140) || html`<i>Nothing was said yet</i>`}</span>
+          <span class="facts">
+            <code>${thread.key ?? thread.id.slice(0, 8)}</code>
+            ${thread.user_id && html`<span>${thread.user_id}</span>`} ${thread.tags.map((/** @type {string} */ tag) => html`<span class="tag">${tag}</span>`)}
+          </span>
+        </a>
+      </li>`,
+    )}
+  </ol>`;
+}
+
+/** @param {any} thread @param {Set<string>} waiting */
+const stateOf = (thread, waiting) => (thread.terminated ? "terminated" : waiting.has(thread.id) ? "waiting" : thread.executing ? "running" : "idle");
+
+/** @typedef {{ thread: any, depth: number }} Branch */
+
+/** Threads in their order, each with its children behind it. @param {any[]} threads @returns {Branch[]} */
+export function tree(threads) {
+  const known = new Set(threads.map(({ id }) => id));
+  /** @type {Map<string, any[]>} */
+  const below = new Map();
+  for (const thread of threads) if (known.has(thread.parent)) below.set(thread.parent, [...(below.get(thread.parent) ?? []), thread]);
+  /** @type {Branch[]} */
+  const found = [];
+  const add = (/** @type {any} */ thread, /** @type {number} */ depth) => {
+    found.push({ thread, depth });
+    // Deeper than any family goes: a circle cannot be, and would not end.
+    if (depth < 20) for (const child of below.get(thread.id) ?? []) add(child, depth + 1);
+  };
+  for (const thread of threads) if (!known.has(thread.parent)) add(thread, 0);
+  return found;
+}
+
+/** @param {{ filter: Filter, onFilter: (filter: Filter) => void, search: any, agents: any[], owners: any[] }} props */
+const Filters = ({ filter, onFilter, search, agents, owners }) => {
+  const set = (/** @type {keyof Filter} */ name) => (/** @type {any} */ event) => onFilter({ ...filter, [name]: event.target.value });
+  const named = owners.filter(({ user_id }) => user_id !== null);
+  return html`<form class="filters" role="search" aria-label="Filter threads" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+    <label class="search"><${Icon} name="search" /><span class="unseen">Search</span
+      ><input ref=${search} type="search" placeholder="Search ids, tags, messages" value=${filter.search} onInput=${set("search")} onKeyDown=${(/** @type {any} */ event) => event.key === "Escape" && event.target.blur()}
+    /></label>
+    <${Choice} label="State" value=${filter.state} onChange=${set("state")} options=${[["all", "Any state"], ["running", "Running"], ["waiting", "Waiting"], ["terminated", "Terminated"]]} />
+    ${agents.length > 1 && html`<${Choice} label="Agent" value=${filter.agent} onChange=${set("agent")} options=${[["", "Any agent"], ...agents.map(({ name, title }) => [name, title])]} />`}
+    ${named.length > 0 && html`<${Choice} label="Owner" value=${filter.owner} onChange=${set("owner")} options=${[["", "No owner"], ...named.map(({ user_id, threadCount }) => [user_id, `${user_id} (${threadCount})`])]} />`}
+    <label class="check"><input type="checkbox" checked=${filter.children} onChange=${(/** @type {any} */ event) => onFilter({ ...filter, children: event.target.checked })} />Subagents</label>
+  </form>`;
+};
+
+/** @param {{ label: string, value: string, onChange: (event: any) => void, options: [string, string][] }} props */
+const Choice = ({ label, value, onChange, options }) => html`<select aria-label=${label} value=${value} onChange=${onChange}>
+  ${options.map(([of, words]) => html`<option value=${of} selected=${of === value}>${words}</option>`)}
+</select>`;
+
+/** @param {{ narrowed: boolean, onNew: () => void, onAll: () => void }} props */
+const Nothing = ({ narrowed, onNew, onAll }) =>
+  narrowed
+    ? html`<${Empty} title="No thread is like that"><p>Nothing matches what you are looking for.</p><${Button} label="Show all threads" onClick=${onAll} /><//>`
+    : html`<${Empty} title="No threads yet">
+        <p>Every conversation is a thread that keeps its own state. Begin one here, or with the API.</p>
+        <${Button} label="Begin a thread" icon="plus" kind="primary" onClick=${onNew} />
+      <//>`;
