@@ -10,8 +10,18 @@
 
 /** @type {Record<string, { summary: string, module: () => Promise<{ command: Command }> }>} */
 export const COMMANDS = {
+  chat: { summary: "Talks with an agent, in the terminal.", module: () => import("./chat.mjs") },
   send: { summary: "Sends a message, and waits for the reply if you like.", module: () => import("./send.mjs") },
   threads: { summary: "Lists threads.", module: () => import("./threads.mjs") },
   show: { summary: "Shows a thread: its state, cost, waits, runs and subagents.", module: () => import("./show.mjs") },
   tail: { summary: "Follows what happens in a thread.", module: () => import("./tail.mjs") },
+  approvals: { summary: "Lists what people are asked, in all threads.", module: () => import("./approvals.mjs") },
+  approve: { summary: "Approves a call.", module: async () => ({ command: (await import("./decide.mjs")).approve }) },
+  deny: { summary: "Denies a call.", module: async () => ({ command: (await import("./decide.mjs")).deny }) },
+  answer: { summary: "Answers a question, or gives a client tool's result.", module: async () => ({ command: (await import("./decide.mjs")).answer }) },
+  decide: { summary: "Makes any other decision.", module: () => import("./decide.mjs") },
+  stop: { summary: "Stops the run of a thread.", module: async () => ({ command: (await import("./control.mjs")).stop }) },
+  continue: { summary: "Has a thread go on.", module: async () => ({ command: (await import("./control.mjs")).continue }) },
+  terminate: { summary: "Ends a thread for good.", module: async () => ({ command: (await import("./control.mjs")).terminate }) },
+  delete: { summary: "Deletes a thread.", module: async () => ({ command: (await import("./control.mjs")).delete }) },
 };

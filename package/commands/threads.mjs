@@ -4,6 +4,7 @@ import { exactly, number } from "../lib/arguments.mjs";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
 import { dim, moment, note, oneLine, print, printJson, table } from "../lib/output.mjs";
 import { online, TARGET_HELP, TARGET_OPTIONS } from "../lib/target.mjs";
+import { inbox } from "../lib/waits.mjs";
 
 /**
  * @typedef {import("bobbin/client").Client} Client
@@ -91,16 +92,8 @@ async function listed(client, query, limit, is) {
 
 /** Threads in which somebody is asked something. @param {Client} client @param {string | undefined} user @returns {Promise<Set<string>>} */
 async function asking(client, user) {
-  /** @type {Set<any>} */
   const ids = new Set();
-  /** @type {string | null | undefined} */
-  let cursor;
-  do {
-    const query = { limit: 500, ...(user !== undefined && { user_id: user }), ...(typeof cursor === "string" && { cursor }) };
-    const { data } = await client.GET("/api/waits", { params: { query } });
-    for (const { threadId } of data?.waits ?? []) ids.add(threadId);
-    cursor = data?.cursor;
-  } while (typeof cursor === "string");
+  for await (const { threadId } of inbox(client, user)) ids.add(threadId);
   return ids;
 }
 

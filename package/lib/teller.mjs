@@ -47,6 +47,11 @@ export class Teller {
     for (const { name, path } of message.attachments) this.line(dim(`  + ${oneLine(name ?? path)}`));
   }
 
+  /** Whether a text stands in a line that goes on. */
+  get writing() {
+    return this.#open !== undefined;
+  }
+
   /** A line of its own, below what is being written. @param {string} text  harmless */
   line(text) {
     this.end();

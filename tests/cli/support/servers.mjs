@@ -7,6 +7,7 @@ import { say, use } from "../../worker/support/model.mjs";
 import { Server, memory, scratch } from "../../worker/support/server.mjs";
 import { Suite } from "../../worker/support/suite.mjs";
 import { asDescribed, bobbin } from "./bobbin.mjs";
+import { closeAll } from "./pty.mjs";
 
 /** @typedef {import("./bobbin.mjs").Options} Options */
 
@@ -69,6 +70,9 @@ export class Two {
 export function servers() {
   const two = new Two();
   before(() => two.up());
-  after(() => two.down());
+  after(async () => {
+    closeAll();
+    await two.down();
+  });
   return two;
 }

@@ -1,0 +1,107 @@
+// What a run asks, asked of whoever sits at the terminal.
+
+import { bold, dim, harmless, oneLine } from "./output.mjs";
+
+/**
+ * @typedef {import("bobbin/client").Wait} Wait
+ * @typedef {import("bobbin/client").Decision} Decision
+ * @typedef {(prompt: string) => Promise<string | undefined>} Line  what was entered, if anything was
+ * @typedef {(text: string) => void} Say
+ */
+
+/**
+ * The decision; nothing when it is left for later.
+ *
+ * @param {Wait} wait
+ * @param {Line} line
+ * @param {Say} say     a line of its own
+ * @returns {Promise<Decision | undefined>}
+ */
+export async function ask(wait, line, say) {
+  say(bold(`? ${oneLine(wait.title)}${wait.reason ? ` (${oneLine(wait.reason)})` : ""}`));
+  const { allows } = wait;
+  if (wait.kind === "question") return question(wait, line, say);
+  if (wait.kind === "client_tool") return result(wait, line, say);
+  if (allows.includes("extend")) return budget(line, say);
+  if (allows.includes("retry")) return (await line("  [r]etry now, or Enter to wait: "))?.trim() === "r" ? { decision: "retry" } : undefined;
+  if (allows.includes("approve")) return approval(wait, line, say);
+  say(dim(`  It allows ${allows.join(", ")}: \`bobbin decide ${wait.id} …\``));
+  return undefined;
+}
+
+/** @param {Wait} wait @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>} */
+async function approval({ call, edit }, line, say) {
+  if (call) say(dim(indented(`${oneLine(call.tool)} ${harmless(JSON.stringify(call.args, null, 2))}`)));
+  const changes = (edit?.length ?? 0) > 0;
+  for (;;) {
+    const entered = await line(`  [y]es, [n]o${changes ? ", [e]dit" : ""}, [s]top, [l]ater: `);
+    if (entered === undefined) return undefined;
+    const letter = entered.trim().toLowerCase();
+    if (letter === "y" || letter === "yes") return { decision: "approve" };
+    if (letter === "s" || letter === "stop") return { decision: "deny", stop: true };
+    if (letter === "l" || letter === "later") return undefined;
+    if (letter === "n" || letter === "no") {
+      const reason = await line("  why (Enter: no reason): ");
+      return reason === undefined ? undefined : { decision: "deny", ...(reason.trim() && { reason: reason.trim() }) };
+    }
+    if (changes && (letter === "e" || letter === "edit")) {
+      const args = object(await line(`  as JSON, any of ${oneLine(edit?.join(", ") ?? "")}: `), say);
+      if (args !== undefined) return { decision: "approve", args };
+    }
+  }
+}
+
+/** @param {Wait} wait @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>} */
+async function question({ choices, freeText }, line, say) {
+  for (const [at, choice] of choices?.entries() ?? []) say(`  ${at + 1} ${oneLine(choice)}`);
+  for (;;) {
+    const words = choices?.length ? (freeText === false ? "number" : "number, or words") : "answer";
+    const text = (await line(`  ${words} (Enter: later): `))?.trim();
+    if (!text) return undefined;
+    const chosen = Number(text) - 1;
+    if (choices?.[chosen] !== undefined) return { decision: "answer", choice: chosen };
+    if (!choices?.length || freeText !== false) return { decision: "answer", text };
+  }
+}
+
+/** @param {Wait} wait @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>} */
+async function result({ call }, line, say) {
+  if (call) say(dim(indented(harmless(JSON.stringify(call.args, null, 2)))));
+  for (;;) {
+    const text = (await line(`  what ${oneLine(call?.tool ?? "it")} came to, as JSON (Enter: later): `))?.trim();
+    if (!text) return undefined;
+    try {
+      return { decision: "answer", result: JSON.parse(text) };
+    } catch {
+      say("  That is no JSON; a text stands in quotes.");
+    }
+  }
+}
+
+/** @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>} */
+async function budget(line, say) {
+  for (;;) {
+    const text = (await line("  [f]inish, [d]eny, or what to add, such as maxCostUsd=0.5 (Enter: later): "))?.trim();
+    if (!text) return undefined;
+    if (text === "f") return { decision: "finish" };
+    if (text === "d") return { decision: "deny" };
+    const [, limit, amount] = /^(max[A-Za-z]+)\s*=\s*(\d+(?:\.\d+)?)$/.exec(text) ?? [];
+    if (limit !== undefined) return { decision: "extend", add: { [limit]: Number(amount) } };
+    say("  That is none of these.");
+  }
+}
+
+/** @param {string | undefined} text @param {Say} say @returns {Record<string, unknown> | undefined} */
+function object(text, say) {
+  try {
+    const value = JSON.parse(text ?? "");
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Said below.
+  }
+  say("  That is no JSON object.");
+  return undefined;
+}
+
+/** @param {string} text */
+const indented = (text) => `  ${text.replaceAll("\n", "\n  ")}`;

@@ -1,0 +1,87 @@
+// What people are asked: found by its id, and shown so that somebody can decide it.
+
+import { BobbinError } from "bobbin/client";
+import { Complaint } from "./complaint.mjs";
+import { harmless, list, moment, oneLine } from "./output.mjs";
+
+/**
+ * @typedef {import("bobbin/client").Client} Client
+ * @typedef {import("bobbin/client").Wait} Wait
+ * @typedef {{ id: string, threadId: string, kind: string, title: string, createdAt: number, expiresAt: number }} Listed
+ */
+
+/**
+ * What is open in all threads of an owner, newest first. The list may lag a moment.
+ *
+ * @param {Client} client
+ * @param {string | undefined} user
+ * @returns {AsyncGenerator<Listed>}
+ */
+export async function* inbox(client, user) {
+  /** @type {string | null | undefined} */
+  let cursor;
+  do {
+    const query = { limit: 500, ...(user !== undefined && { user_id: user }), ...(typeof cursor === "string" && { cursor }) };
+    const { data } = await client.GET("/api/waits", { params: { query } });
+    yield* /** @type {Listed[]} */ (data?.waits ?? []);
+    cursor = data?.cursor;
+  } while (typeof cursor === "string");
+}
+
+/**
+ * A wait by its id.
+ *
+ * @param {Client} client
+ * @param {string} id
+ * @param {{ thread?: string | undefined, user?: string | undefined }} where
+ * @returns {Promise<Wait>}
+ */
+export async function findWait(client, id, { thread, user }) {
+  if (thread !== undefined) return one(client, thread, id);
+  for await (const listed of inbox(client, user)) if (listed.id === id) return one(client, listed.threadId, id);
+  // It may be too new for the list, or over; its id has the beginning of its thread's.
+  const [, beginning] = /^w_([0-9a-f]{8})_\d+$/.exec(id) ?? [];
+  if (beginning !== undefined) {
+    const query = { search: beginning, include_children: true, limit: 500, ...(user !== undefined && { user_id: user }) };
+    const { data } = await client.GET("/api/threads", { params: { query } });
+    for (const { id: threadId } of data?.threads ?? []) {
+      const wait = threadId.startsWith(beginning) ? await one(client, threadId, id).catch(unlessMissing) : undefined;
+      if (wait !== undefined) return wait;
+    }
+  }
+  throw new Complaint(`Nothing of the id “${harmless(id)}” waits here. \`bobbin approvals\` lists what does; of an owner's thread, name the owner with --user or the thread with --thread.`);
+}
+
+/** @param {unknown} error */
+function unlessMissing(error) {
+  if (error instanceof BobbinError && error.status === 404) return undefined;
+  throw error;
+}
+
+/** @param {Client} client @param {string} threadId @param {string} waitId */
+async function one(client, threadId, waitId) {
+  const { data } = await client.GET("/api/threads/{threadId}/waits/{waitId}", { params: { path: { threadId, waitId } } });
+  if (data === undefined) throw new Error("a wait without content");
+  return data.wait;
+}
+
+/** All that somebody needs to know who decides it. @param {Wait} wait */
+export function details({ id, kind, state, threadId, title, reason, call, edit, choices, budget, allows, by, createdAt, expiresAt, onExpiry, decision }) {
+  return list([
+    ["id", id],
+    ["kind", kind],
+    ["state", state === "decided" ? `decided: ${decision}` : state],
+    ["asks", oneLine(title)],
+    ["because", oneLine(reason ?? "")],
+    ["tool", oneLine(call?.tool ?? "")],
+    ["arguments", call ? harmless(JSON.stringify(call.args, null, 2)) : ""],
+    ["may change", oneLine(edit?.join(", ") ?? "")],
+    ["choices", harmless(choices?.map((choice, at) => `${at} ${oneLine(choice)}`).join("\n") ?? "")],
+    ["budget", budget ? oneLine(JSON.stringify(budget)) : ""],
+    ["allows", allows.join(", ")],
+    ["decided by", by],
+    ["thread", threadId],
+    ["asked", moment(createdAt / 1e6)],
+    ["ends", `${moment(expiresAt / 1e6)}, then: ${onExpiry}`],
+  ]);
+}
