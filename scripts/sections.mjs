@@ -41,6 +41,7 @@ const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(
 const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|models|spec|isolate|cli|package|cases)/)`);
 /** The tests of the command line, which share what starts servers with those of the Worker. */
 const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|package|cases)/|tests/worker/[^/]*$)`);
+const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|cli|package)/|tests/worker/[^/]*$)`);
 /** The tests that compare the documents with everything. */
 const DOCUMENTS = "documents.test.mjs";
 /** The tests of how processes begin and end, with any Worker in them: another engine ends them no differently. */
@@ -118,6 +119,13 @@ export function sections(tools, sample) {
       needs: [WORKER_BUILD, ISOLATE_BUILD, CLIENT_BUILD],
       unread: OF_CLI,
       run: (note) => nodeTest(node, testFiles("tests/cli"), { note }),
+    },
+    {
+      group: "package",
+      title: "tests of cases of one's own agents",
+      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      unread: OF_CASES,
+      run: (note) => nodeTest(node, testFiles("tests/cases"), { note, env: engine }),
     },
     { group: "types", title: "types of the shim", unread: OF_TYPES, run: () => types("worker/tsconfig.json") },
     { group: "types", title: "types of the inspector", unread: OF_TYPES, run: () => types("inspector/tsconfig.json") },

@@ -24,4 +24,5 @@ export const COMMANDS = {
   continue: { summary: "Has a thread go on.", module: async () => ({ command: (await import("./control.mjs")).continue }) },
   terminate: { summary: "Ends a thread for good.", module: async () => ({ command: (await import("./control.mjs")).terminate }) },
   delete: { summary: "Deletes a thread.", module: async () => ({ command: (await import("./control.mjs")).delete }) },
+  test: { summary: "Plays cases to your agents, without a network, and under crashes.", module: () => import("./test.mjs") },
 };

@@ -1,0 +1,59 @@
+// `bobbin test`: cases of one's own agents.
+
+import { existsSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { Complaint, EXIT } from "../lib/complaint.mjs";
+import { VERSION } from "../lib/version.mjs";
+import { findCases, readCase } from "../test/cases.mjs";
+import { json, junit, lines, summary } from "../test/report.mjs";
+import { runCases } from "../test/suite.mjs";
+
+/** @type {import("./index.mjs").Command} */
+export const command = {
+  usage: "test [files or folders …] [--crash] [--json] [--junit FILE]",
+  help: `Plays *.test.json and *.test.md, of the folder tests unless others are named, and exits with
+0 when every case passes, 1 when one fails, 2 when they cannot be run.
+
+  --agents DIR    the definitions; agents unless given
+  --crash         plays each case once more for each durable write, and drops its object there
+  --name TEXT     only cases whose names have this in them
+  --json          one JSON document instead of lines
+  --junit FILE    writes JUnit's XML, too`,
+  options: {
+    agents: { type: "string", default: "agents" },
+    crash: { type: "boolean", default: false },
+    name: { type: "string", default: "" },
+    json: { type: "boolean", default: false },
+    junit: { type: "string" },
+  },
+  async run(values, paths) {
+    const project = process.cwd();
+    const cases = readCases(paths.length > 0 ? paths : ["tests"], project).filter(({ name }) => name.includes(values["name"]));
+    if (cases.length === 0) throw new Complaint("There are no cases: no *.test.json and no *.test.md.", EXIT.usage);
+    const agents = resolve(project, values["agents"]);
+    if (!existsSync(agents)) throw new Complaint(`There are no definitions in ${values["agents"]}: name their folder with --agents.`, EXIT.usage);
+    const began = performance.now();
+    const results = await runCases(cases, { agents, project, crash: values["crash"], done: (result) => void (values["json"] || console.log(lines(result))) });
+    const ms = performance.now() - began;
+    console.log(values["json"] ? JSON.stringify(json(results, ms, VERSION), undefined, 2) : `\n${summary(results, ms)}`);
+    if (values["junit"] !== undefined) writeFileSync(resolve(project, values["junit"]), junit(results, ms));
+    if (results.some(({ state }) => state === "failed")) process.exitCode = EXIT.failed;
+  },
+};
+
+/** All cases; complains about all that are not understood. @param {string[]} paths @param {string} project */
+function readCases(paths, project) {
+  /** @type {string[]} */
+  const wrong = [];
+  const cases = findCases(paths, project).flatMap((path) => {
+    try {
+      return [readCase(path, project)];
+    } catch (error) {
+      if (!(error instanceof Complaint)) throw error;
+      wrong.push(error.message);
+      return [];
+    }
+  });
+  if (wrong.length > 0) throw new Complaint(wrong.join("\n"), EXIT.usage);
+  return cases;
+}

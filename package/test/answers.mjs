@@ -1,0 +1,123 @@
+// What the outside answers in one run of a case: models by the case's script or cassette, tools by its stubs. Nothing else is
+// let out unless the case says so.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { MODELS, TOOLS } from "./catalog.mjs";
+import { refusal } from "./outside.mjs";
+import { isObject, shown } from "./schema.mjs";
+import { Stubs } from "./stubs.mjs";
+
+/** @typedef {import("./outside.mjs").Asked} Asked */
+/** @typedef {import("./outside.mjs").Answer} Answer */
+
+/** Who plays the models. @typedef {{ answer: (asked: Asked) => Answer | Promise<Answer>, asks: (asked: Asked) => boolean }} Model */
+
+/**
+ * A request of a tool's or of code's.
+ *
+ * @typedef {object} Sent
+ * @property {string} who       the tool, or the file of code
+ * @property {boolean} call      a call of a tool, which says of itself whether it is idempotent; else a request of code's
+ * @property {string} method
+ * @property {string} url
+ * @property {string} body
+ * @property {string | undefined} key    for idempotency
+ * @property {boolean} repeatable    what is asked is said to store the key
+ * @property {number} at        milliseconds since 1970
+ */
+
+export class Answers {
+  /** @type {Sent[]} */
+  sent = [];
+  #case;
+  #stubs;
+  #by;
+
+  /**
+   * @param {import("./cases.mjs").Case} case_
+   * @param {{ model: Model, problem: (text: string) => void, drop: (object: string) => Promise<unknown> }} by
+   */
+  constructor(case_, by) {
+    this.#case = case_;
+    this.#by = by;
+    this.#stubs = new Stubs(case_.stubs);
+  }
+
+  /** @param {Asked} asked @returns {Promise<Answer>} */
+  async answer(asked) {
+    if (this.#by.model.asks(asked)) return this.#by.model.answer(asked);
+    return this.#outside(asked);
+  }
+
+  /** @param {Asked} asked @returns {Promise<Answer>} */
+  async #outside(asked) {
+    const { method, url, headers, body } = asked;
+    const call = toolCall(asked);
+    const key = headers["idempotency-key"];
+    const args = call?.args ?? parsed(body);
+    const inPlace = url.origin === TOOLS;
+    const answered = call ? this.#stubs.ofTool(call.name, { args, key }) : this.#stubs.ofAddress(method, url.href, { args, key });
+    const who = call?.name ?? asked.by ?? url.host;
+    if (answered === undefined && inPlace) return json({});
+    this.sent.push({ who, call: call !== undefined, method, url: url.href, body, key, repeatable: answered?.stub.repeatable ?? false, at: Date.now() });
+    if (answered === undefined) return this.#unstubbed(asked, who, args);
+    if (answered.crash) await this.#by.drop(asked.object);
+    if (answered.delayMs > 0) await sleep(answered.delayMs);
+    const { outcome, stub } = answered;
+    const result = outcome.throw === undefined ? { status: "success", result: outcome.response ?? "" } : { status: "error", error: outcome.throw };
+    if (inPlace) return json({ result });
+    if (call) return json(result);
+    if (outcome.throw !== undefined) return json({ error: outcome.throw }, stub.status ?? 500);
+    if (typeof outcome.response === "string") return { status: stub.status ?? 200, headers: { "content-type": "text/plain" }, body: outcome.response };
+    return json(outcome.response ?? null, stub.status);
+  }
+
+  /** @param {Asked} asked @param {string} who @param {unknown} args @returns {Promise<Answer>} */
+  async #unstubbed(asked, who, args) {
+    const { method, url } = asked;
+    if (this.#case.tools === "real") return passedOn(asked);
+    const text = `“${who}” asks ${method} ${url.origin}${url.pathname} with ${shown(args)}, and no stub fits: add one, or let requests out with "tools": "real"`;
+    this.#by.problem(text);
+    return refusal(text);
+  }
+}
+
+/** The call of a tool that a request is. @param {Asked} asked */
+function toolCall({ method, url, body, headers }) {
+  if (method !== "POST" || !headers["content-type"]?.startsWith("application/json")) return undefined;
+  const call = parsed(body);
+  if (!isObject(call) || typeof call["name"] !== "string" || (url.origin !== TOOLS && !("idempotencyKey" in call))) return undefined;
+  return { name: call["name"], args: call["args"] };
+}
+
+/** Headers that are the connection's own. */
+const HOPS = ["connection", "host", "content-length", "transfer-encoding", "keep-alive", "accept-encoding"];
+
+/** @param {Asked} asked @returns {Promise<Answer>} */
+export async function passedOn({ method, url, headers, body }) {
+  const kept = Object.fromEntries(Object.entries(headers).filter(([name]) => !HOPS.includes(name)));
+  const init = { method, headers: kept, redirect: /** @type {const} */ ("manual"), ...(body !== "" && { body }) };
+  try {
+    const answer = await fetch(url, init);
+    const of = Object.fromEntries([...answer.headers].filter(([name]) => !HOPS.includes(name) && name !== "content-encoding"));
+    return { status: answer.status, headers: of, body: answer.body ?? "" };
+  } catch (error) {
+    const cause = /** @type {{ cause?: Error }} */ (error).cause;
+    return refusal(`${url.host} cannot be reached: ${cause?.message ?? error}`, 502);
+  }
+}
+
+/** @param {unknown} value @param {number} [status] @returns {Answer} */
+const json = (value, status = 200) => ({ status, headers: { "content-type": "application/json" }, body: JSON.stringify(value) });
+
+/** @param {string} text */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** A model that a script plays. @param {import("./script.mjs").ScriptedModel} scripted @returns {Model} */
+export const played = (scripted) => ({ asks: ({ url }) => url.origin === MODELS, answer: (asked) => scripted.answer(asked) });

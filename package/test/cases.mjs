@@ -1,0 +1,139 @@
+// Cases as files: found, read, and checked, so that what is run is known to make sense.
+
+import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
+import { basename, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Complaint, EXIT } from "../lib/complaint.mjs";
+import { readMarkdown } from "./markdown.mjs";
+import { findings, unknownKeyword } from "./schema.mjs";
+
+/**
+ * @typedef {object} Case
+ * @property {string} name
+ * @property {string} file      as it is shown
+ * @property {string} folder    where its cassette lies
+ * @property {string} agent
+ * @property {{ script: import("./script.mjs").Script }} model
+ * @property {import("./stubs.mjs").Stub[]} stubs
+ * @property {"closed" | "real"} tools
+ * @property {Record<string, string>} env
+ * @property {Record<string, string>} vars
+ * @property {object[]} history
+ * @property {Record<string, unknown>} values
+ * @property {Record<string, string>} files
+ * @property {number} withinMs
+ * @property {Turn[]} turns
+ */
+
+/** @typedef {{ [name: string]: any, expect: Expectation[] }} Turn */
+/** @typedef {{ [name: string]: any }} Expectation */
+
+const SCHEMA = JSON.parse(readFileSync(fileURLToPath(new URL("case.schema.json", import.meta.url)), "utf8"));
+const ENDING = /\.test\.(json|md)$/;
+const WITHIN_MS = 30_000;
+/** What a turn does; one of them, or nothing but looking. */
+const ACTS = ["send", "approve", "deny", "answer", "result", "advance", "stop", "continue"];
+/** What an expectation is about; one of them. */
+const ABOUT = ["called", "notCalled", "toolOrder", "toolCalls", "reply", "outcome", "steps", "cost", "parked", "values", "files"];
+/** Fields that say more about another one. @type {Record<string, string[]>} */
+const WITH = { with: ["called"], times: ["called"], result: ["called"], reason: ["outcome"] };
+
+/** The files of cases in these files and folders. @param {string[]} paths @param {string} from */
+export function findCases(paths, from) {
+  return paths.flatMap((path) => {
+    const whole = resolve(from, path);
+    if (!existsSync(whole)) throw new Complaint(`${path} is not there.`, EXIT.usage);
+    if (!statSync(whole).isDirectory()) return [whole];
+    return readdirSync(whole, { recursive: true, encoding: "utf8" })
+      .filter((name) => ENDING.test(name) && !/(^|[\\/])(node_modules|\.[^\\/]+)[\\/]/.test(name))
+      .sort()
+      .map((name) => join(whole, name));
+  });
+}
+
+/** @param {string} path @param {string} from @returns {Case} */
+export function readCase(path, from) {
+  const file = relative(from, path).replaceAll("\\", "/") || path;
+  const text = readFileSync(path, "utf8");
+  let written;
+  try {
+    written = path.endsWith(".md") ? readMarkdown(text) : JSON.parse(text);
+  } catch (error) {
+    throw new Complaint(`${file}: ${/** @type {Error} */ (error).message}`, EXIT.usage);
+  }
+  return checkedCase(written, { file, folder: resolve(path, ".."), name: basename(path).replace(ENDING, "") });
+}
+
+/** @param {any} given @param {{ file: string, folder: string, name: string }} place @returns {Case} */
+export function checkedCase(given, { file, folder, name }) {
+  // As it would stand in a file: a program's object may have fields without a value.
+  const written = JSON.parse(JSON.stringify(given));
+  const wrong = [...findings(SCHEMA, written), ...(findings(SCHEMA, written).length === 0 ? meaning(written) : [])];
+  if (wrong.length > 0) {
+    const lines = wrong.slice(0, 10).map(({ at, message }) => `${file}: ${at === "" ? "the case" : `\`${at}\``} ${message}`);
+    throw new Complaint(lines.join("\n"), EXIT.usage);
+  }
+  return {
+    name: written.name ?? name,
+    file,
+    folder,
+    agent: written.agent,
+    model: written.model ?? { script: [] },
+    stubs: written.stubs ?? [],
+    tools: written.tools ?? "closed",
+    env: written.env ?? {},
+    vars: written.vars ?? {},
+    history: written.history ?? [],
+    values: written.values ?? {},
+    files: written.files ?? {},
+    withinMs: written.within === undefined ? WITHIN_MS : milliseconds(written.within),
+    turns: written.turns.map((/** @type {any} */ turn) => ({ ...turn, expect: turn.expect ?? [] })),
+  };
+}
+
+/** What a schema cannot say. @param {any} written @returns {import("./schema.mjs").Finding[]} */
+function meaning({ stubs = [], turns }) {
+  return [
+    ...stubs.flatMap((/** @type {any} */ stub, /** @type {number} */ at) => ofStub(stub, `stubs[${at}]`)),
+    ...turns.flatMap((/** @type {any} */ turn, /** @type {number} */ at) => ofTurn(turn, `turns[${at}]`)),
+  ];
+}
+
+/** @param {any} stub @param {string} at */
+function ofStub(stub, at) {
+  const found = [];
+  if ((stub.tool === undefined) === (stub.url === undefined)) found.push({ at, message: "names a `tool` or a `url`" });
+  if ((stub.outcome === undefined) === (stub.outcomes === undefined)) found.push({ at, message: "has an `outcome` or `outcomes`" });
+  for (const [name, schema] of Object.entries(stub.match ?? {})) {
+    const keyword = unknownKeyword(schema);
+    if (keyword !== undefined) found.push({ at: `${at}.match.${name}`, message: `has the keyword \`${keyword}\`, which is not understood; a value stands for itself as { "const": … }` });
+  }
+  return found;
+}
+
+/** @param {any} turn @param {string} at */
+function ofTurn(turn, at) {
+  const acts = ACTS.filter((act) => act in turn);
+  const found = [];
+  if (acts.length > 1) found.push({ at, message: `does two things, \`${acts[0]}\` and \`${acts[1]}\`: make two turns of it` });
+  if (acts.length === 0 && turn.expect === undefined) found.push({ at, message: `does nothing: ${ACTS.join(", ")} or expect` });
+  const expectations = turn.expect ?? [];
+  expectations.forEach((/** @type {any} */ one, /** @type {number} */ number) => {
+    const place = `${at}.expect[${number}]`;
+    const about = ABOUT.filter((name) => name in one);
+    if (about.length !== 1) found.push({ at: place, message: `is about one of ${ABOUT.join(", ")}` });
+    for (const [name, of] of Object.entries(WITH)) {
+      if (name in one && !of.some((other) => other in one)) found.push({ at: `${place}.${name}`, message: `belongs to \`${of[0]}\`` });
+    }
+  });
+  return found;
+}
+
+/** @type {Record<string, number>} */
+const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** @param {string} duration   such as `3d` */
+export function milliseconds(duration) {
+  const [, count, unit = "ms"] = /^([0-9.]+)(\w+)$/.exec(duration) ?? [];
+  return Number(count) * (UNITS[unit] ?? 1);
+}

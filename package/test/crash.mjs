@@ -1,0 +1,110 @@
+// A case under crashes: it is played once more for each durable write of its threads, and there the object is dropped, with all
+// that was not durable yet. What happened outside by then has happened. What the case expects must hold each time, and no tool
+// may do twice what it did once.
+
+import { play } from "./play.mjs";
+import { said } from "./report.mjs";
+import { equal, shown } from "./schema.mjs";
+
+/** @typedef {import("./play.mjs").Played} Played */
+/** @typedef {import("./answers.mjs").Sent} Sent */
+
+/**
+ * @typedef {object} Sweep
+ * @property {number} points       durable writes at which the object was dropped
+ * @property {Finding[]} findings  the first of each kind
+ */
+
+/** @typedef {{ write: number, did: string, what: string }} Finding */
+
+/**
+ * @param {import("./cases.mjs").Case} case_
+ * @param {import("./play.mjs").Stage} stage
+ * @param {import("./suite.mjs").Hold} hold
+ * @returns {Promise<Sweep>}
+ */
+export async function sweep(case_, stage, hold) {
+  // Two without a crash: what differs between them differs by itself.
+  const plain = () => hold(() => play(case_, stage, { whole: true }));
+  const [calm, again] = await Promise.all([plain(), plain()]);
+  /** @type {Finding[]} */
+  const found = [];
+  const points = calm.writes.length;
+  await Promise.all(
+    calm.writes.map(async (write, at) => {
+      const played = await hold(() => play(case_, stage, { dropAt: at + 1, whole: true }));
+      // It may take fewer writes this time: news for lists are told when there is time.
+      const place = { write: at + 1, did: inWords(played.drop ? { object: played.drop.object, did: [played.drop.did, ...write.did] } : write) };
+      const where = `killed at write ${place.write} of ${points} (${place.did})`;
+      const failures = played.failures.map((failure) => `${where}: ${said(failure)}`);
+      const twice = [...sentTwice(calm, played, stage.reads), ...leftOtherwise(calm, again, played, stage.reads)].map((text) => text.replace("{when}", `when ${where}`));
+      found.push(...[...twice, ...failures].map((what) => ({ ...place, what })));
+    }),
+  );
+  return { points, findings: firstOfEach(found) };
+}
+
+/** What a write stores, in words. @param {{ object: string, did: string[] }} write */
+function inWords({ object, did }) {
+  const [kind] = object.split(" ");
+  const tables = [...new Set(did.filter((one) => one !== ""))];
+  const some = tables.length > 6 ? [...tables.slice(0, 6), "…"] : tables;
+  return `${kind}: ${some.join(", ")}`;
+}
+
+/** Requests to the outside that were made more often than without a crash, and that who is asked cannot know for one. @param {Played} calm @param {Played} played @param {(tool: string) => boolean} reads */
+function sentTwice(calm, played, reads) {
+  const writing = played.sent.filter(({ method, who }) => !["GET", "HEAD"].includes(method) && !reads(who));
+  const signatures = [...new Set(writing.map(signature))];
+  const same = signatures.map((signed) => /** @type {const} */ ([signed, writing.filter((one) => signature(one) === signed)]));
+  return same.flatMap(([signed, sent]) => {
+    const once = calm.sent.filter((one) => signature(one) === signed).length;
+    const [first] = sent;
+    if (first === undefined || once === 0 || sent.length <= once || first.repeatable) return [];
+    const keys = new Set(sent.map(({ key }) => key));
+    if (!first.call && !keys.has(undefined) && keys.size <= once) return [];
+    const advice = first.call
+      ? 'it says that it is idempotent, so what it does must be stored with the idempotency key that it is sent ("repeatable": true in its stub, where it is)'
+      : `it asked ${first.method} ${first.url} again: give it an idempotency key`;
+    return [`“${first.who}” ran ${often(sent.length, once)} {when}; ${advice}`];
+  });
+}
+
+/** @param {number} times @param {number} once */
+const often = (times, once) => (times === 2 && once === 1 ? "twice" : `${times} times instead of ${once}`);
+
+/** What a request does, whichever attempt it is. @param {Sent} sent */
+function signature({ who, method, url, body, call }) {
+  if (!call) return JSON.stringify([who, method, url, body]);
+  const { name, args } = JSON.parse(body);
+  return JSON.stringify([who, url, name, args]);
+}
+
+/** Tools that were run again and left something else behind than without a crash. @param {Played} calm @param {Played} again @param {Played} played @param {(tool: string) => boolean} reads */
+function leftOtherwise(calm, again, played, reads) {
+  const twice = played.calls.filter(({ runs, tool }) => runs > 1 && !reads(tool) && !played.sent.some(({ who, call }) => call && who === tool));
+  if (twice.length === 0) return [];
+  const changed = differences(calm.left, played.left).filter((one) => !differences(calm.left, again.left).some((own) => own.name === one.name));
+  const [first] = changed;
+  if (first === undefined) return [];
+  return twice.map(
+    ({ tool, runs }) =>
+      `“${tool}” ran ${often(runs, 1)} {when}; ${first.name} is ${shown(first.now)} instead of ${shown(first.was)}; it says that it is idempotent, so ` +
+      "a second run with the same arguments must leave what the first one left",
+  );
+}
+
+/** @param {Played["left"]} was @param {Played["left"]} now @returns {{ name: string, was: unknown, now: unknown }[]} */
+function differences(was, now) {
+  const keys = new Set([...Object.keys(was.values), ...Object.keys(now.values)]);
+  const values = [...keys].map((key) => ({ name: `the value “${key}”`, was: was.values[key], now: now.values[key] }));
+  const files = { name: "the list of files", was: was.files, now: now.files };
+  return [...values, files].filter((one) => !equal(one.was, one.now));
+}
+
+/** @param {Finding[]} findings */
+function firstOfEach(findings) {
+  const kind = (/** @type {Finding} */ { what }) => what.replaceAll(/killed at write \d+ of \d+ \([^)]*\)|\d+/g, "");
+  const sorted = findings.sort((a, b) => a.write - b.write);
+  return sorted.filter((one, at) => sorted.findIndex((other) => kind(other) === kind(one)) === at);
+}

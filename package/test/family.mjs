@@ -1,0 +1,171 @@
+// The thread of a case and those below it: when they are at rest, and what is to be seen of them.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { Refused } from "./api.mjs";
+import { REAL } from "./catalog.mjs";
+
+/** @typedef {import("./api.mjs").Api} Api */
+
+/** How long between two looks: first, and at most. */
+const LOOK_MS = [2, 25];
+/** What threads tell lists, which nobody waits for. */
+const NEWS = ["activity", "row"];
+
+export class Family {
+  /** The case's own. */
+  thread = "";
+  #api;
+
+  /** @param {Api} api */
+  constructor(api) {
+    this.#api = api;
+  }
+
+  /** Resolves when nothing is under way any more. Rejects when that takes too long. @param {number} until */
+  async settle(until) {
+    for (let [pause = 1, most = 1] = LOOK_MS; ; pause = Math.min(pause * 1.5, most)) {
+      if (!(await this.#busy(until))) return;
+      if (Date.now() + pause > until) throw new Refused("no rest in time", 0, "late");
+      await sleep(pause);
+    }
+  }
+
+  /** @param {number} until */
+  async #busy(until) {
+    const threads = await this.#threads();
+    const states = await Promise.all(threads.map((id) => this.#api.get(`/api/threads/${id}/diagnostics`, { until })));
+    return states.some(isBusy) || (await this.#threads()).length > threads.length;
+  }
+
+  async #threads() {
+    const { objects } = await this.#api.get("/test/look");
+    const below = objects.flatMap((/** @type {string} */ object) => (object.startsWith("thread ") ? [object.slice("thread ".length)] : []));
+    return [this.thread, ...below.filter((/** @type {string} */ id) => id !== this.thread)];
+  }
+
+  /** Lets time pass, from alarm to alarm, so that everything happens at its time. @param {number} ms @param {number} until */
+  async advance(ms, until) {
+    const { now } = await this.#api.get("/test/look");
+    const end = now + ms;
+    for (;;) {
+      const { alarms, now } = await this.#api.get("/test/look");
+      const next = Math.min(...Object.entries(alarms).flatMap(([object, at]) => (object.startsWith("directory") ? [] : [/** @type {number} */ (at)])));
+      if (next > end) break;
+      // A little behind it, so that the alarm is not early.
+      if (next > now) await this.#api.post("/test/ahead", { to: next + 1 });
+      await this.#passed(next, until);
+      await this.settle(until);
+    }
+    await this.#api.post("/test/ahead", { to: end });
+    await this.settle(until);
+  }
+
+  /** Resolves when no alarm of that time is left. @param {number} at @param {number} until */
+  async #passed(at, until) {
+    for (;;) {
+      const { alarms } = await this.#api.get("/test/look");
+      if (!Object.entries(alarms).some(([object, due]) => !object.startsWith("directory") && /** @type {number} */ (due) <= at)) return;
+      if (Date.now() > until) throw new Refused("an alarm did not go off in time", 0, "late");
+      await sleep(LOOK_MS[0]);
+    }
+  }
+
+  /** What it waits for, in words. */
+  async waitsFor() {
+    const states = await Promise.all((await this.#threads()).map((id) => this.#api.get(`/api/threads/${id}/diagnostics`, { until: Date.now() + 2000 }).catch(() => undefined)));
+    const busy = states.filter((state) => state !== undefined && isBusy(state));
+    if (busy.length === 0) return "no thread answers";
+    return busy.map((state) => `the thread is ${state.state}, ${doing(state)}`).join("; ");
+  }
+
+  /** @returns {Promise<import("./expect.mjs").Seen>} */
+  async seen() {
+    /** @type {Promise<import("./expect.mjs").Called[]> | undefined} */
+    let calls;
+    return {
+      run: await this.run(),
+      calls: () => (calls ??= this.calls()),
+      waits: () => this.waits(),
+      cost: () => this.cost(),
+      values: async () => (await this.left()).values,
+      file: (path) => this.#api.text(`/api/threads/${this.thread}/fs${path.split("/").map(encodeURIComponent).join("/")}`),
+    };
+  }
+
+  /** The last run of the case's thread. */
+  async run() {
+    const { runs } = await this.#api.get(`/api/threads/${this.thread}/runs?limit=1`);
+    return runs.length === 0 ? undefined : this.#api.get(`/api/threads/${this.thread}/runs/${runs[0].run}`);
+  }
+
+  /** Calls of all its threads, in their order. @returns {Promise<import("./expect.mjs").Called[]>} */
+  async calls() {
+    const all = await Promise.all((await this.#threads()).map((id) => this.#callsOf(id)));
+    return all.flat().sort((a, b) => a.at - b.at);
+  }
+
+  /** @param {string} thread */
+  async #callsOf(thread) {
+    const rows = [];
+    for (let more = true; more; ) {
+      const { logs, hasMore } = await this.#api.get(`/api/threads/${thread}/logs?order=asc&limit=500&offset=${rows.length}`);
+      rows.push(...logs);
+      more = hasMore;
+    }
+    // A call of a real tool from inside of its stub is the same call.
+    const calls = rows.filter(({ type, tool_name: name }) => type === "tool_call" && !name.endsWith(REAL));
+    return Promise.all(
+      calls.map(async ({ id }) => {
+        const { tool_name: tool, arguments: args, state, runs, tier, result, created_at: at } = await this.#api.get(`/api/threads/${thread}/logs/${id}`);
+        return { tool, args: parsed(args), state, runs, tier, result, at };
+      }),
+    );
+  }
+
+  async waits() {
+    const { waits } = await this.#api.get(`/api/threads/${this.thread}/waits?state=open&descendants=true`);
+    return waits.map((/** @type {any} */ wait) => ({ id: wait.id, thread: wait.threadId, kind: wait.kind, tool: wait.call?.tool ?? "" }));
+  }
+
+  /** @returns {Promise<number>} USD, with what is below it */
+  async cost() {
+    return (await this.#api.get(`/api/threads/${this.thread}/cost`)).total.cost;
+  }
+
+  /** Values and files that the thread has. */
+  async left() {
+    const [{ values }, { files }] = await Promise.all([
+      this.#api.get(`/api/threads/${this.thread}/kv?limit=500`),
+      this.#api.get(`/api/threads/${this.thread}/fs?find=**`),
+    ]);
+    return {
+      values: Object.fromEntries(values.map((/** @type {any} */ one) => [one.key, one.value])),
+      files: files.map((/** @type {any} */ file) => `${file.path} (${file.size} bytes)`).sort(),
+    };
+  }
+}
+
+/** @param {any} state   diagnostics of a thread */
+function isBusy({ state, phase, run, flow, queue, effects, due, now }) {
+  if (flow.running || effects.running > 0) return true;
+  if (run !== null && phase !== "ended" && !phase.startsWith("parked")) return state !== "stopped" && state !== "terminated";
+  if (queue.waiting > 0 && state === "idle") return true;
+  return due.some((/** @type {any} */ one) => (one.what === "outbox" ? !NEWS.includes(one.subject) : one.at <= now));
+}
+
+/** @param {any} state */
+function doing({ phase, run, due, waitingReceipts, now }) {
+  const later = due.filter((/** @type {any} */ one) => one.at > now).map((/** @type {any} */ one) => `${one.what} is due in ${Math.ceil((one.at - now) / 1e6)} s`);
+  const receipts = waitingReceipts.map((/** @type {any} */ one) => `a call waits for the subagent ${one.subagent}`);
+  const step = run === null ? [] : [`its run is in step ${run.step}, phase “${phase}”`];
+  return [...step, ...receipts, ...later].join(", ");
+}
+
+/** @param {string | null | undefined} text */
+function parsed(text) {
+  try {
+    return JSON.parse(text ?? "null");
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,50 @@
+// A case as a document: its fields before the text, between lines `---`, and in the text its turns. A quotation is what a person
+// says, a heading such as `## approve: refund` is any other turn, and a list below one is what is expected of it.
+
+import { readYaml } from "./yaml.mjs";
+
+const ACT = /^#+\s+((?:send|approve|deny|answer|result|advance|stop|continue)\s*:.*)$/;
+
+/** @param {string} text @returns {any}   as it would stand in JSON */
+export function readMarkdown(text) {
+  const lines = text.replaceAll("\r\n", "\n").split("\n");
+  const end = lines.indexOf("---", 1);
+  if (lines[0] !== "---" || end < 0) throw new Error("it begins with its fields, between two lines `---`");
+  const fields = readYaml(lines.slice(1, end).join("\n"), 2) ?? {};
+  const turns = turnsOf(lines.slice(end + 1), end + 2);
+  if (turns.length === 0) return fields;
+  if (fields.turns !== undefined) throw new Error("it has `turns` before the text and turns in it: one of them");
+  return { ...fields, turns };
+}
+
+/** @param {string[]} lines @param {number} first   the number of the first one */
+function turnsOf(lines, first) {
+  /** @type {any[]} */
+  const turns = [];
+  for (let at = 0; at < lines.length; ) {
+    const line = lines[at] ?? "";
+    const [, act] = ACT.exec(line) ?? [];
+    if (line.startsWith(">")) {
+      const said = taken(lines, at, (one) => one.startsWith(">"));
+      turns.push({ send: said.map((one) => one.replace(/^> ?/, "")).join("\n") });
+      at += said.length;
+    } else if (act !== undefined) {
+      turns.push(readYaml(act, first + at));
+      at++;
+    } else if (/^- /.test(line)) {
+      const list = taken(lines, at, (one) => /^(- |\s|$)/.test(one));
+      const turn = turns.at(-1);
+      if (turn === undefined) throw new Error(`line ${first + at}: “${line}” is expected of no turn: none is above it`);
+      turn.expect = [...(turn.expect ?? []), ...readYaml(list.join("\n"), first + at)];
+      at += list.length;
+    } else at++;
+  }
+  return turns;
+}
+
+/** The lines from here on for which it holds. @param {string[]} lines @param {number} from @param {(line: string) => boolean} holds */
+function taken(lines, from, holds) {
+  const rest = lines.slice(from);
+  const end = rest.findIndex((line) => !holds(line));
+  return end < 0 ? rest : rest.slice(0, end);
+}

@@ -1,0 +1,81 @@
+// Everything that the Workers ask of others comes here, with the run it belongs to, and is answered by that run.
+
+import { createServer } from "node:http";
+
+/**
+ * A request of a Worker's.
+ *
+ * @typedef {object} Asked
+ * @property {string} method
+ * @property {URL} url
+ * @property {Record<string, string>} headers   without those of the watch
+ * @property {string} body
+ * @property {string} object                    whose: kind and name
+ * @property {string | undefined} by            the file of code that asks, if one does
+ */
+
+/** @typedef {{ status: number, headers: Record<string, string>, body: string | AsyncIterable<string | Uint8Array> }} Answer */
+
+/**
+ * @typedef {object} Outside
+ * @property {number} port
+ * @property {(run: string, answer: (asked: Asked) => Promise<Answer>) => void} hear
+ * @property {(run: string) => void} forget
+ * @property {() => Promise<void>} stop
+ */
+
+/** @returns {Promise<Outside>} */
+export async function startOutside() {
+  /** @type {Map<string, (asked: Asked) => Promise<Answer>>} */
+  const runs = new Map();
+  const server = createServer({ requireHostHeader: false, keepAliveTimeout: 60_000 }, async (request, response) => {
+    const chunks = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const { "x-bobbin-test-run": run, "x-bobbin-test-object": object, "x-bobbin-test-by": by, ...headers } = request.headers;
+    const answer = runs.get(String(run));
+    /** @type {Answer} */
+    let answered;
+    try {
+      answered = await (answer ?? unknown)({
+        method: request.method ?? "GET",
+        url: new URL(request.url ?? "", "http://nowhere.test"),
+        headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)])),
+        body: Buffer.concat(chunks).toString(),
+        object: String(object),
+        by: by === undefined ? undefined : decodeURIComponent(String(by)),
+      });
+    } catch (error) {
+      answered = refusal(`the test's own server failed: ${error instanceof Error ? error.stack : error}`);
+    }
+    response.writeHead(answered.status, answered.headers);
+    try {
+      if (typeof answered.body === "string") response.end(answered.body);
+      else {
+        for await (const piece of answered.body) response.write(piece);
+        response.end();
+      }
+    } catch {
+      response.destroy();
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  return {
+    port,
+    hear: (run, answer) => void runs.set(run, answer),
+    forget: (run) => void runs.delete(run),
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** Of a run that is over. */
+const unknown = async () => refusal("no case is at work that this could belong to");
+
+/** What is not answered at all, in words. @param {string} message @param {number} [status] @returns {Answer} */
+export function refusal(message, status = 421) {
+  return { status, headers: { "content-type": "application/json" }, body: JSON.stringify({ error: { message } }) };
+}

@@ -1,0 +1,165 @@
+// One run of a case: its turns are played to a fresh thread, and what comes of each is held against what is expected.
+
+import { Api, Refused } from "./api.mjs";
+import { Answers } from "./answers.mjs";
+import { milliseconds } from "./cases.mjs";
+import { held } from "./expect.mjs";
+import { Family } from "./family.mjs";
+import { shown } from "./schema.mjs";
+
+/** @typedef {import("./cases.mjs").Case} Case */
+/** @typedef {import("./cases.mjs").Turn} Turn */
+
+/** What did not hold. @typedef {{ turn: number, about: string, what: string }} Failure */
+
+/**
+ * What came of a run.
+ *
+ * @typedef {object} Played
+ * @property {Failure[]} failures
+ * @property {import("./answers.mjs").Sent[]} sent       requests to the outside, other than to models
+ * @property {{ object: string, did: string[] }[]} writes
+ * @property {{ object: string, write: number, did: string, at: number } | undefined} drop
+ * @property {import("./expect.mjs").Called[]} calls
+ * @property {{ values: Record<string, unknown>, files: string[] }} left   what the thread has in the end
+ * @property {number} cost      USD
+ * @property {string[]} log     what the Worker printed
+ */
+
+/**
+ * Where cases are played.
+ *
+ * @typedef {object} Stage
+ * @property {string} url
+ * @property {import("./outside.mjs").Outside} outside
+ * @property {(case_: Case, play: Play) => import("./answers.mjs").Model} model
+ * @property {Record<string, string>} stubbed     tools that are code and have stubs, by their files
+ * @property {(tool: string) => boolean} reads     whether a second call of a tool changes nothing
+ */
+
+let runs = 0;
+
+/** @param {Case} case_ @param {Stage} stage @param {{ dropAt?: number, whole?: boolean }} [options]   whole: with calls, and what the thread has in the end @returns {Promise<Played>} */
+export async function play(case_, stage, { dropAt = 0, whole = false } = {}) {
+  const id = `run${++runs}`;
+  const api = new Api(stage.url, { "x-bobbin-test-run": id });
+  await api.post("/test/begin", { dropAt, stubbed: stage.stubbed });
+  const played = new Play(case_, stage, api);
+  stage.outside.hear(id, (asked) => played.answers.answer(asked));
+  try {
+    return await played.run(whole);
+  } finally {
+    stage.outside.forget(id);
+    await api.post("/test/end", {}).catch(() => {});
+  }
+}
+
+export class Play {
+  #case;
+  /** @type {Failure[]} */
+  #failures = [];
+  #turn = 0;
+
+  /** @param {Case} case_ @param {Stage} stage @param {Api} api */
+  constructor(case_, stage, api) {
+    this.#case = case_;
+    this.api = api;
+    this.answers = new Answers(case_, {
+      model: stage.model(case_, this),
+      problem: (what) => this.fail(what),
+      drop: (object) => api.post("/test/drop", { object }),
+    });
+    this.family = new Family(api);
+  }
+
+  /** @param {boolean} whole @returns {Promise<Played>} */
+  async run(whole) {
+    try {
+      await this.#begin();
+      for (const [at, turn] of this.#case.turns.entries()) {
+        this.#turn = at;
+        if (!(await this.#play(turn, Date.now() + this.#case.withinMs))) break;
+      }
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      this.fail(error.message);
+    }
+    const { writes, drop, log } = await this.api.get("/test/look");
+    const there = this.family.thread !== "";
+    const cost = there ? await this.family.cost() : 0;
+    const [calls, left] = there && whole ? await Promise.all([this.family.calls(), this.family.left()]) : [[], { values: {}, files: [] }];
+    return { failures: this.#failures, sent: this.answers.sent, writes, drop, log, calls, left, cost };
+  }
+
+  async #begin() {
+    const { agent, env, history, values, files } = this.#case;
+    const body = { agent_id: agent, user_id: "tester", ...(Object.keys(env).length > 0 && { env }), ...(history.length > 0 && { history }) };
+    const { threadId } = await this.api.post("/api/threads", body, { key: "thread" });
+    this.family.thread = threadId;
+    for (const [key, value] of Object.entries(values)) await this.api.post(`/api/threads/${threadId}/kv`, { key, value });
+    for (const [path, content] of Object.entries(files)) await this.api.post(`/api/threads/${threadId}/fs${path}`, { content });
+  }
+
+  /** Whether the case goes on. @param {Turn} turn @param {number} until */
+  async #play(turn, until) {
+    try {
+      if (!(await this.#act(turn, until))) return false;
+      await this.family.settle(until);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      this.fail(error.code === "late" ? `it did not end within ${this.#case.withinMs / 1000} s; ${await this.family.waitsFor()}` : error.message);
+      return false;
+    }
+    const seen = this.family.seen();
+    for (const expected of turn.expect) {
+      const failure = await held(expected, await seen);
+      if (failure !== undefined) this.fail(failure);
+    }
+    return true;
+  }
+
+  /** @param {Turn} turn @param {number} until */
+  async #act(turn, until) {
+    const thread = `/api/threads/${this.family.thread}`;
+    const options = { key: `turn ${this.#turn}`, until };
+    if ("send" in turn) {
+      const { send: content, attachments, metadata } = turn;
+      const body = { role: "user", content, ...(attachments && { attachments }), ...(metadata && { metadata }) };
+      await this.api.post(`${thread}/messages?wait=true`, body, options);
+    } else if ("approve" in turn) return this.#decide("approval", turn["approve"], { decision: "approve", ...(turn["args"] && { args: turn["args"] }) }, options);
+    else if ("deny" in turn) return this.#decide("approval", turn["deny"], { decision: "deny", ...(turn["reason"] && { reason: turn["reason"] }) }, options);
+    else if ("answer" in turn) return this.#decide("question", turn["tool"], { decision: "answer", text: turn["answer"] }, options);
+    else if ("result" in turn) return this.#decide("client_tool", turn["tool"], { decision: "answer", result: turn["result"] }, options);
+    else if ("advance" in turn) await this.family.advance(milliseconds(turn["advance"]), until);
+    else if ("stop" in turn) await this.api.post(`${thread}/stop`, {}, options);
+    else if ("continue" in turn) await this.api.post(`${thread}/continue`, {}, options);
+    return true;
+  }
+
+  /** @param {string} kind @param {string | undefined} tool @param {object} decision @param {{ key: string, until: number }} options */
+  async #decide(kind, tool, decision, options) {
+    const waits = await this.family.waits();
+    const wait = waits.find((/** @type {any} */ one) => one.kind === kind && (tool === undefined || one.tool === tool));
+    if (wait === undefined) {
+      const open = waits.map((/** @type {any} */ one) => `${one.kind}${one.tool === "" ? "" : ` of “${one.tool}”`}`).join(", ");
+      this.fail(`no ${kind}${tool === undefined ? "" : ` of “${tool}”`} waits; ${open === "" ? "nothing does" : `what waits is ${open}`}`);
+      return false;
+    }
+    await this.api.post(`/api/threads/${wait.thread}/waits/${wait.id}`, decision, options);
+    return true;
+  }
+
+  /** @param {string} what */
+  fail(what) {
+    const turn = this.#turn + 1;
+    if (this.#failures.some((one) => one.turn === turn && one.what === what)) return;
+    this.#failures.push({ turn, about: aboutTurn(this.#case.turns[this.#turn]), what });
+  }
+}
+
+/** A turn in a few words. @param {Turn | undefined} turn */
+function aboutTurn(turn) {
+  const [act] = Object.entries(turn ?? {}).filter(([name]) => name !== "expect");
+  return act === undefined ? "" : `${act[0]} ${shown(act[1])}`.slice(0, 80);
+}
+

@@ -1,0 +1,71 @@
+// What came of the cases: for people, for programs, and for what shows tests.
+
+/** @typedef {import("./suite.mjs").Result} Result */
+
+/** A case in lines for people. @param {Result} result */
+export function lines({ case: { name, file }, state, failures, ms, crash }) {
+  const head = `${state === "passed" ? "ok  " : "FAIL"}  ${name}  (${file}, ${Math.round(ms)} ms)`;
+  const points = crash === undefined ? [] : [`${crash.points} crash points${crash.findings.length === 0 ? ", all hold" : ""}`];
+  const rest = [...failures.map(said), ...points, ...(crash?.findings ?? []).map(({ what }) => what)];
+  return [head, ...rest.map((line) => `      ${line}`)].join("\n");
+}
+
+/** @param {import("./play.mjs").Failure} failure */
+export function said({ turn, about, what }) {
+  return `turn ${turn}${about === "" ? "" : ` (${about})`}: ${what}`;
+}
+
+/** @param {Result[]} results @param {"passed" | "failed"} state */
+const count = (results, state) => results.filter((result) => result.state === state).length;
+
+/** The last line. @param {Result[]} results @param {number} ms */
+export function summary(results, ms) {
+  return `${count(results, "passed")} passed, ${count(results, "failed")} failed in ${(ms / 1000).toFixed(1)} s`;
+}
+
+/** @param {Result[]} results @param {number} ms @param {string} version */
+export function json(results, ms, version) {
+  return {
+    version,
+    passed: count(results, "passed"),
+    failed: count(results, "failed"),
+    ms: Math.round(ms),
+    cases: results.map(({ case: { name, file, agent }, state, failures, ms, cost, crash }) => ({
+      name,
+      file,
+      agent,
+      state,
+      ms: Math.round(ms),
+      costUsd: cost,
+      failures,
+      ...(crash !== undefined && { crash }),
+    })),
+  };
+}
+
+/** JUnit's XML. @param {Result[]} results @param {number} ms */
+export function junit(results, ms) {
+  const cases = results.map(({ case: { name, file }, state, failures, ms, crash }) => {
+    const head = `    <testcase classname=${attribute(file)} name=${attribute(name)} time="${seconds(ms)}"`;
+    if (state === "passed") return `${head}/>`;
+    const wrong = [...failures.map(said), ...(crash?.findings ?? []).map(({ what }) => what)];
+    return `${head}>\n      <failure message=${attribute(wrong[0] ?? "")}>${escaped(wrong.join("\n"))}</failure>\n    </testcase>`;
+  });
+  const totals = `tests="${results.length}" failures="${count(results, "failed")}" errors="0" skipped="0" time="${seconds(ms)}"`;
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites ${totals}>\n  <testsuite name="bobbin test" ${totals}>\n${cases.join("\n")}\n  </testsuite>\n</testsuites>\n`;
+}
+
+/** @param {number} ms */
+const seconds = (ms) => (ms / 1000).toFixed(3);
+
+/** @param {string} text */
+const escaped = (text) =>
+  text
+    // What XML has no place for.
+    .replaceAll(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, "\uFFFD")
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;");
+
+/** @param {string} text */
+const attribute = (text) => `"${escaped(text).replaceAll('"', "&quot;").replaceAll("\n", "&#10;")}"`;
