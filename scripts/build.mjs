@@ -1,18 +1,19 @@
 // `npm run build`: the Worker, complete in dist/, and the isolate Worker in dist-isolate/ (isolate.mjs).
 //
 //   cargo (wasm) → wasm-bindgen (scripts/build/) → wasm-opt → esbuild, and the catalog of the agents folder
-//                                                                               with its code (code.mjs)
+//                                                                    with its code (package/compiler/)
 //
 // Nothing is built again while its sources are unchanged.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { bundleCode } from "./code.mjs";
+import { compile as compileDefinitions, line, refusal } from "../package/compiler/compile.mjs";
+import { writeWhole } from "../package/lib/files.mjs";
 import { contentHash, hash, inCheckout, locked, readIfThere, root, shown } from "./files.mjs";
 import { INSPECTOR_SOURCES, writeInspector } from "./inspector.mjs";
-import { cargoProgress, Complaint, main, outcome, print, run, step } from "./run.mjs";
+import { cargoProgress, Complaint, main, print, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
 import { setUp } from "./setup.mjs";
 
@@ -51,7 +52,7 @@ const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "src"];
 /** The description of the HTTP API, which the Worker serves. */
 const OPENAPI = "schemas/openapi.json";
 const WORKER_SOURCES = [...RUST_SOURCES, "worker", OPENAPI, ...INSPECTOR_SOURCES, "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];
-const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build"];
+const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build", "package/compiler/Cargo.toml", "package/compiler/src"];
 
 /**
  * What is compiled: the Worker of the checkout, or a crate of the application's own that depends on it.
@@ -248,15 +249,28 @@ async function bundle(shim, glue, out) {
  * @param {string} out
  * @param {{ ownNatives?: boolean }} [settings]  ownNatives: a crate of the application's own registers some
  */
-export async function compileCatalog(agents, out, { ownNatives = false } = {}) {
+export async function compileCatalog(agents, out, settings = {}) {
+  // Not at the head of the file: on a fresh machine set-up installs it first.
+  const esbuild = await import("esbuild");
   // `npm run build` and every server write their own file, so no lock is needed.
-  const bundles = `${out}.code`;
-  const code = (await bundleCode(agents, bundles)) ? [bundles] : [];
-  const { status, all } = await outcome(BUILD_TOOL, ["catalog", ...(ownNatives ? ["--own-natives"] : []), shown(agents), out, ...code], { cwd: root });
-  rmSync(bundles, { force: true });
-  if (status !== 0) throw new Complaint(all.trimEnd() || `bobbin-build catalog failed (${status})`);
+  const compiled = await compileDefinitions(agents, { esbuild, web: inCheckout("isolate/web"), compiler: (request) => natively(request, out) }, settings);
+  if (compiled.catalog === null) throw refusal(agents, compiled);
   // Warnings.
-  if (all !== "") print(all.trimEnd());
+  if (compiled.findings.length > 0) print(compiled.findings.map((finding) => line(agents, finding)).join("\n"));
+  writeWhole(out, compiled.catalog);
+}
+
+/** What the build tool makes of a request. @param {string} request @param {string} out  what it is for */
+export async function natively(request, out) {
+  const [asked, answer] = [`${out}.request`, `${out}.answer`];
+  mkdirSync(dirname(out), { recursive: true });
+  try {
+    writeFileSync(asked, request);
+    await run(BUILD_TOOL, ["catalog", asked, answer]);
+    return readFileSync(answer, "utf8");
+  } finally {
+    for (const path of [asked, answer]) rmSync(path, { force: true });
+  }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

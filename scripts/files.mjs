@@ -2,12 +2,14 @@
 // several processes write to them at the same time.
 
 import { createHash } from "node:crypto";
-import { existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, relative } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { locked as lockedQuietly, readIfThere } from "../package/lib/files.mjs";
 import { step } from "./run.mjs";
+
+export { readIfThere };
 
 /** The checkout. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -35,40 +37,6 @@ export function shown(path) {
 /** @param {string[]} parts */
 export const hash = (...parts) => createHash("sha256").update(parts.join("\0")).digest("hex").slice(0, 16);
 
-/** @param {number} pid */
-function alive(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return /** @type {NodeJS.ErrnoException} */ (error).code === "EPERM";
-  }
-}
-
-/** Takes a lock that nobody holds. @param {string} path */
-function claim(path) {
-  try {
-    writeFileSync(path, String(process.pid), { flag: "wx" });
-    return true;
-  } catch (error) {
-    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EEXIST") throw error;
-    return false;
-  }
-}
-
-/** Removes a dead holder's lock, and none that somebody has taken meanwhile. @param {string} path @param {number} holder */
-function bury(path, holder) {
-  const grave = `${path}.${process.pid}`;
-  try {
-    renameSync(path, grave);
-    if (Number(readIfThere(grave)) !== holder) linkSync(grave, path);
-  } catch (error) {
-    const { code } = /** @type {NodeJS.ErrnoException} */ (error);
-    if (code !== "ENOENT" && code !== "EEXIST") throw error;
-  }
-  rmSync(grave, { force: true });
-}
-
 /**
  * Runs `work` while no other process runs work under the same lock. A lock whose holder has died is taken over.
  *
@@ -77,28 +45,7 @@ function bury(path, holder) {
  * @param {() => Promise<T>} work
  * @returns {Promise<T>}
  */
-export async function locked(path, work) {
-  mkdirSync(dirname(path), { recursive: true });
-  if (!claim(path)) {
-    await step("waiting for another process that does the same", async (note) => {
-      for (let waited = 0; !claim(path); waited++) {
-        const holder = Number(readIfThere(path));
-        note(`${holder} holds ${path}`);
-        // An empty file is one whose writer is between creating and writing it; it gets a second to finish.
-        if (holder > 0 ? !alive(holder) : waited > 10) bury(path, holder);
-        else await sleep(100);
-      }
-    });
-  }
-  const release = () => rmSync(path, { force: true });
-  process.once("exit", release);
-  try {
-    return await work();
-  } finally {
-    process.off("exit", release);
-    release();
-  }
-}
+export const locked = (path, work) => lockedQuietly(path, work, (wait) => step("waiting for another process that does the same", wait));
 
 /**
  * Makes the folder `path` unless it is there: built under another name and renamed when complete, so that a
@@ -117,15 +64,6 @@ export async function makeOnce(path, build) {
     await build(building);
     renameSync(building, path);
   });
-}
-
-/** @param {string} path */
-export function readIfThere(path) {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return undefined;
-  }
 }
 
 /**

@@ -5,9 +5,10 @@ import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { performance } from "node:perf_hooks";
 import { createInterface } from "node:readline";
+import { Complaint } from "../package/lib/complaint.mjs";
+import { signalGroup } from "../package/lib/processes.mjs";
 
-/** A problem the person at the terminal can act on: printed as it stands, without a stack. */
-export class Complaint extends Error {}
+export { Complaint, signalGroup };
 
 const live = process.stdout.isTTY === true;
 
@@ -169,15 +170,6 @@ export const cargoProgress = (note) => (line) => {
   const [, doing] = /^ *((?:Updating|Locking|Downloading|Downloaded|Compiling|Checking|Building|Blocking|Running) .*)/.exec(line) ?? [];
   if (doing) note(doing);
 };
-
-/** @param {number | undefined} leader @param {NodeJS.Signals} signal */
-export function signalGroup(leader, signal) {
-  try {
-    if (leader !== undefined) process.kill(-leader, signal);
-  } catch {
-    // Nothing of it is left.
-  }
-}
 
 /**
  * Runs the body of a command; a complaint ends the process with its text alone.

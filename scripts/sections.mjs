@@ -35,13 +35,16 @@ const UNITS = ["--package", "bobbin", "--lib", "--features", "schema", "--config
 
 /** Whatever is read by no program, and what only the programs of JavaScript read. */
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
-const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts|cli|package|cases)/|scripts/[^/]*$|worker/[^/]*\\.js$|package|inspector/)`);
+const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts|cli|package|cases)/|scripts/[^/]*$|worker/[^/]*\\.js$|package(?!/compiler/(src/|Cargo))|inspector/)`);
 const OF_TYPES = new RegExp(`^(${PROSE}|docs/|.*\\.(rs|toml|sql|txt)$)`);
 const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|models|spec|scripts|cli|package|cases)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
 const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|models|spec|isolate|cli|package|cases)/)`);
 /** The tests of the command line, which share what starts servers with those of the Worker. */
 const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|package|cases)/|tests/worker/[^/]*$)`);
 const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|cli|package)/|tests/worker/[^/]*$)`);
+/** The tests of projects, and those of them that pack and install what is published: they belong to whole runs. */
+const OF_PROJECTS = new RegExp(`^(${PROSE}|docs/|agents/|tests/(?!package/)|worker/|isolate/(?!web/))`);
+const LONG = ["compiler.test.mjs", "journey.test.mjs"];
 /** The tests that compare the documents with everything. */
 const DOCUMENTS = "documents.test.mjs";
 /** The tests of how processes begin and end, with any Worker in them: another engine ends them no differently. */
@@ -126,6 +129,13 @@ export function sections(tools, sample) {
       needs: [WORKER_BUILD, ISOLATE_BUILD],
       unread: OF_CASES,
       run: (note) => nodeTest(node, testFiles("tests/cases"), { note, env: engine }),
+    },
+    {
+      group: "package",
+      title: "tests of projects",
+      needs: [TOOL_BUILD],
+      unread: OF_PROJECTS,
+      run: (note) => nodeTest(node, testFiles("tests/package").filter((file) => sample === undefined || !LONG.includes(basename(file))), { note }),
     },
     { group: "types", title: "types of the shim", unread: OF_TYPES, run: () => types("worker/tsconfig.json") },
     { group: "types", title: "types of the inspector", unread: OF_TYPES, run: () => types("inspector/tsconfig.json") },

@@ -2,19 +2,20 @@
 // checkout (wrangler.toml, dist/), so that the checkout's wrangler.toml holds for it word for word; the bindings of an
 // application's own crate are added to it, and a bucket when it is asked for.
 
-import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { parseEnv } from "node:util";
 import { compileCatalog } from "./build.mjs";
-import { modelsThatLack, withLocalModel } from "./model-keys.mjs";
+import { modelsThatLack, withLocalModel } from "../package/server/model-keys.mjs";
 import { inCheckout, readIfThere, shown } from "./files.mjs";
-import { startFront } from "./front.mjs";
-import { localKeys } from "./local-key.mjs";
-import { startOutbound } from "./outbound.mjs";
+import { startFront } from "../package/server/front.mjs";
+import { localKeys } from "../package/server/local-key.mjs";
+import { startOutbound } from "../package/server/outbound.mjs";
+import { BY_SYSTEM, thatEndsWithParent } from "../package/server/parent.mjs";
+import { claimPort } from "../package/server/ports.mjs";
 import { Complaint } from "./run.mjs";
-import { takeStateFolder } from "./state-folder.mjs";
-import { startWorkerd } from "./workerd.mjs";
+import { takeStateFolder } from "../package/server/state-folder.mjs";
+import { startWorkerd } from "../package/server/workerd.mjs";
 import { startWrangler } from "./wrangler.mjs";
 
 const HOST = "127.0.0.1";
@@ -60,29 +61,18 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @property {(pid: number) => void} spawned    of each process that uses `persist`
  */
 
-/**
- * What serves the laid out folder, behind our front.
- *
- * @typedef {object} Runtime
- * @property {number} port
- * @property {(listener: (line: string) => void) => void} onLine   what it prints once it is up
- * @property {(listener: (code: number) => void) => void} onEnd    it ended by itself
- * @property {() => Promise<void>} [reload]                        the catalog was replaced; without, it sees to that itself
- * @property {() => Promise<void>} stop
- */
-
 /** @param {ServerOptions} options @returns {Promise<Server>} */
 export async function startServer(options) {
-  const port = await claimPort(options.port);
+  const port = await claimPort(options.port, HOST);
   const home = inCheckout(`.bobbin/run/${port}`);
   const dist = join(home, "dist");
   const folder = await takeStateFolder(options.persist, `http://${HOST}:${port}`);
   prepare(home, options);
   /** @type {string[]} */
   let lacking = [];
-  /** @type {Runtime | undefined} */
+  /** @type {import("../package/server/workerd.mjs").Runtime | undefined} */
   let runtime;
-  /** @type {import("./front.mjs").Front | undefined} */
+  /** @type {import("../package/server/front.mjs").Front | undefined} */
   let front;
   const bindsAi = /^\[ai\]/m.test(readIfThere(inCheckout("wrangler.toml")) ?? "");
   const isSet = (/** @type {string} */ name) =>
@@ -107,12 +97,12 @@ export async function startServer(options) {
   const inDevVars = (/** @type {string} */ name) => new RegExp(`^\\s*(export\\s+)?${name}\\s*=`, "m").test(devVars);
   const defaults = Object.entries(DEVELOPMENT_VARS).filter(([name]) => !inDevVars(name));
   await reloadCatalog();
-  const keys = KEYS in options.vars || inDevVars(KEYS) ? {} : { [KEYS]: localKeys(options.persist) };
+  const keys = KEYS in options.vars || inDevVars(KEYS) ? {} : { [KEYS]: localKeys(inCheckout("."), options.persist) };
   const outbound = await startOutbound();
   const vars = { ...Object.fromEntries(defaults), ...keys, ...options.vars, BOBBIN_DEV_OUTBOUND: outbound.url };
-  const workerd = process.env.MINIFLARE_WORKERD_PATH ?? workerdThatEndsWithParent(home);
+  const workerd = process.env.MINIFLARE_WORKERD_PATH ?? thatEndsWithParent(inCheckout("node_modules/workerd/bin/workerd"), home);
   runtime = options.bare
-    ? await startWorkerd({ home, persist: options.persist, vars, workerd, spawned: folder.add })
+    ? await startWorkerd({ home, ...(await served(home)), persist: options.persist, vars: { ...parseEnv(devVars), ...vars }, workerd, kept: BY_SYSTEM, spawned: folder.add })
     : await startWrangler({ home, persist: options.persist, vars, workerd, spawned: folder.add, node: options.tools.node });
   runtime.onLine((line) => options.log(withoutAddresses(line)));
   runtime.onEnd(options.ended);
@@ -129,6 +119,15 @@ export async function startServer(options) {
     throw new Complaint(`Port ${port} cannot be served: ${/** @type {Error} */ (error).message}`);
   }
   return { url: `http://${HOST}:${port}`, reloadCatalog, lacking: () => lacking, stop };
+}
+
+/** Both Workers of a laid out folder. @param {string} home */
+async function served(home) {
+  // Not at the head: on a fresh machine set-up installs it first.
+  const { parse } = await import("smol-toml");
+  const read = (/** @type {string} */ path) =>
+    /** @type {import("../package/lib/project.mjs").Config} */ (/** @type {unknown} */ (parse(readFileSync(join(home, path), "utf8"))));
+  return { main: { config: read("wrangler.toml"), folder: "dist" }, isolate: { config: read("isolate/wrangler.toml"), folder: "dist-isolate" } };
 }
 
 /** A bucket for large files, as wrangler.toml would bind it. */
@@ -200,60 +199,3 @@ function link(from, to, names) {
 
 /** An error of the runtime without the addresses of its machine code. @param {string} line */
 const withoutAddresses = (line) => line.replace(/;? *stack: (\S*[0-9a-f]{6,}\s*)+$/, "");
-
-/**
- * The runtime's program. On Linux it dies with its parent, even when that is killed with SIGKILL: else it would go on
- * holding the port and the database.
- *
- * @param {string} home
- */
-function workerdThatEndsWithParent(home) {
-  const workerd = inCheckout("node_modules/workerd/bin/workerd");
-  if (process.platform !== "linux") return workerd;
-  const wrapper = join(home, "workerd");
-  writeFileSync(
-    wrapper,
-    `#!/bin/sh\ncommand -v setpriv >/dev/null && exec setpriv --pdeathsig KILL '${workerd}' "$@"\nexec '${workerd}' "$@"\n`,
-  );
-  chmodSync(wrapper, 0o755);
-  return wrapper;
-}
-
-
-/**
- * @param {number} port  0 for any
- * @returns {Promise<number>} a port that is free
- */
-async function claimPort(port) {
-  if (port === 0) return freePort();
-  // A server that was killed a moment ago is still letting go of it.
-  for (let waited = 0; await isTaken(port); waited += 100) {
-    if (waited > 3000) throw new Complaint(`Port ${port} is taken: choose another with \`npm start -- --port N\`.`);
-    await sleep(100);
-  }
-  return port;
-}
-
-/** @returns {Promise<number>} */
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, HOST, () => {
-      const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-      server.close(() => resolve(port));
-    });
-  });
-}
-
-/** @param {number} port @returns {Promise<boolean>} */
-function isTaken(port) {
-  return new Promise((resolve) => {
-    const probe = connect(port, HOST);
-    probe.once("error", () => resolve(false));
-    probe.once("connect", () => {
-      probe.destroy();
-      resolve(true);
-    });
-  });
-}

@@ -13,7 +13,7 @@ import { startLocalModel } from "./local-model.mjs";
 import { Complaint, main, seconds } from "./run.mjs";
 import { startServer } from "./server.mjs";
 import { setUp } from "./setup.mjs";
-import { watchFolder } from "./watch.mjs";
+import { watchFolder } from "../package/server/watch.mjs";
 
 const HELP = `npm start -- [flags]
 

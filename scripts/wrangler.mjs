@@ -9,7 +9,7 @@ import { Complaint, signalGroup } from "./run.mjs";
 
 const HOST = "127.0.0.1";
 
-/** @param {import("./server.mjs").RuntimeOptions & { node: string }} options @returns {Promise<import("./server.mjs").Runtime>} */
+/** @param {import("./server.mjs").RuntimeOptions & { node: string }} options @returns {Promise<import("../package/server/workerd.mjs").Runtime>} */
 export async function startWrangler({ spawned, ...options }) {
   const child = spawnWrangler(options);
   if (child.pid !== undefined) spawned(child.pid);

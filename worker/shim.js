@@ -10,8 +10,11 @@
 import { DurableObject } from "cloudflare:workers";
 import openapi from "bobbin-openapi";
 import * as wasm from "bobbin-wasm";
-import catalog from "./catalog.json";
+import definitions from "./catalog.json";
 import { inspected } from "./inspector.js";
+
+/** Where wrangler has bundled a project's definitions they are an object. */
+const catalog = typeof definitions === "string" ? definitions : JSON.stringify(definitions);
 
 const WATCH_MS = 150;
 const LOST = "the wasm instance was lost";

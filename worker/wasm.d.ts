@@ -26,8 +26,9 @@ declare module "bobbin-wasm" {
 }
 
 declare module "*/catalog.json" {
-  const text: string;
-  export default text;
+  /** The text, or what wrangler has made of it. */
+  const definitions: string | object;
+  export default definitions;
 }
 
 declare module "bobbin-openapi" {

@@ -10,6 +10,10 @@
 
 /** @type {Record<string, { summary: string, module: () => Promise<{ command: Command }> }>} */
 export const COMMANDS = {
+  init: { summary: "Makes a project.", module: () => import("./init.mjs") },
+  dev: { summary: "Serves a project's definitions on this machine, and takes up changes.", module: () => import("./dev.mjs") },
+  check: { summary: "Says what is wrong with the definitions.", module: () => import("./check.mjs") },
+  build: { summary: "Compiles the definitions for wrangler.", module: () => import("./build.mjs") },
   chat: { summary: "Talks with an agent, in the terminal.", module: () => import("./chat.mjs") },
   send: { summary: "Sends a message, and waits for the reply if you like.", module: () => import("./send.mjs") },
   threads: { summary: "Lists threads.", module: () => import("./threads.mjs") },

@@ -1,9 +1,10 @@
 // The definitions of the application, and what of them is changed for a case: whom its models ask.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { compileFolder } from "../compiler/project.mjs";
 
 /** Where scripted models are asked; there is no such host. */
 export const MODELS = "http://models.bobbin.test";
@@ -21,13 +22,17 @@ const OF_PROVIDERS = ["api", "apiKeyEnv", "providerOptions"];
  * Compiles the folder of definitions. Rejects with a Complaint that has the compiler's findings.
  *
  * @param {string} agents
+ * @param {string} project
  * @returns {Promise<any>}   the catalog
  */
-export async function compile(agents) {
+export async function compile(agents, project) {
+  const native = join(import.meta.dirname, "../../scripts/build.mjs");
+  // In the repository, where the compiler is a program; in the package it is wasm.
+  if (!existsSync(native)) return JSON.parse((await compileFolder(project, agents)).catalog);
   const folder = mkdtempSync(join(tmpdir(), "bobbin-catalog-"));
   try {
     const out = join(folder, "catalog.json");
-    const { compileCatalog } = await import(pathToFileURL(join(import.meta.dirname, "../../scripts/build.mjs")).href);
+    const { compileCatalog } = await import(pathToFileURL(native).href);
     await compileCatalog(agents, out);
     return JSON.parse(readFileSync(out, "utf8"));
   } finally {

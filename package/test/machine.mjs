@@ -2,7 +2,7 @@
 // that the cases need, and one isolate Worker for all. Everything that they ask of the outside comes to `outside`.
 
 import { spawn } from "node:child_process";
-import { accessSync, constants, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { accessSync, constants, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -114,7 +114,9 @@ function isProgram(path) {
 function lay(folder, variants, outside) {
   for (const name of ["worker", "isolate", "objects"]) mkdirSync(join(folder, name));
   copy(workerFolder(), join(folder, "worker"), ["index_bg.wasm"]);
-  copyFileSync(join(workerFolder(), "index.js"), join(folder, "worker/worker.js"));
+  // In the package its definitions are the project's, under a name that wrangler replaces.
+  const worker = readFileSync(join(workerFolder(), "index.js"), "utf8").replace('from "bobbin:catalog"', 'from "./catalog.json"');
+  writeFileSync(join(folder, "worker/worker.js"), worker);
   copy(watchFolder(), join(folder, "worker"), WATCH.worker);
   copy(isolateFolder(), join(folder, "isolate"), ["compiler.wasm", "quickjs.wasm"]);
   copyFileSync(join(isolateFolder(), "index.js"), join(folder, "isolate/worker.js"));

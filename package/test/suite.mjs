@@ -32,7 +32,7 @@ const SIDE_BY_SIDE = 8;
  * @returns {Promise<Result[]>}
  */
 export async function runCases(cases, { agents, project, crash = false, done = () => {} }) {
-  const catalog = await compile(agents);
+  const catalog = await compile(agents, project);
   const { variants, of } = variantsOf(cases, catalog);
   const outside = await startOutside();
   try {

@@ -6,7 +6,9 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { bundleCode } from "../../scripts/code.mjs";
+import * as esbuild from "esbuild";
+import { bundleCode } from "../../package/compiler/code.mjs";
+import { readDefinitions } from "../../package/compiler/folder.mjs";
 import { checkout, scratch } from "../worker/support/server.mjs";
 import { contract, isolateServer } from "./support/isolate.mjs";
 
@@ -45,15 +47,14 @@ async function call(engine, file, source, { args = [], host = {}, facts = {}, be
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), text);
   }
-  await bundleCode(folder, `${folder}.json`);
-  const bundles = JSON.parse(readFileSync(`${folder}.json`, "utf8"));
+  const { bundles } = await bundleCode(folder, readDefinitions(folder), { esbuild, web: join(checkout, "isolate/web") });
   const endpoint = file.startsWith("api/");
   /** @type {Record<string, string>} */
   const modules = {};
   const take = (/** @type {string} */ name) => {
     if (modules[`./${name}`] !== undefined) return;
-    modules[`./${name}`] = bundles[name].source;
-    bundles[name].uses.forEach(take);
+    modules[`./${name}`] = bundles[name]?.source ?? "";
+    bundles[name]?.uses.forEach(take);
   };
   take(file);
   if (endpoint) take("bobbin/http.js");

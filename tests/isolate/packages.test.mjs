@@ -2,11 +2,13 @@
 // work says so in these words. docs/run-code.md lists the latter, with what to take instead.
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { bundleCode } from "../../scripts/code.mjs";
+import * as esbuild from "esbuild";
+import { bundleCode } from "../../package/compiler/code.mjs";
+import { readDefinitions } from "../../package/compiler/folder.mjs";
 import { checkout, scratch } from "../worker/support/server.mjs";
 import { isolateServer } from "./support/isolate.mjs";
 
@@ -66,7 +68,7 @@ const FAIL = {
 /** @param {string} name */
 const fileOf = (name) => `tools/${name.replace(/\W/g, "_")}.js`;
 
-/** @type {Record<string, import("../../scripts/code.mjs").Source>} */
+/** @type {Record<string, import("../../package/compiler/code.mjs").Source>} */
 let bundles = {};
 before(async () => {
   const folder = join(home, "all");
@@ -74,8 +76,7 @@ before(async () => {
     mkdirSync(dirname(join(folder, fileOf(name))), { recursive: true });
     writeFileSync(join(folder, fileOf(name)), source);
   }
-  await bundleCode(folder, `${folder}.json`);
-  bundles = JSON.parse(readFileSync(`${folder}.json`, "utf8"));
+  ({ bundles } = await bundleCode(folder, readDefinitions(folder), { esbuild, web: join(checkout, "isolate/web") }));
 });
 
 /** @param {string} name */

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
-import { startFront } from "../../scripts/front.mjs";
+import { startFront } from "../../package/server/front.mjs";
 import { exchange } from "../worker/support/http.mjs";
 import { freePort } from "../worker/support/server.mjs";
 

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { createServer as createTcp } from "node:net";
 import { test } from "node:test";
-import { isPrivate, startOutbound } from "../../scripts/outbound.mjs";
+import { isPrivate, startOutbound } from "../../package/server/outbound.mjs";
 import { exchange } from "../worker/support/http.mjs";
 
 test("private addresses are told from public ones", () => {

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { checkout, scratch } from "../worker/support/server.mjs";
 
-const MODULE = join(checkout, "scripts/state-folder.mjs");
+const MODULE = join(checkout, "package/server/state-folder.mjs");
 
 /** @type {Set<import("node:child_process").ChildProcess>} */
 const children = new Set();
@@ -76,7 +76,7 @@ test("a folder of threads is served by one server, however the one before ended"
 test("threads are not kept in a file", async () => {
   const folder = scratch("state");
   writeFileSync(join(folder, "file"), "");
-  assert.match(await taker(join(folder, "file")).said, /it is a file\. Name a folder with `npm start -- --persist DIR`/);
+  assert.match(await taker(join(folder, "file")).said, /it is a file\. Name a folder with `--persist DIR`/);
   assert.match(await taker(join(folder, "file/deeper")).said, /it is a file/);
   rmSync(folder, { recursive: true, force: true });
 });

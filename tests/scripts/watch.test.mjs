@@ -5,7 +5,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { watchFolder } from "../../scripts/watch.mjs";
+import { watchFolder } from "../../package/server/watch.mjs";
 import { until } from "../worker/support/poll.mjs";
 import { scratch } from "../worker/support/server.mjs";
 

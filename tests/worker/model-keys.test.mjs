@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { modelsThatLack, withLocalModel } from "../../scripts/model-keys.mjs";
+import { modelsThatLack, withLocalModel } from "../../package/server/model-keys.mjs";
 
 const SAMPLE = {
   models: {

@@ -10,10 +10,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: bobbin-build <command>
   bindgen <input.wasm> <out folder>    generate the JavaScript side of the Worker's wasm
-  catalog [--strict] [--own-natives] <agents folder> <out file> [<bundles file>]
-                                       compile the definitions of a folder; --strict: warnings count as errors;
-                                       --own-natives: a crate of one's own registers natives that are not here;
-                                       bundles: code with its dependencies (scripts/code.mjs)
+  catalog <request file> <answer file>
+                                       compile definitions that scripts have read (package/compiler/src/request.rs)
   fuel [--quickjs] <input.wasm> <output.wasm>
                                        make a module that its host can stop anywhere; --quickjs: the sandbox's engine
   openapi [--check]                    write the description of the HTTP API, or tell whether it is fresh
@@ -24,21 +22,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match args.as_slice() {
         ["bindgen", input, out] => bindgen::run(input.as_ref(), out.as_ref()),
-        ["catalog", rest @ ..] => {
-            let (flags, places): (Vec<&str>, Vec<&str>) = rest.iter().partition(|arg| arg.starts_with("--"));
-            let settings = catalog::Settings {
-                strict: flags.contains(&"--strict"),
-                own_natives: flags.contains(&"--own-natives"),
-            };
-            let known = flags.iter().all(|flag| ["--strict", "--own-natives"].contains(flag));
-            match places.as_slice() {
-                [agents, out] if known => catalog::run(agents.as_ref(), out.as_ref(), None, settings),
-                [agents, out, bundles] if known => {
-                    catalog::run(agents.as_ref(), out.as_ref(), Some(bundles.as_ref()), settings)
-                }
-                _ => return usage(),
-            }
-        }
+        ["catalog", request, answer] => catalog::run(request.as_ref(), answer.as_ref()),
         ["fuel", "--quickjs", input, out] => fuel::run(fuel::Kind::QuickJs, input.as_ref(), out.as_ref()),
         ["fuel", input, out] => fuel::run(fuel::Kind::Plain, input.as_ref(), out.as_ref()),
         ["openapi"] => openapi::run(false),

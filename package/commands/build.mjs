@@ -1,0 +1,22 @@
+// `bobbin build`: the definitions as the one file that the Worker loads. wrangler.jsonc has it as `build.command`.
+
+import { build } from "../compiler/project.mjs";
+import { line } from "../compiler/compile.mjs";
+import { shown } from "../lib/files.mjs";
+import { openProject } from "../lib/project.mjs";
+
+/** @type {import("./index.mjs").Command} */
+export const command = {
+  usage: "build [--strict]",
+  help: `  --strict    warnings count as errors
+
+Writes .bobbin/catalog.json, which wrangler.jsonc aliases as \`bobbin:catalog\`. What is wrong is printed, and then nothing
+is written.`,
+  options: { strict: { type: "boolean", default: false } },
+  run: async (values) => {
+    const project = openProject();
+    const { findings } = await build(project, { strict: values["strict"] });
+    for (const finding of findings) console.log(line(project.agents, finding));
+    console.log(`${shown(project.catalog)} is written.`);
+  },
+};

@@ -1,0 +1,96 @@
+// `bobbin init`: a new project.
+
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Complaint, EXIT } from "../lib/complaint.mjs";
+import { shown } from "../lib/files.mjs";
+import { VERSION } from "../lib/version.mjs";
+
+const TEMPLATES = fileURLToPath(new URL("../templates", import.meta.url));
+
+/** What each template shows. */
+const SUMMARIES = {
+  chat: "an assistant with a page to talk to it, made with the AI SDK",
+  "support-desk": "subagents, approvals, memory: a desk that looks orders up, and asks before it refunds",
+  "scheduled-report": "effects: a report that is written by itself at set times",
+  blank: "one agent with one tool",
+};
+
+/** Files whose names npm would read something into. */
+const RENAMED = { gitignore: ".gitignore", "dev.vars.example": ".dev.vars.example" };
+
+/** @type {import("./index.mjs").Command} */
+export const command = {
+  usage: "init [dir] [--template NAME] [--rust]",
+  help: `  --template NAME   ${Object.entries(SUMMARIES).map(([name, summary]) => `${name.padEnd(17)} ${summary}`).join(`\n${" ".repeat(20)}`)}
+                    (default blank)
+  --rust            with a crate for tools in Rust; it needs cargo, and nothing else does
+  --install         runs the package manager's \`install\` in it
+  --package SPEC    which \`bobbin\` it depends on: a version, or the path of a tarball (default ^${VERSION})
+
+The folder (default: this one) may hold other files already; none is replaced.`,
+  options: {
+    template: { type: "string", default: "blank" },
+    rust: { type: "boolean", default: false },
+    install: { type: "boolean", default: false },
+    package: { type: "string", default: `^${VERSION}` },
+  },
+  run: async (values, [dir = ".", ...more]) => {
+    if (more.length > 0) throw new Complaint("`bobbin init` takes one folder.", EXIT.usage);
+    const { template } = values;
+    if (!(template in SUMMARIES)) {
+      throw new Complaint(`There is no template “${template}”. There are ${Object.keys(SUMMARIES).join(", ")}.`, EXIT.usage);
+    }
+    const target = resolve(dir);
+    const layers = ["common", template, ...(values["rust"] ? ["rust"] : [])];
+    const spec = existsSync(resolve(values["package"])) ? `file:${resolve(values["package"])}` : values["package"];
+    const files = layered(layers, { NAME: nameOf(target), BOBBIN: spec });
+    const taken = [...files.keys()].filter((path) => existsSync(join(target, path)));
+    if (taken.length > 0) throw new Complaint(`${shown(target)} has ${taken.join(", ")} already: choose another folder.`, EXIT.usage);
+    for (const [path, text] of files) {
+      mkdirSync(dirname(join(target, path)), { recursive: true });
+      writeFileSync(join(target, path), text);
+    }
+    if (values["install"]) install(target);
+    const steps = [...(relative("", target) === "" ? [] : [`cd ${shown(target)}`]), ...(values["install"] ? [] : ["npm install"]), "npm run dev"];
+    console.log(`${shown(target)} is a project now (${template}: ${SUMMARIES[/** @type {keyof typeof SUMMARIES} */ (template)]}). Next:\n\n  ${steps.join("\n  ")}`);
+  },
+};
+
+/**
+ * The files of several templates, later ones over earlier ones.
+ *
+ * @param {string[]} names
+ * @param {Record<string, string>} words   what stands for `__WORD__`
+ */
+function layered(names, words) {
+  /** @type {Map<string, string>} */
+  const files = new Map();
+  /** @param {string} folder @param {string} path */
+  const add = (folder, path) => {
+    const from = join(folder, path);
+    if (statSync(from).isDirectory()) return readdirSync(from).sort().forEach((name) => add(folder, join(path, name)));
+    const text = readFileSync(from, "utf8").replace(/__([A-Z]+)__/g, (all, word) => words[word] ?? all);
+    const name = basename(path);
+    files.set(join(dirname(path), RENAMED[/** @type {keyof typeof RENAMED} */ (name)] ?? name), text);
+  };
+  for (const name of names) add(join(TEMPLATES, name), "");
+  return files;
+}
+
+/** A Worker's name: small letters, digits and dashes. @param {string} target */
+function nameOf(target) {
+  const name = basename(target).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 53);
+  return name === "" ? "my-agent" : name;
+}
+
+/** With the package manager that runs this, if one does. @param {string} cwd */
+function install(cwd) {
+  const { npm_execpath: manager } = process.env;
+  const [program, ...args] = manager === undefined ? ["npm"] : /\.[cm]?js$/.test(manager) ? [process.execPath, manager] : [manager];
+  // Windows has npm as a batch file, which only a shell starts; nothing here is anybody's input.
+  const { status, error } = spawnSync(program ?? "npm", [...args, "install"], { cwd, stdio: "inherit", shell: process.platform === "win32" && manager === undefined });
+  if (error || status !== 0) throw new Complaint(`The packages were not installed: run \`npm install\` in ${shown(cwd)}.`);
+}

@@ -1,0 +1,54 @@
+// The catalog of a project.
+
+import { wasmCompiler } from "./wasm.mjs";
+import { compile, refusal } from "./compile.mjs";
+import { esbuildOf, part } from "../lib/parts.mjs";
+import { writeWhole } from "../lib/files.mjs";
+
+/**
+ * A project's definitions, checked and compiled.
+ *
+ * @param {string} root     of the project
+ * @param {string} agents   the folder of the definitions
+ * @param {{ strict?: boolean }} [settings]
+ * @returns {Promise<import("./compile.mjs").Compiled>}
+ */
+export async function checkFolder(root, agents, settings) {
+  const esbuild = await esbuildOf(root);
+  const compiled = await compile(agents, { esbuild, web: part("dist/web"), compiler: compiler() }, settings);
+  // Its process would stay for as long as this one does.
+  await esbuild.stop();
+  return compiled;
+}
+
+/**
+ * The same; complains when the definitions are invalid.
+ *
+ * @param {string} root
+ * @param {string} agents
+ * @param {{ strict?: boolean }} [settings]
+ * @returns {Promise<import("./compile.mjs").Compiled & { catalog: string }>}
+ */
+export async function compileFolder(root, agents, settings) {
+  const compiled = await checkFolder(root, agents, settings);
+  const { catalog } = compiled;
+  if (catalog === null) throw refusal(agents, compiled);
+  return { ...compiled, catalog };
+}
+
+/**
+ * Writes the catalog of a project; one with mistakes leaves what was there.
+ *
+ * @param {import("../lib/project.mjs").Project} project
+ * @param {{ strict?: boolean }} [settings]
+ */
+export async function build(project, settings) {
+  const compiled = await compileFolder(project.root, project.agents, settings);
+  writeWhole(project.catalog, compiled.catalog);
+  return compiled;
+}
+
+/** @type {((request: string) => Promise<string>) | undefined} */
+let known;
+
+const compiler = () => (known ??= wasmCompiler(part("dist/compiler.wasm")));

@@ -1,0 +1,110 @@
+//! The files that definitions run in the sandbox: what they are called, and what is in them.
+
+use std::collections::BTreeMap;
+
+use bobbin::spec::{Catalog, Code, Implementation, Source, WEB_HTTP};
+use bobbin::validate::Sources;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::files::Files;
+
+/// Extensions of files that can run there.
+const EXTENSIONS: [&str; 5] = ["ts", "mts", "js", "mjs", "tsx"];
+
+/// What stands before the extension of those that cannot: declarations hold no code, and tests of it run elsewhere.
+const ASIDE: [&str; 3] = [".d", ".test", ".spec"];
+
+/// Whether a file can run in the sandbox; code.mjs beside this crate bundles these.
+pub(super) fn is_code(file: &str) -> bool {
+    let aside = |name: &str| ASIDE.iter().any(|aside| name.ends_with(aside));
+    is_beside(file) && file.rsplit_once('.').is_some_and(|(name, _)| !aside(name))
+}
+
+/// Whether it is code, or belongs to code.
+pub(super) fn is_beside(file: &str) -> bool {
+    file.rsplit_once('.').is_some_and(|(name, extension)| !name.is_empty() && EXTENSIONS.contains(&extension))
+}
+
+/// Writes the file of `run.code` by its path below the folder of definitions: it is given from the definition's own.
+/// The field's value as a complaint, when it leads out of that folder.
+pub(super) fn locate(definition: &str, value: &mut Value) -> Result<(), String> {
+    let Some(code) = value.pointer_mut("/run/code") else { return Ok(()) };
+    let file = if code.is_object() { code.get_mut("file") } else { Some(code) };
+    let Some(Value::String(file)) = file else { return Ok(()) };
+    let mut path: Vec<&str> = definition.split('/').collect();
+    path.pop();
+    for step in file.split('/') {
+        match step {
+            "" | "." => {}
+            ".." if path.pop().is_none() => {
+                return Err(format!("{file} is not in the folder of definitions"));
+            }
+            ".." => {}
+            step => path.push(step),
+        }
+    }
+    *file = path.join("/");
+    Ok(())
+}
+
+/// A file as code.mjs hands it over.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Bundle {
+    source: String,
+    #[serde(default)]
+    uses: Vec<String>,
+    #[serde(default)]
+    lines: Vec<(u32, String, u32)>,
+    /// The names that it exports; none of the modules that stand for the web's names.
+    #[serde(default)]
+    exports: Option<Vec<String>>,
+}
+
+impl From<Bundle> for Source {
+    fn from(Bundle { source, uses, lines, .. }: Bundle) -> Source {
+        Source { source, uses, lines }
+    }
+}
+
+/// Puts what they name into the catalog: as it was bundled, or as it is in the folder.
+pub(super) fn gather(
+    files: &Files,
+    mut bundles: BTreeMap<String, Bundle>,
+    catalog: &mut Catalog,
+    sources: &mut Sources,
+) {
+    for (file, Bundle { exports, .. }) in &bundles {
+        if let Some(exports) = exports {
+            sources.insert_code(file, exports.clone());
+        }
+    }
+    let mut wanted: Vec<String> = named(catalog).map(|code| code.file.clone()).collect();
+    let answers = catalog.endpoints.values().any(|endpoint| matches!(endpoint.run, Implementation::Code(_)));
+    if answers || catalog.lets_models_fetch() {
+        // Endpoints are called with a `Request`, whether they name it or not; what a model writes nobody knows yet.
+        wanted.push(WEB_HTTP.to_owned());
+    }
+    while let Some(file) = wanted.pop() {
+        if catalog.code.contains_key(&file) || !(is_code(&file)) {
+            continue;
+        }
+        let raw = || files.raw(&file).map(|source| Source { source: source.to_owned(), ..Source::default() });
+        // One that is not there is complained about where it is named.
+        let Some(source) = bundles.remove(&file).map(Source::from).or_else(raw) else { continue };
+        wanted.extend(source.uses.iter().cloned());
+        catalog.code.insert(file, source);
+    }
+}
+
+fn named(catalog: &Catalog) -> impl Iterator<Item = &Code> {
+    let tools = catalog.tools.values().map(|tool| &tool.run);
+    let effects = catalog.effects.values().map(|effect| &effect.run);
+    let hooks = catalog.hooks.values().map(|hook| &hook.run);
+    let endpoints = catalog.endpoints.values().map(|endpoint| &endpoint.run);
+    tools.chain(effects).chain(hooks).chain(endpoints).filter_map(|run| match run {
+        Implementation::Code(code) => Some(code),
+        Implementation::Native(_) | Implementation::Http(_) | Implementation::Client(_) => None,
+    })
+}

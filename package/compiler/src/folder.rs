@@ -1,0 +1,232 @@
+//! Which files a folder of definitions holds.
+
+use bobbin::sorted::SortedMap;
+use bobbin::spec::references::Kind;
+use bobbin::spec::skill::FILE;
+use bobbin::validate::{Complaint, Severity};
+
+use crate::code;
+use crate::files::{Entry, Files, below};
+use crate::packages::Found;
+
+/// Settings of the folder as a whole.
+pub(super) const SETTINGS: &str = "bobbin.json";
+
+/// What npm knows a folder by.
+pub(super) const PACKAGE_FILE: &str = "package.json";
+
+/// Folder of packages of agents.
+pub(super) const PACKAGES: &str = "packages";
+
+/// What npm and editors keep beside code.
+const PACKAGE: [&str; 3] = [PACKAGE_FILE, "package-lock.json", "tsconfig.json"];
+
+/// Folders that other runtimes know, and what is here instead.
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("providers", "a provider of models is registered by a crate of your own: docs/models.md"),
+    (
+        "handlers",
+        "a side is a person or a prompt; code of your own runs in hooks (`hooks/`) and endpoints (`api/`)",
+    ),
+];
+
+/// A file that holds a definition.
+pub(super) struct File {
+    /// What it defines.
+    pub(super) kind: Kind,
+    /// Its name without the extension; of an endpoint, its path below the folder of endpoints.
+    pub(super) name: String,
+    /// Its path below the folder, with `/`.
+    pub(super) path: String,
+    pub(super) text: String,
+    /// Of a skill: the files beside it, by their path in its folder.
+    pub(super) beside: SortedMap<String, String>,
+    /// The id of its package; none of the application's own.
+    pub(super) package: Option<String>,
+}
+
+/// A folder's contents.
+pub(super) struct Folder<'f> {
+    pub(super) files: Vec<File>,
+    /// Text of `bobbin.json`.
+    pub(super) settings: Option<String>,
+    pub(super) complaints: Vec<Complaint>,
+    all: &'f Files,
+    /// Where it is.
+    base: &'f str,
+}
+
+/// Reads a folder; what does not belong in it is complained about.
+pub(super) fn read<'f>(all: &'f Files, base: &'f str) -> Folder<'f> {
+    let mut folder = Folder { files: Vec::new(), settings: None, complaints: Vec::new(), all, base };
+    for (name, entry) in all.entries(base) {
+        let is_folder = entry == Entry::Folder;
+        match Kind::ALL.into_iter().find(|kind| kind.folder() == name) {
+            Some(Kind::Skill) if is_folder => folder.skills(),
+            Some(kind) if is_folder => folder.definitions(kind, kind.folder()),
+            _ if is_folder && ELSEWHERE.iter().any(|(known, _)| *known == name) => folder.elsewhere(name),
+            _ if name == SETTINGS && !is_folder => folder.settings = folder.text(SETTINGS),
+            // Code that other code imports, and what it depends on.
+            _ if is_folder && ["lib", "node_modules", PACKAGES].contains(&name) => {}
+            _ if is_readme(name) || PACKAGE.contains(&name) => {}
+            _ => folder.stray(name),
+        }
+    }
+    folder
+}
+
+/// Reads the definitions of a package, with their paths from the folder of the application.
+pub(super) fn read_package<'f>(all: &'f Files, package: &'f Found) -> Folder<'f> {
+    let mut folder = read(all, &package.definitions);
+    // What else npm packages hold is no mistake.
+    folder
+        .complaints
+        .retain(|complaint| complaint.severity == Severity::Error || complaint.file.contains('/'));
+    folder.settings = None;
+    for path in folder.paths() {
+        *path = format!("{}/{path}", package.definitions);
+    }
+    for file in &mut folder.files {
+        file.package = Some(package.id.clone());
+    }
+    folder
+}
+
+impl<'f> Folder<'f> {
+    fn paths(&mut self) -> impl Iterator<Item = &mut String> {
+        let complaints = self.complaints.iter_mut().map(|complaint| &mut complaint.file);
+        self.files.iter_mut().map(|file| &mut file.path).chain(complaints)
+    }
+
+    fn entries(&self, folder: &str) -> Vec<(&'f str, Entry)> {
+        self.all.entries(&below(self.base, folder)).collect()
+    }
+
+    /// Reads `folder`, a path below the folder of definitions. Folders of endpoints may hold folders.
+    fn definitions(&mut self, kind: Kind, folder: &str) {
+        for (file, entry) in self.entries(folder) {
+            let path = format!("{folder}/{file}");
+            if kind == Kind::Endpoint && entry == Entry::Folder {
+                self.definitions(kind, &path);
+                continue;
+            }
+            let within = |name: &str| match folder.split_once('/') {
+                Some((_, within)) => format!("{within}/{name}"),
+                None => name.to_owned(),
+            };
+            let is_file = entry == Entry::File;
+            match name(kind, file).filter(|_| is_file) {
+                Some(name) => {
+                    if let Some(text) = self.text(&path) {
+                        self.push(kind, within(name), path, text);
+                    }
+                }
+                None if kind == Kind::Endpoint && is_file && self.is_route(folder, file) => {
+                    let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+                    let text = serde_json::json!({ "run": { "code": file } }).to_string();
+                    self.push(kind, within(stem), path, text);
+                }
+                None if is_readme(file) || code::is_beside(file) => {}
+                None => self.stray(&path),
+            }
+        }
+    }
+
+    fn push(&mut self, kind: Kind, name: String, path: String, text: String) {
+        self.files.push(File { kind, name, path, text, beside: SortedMap::new(), package: None });
+    }
+
+    /// Whether a file of code is an endpoint by itself: no definition beside it says more of it, and `_` does not hide it.
+    fn is_route(&self, folder: &str, file: &str) -> bool {
+        let defined = file
+            .rsplit_once('.')
+            .is_some_and(|(stem, _)| self.all.is_file(&below(self.base, &format!("{folder}/{stem}.json"))));
+        code::is_code(file) && !file.starts_with('_') && !defined
+    }
+
+    /// Reads the skills: a folder each.
+    fn skills(&mut self) {
+        for (name, entry) in self.entries("skills") {
+            let folder = format!("skills/{name}");
+            if entry == Entry::File {
+                if !is_readme(name) {
+                    self.stray(&folder);
+                }
+                continue;
+            }
+            let mut beside = SortedMap::new();
+            self.beside(&folder, "", &mut beside);
+            let (name, path) = (name.to_owned(), format!("{folder}/{FILE}"));
+            match beside.remove(FILE) {
+                Some(text) => {
+                    self.files.push(File { kind: Kind::Skill, name, path, text, beside, package: None });
+                }
+                None => self.complain(&path, "there is none: it holds the skill".to_owned(), Severity::Error),
+            }
+        }
+    }
+
+    /// Reads the files of a skill, by their path in its folder.
+    fn beside(&mut self, folder: &str, within: &str, found: &mut SortedMap<String, String>) {
+        for (name, entry) in self.entries(below(folder, within).trim_end_matches('/')) {
+            let name = format!("{within}{name}");
+            if entry == Entry::Folder {
+                self.beside(folder, &format!("{name}/"), found);
+            } else if let Some(text) = self.text(&format!("{folder}/{name}")) {
+                found.insert(name, text);
+            }
+        }
+    }
+
+    fn elsewhere(&mut self, name: &str) {
+        let instead = ELSEWHERE.iter().find(|(known, _)| *known == name);
+        if let Some((_, instead)) = instead
+            && self.entries(name).iter().any(|(name, _)| !is_readme(name))
+        {
+            self.complain(name, (*instead).to_owned(), Severity::Error);
+        }
+    }
+
+    fn text(&mut self, path: &str) -> Option<String> {
+        match self.all.text(&below(self.base, path))? {
+            Ok(text) => Some(text),
+            Err(message) => {
+                self.complain(path, message, Severity::Error);
+                None
+            }
+        }
+    }
+
+    fn stray(&mut self, path: &str) {
+        let (folder, file) = path.split_once('/').unwrap_or(("", path));
+        let message = match folder {
+            "prompts" => "not read: prompts are .md or .json files".to_owned(),
+            "api" => "not read: endpoints are .json, .ts or .js files".to_owned(),
+            "skills" => format!("not read: a skill is a folder with a {FILE}"),
+            "" => {
+                let known = Kind::ALL.map(Kind::folder).join(", ");
+                format!("not read: definitions are in the folders {known}; settings in {SETTINGS}")
+            }
+            folder if file.ends_with(".md") => {
+                format!("not read: {folder} are .json files; only prompts may be .md")
+            }
+            folder => format!("not read: {folder} are .json files"),
+        };
+        self.complain(path, message, Severity::Warning);
+    }
+
+    fn complain(&mut self, path: &str, message: String, severity: Severity) {
+        self.complaints.push(Complaint { file: path.to_owned(), field: String::new(), message, severity });
+    }
+}
+
+/// The name of the definition in a file, if it can hold one of this kind.
+fn name(kind: Kind, file: &str) -> Option<&str> {
+    let (name, extension) = file.rsplit_once('.')?;
+    let fits = extension == "json" || (extension == "md" && kind == Kind::Prompt);
+    (fits && !is_readme(file)).then_some(name)
+}
+
+fn is_readme(file: &str) -> bool {
+    file.eq_ignore_ascii_case("readme.md")
+}

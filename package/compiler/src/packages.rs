@@ -1,0 +1,307 @@
+//! Packages of agents (spec §31): where they are, what they are called, and what the definitions of one refer to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bobbin::spec::package::{Package, Packages, SEPARATOR, Sought, qualified};
+use bobbin::spec::references::Kind;
+use bobbin::spec::references::Reference;
+use bobbin::spec::{Agent, Catalog};
+use bobbin::validate::{Complaint, Severity, Sources, nearest};
+use serde_json::Value;
+
+use crate::files::{Entry, Files, below};
+use crate::folder::{PACKAGE_FILE, PACKAGES};
+
+/// The field of a package.json that makes it one of agents.
+const FIELD: &str = "standardagent";
+
+/// Where npm installs packages.
+const MODULES: &str = "node_modules";
+
+/// What an npm name may begin with, by custom.
+const PREFIX: &str = "standardagent-";
+
+/// A package, as its package.json says.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) id: String,
+    /// Its folder, below that of the application.
+    pub(super) root: String,
+    /// The folder of its definitions, below that of the application.
+    pub(super) definitions: String,
+    name: String,
+    /// As in the catalog, with the field that names each.
+    entry_agents: Vec<(String, String)>,
+    version: Option<String>,
+    author: Option<String>,
+    license: Option<String>,
+}
+
+impl Found {
+    /// Its package.json, below the folder of the application.
+    pub(super) fn file(&self) -> String {
+        format!("{}/{PACKAGE_FILE}", self.root)
+    }
+
+    /// Says of an agent how it is published, where its definition does not.
+    fn publish(&self, agent: &mut Agent) {
+        agent.package_name.get_or_insert_with(|| self.name.clone());
+        for (field, value) in [
+            (&mut agent.version, &self.version),
+            (&mut agent.author, &self.author),
+            (&mut agent.license, &self.license),
+        ] {
+            *field = field.take().or_else(|| value.clone());
+        }
+    }
+}
+
+/// The packages of an application: folders in `packages/`, and dependencies that are one.
+pub(super) fn find(files: &Files, complaints: &mut Vec<Complaint>) -> Vec<Found> {
+    let mut roots: Vec<String> = Vec::new();
+    for (name, entry) in files.entries(PACKAGES) {
+        let root = format!("{PACKAGES}/{name}");
+        if entry == Entry::Folder {
+            roots.push(root);
+        } else if !name.eq_ignore_ascii_case("readme.md") {
+            let message = format!("not read: each package is a folder in {PACKAGES}/");
+            complaints.push(Complaint { severity: Severity::Warning, ..error(root, "", message) });
+        }
+    }
+    let own = files.json(PACKAGE_FILE).unwrap_or_default();
+    roots.extend(packed_dependencies(files, &own, MODULES).map(|name| format!("{MODULES}/{name}")));
+    let mut found: Vec<Found> = Vec::new();
+    for root in roots {
+        match read(files, &root) {
+            Err(wrong) => complaints.extend(wrong),
+            Ok(package) => match found.iter().find(|other| other.id == package.id) {
+                Some(other) => {
+                    let message = format!("{} is the package \"{}\" already", other.file(), package.id);
+                    complaints.push(error(package.file(), "name", message));
+                }
+                None => found.push(package),
+            },
+        }
+    }
+    for package in &found {
+        complaints.extend(nested(files, package, &found));
+    }
+    found
+}
+
+/// Names in `dependencies` whose package, in `modules`, is one of agents.
+fn packed_dependencies<'p>(
+    files: &'p Files,
+    package: &'p Value,
+    modules: &'p str,
+) -> impl Iterator<Item = &'p String> {
+    let listed = package.get("dependencies").and_then(Value::as_object);
+    let is_one = move |name: &&String| {
+        let package = files.json(&format!("{modules}/{name}/{PACKAGE_FILE}"));
+        package.is_some_and(|package| package.get(FIELD).is_some())
+    };
+    listed.into_iter().flat_map(|listed| listed.keys()).filter(is_one)
+}
+
+/// What a package.json says, or everything that is wrong with it.
+fn read(files: &Files, root: &str) -> Result<Found, Vec<Complaint>> {
+    let file = format!("{root}/{PACKAGE_FILE}");
+    let wrong = |field: &str, message: String| vec![error(file.clone(), field, message)];
+    let Some(text) = files.raw(&file) else {
+        return Err(wrong("", "a package of agents has this file, which cannot be read here".to_owned()));
+    };
+    let package: Value =
+        serde_json::from_str(text).map_err(|error| wrong("", format!("is no JSON: {error}")))?;
+    let text = |field: &str| package.get(field).and_then(Value::as_str).map(str::to_owned);
+    let author = package.pointer("/author/name").and_then(Value::as_str).map(str::to_owned);
+    let mut complaints = Vec::new();
+    let name = text("name").unwrap_or_default();
+    let id = id(&name);
+    if let Some(why) = wrong_id(&name, &id) {
+        complaints.extend(wrong("name", why));
+    }
+    let field = format!("{FIELD}.entryAgents");
+    let mut entry_agents = Vec::new();
+    match package.get(FIELD).and_then(|field| field.get("entryAgents")) {
+        None => complaints.extend(wrong(
+            &field,
+            "required but missing: the names of the agents that are visible from outside".to_owned(),
+        )),
+        Some(Value::Array(names)) if !names.is_empty() => {
+            for (index, name) in names.iter().enumerate() {
+                let field = format!("{field}[{index}]");
+                match name.as_str() {
+                    Some(name) => entry_agents.push((field, qualified(&id, name))),
+                    None => {
+                        complaints.extend(wrong(&field, format!("expected the name of an agent, got {name}")))
+                    }
+                }
+            }
+        }
+        Some(_) => complaints.extend(wrong(
+            &field,
+            "expected a list of names of agents, at least one: nothing else is visible from outside"
+                .to_owned(),
+        )),
+    }
+    if !complaints.is_empty() {
+        return Err(complaints);
+    }
+    // Its own folder of agents may be called as the folder of all its definitions is.
+    let inner = format!("{root}/agents");
+    let definitions = if files.is_folder(&format!("{inner}/agents")) { inner } else { root.to_owned() };
+    Ok(Found {
+        id,
+        root: root.to_owned(),
+        definitions,
+        name,
+        entry_agents,
+        version: text("version"),
+        author: text("author").or(author),
+        license: text("license"),
+    })
+}
+
+/// A package's id: its npm name without scope and prefix, in the characters of names.
+fn id(name: &str) -> String {
+    let bare = name.rsplit_once('/').map_or(name, |(_, bare)| bare);
+    bare.strip_prefix(PREFIX).unwrap_or(bare).replace(['-', '.'], "_")
+}
+
+/// Why a name cannot give an id.
+fn wrong_id(name: &str, id: &str) -> Option<String> {
+    if name.is_empty() {
+        return Some("required but missing: the package's definitions are named after it".to_owned());
+    }
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let good = id.starts_with(|c: char| c.is_ascii_lowercase())
+        && id.chars().all(fine)
+        && !id.contains(SEPARATOR)
+        && !id.ends_with('_');
+    (!good).then(|| {
+        format!(
+            "\"{name}\" makes the id \"{id}\", which is none: lower-case letters, digits and single _ between them, \
+             starting with a letter"
+        )
+    })
+}
+
+/// Packages within a package: nothing of them would be there.
+fn nested(files: &Files, package: &Found, all: &[Found]) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    let mut folders = vec![format!("{}/{PACKAGES}", package.root)];
+    if package.definitions != package.root {
+        folders.push(format!("{}/{PACKAGES}", package.definitions));
+    }
+    for folder in folders {
+        if files.entries(&folder).next().is_some() {
+            let message =
+                format!("a package holds no packages: they belong into {PACKAGES}/ of the application");
+            complaints.push(error(folder, "", message));
+        }
+    }
+    let own = files.json(&package.file()).unwrap_or_default();
+    let mut named = BTreeSet::new();
+    for modules in [below(&package.root, MODULES), MODULES.to_owned()] {
+        named.extend(packed_dependencies(files, &own, &modules).cloned());
+    }
+    for name in named.iter().filter(|name| all.iter().all(|other| other.name != **name)) {
+        let message = format!(
+            "is a package of agents: it is there when the application's own {PACKAGE_FILE} depends on it, too"
+        );
+        complaints.push(error(package.file(), &format!("dependencies.{name}"), message));
+    }
+    complaints
+}
+
+/// Puts the packages into the catalog, with what their package.json says of their agents.
+pub(super) fn enter(
+    found: &[Found],
+    catalog: &mut Catalog,
+    sources: &Sources,
+    endpoints: &BTreeMap<String, String>,
+    complaints: &mut Vec<Complaint>,
+) {
+    for package in found {
+        let within = format!("{}{SEPARATOR}", package.id);
+        for (field, name) in &package.entry_agents {
+            if sources.has(Kind::Agent, name) {
+                continue;
+            }
+            let own = |name: &String| name.strip_prefix(&within).map(str::to_owned);
+            let known: Vec<String> = catalog.agents.keys().filter_map(own).collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let bare = name.strip_prefix(&within).unwrap_or(name);
+            let hint = match nearest(bare, &known) {
+                Some(near) => format!("; did you mean \"{near}\"?"),
+                None if known.is_empty() => "; there are none".to_owned(),
+                None => format!("; there are {}", known.join(", ")),
+            };
+            let message = format!("the package has no agent named \"{bare}\"{hint}");
+            complaints.push(error(package.file(), field, message));
+        }
+        for agent in catalog.agents.values_mut().filter(|agent| agent.name.starts_with(&within)) {
+            package.publish(agent);
+        }
+        let own = |route: &String| endpoints.get(route).is_some_and(|owner| *owner == package.id);
+        let entered = Package {
+            name: package.name.clone(),
+            entry_agents: package.entry_agents.iter().map(|(_, name)| name.clone()).collect(),
+            endpoints: catalog.endpoints.keys().filter(|route| own(&route.to_string())).cloned().collect(),
+        };
+        catalog.packages.0.insert(package.id.clone(), entered);
+    }
+}
+
+/// Writes every reference as the catalog has it, and says which of them lead to what is hidden.
+pub(super) fn settle(catalog: &mut Catalog, sources: &Sources) -> Vec<Complaint> {
+    let packages: Packages = catalog.packages.clone();
+    if packages.is_empty() {
+        return Vec::new();
+    }
+    // Those that could not be read whole are taken for exposed: something else was said of them.
+    let private: BTreeSet<String> = catalog
+        .agents
+        .values()
+        .filter(|agent| !agent.expose_as_tool)
+        .map(|agent| agent.name.clone())
+        .collect();
+    let exposed = |name: &str| sources.has(Kind::Agent, name) && !private.contains(name);
+    let has = |name: &str, sought: Sought| match sought {
+        Sought::Model => sources.has(Kind::Model, name),
+        Sought::Prompt => sources.has(Kind::Prompt, name),
+        Sought::Agent => sources.has(Kind::Agent, name),
+        Sought::Effect => sources.has(Kind::Effect, name),
+        Sought::Hook => sources.has(Kind::Hook, name),
+        Sought::Skill => sources.has(Kind::Skill, name),
+        Sought::Memory => sources.has(Kind::Memory, name),
+        Sought::Callable => sources.has(Kind::Tool, name) || sources.has(Kind::Prompt, name) || exposed(name),
+    };
+    let mut complaints = Vec::new();
+    catalog.each_reference(&mut |reference| {
+        let Reference { kind, name, field, sought, target } = reference;
+        let within = packages.of(name);
+        let found = packages.resolve(within, target, |name| has(name, sought)).into_owned();
+        let there = has(&found, sought) || (sought == Sought::Callable && sources.has(Kind::Agent, &found));
+        if packages.is_foreign(within, &found) {
+            let why = match sought {
+                Sought::Callable if packages.is_entry(&found) && exposed(&found) => None,
+                Sought::Callable if packages.is_entry(&found) => {
+                    Some(format!("\"{target}\" is an agent that may not be called: set its `exposeAsTool`"))
+                }
+                _ => Some(packages.hidden(&found)),
+            };
+            if let Some(why) = why {
+                complaints.push(error(sources.file(kind, name), &field, why));
+            }
+        }
+        if there {
+            *target = found;
+        }
+    });
+    complaints
+}
+
+fn error(file: String, field: &str, message: String) -> Complaint {
+    Complaint { file, field: field.to_owned(), message, severity: Severity::Error }
+}

@@ -1,0 +1,56 @@
+// The compiler of definitions as wasm, which needs nothing but Node.
+
+import { readFile } from "node:fs/promises";
+
+/** @typedef {{ memory: { buffer: ArrayBuffer }, alloc: (length: number) => number, dealloc: (at: number, length: number) => void, compile: (at: number, length: number) => bigint }} Exports */
+
+/**
+ * What is used of WebAssembly, whose types are those of browsers.
+ *
+ * @typedef {object} Wasm
+ * @property {(bytes: Uint8Array) => Promise<object>} compile
+ * @property {(module: object, imports: object) => Promise<{ exports: unknown }>} instantiate
+ * @property {{ imports: (module: object) => { module: string, name: string, kind: string }[] }} Module
+ * @property {new (type: { parameters: string[] }) => object} Tag
+ */
+const wasm = /** @type {Wasm} */ (Reflect.get(globalThis, "WebAssembly"));
+
+/**
+ * @param {string} path   of the wasm
+ * @returns {(request: string) => Promise<string>}
+ */
+export function wasmCompiler(path) {
+  /** @type {Promise<object> | undefined} */
+  let module;
+  return async (request) => {
+    module ??= readFile(path).then((bytes) => wasm.compile(bytes));
+    // Each time a new one: a trap spoils it, and its memory never shrinks.
+    const { exports } = await wasm.instantiate(await module, absent(wasm.Module.imports(await module)));
+    const { memory, alloc, dealloc, compile } = /** @type {Exports} */ (exports);
+    const bytes = new TextEncoder().encode(request);
+    const at = alloc(bytes.length) >>> 0;
+    if (at === 0) throw new RangeError("The definitions are too large for the compiler.");
+    new Uint8Array(memory.buffer, at, bytes.length).set(bytes);
+    const packed = BigInt.asUintN(64, compile(at, bytes.length));
+    const [from, length] = [Number(packed >> 32n), Number(packed & 0xffffffffn)];
+    dealloc(at, bytes.length);
+    return new TextDecoder().decode(new Uint8Array(memory.buffer, from, length));
+  };
+}
+
+/**
+ * What a clock would need that the compiler has and never looks at: a crate that reads schedules brings it along.
+ *
+ * @param {{ module: string, name: string, kind: string }[]} imports
+ */
+function absent(imports) {
+  /** @type {Record<string, Record<string, object>>} */
+  const all = {};
+  for (const { module, name, kind } of imports) {
+    const asked = () => {
+      throw new Error(`The compiler of definitions asked for ${name}.`);
+    };
+    (all[module] ??= {})[name] = kind === "tag" ? new wasm.Tag({ parameters: ["externref"] }) : asked;
+  }
+  return all;
+}

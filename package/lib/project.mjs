@@ -1,0 +1,65 @@
+// A project: a folder with wrangler.jsonc, definitions in agents/, and what the runtime keeps in .bobbin/.
+
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { Complaint, EXIT } from "./complaint.mjs";
+import { shown } from "./files.mjs";
+import { readJsonc } from "./jsonc.mjs";
+
+/**
+ * What is read of a configuration of wrangler's; the rest of its fields is its own business.
+ *
+ * @typedef {object} Config
+ * @property {string} name
+ * @property {string} [main]
+ * @property {string} compatibility_date
+ * @property {string[]} [compatibility_flags]
+ * @property {Record<string, string>} [alias]
+ * @property {Record<string, unknown>} [vars]
+ * @property {{ bindings: { name: string, class_name: string }[] }} [durable_objects]
+ * @property {{ binding: string, service: string, entrypoint?: string }[]} [services]
+ * @property {{ binding: string }[]} [worker_loaders]
+ */
+
+/**
+ * @typedef {object} Project
+ * @property {string} root
+ * @property {string} agents       the folder of the definitions
+ * @property {string} catalog      where their catalog is put
+ * @property {Config} config       of the Worker
+ * @property {Config} isolate      of the isolate Worker
+ */
+
+const WORKER = "wrangler.jsonc";
+const ISOLATE = "wrangler.isolate.jsonc";
+
+/** The nearest folder at or above `from` that is a project. @param {string} [from] @returns {string | undefined} */
+export function projectRoot(from = process.cwd()) {
+  for (let folder = resolve(from); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, WORKER)) && existsSync(join(folder, "agents"))) return folder;
+    if (folder === dirname(folder)) return undefined;
+  }
+}
+
+/** @param {string} [from] @returns {Project} */
+export function openProject(from) {
+  const root = projectRoot(from);
+  if (root === undefined) {
+    throw new Complaint(`There is no project here: a folder with ${WORKER} and agents/. \`bobbin init my-agent\` makes one.`, EXIT.usage);
+  }
+  const config = readConfig(join(root, WORKER));
+  const isolate = readConfig(join(root, ISOLATE));
+  if (!config) throw new Complaint(`${shown(join(root, WORKER))} is missing.`, EXIT.usage);
+  if (!isolate) throw new Complaint(`${shown(join(root, ISOLATE))} is missing: it is the Worker in which code runs. \`bobbin init\` in an empty folder shows one.`, EXIT.usage);
+  return { root, agents: join(root, "agents"), catalog: join(root, ".bobbin/catalog.json"), config, isolate };
+}
+
+/** @param {string} path @returns {Config | undefined} */
+function readConfig(path) {
+  const config = readJsonc(path);
+  if (config === undefined) return undefined;
+  for (const field of ["name", "compatibility_date"]) {
+    if (typeof config[field] !== "string") throw new Complaint(`${shown(path)}: \`${field}\` is missing.`, EXIT.usage);
+  }
+  return config;
+}

@@ -1,0 +1,342 @@
+// What a development server's clients talk to: a small HTTP server before wrangler's own, which answers in plain text, loses
+// the answer to a request whose body it is still sending, and resolves `..` in addresses. Whatever goes wrong here or
+// behind it is answered in the API's own form; everything else passes as it comes.
+
+import http from "node:http";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const HOST = "127.0.0.1";
+
+/** A body that is longer than this would not be read to its end when it is refused (worker/bodies.js): it is held back for
+ * a moment, so that a refusal comes before it. */
+const LARGE_BYTES = 16 << 20;
+const HELD_BACK_MS = 250;
+
+/** How long a request waits for a server that is being restarted, and how often it asks. */
+const PATIENCE_MS = 10_000;
+const PAUSE_MS = 100;
+
+/** How long requests that are under way are waited for before their server is replaced. */
+const DRAIN_MS = 1_000;
+
+/** What is read of a body after its answer, so that the client sees that. */
+const LINGER_MS = 10_000;
+
+/** Shorter than the five seconds after which the server behind closes a connection that is not used. */
+const IDLE_MS = 3_000;
+
+/** Headers that are of one connection only. */
+export const OF_CONNECTION = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"]);
+
+/** @typedef {{ status: number, code: string, message: string, hint: string, field?: string, retryAfter?: number, closes?: boolean }} Problem */
+
+/** @type {Problem} */
+const RESTARTED = {
+  status: 503,
+  code: "overloaded",
+  message: "The development server was restarted while it worked on this request.",
+  hint: "Send it again, a POST with the same Idempotency-Key: what was begun goes on.",
+  retryAfter: 1,
+};
+
+/** @type {Problem} */
+const LOST = {
+  status: 503,
+  code: "overloaded",
+  message: "The connection to the Worker was lost; the request may or may not have been taken.",
+  hint: "Send it again, a POST with the same Idempotency-Key. The terminal of the server may say more.",
+  retryAfter: 1,
+};
+
+/** @type {Problem} */
+const DOTS = {
+  status: 400,
+  code: "invalid_field",
+  message: "The path has a segment `.` or `..`, which no address of this API has.",
+  hint: "Escape what is a part of a name: an id or a file name is one segment.",
+  field: "path",
+};
+
+/** @type {Problem} */
+const NOT_FOUND = { status: 404, code: "not_found", message: "There is no such route.", hint: "Routes begin with /api, but for /healthz." };
+
+/** @param {string} message @returns {Problem} */
+const malformed = (message) => ({ status: 400, code: "bad_json", message, hint: "Send the request again, whole.", closes: true });
+
+/** @param {Problem} problem */
+const bodyOf = ({ code, message, hint, field }) => JSON.stringify({ error: { code, message, hint, field } });
+
+/** @param {Problem} problem @returns {Record<string, string | number>} */
+const headersOf = (problem) => ({
+  "content-type": "application/json; charset=utf-8",
+  "content-length": Buffer.byteLength(bodyOf(problem)),
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  ...(problem.retryAfter !== undefined && { "retry-after": problem.retryAfter }),
+});
+
+/** Answers on a connection that has no request of Node's. @param {import("node:stream").Duplex} socket @param {Problem} problem */
+function answerRaw(socket, problem) {
+  const headers = Object.entries({ ...headersOf(problem), connection: "close" });
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  if (socket.writable) socket.end(`HTTP/1.1 ${problem.status} ${http.STATUS_CODES[problem.status]}\r\n${lines}\r\n${bodyOf(problem)}`);
+}
+
+/**
+ * The headers of a message that go on, each as often as it came.
+ *
+ * @param {string[]} raw
+ * @param {Set<string>} left   those that do not
+ */
+export function passing(raw, left = OF_CONNECTION) {
+  /** @type {Record<string, string | string[]>} */
+  const headers = {};
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const name = (raw[at] ?? "").toLowerCase();
+    const value = raw[at + 1] ?? "";
+    if (!left.has(name)) headers[name] = name in headers ? [headers[name] ?? [], value].flat() : value;
+  }
+  return headers;
+}
+
+/** @param {string | undefined} target */
+const hasDots = (target = "") => {
+  const [path = ""] = target.split(/[?#]/);
+  return path.split(/[/\\]/).some((segment) => /^(\.|%2e){1,2}$/i.test(segment));
+};
+
+/** Whether it is an answer of wrangler's own: those of the Worker all have this header. @param {http.IncomingMessage} answer */
+const isForeign = (answer) =>
+  (answer.statusCode ?? 0) >= 400 &&
+  answer.headers["x-content-type-options"] === undefined &&
+  !answer.headers["content-type"]?.startsWith("application/json");
+
+/** One request on its way to the server behind, and its answer on its way back. */
+class Exchange {
+  #until = Date.now() + PATIENCE_MS;
+  #answered = false;
+  /** Whether the client is, or was, free to send its body. */
+  #invited;
+
+  /**
+   * @param {http.IncomingMessage} request
+   * @param {http.ServerResponse} response
+   * @param {{ port: number, agent: http.Agent }} behind
+   * @param {boolean} announced   the client waits for leave to send its body
+   */
+  constructor(request, response, behind, announced) {
+    this.request = request;
+    this.response = response;
+    this.behind = behind;
+    this.#invited = !announced;
+    const { "content-length": length, "transfer-encoding": coding } = request.headers;
+    /** Bytes of the body; not known of one in chunks. */
+    this.length = coding === undefined ? Number(length ?? 0) : undefined;
+    response.sendDate = false;
+    this.up = this.#send();
+    response.once("close", () => this.up.destroy());
+  }
+
+  #send() {
+    const { request, response, behind } = this;
+    const up = http.request({
+      host: HOST,
+      port: behind.port,
+      agent: behind.agent,
+      method: request.method ?? "GET",
+      path: request.url ?? "/",
+      headers: passing(request.rawHeaders),
+    });
+    up.on("response", (answer) => this.#pass(answer));
+    up.on("error", (/** @type {NodeJS.ErrnoException} */ error) => this.#failed(error));
+    if (this.length === 0) {
+      up.end();
+      return up;
+    }
+    // Soon: the server behind may refuse it by its head. Not at once, for what came in one piece leaves in one.
+    setImmediate(() => {
+      if (!up.destroyed) up.flushHeaders();
+    });
+    const sendBody = () => {
+      if (this.#answered || response.closed) return;
+      if (!this.#invited) response.writeContinue();
+      this.#invited = true;
+      request.pipe(up);
+    };
+    const connected = () => ((this.length ?? 0) > LARGE_BYTES ? setTimeout(sendBody, HELD_BACK_MS) : sendBody());
+    up.once("socket", (socket) => (socket.connecting ? socket.once("connect", connected) : connected()));
+    return up;
+  }
+
+  /** @param {http.IncomingMessage} answer */
+  async #pass(answer) {
+    if (this.#answered) return answer.resume();
+    const { response } = this;
+    if (isForeign(answer)) {
+      const text = await textOf(answer);
+      return this.refuse(text.includes("restarted mid-request") ? RESTARTED : answer.statusCode === 404 ? NOT_FOUND : LOST);
+    }
+    this.#begin();
+    // Broken off there, broken off here.
+    answer.on("error", () => response.destroy());
+    response.writeHead(answer.statusCode ?? 500, { ...passing(answer.rawHeaders), ...this.#closing() });
+    answer.pipe(response);
+    // A stream may have nothing to say for a while; what is short leaves in one piece.
+    setImmediate(() => {
+      if (!response.writableEnded && !response.destroyed) response.flushHeaders();
+    });
+  }
+
+  /** @param {NodeJS.ErrnoException} error */
+  #failed(error) {
+    if (this.#answered || this.response.closed) return;
+    const unsent = error.code === "ECONNREFUSED" || (this.up.reusedSocket && error.code === "ECONNRESET" && this.length === 0);
+    if (!unsent || Date.now() > this.#until) return this.refuse(LOST);
+    setTimeout(() => {
+      if (!this.response.closed) this.up = this.#send();
+    }, PAUSE_MS);
+  }
+
+  /** Answers in place of the server behind. @param {Problem} problem */
+  refuse(problem) {
+    const { response, request, up } = this;
+    if (this.#answered) return;
+    this.#begin();
+    response.writeHead(problem.status, { ...headersOf(problem), ...this.#closing(), ...(problem.closes && { connection: "close" }) });
+    response.end(request.method === "HEAD" ? undefined : bodyOf(problem));
+    up.destroy();
+  }
+
+  /**
+   * From here on there is an answer. What the client still sends is taken for a while: a connection that is closed with
+   * bytes unread loses its answer.
+   */
+  #begin() {
+    this.#answered = true;
+    const { request, up } = this;
+    if (request.complete || this.length === 0) return;
+    up.once("close", () => request.resume());
+    const timer = setTimeout(() => request.socket.destroy(), LINGER_MS);
+    for (const end of ["end", "close"]) request.once(end, () => clearTimeout(timer));
+  }
+
+  /** A client that was not asked for its body does not send it, or it is taken for the next request. */
+  #closing() {
+    return this.#invited ? {} : { connection: "close" };
+  }
+}
+
+/** @param {http.IncomingMessage} answer */
+async function textOf(answer) {
+  let text = "";
+  try {
+    for await (const chunk of answer) text = (text + chunk).slice(0, 1000);
+  } catch {
+    // What came is enough.
+  }
+  return text;
+}
+
+/**
+ * A WebSocket: from here on the two connections are one.
+ *
+ * @param {http.IncomingMessage} request
+ * @param {import("node:stream").Duplex} client
+ * @param {Buffer} head
+ * @param {number} port
+ */
+function upgrade(request, client, head, port) {
+  client.on("error", () => client.destroy());
+  if (hasDots(request.url)) return answerRaw(client, DOTS);
+  const until = Date.now() + PATIENCE_MS;
+  const open = () => {
+    const server = connect({ host: HOST, port, noDelay: true });
+    server.once("connect", () => {
+      let text = `${request.method} ${request.url} HTTP/1.1\r\n`;
+      for (let at = 0; at + 1 < request.rawHeaders.length; at += 2) {
+        text += `${request.rawHeaders[at]}: ${request.rawHeaders[at + 1]}\r\n`;
+      }
+      server.write(`${text}\r\n`, "latin1");
+      server.write(head);
+      client.pipe(server).pipe(client);
+      server.once("close", () => client.destroy());
+      client.once("close", () => server.destroy());
+    });
+    server.on("error", () => {
+      if (server.connecting || !client.writable) return;
+      if (server.bytesWritten > 0 || Date.now() > until) return void (server.bytesRead > 0 ? client.destroy() : answerRaw(client, LOST));
+      setTimeout(open, PAUSE_MS);
+    });
+  };
+  open();
+}
+
+/**
+ * @typedef {object} Front
+ * @property {(replace: () => Promise<void>) => Promise<void>} pause   requests wait while the server behind is replaced
+ * @property {() => void} stop
+ */
+
+/**
+ * Serves `port`, in front of the server on the port `behind`.
+ *
+ * @param {number} port
+ * @param {number} behind
+ * @param {string} [host]   where to listen
+ * @returns {Promise<Front>}
+ */
+export async function startFront(port, behind, host = HOST) {
+  const agent = new http.Agent({ keepAlive: true, scheduling: "lifo", timeout: IDLE_MS });
+  /** The request that each connection is busy with. @type {WeakMap<import("node:stream").Duplex, Exchange>} */
+  const busy = new WeakMap();
+  /** Requests that have no answer yet. */
+  let underWay = 0;
+  /** While the server behind is replaced. @type {Promise<void> | undefined} */
+  let paused;
+  const pass = (/** @type {http.IncomingMessage} */ request, /** @type {http.ServerResponse} */ response, /** @type {boolean} */ announced) => {
+    if (response.closed) return;
+    underWay++;
+    response.once("close", () => underWay--);
+    busy.set(request.socket, new Exchange(request, response, { port: behind, agent }, announced));
+  };
+  const take = (/** @type {boolean} */ announced) => (/** @type {http.IncomingMessage} */ request, /** @type {http.ServerResponse} */ response) => {
+    if (hasDots(request.url)) {
+      response.writeHead(DOTS.status, { ...headersOf(DOTS), connection: "close" });
+      return void response.end(bodyOf(DOTS));
+    }
+    if (paused === undefined) pass(request, response, announced);
+    else paused.then(() => pass(request, response, announced));
+  };
+  // The Worker has deadlines of its own for bodies.
+  const server = http.createServer({ requestTimeout: 0, keepAliveTimeout: 65_000 }, take(false));
+  server.on("checkContinue", take(true));
+  server.on("upgrade", (request, socket, head) => upgrade(request, socket, head, behind));
+  server.on("clientError", (/** @type {NodeJS.ErrnoException} */ error, socket) => {
+    if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy();
+    const exchange = busy.get(socket);
+    if (exchange && !exchange.response.headersSent) return exchange.refuse(malformed(`The body of the request is malformed: ${error.message}.`));
+    if (exchange && !exchange.response.writableFinished) return void socket.destroy();
+    answerRaw(socket, malformed(`This is no request of HTTP/1.1: ${error.message}.`));
+  });
+  await new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => resolve(undefined));
+  });
+  return {
+    async pause(replace) {
+      const drained = async () => {
+        for (const until = Date.now() + DRAIN_MS; underWay > 0 && Date.now() < until; ) await sleep(10);
+      };
+      const replaced = drained().then(replace);
+      // From now on, so that requests that keep coming do not keep it up.
+      paused = replaced.catch(() => {}).finally(() => (paused = undefined));
+      await replaced;
+    },
+    stop() {
+      server.close();
+      server.closeAllConnections();
+      agent.destroy();
+    },
+  };
+}

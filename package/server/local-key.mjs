@@ -1,0 +1,43 @@
+// The key that a development server encrypts values of variables with. It is made once, beside the folder of the
+// threads and never in it: a copy of that folder tells no value.
+
+import { randomBytes } from "node:crypto";
+import { linkSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, isAbsolute, join, relative } from "node:path";
+import { readIfThere, shown } from "../lib/files.mjs";
+import { Complaint } from "../lib/complaint.mjs";
+
+const FILE = ".bobbin/encryption-keys";
+
+/**
+ * The value of BOBBIN_ENCRYPTION_KEYS on this machine.
+ *
+ * @param {string} root     of the project
+ * @param {string} persist  the folder of the threads
+ * @returns {string}
+ */
+export function localKeys(root, persist) {
+  const path = join(root, FILE);
+  const within = relative(persist, path);
+  if (!within.startsWith("..") && !isAbsolute(within)) {
+    throw new Complaint(
+      `${shown(path)} would lie in the folder of the threads, ${shown(persist)}: choose another folder, or set BOBBIN_ENCRYPTION_KEYS in .dev.vars.`,
+    );
+  }
+  const known = readIfThere(path);
+  if (known !== undefined) return known.trim();
+  mkdirSync(dirname(path), { recursive: true });
+  const draft = `${path}.${process.pid}`;
+  writeFileSync(draft, `local=${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
+  try {
+    // Linked into place: of two servers that start at the same moment both take the first one's.
+    linkSync(draft, path);
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EEXIST") throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  const made = readIfThere(path);
+  if (made === undefined) throw new Complaint(`${shown(path)} cannot be read.`);
+  return made.trim();
+}

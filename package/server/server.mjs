@@ -1,0 +1,105 @@
+// One running server of a project: workerd over a folder of its own, .bobbin/run/<port>, behind our front.
+
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+import { build } from "../compiler/project.mjs";
+import { line } from "../compiler/compile.mjs";
+import { readIfThere } from "../lib/files.mjs";
+import { part, workerdOf } from "../lib/parts.mjs";
+import { bundleWorker, link, place } from "./bundle.mjs";
+import { startFront } from "./front.mjs";
+import { modelsThatLack } from "./model-keys.mjs";
+import { BY_SYSTEM, thatEndsWithParent } from "./parent.mjs";
+import { claimPort } from "./ports.mjs";
+import { takeStateFolder } from "./state-folder.mjs";
+import { startWorkerd } from "./workerd.mjs";
+
+/** The files of the isolate Worker. */
+const ISOLATE = ["index.js", "compiler.wasm", "quickjs.wasm"];
+
+/**
+ * @typedef {object} ServerOptions
+ * @property {import("../lib/project.mjs").Project} project
+ * @property {string} host
+ * @property {number} port                                    0 picks a free one
+ * @property {string} persist                                 where threads are kept
+ * @property {(given: Record<string, string>) => Promise<Record<string, string>>} vars   those of the Worker, from those of the project
+ * @property {(line: string) => void} log                     a line of the server's output once it is up
+ * @property {(code: number) => void} ended                   the server ended by itself
+ */
+
+/**
+ * @typedef {object} Server
+ * @property {string} url
+ * @property {() => string[]} agents            those that anybody may talk to
+ * @property {() => string[]} lacking           a line for each model that lacks a variable
+ * @property {() => string[]} warnings          a line for each warning about the definitions
+ * @property {() => Promise<void>} reload       takes up changes; rejects with a Complaint when something is invalid, and changes nothing
+ * @property {() => Promise<void>} stop
+ */
+
+/** @param {ServerOptions} options @returns {Promise<Server>} */
+export async function startServer({ project, host, persist, log, ended, ...options }) {
+  const port = await claimPort(options.port, host);
+  const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const home = join(project.root, ".bobbin/run", String(port));
+  const folder = await takeStateFolder(persist, url);
+  rmSync(home, { recursive: true, force: true });
+  mkdirSync(home, { recursive: true });
+  const vars = await options.vars(givenVars(project));
+  const compiled = async () => {
+    const { catalog, findings } = await build(project);
+    return { definitions: JSON.parse(catalog), warnings: findings.map((finding) => line(project.agents, finding)) };
+  };
+  let { definitions, warnings } = await compiled();
+  await bundleWorker(project, join(home, "worker"), project.catalog);
+  place(part("dist/isolate"), join(home, "isolate"), ISOLATE);
+  const runtime = await startWorkerd({
+    home,
+    main: { config: project.config, folder: "worker" },
+    isolate: { config: project.isolate, folder: "isolate" },
+    persist,
+    vars,
+    workerd: thatEndsWithParent(await workerdOf(project.root), home),
+    kept: BY_SYSTEM,
+    spawned: folder.add,
+  });
+  runtime.onLine((text) => log(withoutAddresses(text)));
+  runtime.onEnd(ended);
+  let front;
+  try {
+    front = await startFront(port, runtime.port, host);
+  } catch (error) {
+    await runtime.stop();
+    throw error;
+  }
+  return {
+    url,
+    agents: () => Object.entries(definitions.agents).flatMap(([name, { expose = true }]) => (expose ? [name] : [])),
+    lacking: () => modelsThatLack(definitions, (name) => Boolean(vars[name]?.trim())),
+    warnings: () => warnings,
+    reload: async () => {
+      const before = readFileSync(project.catalog, "utf8");
+      ({ definitions, warnings } = await compiled());
+      if (readFileSync(project.catalog, "utf8") === before) return;
+      link(project.catalog, join(home, "worker/catalog.json"));
+      if (runtime.reload) await front.pause(runtime.reload);
+    },
+    stop: async () => {
+      front.stop();
+      await runtime.stop();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The variables that a project gives its Worker: those of wrangler.jsonc, and secrets. @param {import("../lib/project.mjs").Project} project */
+function givenVars({ root, config }) {
+  const plain = Object.entries(config.vars ?? {}).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
+  const secrets = parseEnv(readIfThere(join(root, ".dev.vars")) ?? "");
+  return { ...Object.fromEntries(plain), ...secrets };
+}
+
+/** An error of the runtime without the addresses of its machine code. @param {string} line */
+const withoutAddresses = (line) => line.replace(/;? *stack: (\S*[0-9a-f]{6,}\s*)+$/, "");

@@ -1,0 +1,194 @@
+// workerd by itself, without wrangler's development server: it starts in a fifth of the processor time, and nothing stands
+// between a client and the Workers but our own front. What is bound is what the configurations of both Workers bind,
+// and threads lie where wrangler has them, so that one server goes on with what the other began. What workerd does not
+// have by itself, buckets and key-value stores above all, is refused by name.
+
+import { spawn } from "node:child_process";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { Complaint } from "../lib/complaint.mjs";
+import { GROUPS, signalGroup } from "../lib/processes.mjs";
+
+/** @typedef {import("../lib/project.mjs").Config} Config */
+
+/**
+ * A Worker as it is served.
+ *
+ * @typedef {object} Served
+ * @property {Config} config
+ * @property {string} folder    of its modules, below `home`
+ */
+
+/**
+ * What serves Workers, behind our front.
+ *
+ * @typedef {object} Runtime
+ * @property {number} port
+ * @property {(listener: (line: string) => void) => void} onLine   what it prints once it is up
+ * @property {(listener: (code: number) => void) => void} onEnd    it ended by itself
+ * @property {() => Promise<void>} [reload]                        modules were replaced; without, it sees to that itself
+ * @property {() => Promise<void>} stop
+ */
+
+/**
+ * @typedef {object} WorkerdOptions
+ * @property {string} home                      a folder with the modules of both
+ * @property {Served} main
+ * @property {Served} isolate
+ * @property {string} persist
+ * @property {Record<string, string>} vars
+ * @property {string} workerd                   the program
+ * @property {boolean} [kept]                   the program sees to it itself that it ends with us
+ * @property {(pid: number) => void} spawned    of each process that uses `persist`
+ */
+
+const HOST = "127.0.0.1";
+/** Where a stand-in for Workers AI listens, host and port: the binding `AI` is workerd's own, and its requests go there. */
+const AI_ADDRESS = "BOBBIN_AI_ADDRESS";
+const KNOWN = new Set([
+  ...["name", "compatibility_date", "compatibility_flags", "durable_objects", "services", "worker_loaders", "vars"],
+  // Where its files are, which is known, and what deployments need.
+  ...["$schema", "main", "no_bundle", "find_additional_modules", "base_dir", "rules", "alias", "build", "migrations", "minify", "upload_source_maps"],
+  ...["account_id", "workers_dev", "preview_urls", "route", "routes", "observability", "logpush", "placement", "limits", "keep_vars", "send_metrics", "dev"],
+]);
+
+/** How a module is loaded, by the ending of its file. @type {Record<string, string>} */
+const KINDS = { ".js": "esModule", ".wasm": "wasm", ".json": "text" };
+
+/** @param {WorkerdOptions} options @returns {Promise<Runtime>} */
+export async function startWorkerd({ home, main, isolate, persist, vars, workerd, kept = false, spawned }) {
+  const objects = join(persist, "v3/do");
+  mkdirSync(objects, { recursive: true });
+  const path = join(home, "workerd.capnp");
+  writeFileSync(path, configuration({ home, main, isolate, objects, vars: Object.keys(vars), ai: vars[AI_ADDRESS] }));
+
+  /** @type {(code: number) => void} */
+  let onEnd = () => {};
+  /** @type {(line: string) => void} */
+  let onLine = () => {};
+  /** Chosen by the first start, kept by those after it. */
+  let port = 0;
+  const launch = async () => {
+    const args = ["serve", path, "--experimental", "--socket-addr", `http=${HOST}:${port}`, "--control-fd", "3"];
+    const keeper = fileURLToPath(new URL("keeper.mjs", import.meta.url));
+    const child = spawn(kept ? workerd : process.execPath, kept ? args : [keeper, workerd, ...args], {
+      cwd: home,
+      // A group of its own: Ctrl-C reaches us alone, and we end it in order.
+      detached: GROUPS,
+      windowsHide: true,
+      stdio: [kept ? "ignore" : "pipe", "pipe", "pipe", "pipe"],
+      // Read by `fromEnvironment`: no file holds their values, and no list of processes shows them.
+      env: vars,
+    });
+    if (child.pid !== undefined) spawned(child.pid);
+    for (const stream of [child.stdout, child.stderr]) if (stream) createInterface({ input: stream }).on("line", (line) => onLine(line));
+    port = await listening(child);
+    child.once("exit", (code) => current === child && onEnd(code ?? 1));
+    return child;
+  };
+  /** @type {import("node:child_process").ChildProcess | undefined} */
+  let current = await launch();
+  const end = async (/** @type {NodeJS.Signals} */ signal) => {
+    const child = current;
+    current = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = new Promise((resolve) => child.once("exit", resolve));
+    child.kill(signal);
+    const timer = setTimeout(() => signalGroup(child.pid, "SIGKILL"), 5000);
+    await exited;
+    clearTimeout(timer);
+  };
+  return {
+    port,
+    onEnd: (listener) => void (onEnd = listener),
+    onLine: (listener) => void (onLine = listener),
+    // What is still under way is lost with the process, and goes on in the next one.
+    reload: async () => {
+      await end("SIGKILL");
+      try {
+        current = await launch();
+      } catch (error) {
+        onLine(/** @type {Error} */ (error).message);
+        onEnd(1);
+      }
+    },
+    stop: () => end("SIGTERM"),
+  };
+}
+
+/** The port that it listens on. @param {import("node:child_process").ChildProcess} child @returns {Promise<number>} */
+function listening(child) {
+  let printed = "";
+  const collect = (/** @type {Buffer} */ text) => (printed += text);
+  child.stderr?.on("data", collect);
+  return new Promise((/** @type {(port: number) => void} */ resolve, reject) => {
+    const control = /** @type {import("node:stream").Readable} */ (child.stdio[3]);
+    createInterface({ input: control }).on("line", (line) => {
+      const { event, port } = JSON.parse(line);
+      if (event === "listen") resolve(port);
+    });
+    child.once("error", reject);
+    child.once("exit", (code) => reject(new Complaint(`${printed}\nworkerd ended before it was ready (${code}).`)));
+  }).finally(() => child.stderr?.off("data", collect));
+}
+
+/**
+ * The whole configuration, in the text form of Cap'n Proto.
+ *
+ * @param {Pick<WorkerdOptions, "home" | "main" | "isolate"> & { objects: string, vars: string[], ai: string | undefined }} options
+ *   objects: where the databases of the objects lie; vars: names of the variables; ai: where a stand-in for Workers AI is
+ */
+function configuration({ home, main, isolate, objects, vars, ai }) {
+  for (const { config } of [main, isolate]) {
+    const unknown = Object.keys(config).find((key) => !KNOWN.has(key));
+    if (unknown !== undefined) throw new Complaint(`workerd by itself has no \`${unknown}\`, which the configuration of ${config.name} has.`);
+  }
+  return `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    ${worker(main, home, vars, ai !== undefined)},
+    ${worker(isolate, home, [], false)},${ai === undefined ? "" : `\n    (name = "workers-ai", external = (address = ${text(ai)}, http = ())),`}
+    (name = "objects", disk = (path = ${text(objects)}, writable = true)),
+    (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
+  ],
+  sockets = [(name = "http", address = "${HOST}:0", http = (), service = ${text(main.config.name)})],
+);
+`;
+}
+
+/**
+ * @param {Served} served
+ * @param {string} home
+ * @param {string[]} vars
+ * @param {boolean} ai   whether it is bound to a stand-in for Workers AI
+ */
+function worker({ config, folder }, home, vars, ai) {
+  const files = readdirSync(join(home, folder)).filter((file) => extname(file) in KINDS);
+  const modules = files.sort((a, b) => Number(b === "index.js") - Number(a === "index.js"));
+  const classes = config.durable_objects?.bindings ?? [];
+  const bindings = [
+    ...vars.map((name) => `(name = ${text(name)}, fromEnvironment = ${text(name)})`),
+    ...classes.map(({ name, class_name }) => `(name = ${text(name)}, durableObjectNamespace = ${text(class_name)})`),
+    ...(config.services ?? []).map(
+      ({ binding, service, entrypoint }) =>
+        `(name = ${text(binding)}, service = (name = ${text(service)}${entrypoint === undefined ? "" : `, entrypoint = ${text(entrypoint)}`}))`,
+    ),
+    ...(config.worker_loaders ?? []).map(({ binding }) => `(name = ${text(binding)}, workerLoader = (id = ${text(binding)}))`),
+    ...(ai ? ['(name = "AI", wrapped = (moduleName = "cloudflare-internal:ai-api", innerBindings = [(name = "fetcher", service = "workers-ai")]))'] : []),
+  ];
+  return `(name = ${text(config.name)}, worker = (
+      compatibilityDate = ${text(config.compatibility_date)},
+      compatibilityFlags = [${(config.compatibility_flags ?? []).map(text).join(", ")}],
+      modules = [${modules.map((file) => `(name = ${text(file)}, ${KINDS[extname(file)]} = embed ${text(`${folder}/${file}`)})`).join(", ")}],
+      bindings = [
+        ${bindings.join(",\n        ")}
+      ],
+      durableObjectNamespaces = [${classes.map(({ class_name }) => `(className = ${text(class_name)}, uniqueKey = ${text(`${config.name}-${class_name}`)}, enableSql = true)`).join(", ")}],
+      ${classes.length > 0 ? 'durableObjectStorage = (localDisk = "objects"),' : ""}
+    ))`;
+}
+
+/** @param {string} value */
+const text = (value) => JSON.stringify(value);

@@ -1,0 +1,162 @@
+// `npm run package`: the npm packages, complete in dist-package/bobbin and dist-package/create-bobbin; `npm pack` there makes
+// of each what is published. They need no Rust.
+//
+//   dist/            the Worker; its catalog is the module `bobbin:catalog`
+//   dist-isolate/    the isolate Worker
+//   cargo (wasm) → wasm-bindgen → wasm-opt     the compiler of definitions, from package/compiler/
+//   package/         commands, templates, what serves on one machine
+//   client/, schemas/, types/, isolate/web/    as they are
+
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, extname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { BUILD_TOOL, buildTool, buildWorker, TARGET_DIR, WASM_FEATURES } from "./build.mjs";
+import { buildClient } from "./client.mjs";
+import { cache, contentHash, hash, inCheckout, locked, readIfThere, root } from "./files.mjs";
+import { buildIsolate } from "./isolate.mjs";
+import { cargoProgress, Complaint, main, run, step } from "./run.mjs";
+import { TARGET, wasmEnv } from "./rust.mjs";
+import { setUp } from "./setup.mjs";
+
+export const PACKAGES = inCheckout("dist-package");
+const BOBBIN = join(PACKAGES, "bobbin");
+const CREATE = join(PACKAGES, "create-bobbin");
+
+const COMPILER = inCheckout(`target/${TARGET}/release/bobbin_catalog.wasm`);
+/** What the compiler is made from. */
+const COMPILER_SOURCES = ["Cargo.toml", "Cargo.lock", "src", "package/compiler/Cargo.toml", "package/compiler/src", "package-lock.json", "scripts/build", "scripts/rust.mjs", "scripts/package.mjs"];
+
+/** Files of the repository that are packed as they are: a folder with the endings that count, and where they go. */
+const FOLDERS = [
+  { from: "package/bin", endings: [".mjs"] },
+  { from: "package/client", endings: [".js", ".ts"] },
+  { from: "package/commands", endings: [".mjs"] },
+  { from: "package/compiler", endings: [".mjs"] },
+  { from: "package/lib", endings: [".mjs"] },
+  { from: "package/schemas", endings: [".json"], to: "schemas" },
+  { from: "package/server", endings: [".mjs"] },
+  { from: "package/test", endings: [".mjs", ".ts", ".js", ".json"] },
+  { from: "schemas", endings: [".json"], to: "schemas" },
+  { from: "types", endings: [".ts"], to: "types" },
+  { from: "isolate/web", endings: [".js"], to: "dist/web" },
+];
+const FILES = ["LICENSE", "CHANGELOG.md"];
+/** All of it, whatever the endings. */
+const TEMPLATES = "package/templates";
+
+const WORKER = ["index.js", "index_bg.wasm"];
+const ISOLATE = ["index.js", "compiler.wasm", "quickjs.wasm"];
+
+/**
+ * Assembles both packages.
+ *
+ * @returns {Promise<{ bobbin: string, create: string }>} their folders
+ */
+export async function buildPackages() {
+  const tools = await setUp();
+  const [worker, isolate] = [await buildWorker(tools), await buildIsolate(tools)];
+  await buildClient();
+  const compiler = await buildCompiler(tools);
+  await locked(inCheckout(".bobbin/package.lock"), async () => {
+    rmSync(PACKAGES, { recursive: true, force: true });
+    for (const { from, endings, to = relative("package", from) } of FOLDERS) copyFolder(inCheckout(from), join(BOBBIN, to), endings);
+    cpSync(inCheckout(TEMPLATES), join(BOBBIN, "templates"), { recursive: true });
+    for (const name of FILES) [BOBBIN, CREATE].forEach((to) => name === "LICENSE" || to === BOBBIN ? copy(inCheckout(name), join(to, name)) : undefined);
+    copy(inCheckout("package/package.json"), join(BOBBIN, "package.json"));
+    copy(inCheckout("package/README.md"), join(BOBBIN, "README.md"));
+    for (const name of WORKER) copy(join(worker, name), join(BOBBIN, "dist/worker", name));
+    for (const name of ISOLATE) copy(join(isolate, name), join(BOBBIN, "dist/isolate", name));
+    copy(compiler, join(BOBBIN, "dist/compiler.wasm"));
+    nameCatalog(join(BOBBIN, "dist/worker/index.js"));
+    for (const name of ["package.json", "create-bobbin.mjs"]) copy(inCheckout(`create-bobbin/${name}`), join(CREATE, name));
+    copy(inCheckout("package/README.md"), join(CREATE, "README.md"));
+    for (const file of filesOf(PACKAGES)) withoutPaths(file);
+  });
+  return { bobbin: BOBBIN, create: CREATE };
+}
+
+/** The compiler of definitions as wasm. @param {import("./setup.mjs").Tools} tools @returns {Promise<string>} */
+export async function buildCompiler(tools) {
+  const small = `${COMPILER}.small`;
+  const stamp = hash(contentHash(COMPILER_SOURCES), tools.compiler.sysroot);
+  const isBuilt = () => readIfThere(`${small}.stamp`) === stamp && existsSync(small);
+  if (isBuilt()) return small;
+  await locked(inCheckout(".bobbin/build-compiler.lock"), async () => {
+    if (isBuilt()) return;
+    await buildTool();
+    await step("compiler of definitions (Rust)", (note) =>
+      run("cargo", ["build", "--release", "--target", TARGET, "-p", "bobbin-catalog", ...TARGET_DIR], {
+        cwd: root,
+        env: wasmEnv(tools.compiler),
+        onLine: cargoProgress(note),
+      }),
+    );
+    // Takes out what a clock of the platform's would need, which nothing asks for.
+    const glue = `${COMPILER}.glue`;
+    rmSync(glue, { recursive: true, force: true });
+    await run(BUILD_TOOL, ["bindgen", COMPILER, glue]);
+    await step("compiler of definitions (wasm-opt)", () =>
+      run(tools.node, [
+        inCheckout("node_modules/binaryen/bin/wasm-opt"),
+        ...[join(glue, "index_bg.wasm"), "-Os", "--strip-debug", "--strip-producers", ...WASM_FEATURES, "-o", small],
+      ]),
+    );
+    writeFileSync(`${small}.stamp`, stamp);
+  });
+  return small;
+}
+
+/** @param {string} from @param {string} to */
+function copy(from, to) {
+  mkdirSync(dirname(to), { recursive: true });
+  cpSync(from, to);
+}
+
+/** @param {string} from @param {string} to @param {string[]} endings */
+function copyFolder(from, to, endings) {
+  if (!existsSync(from)) return;
+  for (const file of filesOf(from)) if (endings.includes(extname(file))) copy(file, join(to, relative(from, file)));
+}
+
+/** @param {string} folder @returns {string[]} */
+function filesOf(folder) {
+  return readdirSync(folder).sort().flatMap((name) => {
+    const path = join(folder, name);
+    if (statSync(path).isDirectory()) return name === "node_modules" || name === "src" && folder.endsWith("compiler") ? [] : filesOf(path);
+    return [path];
+  });
+}
+
+/** The definitions are the project's: its configuration says where they are. @param {string} path */
+function nameCatalog(path) {
+  const text = readFileSync(path, "utf8");
+  const named = text.replace('from "./catalog.json"', 'from "bobbin:catalog"');
+  if (named === text) throw new Complaint("The Worker does not import catalog.json as expected.");
+  writeFileSync(path, named);
+}
+
+/** Places of this machine. */
+const PLACES = [root, cache, homedir()].filter((place) => place.length > 3);
+
+/** Takes out where on this machine a file was made: panics name their sources. @param {string} path */
+function withoutPaths(path) {
+  const before = readFileSync(path);
+  let text = before.toString("latin1");
+  // As long as before: places in wasm are counted.
+  for (const place of PLACES) text = text.replaceAll(`${place}/`, `/${"-".repeat(place.length - 1)}/`);
+  const after = Buffer.from(text, "latin1");
+  if (after.equals(before)) return;
+  if (extname(path) !== ".wasm") throw new Complaint(`${path} names a place of this machine.`);
+  writeFileSync(path, after);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await main(async () => {
+    const { bobbin } = await buildPackages();
+    const sizes = filesOf(bobbin).map((path) => gzipSync(readFileSync(path), { level: 9 }).length);
+    const total = sizes.reduce((sum, size) => sum + size, 0);
+    console.log(`  dist-package/bobbin: ${(total / 1e6).toFixed(1)} MB packed`);
+  });
+}

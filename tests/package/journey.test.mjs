@@ -1,0 +1,104 @@
+// From an empty folder to an agent, with the packages as they are published, on each Node that counts, and no cargo.
+
+import assert from "node:assert/strict";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { scratch } from "../worker/support/server.mjs";
+import { until } from "../worker/support/poll.mjs";
+import { Client } from "../worker/support/client.mjs";
+import { Dev, NODES, bobbin, nodeOf, npmIn, packed } from "./support/installed.mjs";
+
+/** What is packed must not grow past this. */
+const PACKED_BYTES = 4_000_000;
+
+const home = scratch("journey");
+after(() => rmSync(home, { recursive: true, force: true }));
+
+/** A project that is installed, which each Node gets a copy of. */
+const made = join(home, "my-agent");
+/** @type {{ bobbin: string, create: string }} */
+let tarballs;
+
+before(async () => {
+  tarballs = await packed(join(home, "tarballs"));
+  const creator = join(home, "creator");
+  mkdirSync(creator);
+  writeFileSync(join(creator, "package.json"), '{ "private": true }');
+  const node = nodeOf("20");
+  npmIn(creator, ["install", tarballs.bobbin, tarballs.create], node);
+  npmIn(creator, ["exec", "--", "create-bobbin", made, "--package", tarballs.bobbin], node);
+}, { timeout: 300_000 });
+
+test("the package is small, and names no place of this machine", () => {
+  const { size } = statSync(tarballs.bobbin);
+  // A quick build of the Worker is twice as large as the one that is published.
+  if (process.env.BOBBIN_BUILD !== "quick") assert.ok(size < PACKED_BYTES, `${size} bytes`);
+  const bytes = readFileSync(join(made, "node_modules/bobbin/dist/compiler.wasm"), "latin1");
+  assert.doesNotMatch(bytes, /\/(root|home\/[a-z]+)\/\.(rustup|cargo)/);
+});
+
+for (const major of NODES) {
+  test(`the whole journey on Node ${major}`, { timeout: 120_000 }, async () => {
+    const node = nodeOf(major);
+    const project = join(home, `on-${major}`);
+    cpSync(made, project, { recursive: true, verbatimSymlinks: true });
+    mistakes(project, node);
+
+    let dev = new Dev(project, node, ["dev", "--port", "0"]);
+    await dev.ready;
+    assert.match(dev.printed, /Look inside: {2}http:\/\/127\.0\.0\.1:\d+\/inspector/);
+    assert.doesNotMatch(dev.printed, /ExperimentalWarning/);
+    assert.equal(JSON.parse(readFileSync(join(project, ".bobbin/dev.json"), "utf8")).url, dev.url);
+    let client = new Client(dev.url);
+    const thread = await client.thread("helper");
+    assert.match((await thread.ask('call add {"numbers": [0.1, 0.2]}')).message.content, /0\.3/);
+
+    await edited(project, client);
+
+    // Killed in the middle of a reply; the next server goes on with it by itself.
+    const slow = await client.thread("slow");
+    await client.send("POST", `/threads/${slow.id}/messages`, { role: "user", content: "count 30" });
+    await until("the reply has begun", async () => JSON.stringify((await client.send("GET", `/threads/${slow.id}`)).json).includes("running"));
+    await dev.end("SIGKILL");
+    dev = new Dev(project, node, ["dev", "--port", "0"]);
+    await dev.ready;
+    client = new Client(dev.url);
+    await until("the reply ends by itself", async () => {
+      const { json } = await client.send("GET", `/threads/${slow.id}/messages`);
+      return JSON.stringify(json).includes(" 30");
+    }, { withinMs: 30_000 });
+    await dev.end();
+    assert.equal(existsSync(join(project, ".bobbin/dev.json")), false);
+  });
+}
+
+/** What is wrong is told with its place. @param {string} project @param {string} node */
+function mistakes(project, node) {
+  const prompt = join(project, "agents/prompts/helper.md");
+  const text = readFileSync(prompt, "utf8");
+  writeFileSync(prompt, text.replace("tools: [add]", "tools: [ad]"));
+  const found = bobbin(project, node, ["check", "--json"]);
+  assert.equal(found.status, 1, found.stderr);
+  const { ok, findings } = JSON.parse(found.stdout);
+  assert.equal(ok, false);
+  assert.deepEqual(findings.map((/** @type {any} */ { file, line, field }) => [file, line, field]), [["prompts/helper.md", 6, "tools[0]"]]);
+  assert.match(bobbin(project, node, ["build"]).stderr, /agents\/prompts\/helper\.md:6:\d+: error in tools\[0\]/);
+  assert.equal(existsSync(join(project, ".bobbin/catalog.json")), false, "nothing is written");
+  writeFileSync(prompt, text);
+  assert.equal(bobbin(project, node, ["check", "--strict"]).status, 0);
+  const tested = bobbin(project, node, ["test"]);
+  assert.equal(tested.status, 0, tested.stdout + tested.stderr);
+  writeFileSync(join(project, "agents/models/demo-slow.json"), '{ "provider": "demo", "model": "demo-slow" }');
+  writeFileSync(join(project, "agents/prompts/slow.md"), "---\ntoolDescription: d\nmodel: demo-slow\nincludeChat: true\n---\nYou are slow.\n");
+  writeFileSync(join(project, "agents/agents/slow.json"), '{ "sideA": { "prompt": "slow" } }');
+}
+
+/** A prompt that is edited is served. @param {string} project @param {Client} client */
+async function edited(project, client) {
+  const agent = join(project, "agents/agents/helper.json");
+  writeFileSync(agent, readFileSync(agent, "utf8").replace('"Helper"', '"Changed"'));
+  const saved = Date.now();
+  await until("the change is served", async () => (await client.send("GET", "/agents")).text.includes("Changed"), { withinMs: 15_000 });
+  console.log(`      served ${Date.now() - saved} ms after it was saved`);
+}

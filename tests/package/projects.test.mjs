@@ -1,0 +1,88 @@
+// Projects as `bobbin init` makes them: every template is right as it stands, and nothing of anybody's is replaced.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import * as esbuild from "esbuild";
+import { compile } from "../../package/compiler/compile.mjs";
+import { plain, readJsonc } from "../../package/lib/jsonc.mjs";
+import { VERSION } from "../../package/lib/version.mjs";
+import { natively } from "../../scripts/build.mjs";
+import { checkout, scratch } from "../worker/support/server.mjs";
+
+const PROGRAM = join(checkout, "package/bin/bobbin.mjs");
+const home = scratch("projects");
+after(() => rmSync(home, { recursive: true, force: true }));
+
+/** @param {string[]} args @param {string} [cwd] */
+function bobbin(args, cwd = home) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [PROGRAM, ...args], { cwd, encoding: "utf8" });
+  return { status, stdout, stderr };
+}
+
+const TEMPLATES = readdirSync(join(checkout, "package/templates")).filter((name) => !["common", "rust"].includes(name));
+
+for (const template of TEMPLATES) {
+  test(`the template ${template} has nothing wrong with it`, async () => {
+    const project = join(home, `My ${template}`);
+    const { status, stdout, stderr } = bobbin(["init", `My ${template}`, "--template", template]);
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, /npm install\n {2}npm run dev/);
+    const tools = { esbuild, web: join(checkout, "isolate/web"), compiler: (/** @type {string} */ request) => natively(request, join(project, "out")) };
+    const compiled = await compile(join(project, "agents"), tools, { strict: true });
+    assert.deepEqual(compiled.findings, []);
+    const { agents, code } = JSON.parse(compiled.catalog ?? "");
+    assert.ok(Object.keys(agents).length > 0);
+    const name = `my-${template}`;
+    assert.equal(readJsonc(join(project, "wrangler.jsonc")).name, name);
+    assert.equal(readJsonc(join(project, "wrangler.isolate.jsonc")).name, `${name}-isolate`);
+    assert.deepEqual(readJsonc(join(project, "wrangler.jsonc")).services[0].service, `${name}-isolate`);
+    const made = JSON.parse(readFileSync(join(project, "package.json"), "utf8"));
+    assert.equal(made.dependencies.bobbin, `^${VERSION}`);
+    // What the deploy button asks for is what the example of variables names.
+    const example = readFileSync(join(project, ".dev.vars.example"), "utf8");
+    for (const variable of Object.keys(made.cloudflare.bindings)) assert.match(example, new RegExp(`^${variable}=`, "m"));
+    assert.match(readFileSync(join(project, ".gitignore"), "utf8"), /^\.dev\.vars$/m);
+    for (const file of files(project)) assert.doesNotMatch(readFileSync(join(project, file), "utf8"), /__[A-Z]+__/, file);
+    for (const file of files(join(project, "agents")).filter((path) => path.endsWith(".json") && path !== "tsconfig.json")) {
+      const { $schema } = JSON.parse(readFileSync(join(project, "agents", file), "utf8"));
+      if ($schema !== undefined) assert.ok(existsSync(join(checkout, "schemas", $schema.split("/").at(-1))), `${file}: ${$schema}`);
+    }
+    assert.ok(Object.keys(code ?? {}).every((path) => !path.startsWith("/")));
+    assert.ok(files(join(project, "tests")).some((path) => /\.test\./.test(path)), "it shows how one tests");
+  });
+}
+
+test("init replaces no file, and says which are in the way", () => {
+  const project = join(home, "taken");
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), "{}");
+  writeFileSync(join(project, "notes.txt"), "mine");
+  const refused = bobbin(["init", "."], project);
+  assert.equal(refused.status, 2);
+  assert.match(refused.stderr, /has package\.json already/);
+  assert.deepEqual(readdirSync(project).sort(), ["notes.txt", "package.json"]);
+  rmSync(join(project, "package.json"));
+  assert.equal(bobbin(["init", "."], project).status, 0);
+  assert.equal(readFileSync(join(project, "notes.txt"), "utf8"), "mine");
+  assert.equal(bobbin(["init", "x", "--template", "nope"]).status, 2);
+});
+
+test("commands outside a project say what one is", () => {
+  for (const name of ["dev", "check", "build"]) {
+    const { status, stderr } = bobbin([name]);
+    assert.equal(status, 2);
+    assert.match(stderr, /There is no project here: .*bobbin init/);
+  }
+});
+
+test("wrangler.jsonc is read with its comments, and texts stay as they are", () => {
+  const text = '// a\n{ "a": "// no, /* nor */ , ]", /* b\n */ "b": [1, 2,], "c": "\\"// x",\n}';
+  assert.deepEqual(JSON.parse(plain(text)), { a: "// no, /* nor */ , ]", b: [1, 2], c: '"// x' });
+  assert.equal(plain(text).split("\n").length, text.split("\n").length);
+});
+
+/** @param {string} folder */
+const files = (folder) => /** @type {string[]} */ (readdirSync(folder, { recursive: true })).filter((path) => /\.[a-z]+$/.test(path));
