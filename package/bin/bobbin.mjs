@@ -30,7 +30,7 @@ async function bobbin([name, ...args]) {
  */
 function read(name, args, command) {
   try {
-    return parseArgs({ args, strict: true, allowPositionals: true, options: { ...command.options, ...COMMON } });
+    return parseArgs({ args: command.rewrite?.(args) ?? args, strict: true, allowPositionals: true, options: { ...command.options, ...COMMON } });
   } catch (error) {
     const [said] = /** @type {Error} */ (error).message.split(". ");
     throw new Complaint(`${said}. \`bobbin ${name} --help\` lists the flags.`, EXIT.usage);

@@ -5,6 +5,7 @@
  * @property {string} usage     after `bobbin`: `send <thread> <text> [--wait]`
  * @property {string} help      the flags, a line each, and what else there is to know
  * @property {import("node:util").ParseArgsConfig["options"]} options
+ * @property {(args: string[]) => string[]} [rewrite]   makes of a flag that may stand alone one with a value
  * @property {(values: Record<string, any>, positionals: string[]) => Promise<void>} run   rejects with a Complaint
  */
 

@@ -2,7 +2,7 @@
 // let out unless the case says so.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { MODELS, TOOLS } from "./catalog.mjs";
+import { TOOLS } from "./catalog.mjs";
 import { refusal } from "./outside.mjs";
 import { isObject, shown } from "./schema.mjs";
 import { Stubs } from "./stubs.mjs";
@@ -32,10 +32,12 @@ export class Answers {
   #case;
   #stubs;
   #by;
+  /** @type {Map<string, number>} */
+  #times = new Map();
 
   /**
    * @param {import("./cases.mjs").Case} case_
-   * @param {{ model: Model, problem: (text: string) => void, drop: (object: string) => Promise<unknown> }} by
+   * @param {{ model: Model, cassette: import("./cassette.mjs").Cassette | undefined, problem: (text: string) => void, drop: (object: string) => Promise<unknown> }} by
    */
   constructor(case_, by) {
     this.#case = case_;
@@ -58,7 +60,7 @@ export class Answers {
     const inPlace = url.origin === TOOLS;
     const answered = call ? this.#stubs.ofTool(call.name, { args, key }) : this.#stubs.ofAddress(method, url.href, { args, key });
     const who = call?.name ?? asked.by ?? url.host;
-    if (answered === undefined && inPlace) return json({});
+    if (answered === undefined && inPlace) return json({ result: this.#by.cassette?.result(who, args, this.#time(who, args)) });
     this.sent.push({ who, call: call !== undefined, method, url: url.href, body, key, repeatable: answered?.stub.repeatable ?? false, at: Date.now() });
     if (answered === undefined) return this.#unstubbed(asked, who, args);
     if (answered.crash) await this.#by.drop(asked.object);
@@ -72,10 +74,21 @@ export class Answers {
     return json(outcome.response ?? null, stub.status);
   }
 
+  /** How often that call was made before. @param {string} who @param {unknown} args */
+  #time(who, args) {
+    const call = JSON.stringify([who, args]);
+    const times = this.#times.get(call) ?? 0;
+    this.#times.set(call, times + 1);
+    return times;
+  }
+
   /** @param {Asked} asked @param {string} who @param {unknown} args @returns {Promise<Answer>} */
   async #unstubbed(asked, who, args) {
-    const { method, url } = asked;
+    const { method, url, body } = asked;
     if (this.#case.tools === "real") return passedOn(asked);
+    const what = toolCall(asked) ? args : { method, url: url.href, body };
+    const recorded = await this.#by.cassette?.tool(who, what, () => passedOn(asked));
+    if (recorded !== undefined) return recorded;
     const text = `“${who}” asks ${method} ${url.origin}${url.pathname} with ${shown(args)}, and no stub fits: add one, or let requests out with "tools": "real"`;
     this.#by.problem(text);
     return refusal(text);
@@ -118,6 +131,3 @@ function parsed(text) {
     return text;
   }
 }
-
-/** A model that a script plays. @param {import("./script.mjs").ScriptedModel} scripted @returns {Model} */
-export const played = (scripted) => ({ asks: ({ url }) => url.origin === MODELS, answer: (asked) => scripted.answer(asked) });

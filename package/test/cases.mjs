@@ -13,7 +13,7 @@ import { findings, unknownKeyword } from "./schema.mjs";
  * @property {string} file      as it is shown
  * @property {string} folder    where its cassette lies
  * @property {string} agent
- * @property {{ script: import("./script.mjs").Script }} model
+ * @property {{ script: import("./script.mjs").Script } | { cassette: string } | { live: true }} model
  * @property {import("./stubs.mjs").Stub[]} stubs
  * @property {"closed" | "real"} tools
  * @property {Record<string, string>} env
@@ -34,9 +34,9 @@ const WITHIN_MS = 30_000;
 /** What a turn does; one of them, or nothing but looking. */
 const ACTS = ["send", "approve", "deny", "answer", "result", "advance", "stop", "continue"];
 /** What an expectation is about; one of them. */
-const ABOUT = ["called", "notCalled", "toolOrder", "toolCalls", "reply", "outcome", "steps", "cost", "parked", "values", "files"];
+const ABOUT = ["called", "notCalled", "toolOrder", "toolCalls", "reply", "outcome", "steps", "cost", "parked", "values", "files", "judge"];
 /** Fields that say more about another one. @type {Record<string, string[]>} */
-const WITH = { with: ["called"], times: ["called"], result: ["called"], reason: ["outcome"] };
+const WITH = { with: ["called"], times: ["called"], result: ["called"], reason: ["outcome"], model: ["judge"], min: ["judge"], hard: ["judge"] };
 
 /** The files of cases in these files and folders. @param {string[]} paths @param {string} from */
 export function findCases(paths, from) {
@@ -78,7 +78,7 @@ export function checkedCase(given, { file, folder, name }) {
     file,
     folder,
     agent: written.agent,
-    model: written.model ?? { script: [] },
+    model: written.model === "live" ? { live: true } : (written.model ?? { script: [] }),
     stubs: written.stubs ?? [],
     tools: written.tools ?? "closed",
     env: written.env ?? {},

@@ -47,7 +47,7 @@ export async function compile(agents, project) {
  */
 export function scripted(catalog) {
   const models = mapped(catalog.models, (model, name) => {
-    if (model.kind === "embedding") return { ...model, provider: "demo", model: "demo", baseUrl: undefined, apiKeyEnv: undefined };
+    if (model.kind === "embedding") return inside(model);
     const kept = Object.fromEntries(Object.entries(model).filter(([field]) => !OF_PROVIDERS.includes(field)));
     return { ...kept, provider: "openai", api: "chat", model: name, baseUrl: MODELS };
   });
@@ -95,6 +95,23 @@ export function withStubs(catalog, names) {
   const code = names.map((name) => [`stubs/${name}.js`, { source: `export default (state, args) => state.invokeTool(${JSON.stringify(name + REAL)}, args);\n` }]);
   return { ...catalog, tools: { ...catalog.tools, ...Object.fromEntries(tools) }, code: { ...catalog.code, ...Object.fromEntries(code) } };
 }
+
+/** Native tools whose results are chance: the time, and dice. */
+export const CHANCE = ["current_time", "roll_dice"];
+
+/**
+ * The definitions as they are, but that requests to models say whose they are, which nobody outside is sent. Embeddings are not asked
+ * for outside.
+ *
+ * @param {any} catalog
+ */
+export function marked(catalog) {
+  const mark = (/** @type {any} */ of, /** @type {string} */ prompt) => ({ ...of, providerOptions: { ...of.providerOptions, [PROMPT]: prompt } });
+  return { ...catalog, models: mapped(catalog.models, (model) => (model.kind === "embedding" ? inside(model) : mark(model, ""))), prompts: mapped(catalog.prompts, mark) };
+}
+
+/** @param {any} model   of embeddings */
+const inside = ({ apiKeyEnv: _, baseUrl: _too, ...model }) => ({ ...model, provider: "demo", model: "demo" });
 
 /** @param {Record<string, any>} of @param {(value: any, name: string) => any} change */
 const mapped = (of, change) => Object.fromEntries(Object.entries(of ?? {}).map(([name, value]) => [name, change(value, name)]));

@@ -36,7 +36,7 @@ export async function sweep(case_, stage, hold) {
       // It may take fewer writes this time: news for lists are told when there is time.
       const place = { write: at + 1, did: inWords(played.drop ? { object: played.drop.object, did: [played.drop.did, ...write.did] } : write) };
       const where = `killed at write ${place.write} of ${points} (${place.did})`;
-      const failures = played.failures.map((failure) => `${where}: ${said(failure)}`);
+      const failures = played.failures.filter(({ soft }) => !soft).map((failure) => `${where}: ${said(failure)}`);
       const twice = [...sentTwice(calm, played, stage.reads), ...leftOtherwise(calm, again, played, stage.reads)].map((text) => text.replace("{when}", `when ${where}`));
       found.push(...[...twice, ...failures].map((what) => ({ ...place, what })));
     }),

@@ -27,12 +27,16 @@ import { equal, findings, isObject, shown } from "./schema.mjs";
  * @property {() => Promise<number>} cost                           USD
  * @property {() => Promise<Record<string, unknown>>} values
  * @property {(path: string) => Promise<string | undefined>} file
+ * @property {(question: string, model: string | undefined) => Promise<import("./judges.mjs").Verdict | undefined>} judge   undefined: nobody judges
  */
 
-/** @param {Expectation} expected @param {Seen} seen @returns {Promise<string | undefined>}   what is wrong */
+/** What does not hold; soft: it is only shown. @typedef {{ what: string, soft: boolean }} Miss */
+
+/** @param {Expectation} expected @param {Seen} seen @returns {Promise<Miss | undefined>} */
 export async function held(expected, seen) {
   const about = Object.keys(EXPECTATIONS).find((name) => name in expected);
-  return (await EXPECTATIONS[/** @type {string} */ (about)]?.(expected, seen)) || undefined;
+  const what = await EXPECTATIONS[/** @type {string} */ (about)]?.(expected, seen);
+  return what ? { what, soft: about === "judge" && expected["hard"] !== true } : undefined;
 }
 
 /** @type {Record<string, (expected: any, seen: Seen) => Promise<string | undefined | false>>} */
@@ -108,6 +112,10 @@ const EXPECTATIONS = {
       }
     }
     return undefined;
+  },
+  async judge({ judge, model, min = 0.5 }, seen) {
+    const verdict = await seen.judge(judge, model);
+    return verdict !== undefined && verdict.score < min && `the judge gives ${verdict.score}, below ${min}, to “${judge}”: ${verdict.why}`;
   },
 };
 

@@ -15,10 +15,17 @@ export class Family {
   /** The case's own. */
   thread = "";
   #api;
+  /** Threads that are no part of it. @type {Set<string>} */
+  #others = new Set();
 
   /** @param {Api} api */
   constructor(api) {
     this.#api = api;
+  }
+
+  /** A thread that somebody else made in the same run. @param {string} thread */
+  leaveOut(thread) {
+    this.#others.add(thread);
   }
 
   /** Resolves when nothing is under way any more. Rejects when that takes too long. @param {number} until */
@@ -40,7 +47,7 @@ export class Family {
   async #threads() {
     const { objects } = await this.#api.get("/test/look");
     const below = objects.flatMap((/** @type {string} */ object) => (object.startsWith("thread ") ? [object.slice("thread ".length)] : []));
-    return [this.thread, ...below.filter((/** @type {string} */ id) => id !== this.thread)];
+    return [this.thread, ...below.filter((/** @type {string} */ id) => id !== this.thread && !this.#others.has(id))];
   }
 
   /** Lets time pass, from alarm to alarm, so that everything happens at its time. @param {number} ms @param {number} until */
@@ -78,8 +85,8 @@ export class Family {
     return busy.map((state) => `the thread is ${state.state}, ${doing(state)}`).join("; ");
   }
 
-  /** @returns {Promise<import("./expect.mjs").Seen>} */
-  async seen() {
+  /** @param {import("./expect.mjs").Seen["judge"]} judge @returns {Promise<import("./expect.mjs").Seen>} */
+  async seen(judge) {
     /** @type {Promise<import("./expect.mjs").Called[]> | undefined} */
     let calls;
     return {
@@ -89,6 +96,7 @@ export class Family {
       cost: () => this.cost(),
       values: async () => (await this.left()).values,
       file: (path) => this.#api.text(`/api/threads/${this.thread}/fs${path.split("/").map(encodeURIComponent).join("/")}`),
+      judge,
     };
   }
 
@@ -142,6 +150,11 @@ export class Family {
       values: Object.fromEntries(values.map((/** @type {any} */ one) => [one.key, one.value])),
       files: files.map((/** @type {any} */ file) => `${file.path} (${file.size} bytes)`).sort(),
     };
+  }
+
+  /** @returns {Promise<{ role: string, content: string, tool_calls: string | null }[]>} */
+  async messages() {
+    return (await this.#api.get(`/api/threads/${this.thread}/messages?limit=500`)).messages;
   }
 }
 

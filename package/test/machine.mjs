@@ -31,22 +31,25 @@ const CLASSES = { THREADS: "ThreadObject", DIRECTORY: "DirectoryObject", MEMORY:
 const WATCH = { worker: ["index.js", "packed.js", "scope.js", "storage.js"], isolate: ["isolate.js", "scope.js"] };
 
 /**
- * @param {{ variants: Variant[], outside: number, workerd: string }} options   outside: the port where requests go
+ * @param {{ variants: Variant[], outside: number, workerd: string, aside?: boolean }} options   outside: the port where requests go;
+ *   aside: it keeps no process alive, and ends with ours
  * @returns {Promise<Machine>}
  */
-export async function startMachine({ variants, outside, workerd }) {
+export async function startMachine({ variants, outside, workerd, aside = false }) {
   const folder = mkdtempSync(join(tmpdir(), "bobbin-test-"));
   const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   try {
     lay(folder, variants, outside);
-    return await launch(folder, variants.length, workerd, remove);
+    const [machine, child] = await launch(folder, variants.length, workerd, remove);
+    if (aside) for (const one of [child, ...child.stdio]) /** @type {any} */ (one)?.unref?.();
+    return machine;
   } catch (error) {
     remove();
     throw error;
   }
 }
 
-/** @param {string} folder @param {number} count @param {string} workerd @param {() => void} remove @returns {Promise<Machine>} */
+/** @param {string} folder @param {number} count @param {string} workerd @param {() => void} remove @returns {Promise<[Machine, import("node:child_process").ChildProcess]>} */
 async function launch(folder, count, workerd, remove) {
   const [program, ...args] = endingWithParent([workerd, "serve", join(folder, "config.capnp"), "--experimental", "--control-fd=3"]);
   const child = spawn(/** @type {string} */ (program), args, { cwd: folder, stdio: ["ignore", "pipe", "pipe", "pipe"], windowsHide: true });
@@ -63,7 +66,8 @@ async function launch(folder, count, workerd, remove) {
   process.once("SIGINT", onSignal);
   process.once("SIGTERM", onSignal);
   const ports = await listening(child, count, said);
-  return {
+  /** @type {Machine} */
+  const machine = {
     urls: ports.map((port) => `http://${HOST}:${port}`),
     said,
     async stop() {
@@ -75,6 +79,7 @@ async function launch(folder, count, workerd, remove) {
       remove();
     },
   };
+  return [machine, child];
 }
 
 /** @param {import("node:child_process").ChildProcess} child @param {number} count @param {() => string} said @returns {Promise<number[]>} */

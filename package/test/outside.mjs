@@ -24,8 +24,8 @@ import { createServer } from "node:http";
  * @property {() => Promise<void>} stop
  */
 
-/** @returns {Promise<Outside>} */
-export async function startOutside() {
+/** @param {{ aside?: boolean }} [options]   aside: it keeps no process alive @returns {Promise<Outside>} */
+export async function startOutside({ aside = false } = {}) {
   /** @type {Map<string, (asked: Asked) => Promise<Answer>>} */
   const runs = new Map();
   const server = createServer({ requireHostHeader: false, keepAliveTimeout: 60_000 }, async (request, response) => {
@@ -59,6 +59,10 @@ export async function startOutside() {
     }
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  if (aside) {
+    server.unref();
+    server.on("connection", (socket) => socket.unref());
+  }
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
   return {
     port,

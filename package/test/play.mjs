@@ -3,6 +3,7 @@
 import { Api, Refused } from "./api.mjs";
 import { Answers } from "./answers.mjs";
 import { milliseconds } from "./cases.mjs";
+import { asked, verdict } from "./judges.mjs";
 import { held } from "./expect.mjs";
 import { Family } from "./family.mjs";
 import { shown } from "./schema.mjs";
@@ -10,7 +11,7 @@ import { shown } from "./schema.mjs";
 /** @typedef {import("./cases.mjs").Case} Case */
 /** @typedef {import("./cases.mjs").Turn} Turn */
 
-/** What did not hold. @typedef {{ turn: number, about: string, what: string }} Failure */
+/** What did not hold; soft: it is only shown. @typedef {{ turn: number, about: string, what: string, soft: boolean }} Failure */
 
 /**
  * What came of a run.
@@ -32,54 +33,69 @@ import { shown } from "./schema.mjs";
  * @typedef {object} Stage
  * @property {string} url
  * @property {import("./outside.mjs").Outside} outside
- * @property {(case_: Case, play: Play) => import("./answers.mjs").Model} model
+ * @property {(play: Play) => import("./answers.mjs").Model} model
+ * @property {import("./cassette.mjs").Cassette | undefined} cassette
+ * @property {((model: string | undefined) => string) | undefined} judge   the agent that judges with a model; without, nobody does
  * @property {Record<string, string>} stubbed     tools that are code and have stubs, by their files
  * @property {(tool: string) => boolean} reads     whether a second call of a tool changes nothing
  */
+
+/** How long a judge may take. */
+const JUDGED_MS = 60_000;
 
 let runs = 0;
 
 /** @param {Case} case_ @param {Stage} stage @param {{ dropAt?: number, whole?: boolean }} [options]   whole: with calls, and what the thread has in the end @returns {Promise<Played>} */
 export async function play(case_, stage, { dropAt = 0, whole = false } = {}) {
-  const id = `run${++runs}`;
-  const api = new Api(stage.url, { "x-bobbin-test-run": id });
-  await api.post("/test/begin", { dropAt, stubbed: stage.stubbed });
-  const played = new Play(case_, stage, api);
-  stage.outside.hear(id, (asked) => played.answers.answer(asked));
+  const played = await begin(case_, stage, dropAt);
   try {
     return await played.run(whole);
   } finally {
-    stage.outside.forget(id);
-    await api.post("/test/end", {}).catch(() => {});
+    stage.outside.forget(played.id);
+    await played.api.post("/test/end", {}).catch(() => {});
   }
+}
+
+/** A run whose turns are still to be played. @param {Case} case_ @param {Stage} stage @param {number} [dropAt] @returns {Promise<Play>} */
+export async function begin(case_, stage, dropAt = 0) {
+  const id = `run${++runs}`;
+  const api = new Api(stage.url, { "x-bobbin-test-run": id });
+  await api.post("/test/begin", { dropAt, stubbed: stage.stubbed });
+  const played = new Play(id, case_, stage, api);
+  stage.outside.hear(id, (asked) => played.answers.answer(asked));
+  return played;
 }
 
 export class Play {
   #case;
   /** @type {Failure[]} */
-  #failures = [];
+  failures = [];
+  /** Its number, from 1. */
   #turn = 0;
+  /** @type {Turn | undefined} */
+  #now;
+  #judgeOf;
+  #stuck = false;
 
-  /** @param {Case} case_ @param {Stage} stage @param {Api} api */
-  constructor(case_, stage, api) {
+  /** @param {string} id @param {Case} case_ @param {Stage} stage @param {Api} api */
+  constructor(id, case_, stage, api) {
+    this.id = id;
     this.#case = case_;
     this.api = api;
     this.answers = new Answers(case_, {
-      model: stage.model(case_, this),
-      problem: (what) => this.fail(what),
+      model: stage.model(this),
+      cassette: stage.cassette,
+      problem: (what) => this.problem(what),
       drop: (object) => api.post("/test/drop", { object }),
     });
     this.family = new Family(api);
+    this.#judgeOf = stage.judge;
   }
 
   /** @param {boolean} whole @returns {Promise<Played>} */
   async run(whole) {
     try {
-      await this.#begin();
-      for (const [at, turn] of this.#case.turns.entries()) {
-        this.#turn = at;
-        if (!(await this.#play(turn, Date.now() + this.#case.withinMs))) break;
-      }
+      for (const turn of this.#case.turns) if (!(await this.turn(turn))) break;
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       this.fail(error.message);
@@ -88,7 +104,15 @@ export class Play {
     const there = this.family.thread !== "";
     const cost = there ? await this.family.cost() : 0;
     const [calls, left] = there && whole ? await Promise.all([this.family.calls(), this.family.left()]) : [[], { values: {}, files: [] }];
-    return { failures: this.#failures, sent: this.answers.sent, writes, drop, log, calls, left, cost };
+    return { failures: this.failures, sent: this.answers.sent, writes, drop, log, calls, left, cost };
+  }
+
+  /** Plays the next turn. Whether the case goes on. @param {Turn} turn */
+  async turn(turn) {
+    if (this.family.thread === "") await this.#begin();
+    this.#turn++;
+    this.#now = turn;
+    return this.#play(turn, Date.now() + this.#case.withinMs);
   }
 
   async #begin() {
@@ -110,10 +134,12 @@ export class Play {
       this.fail(error.code === "late" ? `it did not end within ${this.#case.withinMs / 1000} s; ${await this.family.waitsFor()}` : error.message);
       return false;
     }
-    const seen = this.family.seen();
+    // What follows from it says nothing more.
+    if (this.#stuck) return false;
+    const seen = this.family.seen((question, model) => this.#judge(question, model));
     for (const expected of turn.expect) {
       const failure = await held(expected, await seen);
-      if (failure !== undefined) this.fail(failure);
+      if (failure !== undefined) this.fail(failure.what, failure.soft);
     }
     return true;
   }
@@ -149,11 +175,28 @@ export class Play {
     return true;
   }
 
-  /** @param {string} what */
-  fail(what) {
-    const turn = this.#turn + 1;
-    if (this.#failures.some((one) => one.turn === turn && one.what === what)) return;
-    this.#failures.push({ turn, about: aboutTurn(this.#case.turns[this.#turn]), what });
+  /** @param {string} question @param {string | undefined} model */
+  async #judge(question, model) {
+    if (this.#judgeOf === undefined) return undefined;
+    const agent = this.#judgeOf(model);
+    const messages = await this.family.messages();
+    const { threadId } = await this.api.post("/api/threads", { agent_id: agent, user_id: "judge" }, { key: `judge ${this.#turn} ${question}` });
+    this.family.leaveOut(threadId);
+    const { message } = await this.api.post(`/api/threads/${threadId}/messages?wait=true`, { role: "user", content: asked(question, messages) }, { key: "judge", until: Date.now() + JUDGED_MS });
+    return verdict(message?.content ?? "");
+  }
+
+  /** What was asked and nobody could answer: the case ends with this turn. @param {string} what */
+  problem(what) {
+    this.#stuck = true;
+    this.fail(what);
+  }
+
+  /** @param {string} what @param {boolean} [soft] */
+  fail(what, soft = false) {
+    const turn = Math.max(this.#turn, 1);
+    if (this.failures.some((one) => one.turn === turn && one.what === what && one.soft === soft)) return;
+    this.failures.push({ turn, about: aboutTurn(this.#now), what, soft });
   }
 }
 

@@ -3,24 +3,26 @@
 /** @typedef {import("./suite.mjs").Result} Result */
 
 /** A case in lines for people. @param {Result} result */
-export function lines({ case: { name, file }, state, failures, ms, crash }) {
-  const head = `${state === "passed" ? "ok  " : "FAIL"}  ${name}  (${file}, ${Math.round(ms)} ms)`;
+export function lines({ case: { name, file }, state, failures, ms, why, crash }) {
+  const mark = { passed: "ok  ", failed: "FAIL", skipped: "skip" }[state];
+  const head = `${mark}  ${name}  (${file}${state === "skipped" ? "" : `, ${Math.round(ms)} ms`})`;
   const points = crash === undefined ? [] : [`${crash.points} crash points${crash.findings.length === 0 ? ", all hold" : ""}`];
-  const rest = [...failures.map(said), ...points, ...(crash?.findings ?? []).map(({ what }) => what)];
+  const rest = [...(why === undefined ? [] : [why]), ...failures.map(said), ...points, ...(crash?.findings ?? []).map(({ what }) => what)];
   return [head, ...rest.map((line) => `      ${line}`)].join("\n");
 }
 
 /** @param {import("./play.mjs").Failure} failure */
-export function said({ turn, about, what }) {
-  return `turn ${turn}${about === "" ? "" : ` (${about})`}: ${what}`;
+export function said({ turn, about, what, soft }) {
+  return `${soft ? "(does not count) " : ""}turn ${turn}${about === "" ? "" : ` (${about})`}: ${what}`;
 }
 
-/** @param {Result[]} results @param {"passed" | "failed"} state */
+/** @param {Result[]} results @param {"passed" | "failed" | "skipped"} state */
 const count = (results, state) => results.filter((result) => result.state === state).length;
 
 /** The last line. @param {Result[]} results @param {number} ms */
 export function summary(results, ms) {
-  return `${count(results, "passed")} passed, ${count(results, "failed")} failed in ${(ms / 1000).toFixed(1)} s`;
+  const skipped = count(results, "skipped");
+  return `${count(results, "passed")} passed, ${count(results, "failed")} failed${skipped === 0 ? "" : `, ${skipped} skipped`} in ${(ms / 1000).toFixed(1)} s`;
 }
 
 /** @param {Result[]} results @param {number} ms @param {string} version */
@@ -29,8 +31,9 @@ export function json(results, ms, version) {
     version,
     passed: count(results, "passed"),
     failed: count(results, "failed"),
+    skipped: count(results, "skipped"),
     ms: Math.round(ms),
-    cases: results.map(({ case: { name, file, agent }, state, failures, ms, cost, crash }) => ({
+    cases: results.map(({ case: { name, file, agent }, state, failures, ms, cost, why, crash }) => ({
       name,
       file,
       agent,
@@ -38,6 +41,7 @@ export function json(results, ms, version) {
       ms: Math.round(ms),
       costUsd: cost,
       failures,
+      ...(why !== undefined && { why }),
       ...(crash !== undefined && { crash }),
     })),
   };
@@ -45,13 +49,14 @@ export function json(results, ms, version) {
 
 /** JUnit's XML. @param {Result[]} results @param {number} ms */
 export function junit(results, ms) {
-  const cases = results.map(({ case: { name, file }, state, failures, ms, crash }) => {
+  const cases = results.map(({ case: { name, file }, state, failures, ms, why, crash }) => {
     const head = `    <testcase classname=${attribute(file)} name=${attribute(name)} time="${seconds(ms)}"`;
+    if (state === "skipped") return `${head}>\n      <skipped message=${attribute(why ?? "")}/>\n    </testcase>`;
     if (state === "passed") return `${head}/>`;
-    const wrong = [...failures.map(said), ...(crash?.findings ?? []).map(({ what }) => what)];
+    const wrong = [...failures.filter(({ soft }) => !soft).map(said), ...(crash?.findings ?? []).map(({ what }) => what)];
     return `${head}>\n      <failure message=${attribute(wrong[0] ?? "")}>${escaped(wrong.join("\n"))}</failure>\n    </testcase>`;
   });
-  const totals = `tests="${results.length}" failures="${count(results, "failed")}" errors="0" skipped="0" time="${seconds(ms)}"`;
+  const totals = `tests="${results.length}" failures="${count(results, "failed")}" errors="0" skipped="${count(results, "skipped")}" time="${seconds(ms)}"`;
   return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites ${totals}>\n  <testsuite name="bobbin test" ${totals}>\n${cases.join("\n")}\n  </testsuite>\n</testsuites>\n`;
 }
 

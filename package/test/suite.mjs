@@ -1,118 +1,149 @@
 // All cases: made ready, played side by side, and what came of each.
 
-import { randomBytes } from "node:crypto";
+import { resolve } from "node:path";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
-import { played } from "./answers.mjs";
-import { compile, files, natives, readsOnly, scripted, withStubs } from "./catalog.mjs";
+import { CHANCE, compile } from "./catalog.mjs";
+import { Cassette } from "./cassette.mjs";
 import { sweep } from "./crash.mjs";
+import { present } from "./environment.mjs";
+import { judgeOf } from "./judges.mjs";
 import { startMachine } from "./machine.mjs";
+import { byCassette, byScript, byThemselves } from "./models.mjs";
 import { startOutside } from "./outside.mjs";
 import { workerd } from "./places.mjs";
 import { play } from "./play.mjs";
 import { ScriptedModel } from "./script.mjs";
+import { toolsKnown, variantOf } from "./variants.mjs";
 
 /** @typedef {import("./cases.mjs").Case} Case */
+/** @typedef {import("./play.mjs").Stage} Stage */
 
 /**
  * @typedef {object} Result
  * @property {Case} case
- * @property {"passed" | "failed"} state
- * @property {import("./play.mjs").Failure[]} failures    of the first run that did not hold
+ * @property {"passed" | "failed" | "skipped"} state
+ * @property {import("./play.mjs").Failure[]} failures    without a crash
  * @property {import("./crash.mjs").Sweep} [crash]
+ * @property {string} [why]                               it was skipped
  * @property {number} ms
  * @property {number} cost                                USD
+ */
+
+/**
+ * @typedef {object} Options
+ * @property {string} agents                  the folder of the definitions
+ * @property {string} project
+ * @property {boolean} [crash]
+ * @property {boolean} [live]                 also cases that ask real models
+ * @property {"all" | "missing"} [record]     cassettes
+ * @property {(result: Result) => void} [done]
  */
 
 /** Runs that are under way at the same time. */
 const SIDE_BY_SIDE = 8;
 
-/**
- * @param {Case[]} cases
- * @param {{ agents: string, project: string, crash?: boolean, done?: (result: Result) => void }} options
- * @returns {Promise<Result[]>}
- */
-export async function runCases(cases, { agents, project, crash = false, done = () => {} }) {
+/** @param {Case[]} cases @param {Options} options @returns {Promise<Result[]>} */
+export async function runCases(cases, { agents, project, crash = false, live = false, record, done = () => {} }) {
   const catalog = await compile(agents, project);
-  const { variants, of } = variantsOf(cases, catalog);
+  const here = present(catalog, project);
+  const cassettes = cassettesOf(cases, record ?? "replay", here);
+  const { variants, of } = variantsOf(cases, (case_) => variantOf(case_, catalog, { cassette: cassettes(case_), present: here }));
   const outside = await startOutside();
   try {
     const machine = await startMachine({ variants, outside: outside.port, workerd: workerd(project) });
     const hold = places(SIDE_BY_SIDE);
-    const reads = (/** @type {string} */ name) => readsOnly(catalog, name);
     const played = async (/** @type {Case} */ case_) => {
-      const stage = { url: /** @type {string} */ (machine.urls[of(case_)]), outside, model: modelOf, stubbed: files(catalog, toolsOf(case_)), reads };
-      const result = await resultOf(case_, stage, { crash, hold });
+      const url = /** @type {string} */ (machine.urls[of(case_)]);
+      const stage = stageOf(case_, catalog, { url, outside, cassette: cassettes(case_) });
+      const result = "live" in case_.model && !live ? skipped(case_) : await resultOf(case_, stage, { crash, hold });
       done(result);
       return result;
     };
     return await Promise.all(cases.map(played)).finally(machine.stop);
   } finally {
+    cassettes.save(Object.values(here.secrets));
     await outside.stop();
   }
 }
 
-/**
- * The Workers that the cases need, and which is whose: cases share one if the same tools are stubbed and the same variables set.
- *
- * @param {Case[]} cases
- * @param {any} catalog
- */
-function variantsOf(cases, catalog) {
-  const models = scripted(catalog);
+/** @param {Case} case_ @returns {Result} */
+const skipped = (case_) => ({ case: case_, state: "skipped", failures: [], why: "it asks real models: --live", ms: 0, cost: 0 });
+
+/** The cassettes, by the case. @param {Case[]} cases @param {import("./cassette.mjs").Mode} mode @param {import("./environment.mjs").Present} here */
+function cassettesOf(cases, mode, { vars, keys }) {
+  /** @type {Map<string, Cassette>} */
+  const all = new Map();
+  const pathOf = (/** @type {Case} */ { model, folder }) => ("cassette" in model ? resolve(folder, model.cassette) : "");
+  for (const case_ of cases) {
+    const path = pathOf(case_);
+    if (path === "") continue;
+    if (all.has(path)) throw new Complaint(`${case_.file}: another case has the cassette ${path}; each has its own.`, EXIT.usage);
+    all.set(path, new Cassette(path, mode, { vars, keys }));
+  }
+  const of = (/** @type {Case} */ case_) => all.get(pathOf(case_));
+  return Object.assign(of, { save: (/** @type {string[]} */ secrets) => all.forEach((cassette) => cassette.save(secrets)) });
+}
+
+/** The Workers that are needed, and which is whose. @param {Case[]} cases @param {(case_: Case) => import("./machine.mjs").Variant} variantOf */
+function variantsOf(cases, variantOf) {
   /** @type {Map<string, import("./machine.mjs").Variant>} */
   const variants = new Map();
-  const places = new Map(
+  const keys = new Map(
     cases.map((case_) => {
-      const names = toolsOf(case_);
-      checkStubs(case_, names, catalog);
-      const stubbed = natives(catalog, names);
-      const key = JSON.stringify([stubbed, case_.vars]);
-      if (!variants.has(key)) variants.set(key, { catalog: JSON.stringify(withStubs(models, stubbed)), vars: { ...VARS, ...case_.vars } });
-      return [case_, [...variants.keys()].indexOf(key)];
+      const variant = variantOf(case_);
+      const key = JSON.stringify(variant);
+      variants.set(key, variant);
+      return [case_, key];
     }),
   );
-  return { variants: [...variants.values()], of: (/** @type {Case} */ case_) => places.get(case_) ?? 0 };
+  const order = [...variants.keys()];
+  return { variants: [...variants.values()], of: (/** @type {Case} */ case_) => order.indexOf(keys.get(case_) ?? "") };
 }
 
-/** Tools that a case has stubs for. @param {Case} case_ */
-const toolsOf = ({ stubs }) => stubs.flatMap(({ tool }) => (tool === undefined ? [] : [tool]));
-
-/** @param {Case} case_ @param {string[]} names @param {any} catalog */
-function checkStubs({ file }, names, catalog) {
-  const wrong = names.find((name) => catalog.tools[name] === undefined || catalog.tools[name].run.client !== undefined);
-  if (wrong === undefined) return;
-  const kind = wrong in catalog.tools ? "is a tool of the client, which a turn answers" : wrong in catalog.prompts || wrong in catalog.agents ? "is no tool: script what its model answers" : `is not there; tools are ${Object.keys(catalog.tools).join(", ")}`;
-  throw new Complaint(`${file}: a stub is for “${wrong}”, which ${kind}.`, EXIT.usage);
-}
-
-/** What the Workers are given. */
-const VARS = {
-  BOBBIN_DEV: "1",
-  BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1],models.bobbin.test,tools.bobbin.test",
-  BOBBIN_TOKEN_SECRET: "tokens of tests are nobody's secret",
-  BOBBIN_ENCRYPTION_KEYS: `tests=${randomBytes(32).toString("base64")}`,
-};
-
-/** @param {Case} case_ @param {import("./play.mjs").Play} play */
-function modelOf(case_, play) {
-  return played(new ScriptedModel(case_.model.script, (text) => play.fail(text)));
+/** @param {Case} case_ @param {any} catalog @param {{ url: string, outside: import("./outside.mjs").Outside, cassette: Cassette | undefined }} at @returns {Stage} */
+export function stageOf(case_, catalog, { url, outside, cassette }) {
+  const { model } = case_;
+  const own = catalog.prompts[catalog.agents[case_.agent]?.sideA?.prompt]?.model ?? "";
+  return {
+    url,
+    outside,
+    cassette,
+    model(play) {
+      const problem = (/** @type {string} */ text) => play.problem(text);
+      if (cassette !== undefined) return byCassette(cassette, problem);
+      return "script" in model ? byScript(new ScriptedModel(model.script, problem)) : byThemselves();
+    },
+    judge: "script" in model ? undefined : (of = own) => judgeOf(of),
+    ...toolsKnown(case_, catalog, cassette !== undefined),
+  };
 }
 
 /**
  * @param {Case} case_
- * @param {import("./play.mjs").Stage} stage
+ * @param {Stage} stage
  * @param {{ crash: boolean, hold: Hold }} options
  * @returns {Promise<Result>}
  */
 async function resultOf(case_, stage, { crash, hold }) {
+  const { cassette } = stage;
+  const records = cassette?.records ?? false;
+  if (cassette?.empty && !records) {
+    const what = "there is nothing on its cassette yet: --record asks the models, and records what they answer";
+    return { case: case_, state: "failed", failures: [{ turn: 1, about: "", what, soft: false }], ms: 0, cost: 0 };
+  }
   let ms = 0;
-  const { failures, cost } = await hold(async () => {
+  const { failures, cost, calls } = await hold(async () => {
     const began = performance.now();
-    const played = await play(case_, stage);
+    const played = await play(case_, stage, { whole: records });
     ms = performance.now() - began;
     return played;
   });
-  const fails = failures.length > 0;
+  if (records) {
+    const chance = calls.filter(({ tool, state }) => CHANCE.includes(tool) && state === "succeeded");
+    cassette?.keep(chance.map(({ tool, args, result }) => ({ tool, args, result: { status: "success", result } })));
+    if (cassette?.empty) failures.push({ turn: 1, about: "", what: "nothing was recorded: no model was asked outside. Is the key of one set?", soft: false });
+  }
+  const fails = failures.some(({ soft }) => !soft);
   /** @type {Result} */
   const result = { case: case_, state: fails ? "failed" : "passed", failures, ms, cost };
   // What fails by itself says nothing under crashes.

@@ -1,0 +1,41 @@
+// Addresses and keys of real models on this machine: those of the process, and of .dev.vars.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+
+/** Variables that belong to a provider. @type {Record<string, { url: string, key: string }>} */
+const USUAL = { openai: { url: "OPENAI_BASE_URL", key: "OPENAI_API_KEY" }, anthropic: { url: "ANTHROPIC_BASE_URL", key: "ANTHROPIC_API_KEY" } };
+
+/** What a key is that nobody asks for. */
+const NO_KEY = "a-key-of-tests";
+
+/** @typedef {{ vars: Record<string, string>, keys: string[] }} Present   addresses, and the names of keys */
+
+/** The names of what models need. @param {any} catalog */
+function namesOf(catalog) {
+  const models = /** @type {any[]} */ (Object.values(catalog.models)).filter(({ kind }) => kind !== "embedding");
+  const addresses = models.flatMap(({ baseUrl = "" }) => [...baseUrl.matchAll(/\{\{\s*env\s+([A-Za-z_]\w*)\s*\}\}/g)].map(([, name]) => name ?? ""));
+  const keys = models.map(({ apiKeyEnv, provider }) => apiKeyEnv ?? USUAL[provider]?.key ?? "");
+  const unique = (/** @type {string[]} */ names) => [...new Set(names.filter((name) => name !== ""))].sort();
+  return { addresses: unique(addresses), keys: unique(keys) };
+}
+
+/**
+ * What of it is set on this machine, and the values of the keys.
+ *
+ * @param {any} catalog
+ * @param {string} project
+ * @returns {Present & { secrets: Record<string, string> }}
+ */
+export function present(catalog, project) {
+  const file = join(project, ".dev.vars");
+  const set = { ...(existsSync(file) ? parseEnv(readFileSync(file, "utf8")) : {}), ...process.env };
+  const { addresses, keys } = namesOf(catalog);
+  const among = (/** @type {string[]} */ names) => names.flatMap((name) => (set[name]?.trim() ? [[name, String(set[name])]] : []));
+  const secrets = Object.fromEntries(among(keys));
+  return { vars: Object.fromEntries(among(addresses)), keys: Object.keys(secrets), secrets };
+}
+
+/** Variables of a Worker that asks nobody: as where it was recorded, with keys that are none. @param {Present} present @returns {Record<string, string>} */
+export const pretended = ({ vars, keys }) => ({ ...vars, ...Object.fromEntries(keys.map((name) => [name, NO_KEY])) });
