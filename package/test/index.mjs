@@ -149,7 +149,7 @@ async function started(name, settings) {
   const folder = resolve(settings.agents ?? join(project, "agents"));
   const case_ = caseOf(name, settings, [{ expect: [] }]);
   const ground = shared(grounds, folder, async () => {
-    const catalog = await compile(folder);
+    const catalog = await compile(folder, project);
     return { catalog, here: present(catalog, project), outside: await startOutside({ aside: true }) };
   });
   const { catalog, here, outside } = await ground;
