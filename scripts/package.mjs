@@ -69,6 +69,7 @@ export async function buildPackages() {
     for (const name of WORKER) copy(join(worker, name), join(BOBBIN, "dist/worker", name));
     for (const name of ISOLATE) copy(join(isolate, name), join(BOBBIN, "dist/isolate", name));
     copy(compiler, join(BOBBIN, "dist/compiler.wasm"));
+    copy(inCheckout("src/models/known.json"), join(BOBBIN, "schemas/known-models.json"));
     nameCatalog(join(BOBBIN, "dist/worker/index.js"));
     for (const name of ["package.json", "create-bobbin.mjs"]) copy(inCheckout(`create-bobbin/${name}`), join(CREATE, name));
     copy(inCheckout("package/README.md"), join(CREATE, "README.md"));

@@ -21,6 +21,8 @@ pub const BODY_SILENCE_S: u32 = 30;
 pub const MESSAGE_REQUEST_BYTES: usize = 12 << 20;
 /// `history` of a new thread, altogether.
 pub const HISTORY_BYTES: usize = 4 << 20;
+/// The highest number of a message that is copied from another deployment.
+pub const COPIED_SEQ: i64 = 1 << 40;
 /// The longest time after which a thread may delete itself, seconds.
 pub const EXPIRE_S: i64 = 365 * 24 * 3_600;
 /// After this a thread tries again to delete itself that could not.

@@ -29,5 +29,8 @@ export const COMMANDS = {
   continue: { summary: "Has a thread go on.", module: async () => ({ command: (await import("./control.mjs")).continue }) },
   terminate: { summary: "Ends a thread for good.", module: async () => ({ command: (await import("./control.mjs")).terminate }) },
   delete: { summary: "Deletes a thread.", module: async () => ({ command: (await import("./control.mjs")).delete }) },
+  export: { summary: "Writes a thread into a file.", module: () => import("./export.mjs") },
+  import: { summary: "Makes a thread of such a file.", module: () => import("./import.mjs") },
   test: { summary: "Plays cases to your agents, without a network, and under crashes.", module: () => import("./test.mjs") },
+  doctor: { summary: "Says what is wrong here or with a server, and what to do.", module: () => import("./doctor.mjs") },
 };

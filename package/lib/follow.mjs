@@ -1,6 +1,7 @@
 // What happens in a thread, told once: of what comes again after a break, what was there before is left out.
 
 import { createHash } from "node:crypto";
+import { again } from "./again.mjs";
 
 /**
  * @typedef {import("bobbin/client").Frame} Frame
@@ -118,14 +119,14 @@ const asFrame = (message) => ({ type: "message_data", message_id: message.id, de
  *
  * @param {import("bobbin/client").Client} client
  * @param {string} threadId
- * @param {boolean} [includeSilent]
+ * @param {{ includeSilent?: boolean, depth?: number }} [more]
  */
-export async function* history(client, threadId, includeSilent = false) {
+export async function* history(client, threadId, more = {}) {
   /** @type {string | undefined} */
   let after;
   for (;;) {
-    const query = { limit: 500, order: /** @type {const} */ ("asc"), includeSilent, ...(after !== undefined && { after }) };
-    const { data } = await client.GET("/api/threads/{threadId}/messages", { params: { path: { threadId }, query } });
+    const query = { limit: 500, order: /** @type {const} */ ("asc"), ...more, ...(after !== undefined && { after }) };
+    const { data } = await again(() => client.GET("/api/threads/{threadId}/messages", { params: { path: { threadId }, query } }));
     yield* data?.messages ?? [];
     after = data?.messages.at(-1)?.id;
     if (!data?.hasMore || after === undefined) return;

@@ -119,7 +119,7 @@ function silent(url, from, error) {
 
 /** @param {BobbinError} error @param {Target} target */
 export function refused(error, target) {
-  if (error.status === 0) return new Complaint(`${target.url} does not answer any more.`, EXIT.usage);
+  if (error.status === 0) return new Complaint(`${target.url} does not answer any more.`);
   const hint = error.code === "unauthenticated" ? keyHint(target) : error.hint;
   return new Complaint(harmless(`${error.message}${hint === undefined ? "" : ` ${hint}`} (${error.code})`));
 }

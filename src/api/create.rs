@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::api::history;
+use crate::api::{copied, history};
 use crate::engine::budget::given::given_budget;
 use crate::engine::expiry::expires;
 use crate::engine::outbox::{INLINE_US, Targets};
@@ -31,6 +31,7 @@ const NEW_THREAD: &[&str] = &[
     "tenvs",
     "budget",
     "history",
+    "copied_from",
     "expires_in",
 ];
 
@@ -110,14 +111,17 @@ impl Thread {
         let budget =
             given.map(|given| Box::new(ThreadBudget { given: Some(given), ..ThreadBudget::default() }));
         let owner = body.string("user_id")?;
+        let now = self.host.now_us();
+        let copied = body.string("copied_from")?;
+        let copied = copied.map(|from| copied::copied(&mut body, from, now)).transpose()?;
         let earlier = history::earlier(&mut body)?;
         if let Some(key) = &key
             && thread_id::of_key(owner.as_deref(), key) != request.thread_id
         {
             return Err(Error::internal("a thread is to be created in a place that is not its key's"));
         }
-        let now = self.host.now_us();
         let mut meta = Meta {
+            fork: copied.as_ref().map(|copied| Box::new(copied.fork.clone())),
             expires_us: expires(&mut body, now)?,
             budget,
             key,
@@ -144,6 +148,9 @@ impl Thread {
         self.transaction(|sql| {
             self.create_tables(&state, sql, now)?;
             history::store(&mut state, sql, &earlier, now)?;
+            if let Some(copied) = &copied {
+                self.store_copied(&mut state, sql, copied)?;
+            }
             if let Some(at) = state.meta.expires_us {
                 self.arm_at(&state, sql, at, now)?;
             }

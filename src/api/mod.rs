@@ -9,6 +9,7 @@
 
 mod budget;
 mod context;
+mod copied;
 mod create;
 pub(crate) mod endpoint_answer;
 pub(crate) mod endpoints;

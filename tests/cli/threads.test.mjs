@@ -54,6 +54,8 @@ test("a message that is sent again with its key is one message, also where the t
   const [first, second] = [await two.here([...named, "a"]), await two.here([...named, "b"])].map(({ out }) => asDescribed("send", out));
   assert.equal(first.threadId, second.threadId);
   assert.notEqual(first.messageId, second.messageId);
+  const byKey = await two.here(["send", "key:chat-1", "c", "--wait", "--json"]);
+  assert.equal(asDescribed("send", byKey.out).threadId, first.threadId, byKey.err);
 });
 
 test("threads are listed by agent, state, tag and number", async () => {

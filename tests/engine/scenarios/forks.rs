@@ -15,7 +15,7 @@ use crate::sweep::Scenario;
 const KEY: &str = "copy";
 
 pub fn all() -> Vec<Scenario> {
-    vec![copied(), source_deleted(), source_gone(), copy_deleted()]
+    vec![copied(), imported(), source_deleted(), source_gone(), copy_deleted()]
 }
 
 /// The thread of a key, whether it is there or not.
@@ -104,6 +104,54 @@ fn copied() -> Scenario {
 #[test]
 fn a_copy_has_what_was_there_once_whatever_fails() {
     copied().sampled(400).sweep();
+}
+
+/// What a thread of another deployment has said: whole messages, with the numbers that they have there.
+fn elsewhere() -> Value {
+    let call =
+        json!([{ "id": "call_far", "type": "function", "function": { "name": "work", "arguments": "{}" } }]);
+    json!([
+        { "id": "m_0badcafe_3", "role": "user", "content": "one", "created_at": 1_700_000_000_000_000_i64 },
+        { "id": "m_0badcafe_4", "role": "assistant", "content": "", "tool_calls": call.to_string(), "metadata": { "prompt": "helper" } },
+        { "id": "m_0badcafe_5", "role": "tool", "name": "work", "tool_call_id": "call_far", "tool_status": "success", "content": "far" },
+        { "id": "m_0badcafe_7", "role": "assistant", "content": "done there", "metadata": { "prompt": "helper" } },
+        { "id": "m_0badcafe_9", "role": "system", "content": "noted", "silent": true },
+    ])
+}
+
+/// A thread begins as a copy of one of another deployment, once, and goes on from there.
+fn imported() -> Scenario {
+    story("imported")
+        .drive(|sim| async move {
+            let copy = keyed(&sim, KEY);
+            let body = json!({ "agent_id": "helper", "key": KEY, "copied_from": "0badcafe-far", "history": elsewhere() });
+            for _ in 0..2 {
+                let made = copy.insist(ThreadRoute::Create, &[], None, body.to_string()).await;
+                assert!(matches!(made.status, 200 | 201), "{made:?}");
+            }
+            copy.ask("two").await;
+            let fork = copy.get(ThreadRoute::Get, &[]).await["thread"]["fork"].clone();
+            let wanted = json!({ "threadId": "0badcafe-far", "upTo": "m_0badcafe_9", "state": "copied", "error": null });
+            assert_eq!(fork, wanted);
+            sim.ask("here").await;
+        })
+        .check(|sim, history| {
+            let copy = &history.family[&thread_id::of_key(None, KEY)];
+            assert_eq!(copy.texts("user"), ["one", "two"]);
+            let database = &keyed(sim, KEY).member.database;
+            let seqs = database.ask::<i64>("SELECT seq FROM messages WHERE seq < 10 ORDER BY seq");
+            assert_eq!(seqs, [3, 4, 5, 7, 9], "with the numbers that they have there, each once");
+            assert_eq!(database.ask::<i64>("SELECT count(*) FROM runs"), [1], "what was said there starts nothing");
+            let requests = sim.world.outside.requests.borrow();
+            let sent = requests.iter().find(|request| request.last_user() == "two").unwrap();
+            assert_eq!((sent.texts("user"), sent.texts("tool")), (vec!["one", "two"], vec!["far"]));
+            assert_eq!(sent.texts("assistant").last().map(|text| text.contains("done there")), Some(true));
+        })
+}
+
+#[test]
+fn a_thread_of_elsewhere_is_taken_in_once_whatever_fails() {
+    imported().sampled(100).sweep();
 }
 
 /// A thread of its own that has so many files.

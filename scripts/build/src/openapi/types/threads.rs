@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 
 use super::agents::AgentSummary;
 use super::budgets::GivenBudget;
+use super::messages::{Attachment, ToolStatus};
 use super::{Object, Seconds};
 
 #[derive(JsonSchema)]
@@ -47,6 +48,9 @@ pub(in crate::openapi) struct NewThread {
     budget: Option<GivenBudget>,
     /// What was said before it.
     history: Option<Vec<Earlier>>,
+    /// The id that the thread has elsewhere which `history` is of: then its messages are whole ones.
+    #[schemars(length(min = 1, max = 255))]
+    copied_from: Option<String>,
     /// Seconds after which it deletes itself.
     #[schemars(range(min = 1, max = 31_536_000))]
     expires_in: Option<i64>,
@@ -59,6 +63,17 @@ pub(in crate::openapi) struct Earlier {
     role: EarlierRole,
     content: Option<String>,
     silent: Option<bool>,
+    /// This and what follows only with `copied_from`: as the other thread has it. Its number is kept.
+    id: Option<String>,
+    name: Option<String>,
+    tool_calls: Option<String>,
+    tool_call_id: Option<String>,
+    tool_status: Option<ToolStatus>,
+    created_at: Option<i64>,
+    parent_id: Option<String>,
+    depth: Option<u32>,
+    metadata: Option<Object>,
+    attachments: Option<Vec<Attachment>>,
 }
 
 #[derive(JsonSchema)]
@@ -67,6 +82,8 @@ pub(in crate::openapi) enum EarlierRole {
     User,
     Assistant,
     System,
+    /// Only with `copied_from`.
+    Tool,
 }
 
 #[derive(JsonSchema)]

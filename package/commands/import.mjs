@@ -1,0 +1,159 @@
+// `bobbin import`: a thread of a file that `bobbin export` has written.
+
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { env } from "node:process";
+import { again } from "../lib/again.mjs";
+import { exactly } from "../lib/arguments.mjs";
+import { Complaint, EXIT } from "../lib/complaint.mjs";
+import { dim, harmless, note, print, printJson } from "../lib/output.mjs";
+import { online, TARGET_HELP, TARGET_OPTIONS } from "../lib/target.mjs";
+import { linesOf } from "../lib/transfer.mjs";
+import { Uploading } from "../lib/upload.mjs";
+
+/**
+ * @typedef {import("bobbin/client").Client} Client
+ * @typedef {import("bobbin/client").Message} Message
+ * @typedef {import("../lib/transfer.mjs").ThreadFacts} ThreadFacts
+ * @typedef {{ thread: ThreadFacts, messages: Message[], digest: string }} Read
+ */
+
+/** What `history` of a new thread may have, with room for the rest of the request. */
+const MOST = 3_900_000;
+
+/** @type {import("./index.mjs").Command} */
+export const command = {
+  usage: "import <file>",
+  help: `  <file>         of \`bobbin export\`
+  --agent AGENT  another agent than the one that the thread has
+  --key NAME     what you call the thread
+  --user ID      its owner, if the key is an administrator's
+  --var NAME     the variable NAME has the value that it has in this shell; of secrets a file has only the names. May be given several times
+  --newest       of a thread with more than 4 MB of messages, the newest turns
+${TARGET_HELP}
+
+Messages come with the thread, all of them or none, and start nothing. Values and files follow; what breaks off then goes on when the
+same command is given again, within a day. What was imported is a copy: \`bobbin show\` names the thread that it is of.`,
+  options: {
+    ...TARGET_OPTIONS,
+    agent: { type: "string" },
+    key: { type: "string" },
+    user: { type: "string" },
+    var: { type: "string", multiple: true, default: [] },
+    newest: { type: "boolean", default: false },
+  },
+  run: online(async ({ client }, values, positionals) => {
+    const [file = ""] = exactly(positionals, ["file"]);
+    if (!existsSync(file)) throw new Complaint(`There is no file ${harmless(file)}.`, EXIT.usage);
+    const read = await readThread(file);
+    const messages = fitting(read.messages, values["newest"]);
+    if (messages.length < read.messages.length) note(dim(`(${read.messages.length - messages.length} older messages are left out)`));
+    const body = newThread(read, messages, values);
+    const key = createHash("sha256").update(read.digest).update(JSON.stringify(body)).digest("hex");
+    const { data } = await again(() => client.POST("/api/threads", { params: { header: { "Idempotency-Key": `import-${key}` } }, body }));
+    if (data === undefined) throw new Error("a thread without an answer");
+    if (data.created === false) note(dim("(the thread of this key is there already: its messages stay as they are)"));
+    const { threadId } = data;
+    const counts = { messages: messages.length, ...(await fill(client, threadId, file)) };
+    if (values["json"]) printJson({ threadId, agent_id: data.agent_id, ...counts });
+    else print(`${threadId}  (${counts.messages} messages, ${counts.values} values, ${counts.files} files)`);
+  }),
+};
+
+/** What of the file makes the thread; it is read to its end first. @param {string} file @returns {Promise<Read>} */
+async function readThread(file) {
+  const hash = createHash("sha256");
+  /** @type {ThreadFacts | undefined} */
+  let thread;
+  /** @type {Message[]} */
+  const messages = [];
+  let ended = false;
+  for await (const line of linesOf(file)) {
+    hash.update(JSON.stringify(line));
+    if (thread === undefined && line.type !== "thread") break;
+    if (line.type === "thread") {
+      if (line.format !== 1) throw new Complaint(`${harmless(file)} was written by a newer Bobbin: update this one.`);
+      thread = line.thread;
+    } else if (line.type === "message") messages.push(line.message);
+    else if (line.type === "end") ended = line.messages === messages.length;
+  }
+  if (thread === undefined) throw new Complaint(`${harmless(file)} is no export of a thread.`);
+  if (!ended) throw new Complaint(`${harmless(file)} is not complete: export the thread again.`);
+  return { thread, messages, digest: hash.digest("hex") };
+}
+
+/** @param {Message[]} messages @param {boolean} newest */
+function fitting(messages, newest) {
+  const sizes = messages.map((message) => Buffer.byteLength(JSON.stringify(entry(message))));
+  let [from, bytes] = [messages.length, 0];
+  while (from > 0 && bytes + (sizes[from - 1] ?? 0) <= MOST) bytes += sizes[--from] ?? 0;
+  if (from === 0) return messages;
+  if (!newest) throw new Complaint("The messages of this thread have more than 4 MB together: --newest takes the newest of them.");
+  // A turn begins with what somebody has said.
+  const turn = messages.findIndex(({ role, depth }, at) => at >= from && role === "user" && depth === 0);
+  return turn < 0 ? [] : messages.slice(turn);
+}
+
+/** @param {Message} message */
+function entry({ id, role, content, name, tool_calls, tool_call_id, tool_status, created_at, parent_id, depth, silent, metadata, attachments }) {
+  return { id, role, content, name, tool_calls, tool_call_id, tool_status, created_at, parent_id, depth, silent, metadata, attachments };
+}
+
+/** @param {Read} read @param {Message[]} messages @param {Record<string, any>} values */
+function newThread({ thread }, messages, values) {
+  /** @type {Record<string, string>} */
+  const given = { ...thread.env };
+  /** @type {Record<string, "text" | "secret">} */
+  const types = Object.fromEntries(Object.keys(thread.env).map((name) => [name, "text"]));
+  for (const name of values["var"]) {
+    const value = env[name];
+    if (value === undefined) throw new Complaint(`The variable ${harmless(name)} of --var is not set in this shell.`, EXIT.usage);
+    [given[name], types[name]] = [value, thread.env_types[name] ?? "secret"];
+  }
+  const lacking = Object.keys(thread.env_types).filter((name) => given[name] === undefined);
+  if (lacking.length > 0) note(dim(`(without the secrets ${harmless(lacking.join(", "))}: --var NAME takes a value from this shell)`));
+  const { agent, key, user } = values;
+  return {
+    agent_id: agent ?? thread.agent_id,
+    copied_from: thread.id,
+    history: messages.map(entry),
+    tags: thread.tags,
+    properties: thread.properties,
+    ...(Object.keys(given).length > 0 && { env: given, env_types: types }),
+    ...(key !== undefined && { key }),
+    ...(user !== undefined && { user_id: user }),
+  };
+}
+
+/** Values and files, each of which may be written again. @param {Client} client @param {string} threadId @param {string} file */
+async function fill(client, threadId, file) {
+  const counts = { values: 0, files: 0 };
+  const path = { threadId };
+  /** @type {Uploading | undefined} */
+  let uploading;
+  for await (const line of linesOf(file)) {
+    if (line.type === "bytes") {
+      if (line.path !== uploading?.path) throw new Complaint(`${harmless(file)}: bytes of ${harmless(line.path)} stand in the wrong place.`);
+      await uploading.take(Buffer.from(line.data, "base64"));
+      continue;
+    }
+    if (line.type === "value") {
+      const { key, value } = line;
+      await again(() => client.POST("/api/threads/{threadId}/kv", { params: { path }, body: { key, value: /** @type {any} */ (value) } }));
+      counts.values++;
+    }
+    await uploading?.end();
+    uploading = undefined;
+    if (line.type !== "file") continue;
+    const { path: place, isDirectory } = line.file;
+    const params = { path: { threadId, path: place.slice(1) } };
+    if (line.bare) {
+      note(dim(`(${harmless(place)} has no content in this file, and is left out)`));
+      continue;
+    }
+    if (isDirectory) await again(() => client.POST("/api/threads/{threadId}/fs/{path}", { params, body: { directory: true } }));
+    else uploading = new Uploading(client, threadId, line.file);
+    counts.files += isDirectory ? 0 : 1;
+  }
+  return counts;
+}

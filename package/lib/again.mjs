@@ -1,0 +1,23 @@
+// What may be asked again where the server was busy or did not answer: requests that read, and those that take effect once.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { BobbinError } from "bobbin/client";
+
+const ATTEMPTS = 6;
+
+/**
+ * @template T
+ * @param {() => Promise<T>} ask
+ * @returns {Promise<T>}
+ */
+export async function again(ask) {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask();
+    } catch (error) {
+      const failed = error instanceof BobbinError ? error : undefined;
+      if (!failed?.again || attempt === ATTEMPTS) throw error;
+      await sleep(failed.retryAfter ?? 250 * 2 ** attempt);
+    }
+  }
+}

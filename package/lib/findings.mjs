@@ -1,0 +1,207 @@
+// What `bobbin doctor` looks at: each look gives findings, with what to do about them.
+
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { version as nodeVersion, versions } from "node:process";
+import { BobbinError } from "bobbin/client";
+import { oneLine } from "./output.mjs";
+import { VERSION } from "./version.mjs";
+
+/**
+ * @typedef {{ level: "ok" | "info" | "warning" | "error", what: string, message: string, advice?: string }} Finding
+ * @typedef {import("./target.mjs").Target} Target
+ */
+
+/** The Node that current wrangler needs, and the oldest wrangler that a project works with. */
+const WRANGLER_NODE = [22, 12];
+const OLDEST_WRANGLER = [4, 155];
+/** Clocks further apart than this end tokens too early, or leave them valid too long. */
+const SKEW_S = 5;
+
+/** The nearest folder with definitions, from here up. @param {string} from */
+export function projectOf(from) {
+  for (let folder = resolve(from); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, "agents"))) return folder;
+    if (dirname(folder) === folder) return undefined;
+  }
+}
+
+/** The machine. @param {string | undefined} project @returns {Finding[]} */
+export function machine(project) {
+  const node = versions.node.split(".").map(Number);
+  const found = /** @type {Finding[]} */ ([{ level: "ok", what: "Node", message: nodeVersion }]);
+  if (project === undefined) return found;
+  const wrangler = wranglerOf(project);
+  if (wrangler === undefined) {
+    return [...found, { level: "info", what: "wrangler", message: "not installed here", advice: "`npm install --save-dev wrangler` in the project; deploying needs it." }];
+  }
+  if (!atLeast(wrangler.split(".").map(Number), OLDEST_WRANGLER)) {
+    return [...found, { level: "error", what: "wrangler", message: wrangler, advice: `\`npm install --save-dev wrangler@latest\`: ${OLDEST_WRANGLER.join(".")} or newer is needed.` }];
+  }
+  if (!atLeast(node, WRANGLER_NODE)) {
+    return [...found, { level: "warning", what: "wrangler", message: `${wrangler} on Node ${versions.node}`, advice: `Current versions of wrangler need Node ${WRANGLER_NODE.join(".")}: install it from https://nodejs.org.` }];
+  }
+  return [...found, { level: "ok", what: "wrangler", message: wrangler }];
+}
+
+/** @param {string} project */
+function wranglerOf(project) {
+  for (let folder = project; ; folder = dirname(folder)) {
+    try {
+      return String(JSON.parse(readFileSync(join(folder, "node_modules/wrangler/package.json"), "utf8")).version);
+    } catch {
+      if (dirname(folder) === folder) return undefined;
+    }
+  }
+}
+
+/** @param {number[]} version @param {number[]} wanted */
+function atLeast([major = 0, minor = 0], [least = 0, then = 0]) {
+  return major > least || (major === least && minor >= then);
+}
+
+/** The server: its version, its clock, what the key is good for, and its surfaces. @param {Target} target @returns {Promise<Finding[]>} */
+export async function server({ url, from, client, keyed, health }) {
+  const found = /** @type {Finding[]} */ ([{ level: "ok", what: "server", message: `${url} (${from}), version ${oneLine(health.version)}, ${health.agents} agents` }]);
+  if (health.version !== VERSION) {
+    found.push({ level: "warning", what: "version", message: `This is bobbin ${VERSION}, the server ${oneLine(health.version)}.`, advice: "Commands and server of one version know the same: update the older one." });
+  }
+  if ((health.warnings ?? 0) > 0) {
+    found.push({ level: "warning", what: "definitions", message: `${health.warnings} warnings when they were compiled`, advice: "`bobbin check` in their project says which." });
+  }
+  const before = Date.now();
+  const { response } = await client.GET("/healthz");
+  const skew = skewOf(response.headers.get("date"), (before + Date.now()) / 2);
+  if (Math.abs(skew) > SKEW_S) {
+    found.push({ level: "warning", what: "clock", message: `This machine's is ${Math.abs(skew)} s ${skew > 0 ? "ahead of" : "behind"} the server's.`, advice: "Set this machine's clock: tokens and schedules go by the time." });
+  }
+  found.push(await scope(client, keyed), await surfaces(client));
+  return found;
+}
+
+/** Seconds that this machine is ahead. @param {string | null} date @param {number} now */
+function skewOf(date, now) {
+  const at = Date.parse(date ?? "");
+  // The header has whole seconds.
+  return Number.isNaN(at) ? 0 : Math.round((now - at - 500) / 1000);
+}
+
+/** @param {Target["client"]} client @param {boolean} keyed @returns {Promise<Finding>} */
+async function scope(client, keyed) {
+  const what = "key";
+  const refusal = await refusalOf(() => client.GET("/api/envs/instance"));
+  if (refusal === undefined) return { level: "ok", what, message: keyed ? "an administrator's" : "none is needed" };
+  if (refusal.code === "forbidden") return { level: "ok", what, message: "an owner's, or a thread's" };
+  if (refusal.code === "unauthenticated") {
+    return keyed
+      ? { level: "error", what, message: "The server does not know it.", advice: "BOBBIN_KEY, or the variable of --key-env, must be one of the deployment's BOBBIN_API_KEYS." }
+      : { level: "error", what, message: "The server wants one.", advice: "Put it into BOBBIN_KEY." };
+  }
+  return { level: "info", what, message: oneLine(refusal.message) };
+}
+
+/** Something of each protocol that answers otherwise where the protocol is off. @type {Record<string, (client: Target["client"]) => Promise<unknown>>} */
+const PROBES = {
+  chat: (client) => client.GET("/api/chat/{chatId}", { params: { path: { chatId: "doctor" }, query: {} } }),
+  openai: (client) => client.GET("/v1/models"),
+  "ag-ui": (client) => client.GET("/api/agents/{name}/ag-ui", { params: { path: { name: "doctor" }, query: { threadId: "doctor" } } }),
+};
+
+/** @param {Target["client"]} client @returns {Promise<Finding>} */
+async function surfaces(client) {
+  const on = [];
+  for (const [name, probe] of Object.entries(PROBES)) {
+    const refusal = await refusalOf(() => probe(client));
+    if (refusal === undefined || !["not_found", "http_404", "unauthenticated"].includes(refusal.code)) on.push(name);
+  }
+  return { level: "info", what: "surfaces", message: on.join(", ") || "none for this key", advice: "BOBBIN_SURFACES of the deployment names them." };
+}
+
+/** What the server refuses it with, if it does. @param {() => Promise<unknown>} ask */
+async function refusalOf(ask) {
+  try {
+    await ask();
+    return undefined;
+  } catch (error) {
+    if (error instanceof BobbinError) return error;
+    throw error;
+  }
+}
+
+/** What the agents lack. @param {Target["client"]} client @returns {Promise<Finding[]>} */
+export async function agents(client) {
+  const { data } = await client.GET("/api/agents");
+  /** By what they say: many agents share a model. @type {Map<string, Finding>} */
+  const found = new Map();
+  for (const { name } of data?.agents ?? []) {
+    const { data: explained } = await client.GET("/api/agents/{name}/explain", { params: { path: { name } } });
+    for (const { code, message } of explained?.missing ?? []) {
+      const level = code === "model.unusable" ? "warning" : "error";
+      found.set(message, { level, what: code, message: oneLine(message), advice: advice(code, message) });
+    }
+    for (const variable of explained?.variables ?? []) {
+      if (!variable.required || variable.set) continue;
+      const message = `“${oneLine(variable.name)}” of the agent “${oneLine(name)}” has no value.`;
+      found.set(message, { level: "warning", what: "variable.missing", message, advice: "Give it to the deployment, to the account, or to each thread (`env`)." });
+    }
+  }
+  return found.size > 0 ? [...found.values()] : [{ level: "ok", what: "agents", message: `${data?.agents.length ?? 0}, which lack nothing` }];
+}
+
+/** @param {string} code @param {string} message */
+function advice(code, message) {
+  const [, variable] = /([A-Z][A-Z0-9_]+) is not set/.exec(message) ?? [];
+  if (code === "model.unusable" && variable !== undefined) {
+    return `Put ${variable}=… into .dev.vars on this machine, or give it to the deployment: \`npx wrangler secret put ${variable}\`.`;
+  }
+  return code === "tool.missing" ? "This deployment has no such native function: build it with the crate that registers it." : "Correct the definition, or what it needs.";
+}
+
+/**
+ * Models of the project that have ended, or will soon.
+ *
+ * @param {string} project
+ * @param {Date} today
+ * @returns {Finding[]}
+ */
+export function retired(project, today) {
+  const known = knownModels();
+  if (known === undefined) return [];
+  const folder = join(project, "agents", "models");
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).filter((name) => name.endsWith(".json")).flatMap((name) => {
+    const model = modelOf(join(folder, name));
+    const fits = known.filter(({ provider, id }) => provider === model?.provider && isOf(id, model.id));
+    const entry = fits.sort((a, b) => b.id.length - a.id.length)[0];
+    if (entry?.ends === undefined) return [];
+    const days = Math.ceil((Date.parse(entry.ends) - today.getTime()) / 86_400_000);
+    const when = days <= 0 ? `has ended on ${entry.ends}` : `ends on ${entry.ends}, in ${days} days`;
+    const instead = entry.replacedBy === undefined ? "Take another one." : `Its provider names ${entry.replacedBy} instead.`;
+    /** @type {Finding["level"]} */
+    const level = days <= 0 ? "error" : "warning";
+    return [{ level, what: "model.retired", message: `agents/models/${name}: ${oneLine(model?.id ?? "")} ${when}.`, advice: instead }];
+  });
+}
+
+/** Whether a model is that of an id, or a snapshot of it: the id with a date behind it. @param {string} id @param {string} model */
+const isOf = (id, model) => model.startsWith(id) && /^(-latest|-[\d-]{8,})?$/.test(model.slice(id.length));
+
+/** A definition's model, where it is asked at its maker's own address. @param {string} file @returns {{ provider: string, id: string } | undefined} */
+function modelOf(file) {
+  try {
+    const { provider, model, baseUrl = "{{" } = JSON.parse(readFileSync(file, "utf8"));
+    return typeof model === "string" && String(baseUrl).includes("{{") ? { provider: String(provider), id: model.trim() } : undefined;
+  } catch {
+    // `bobbin check` says what is wrong with it.
+    return undefined;
+  }
+}
+
+/** The list of the package, or in Bobbin's own checkout that of the sources. @returns {{ provider: string, id: string, ends?: string, replacedBy?: string }[] | undefined} */
+function knownModels() {
+  for (const place of ["../schemas/known-models.json", "../../src/models/known.json"]) {
+    const path = new URL(place, import.meta.url);
+    if (existsSync(path)) return JSON.parse(readFileSync(path, "utf8"));
+  }
+  return undefined;
+}

@@ -1,0 +1,84 @@
+// A thread as a file: JSON, a line for each thing. docs/command-line.md has the lines.
+
+import { createReadStream } from "node:fs";
+import { Complaint } from "./complaint.mjs";
+import { harmless } from "./output.mjs";
+
+/**
+ * @typedef {import("bobbin/client").Message} Message
+ * @typedef {import("bobbin/client").components["schemas"]["ThreadFacts"]} ThreadFacts
+ * @typedef {import("bobbin/client").components["schemas"]["FileRecord"]} FileRecord
+ *
+ * @typedef {{ type: "thread", format: 1, bobbin: string, exportedAt: string, thread: ThreadFacts }} ThreadLine
+ * @typedef {{ type: "message", message: Message }} MessageLine
+ * @typedef {{ type: "value", key: string, value: unknown, updatedAt: number }} ValueLine
+ * @typedef {{ type: "file", file: FileRecord, bare?: boolean }} FileLine       bare: without its content, as a directory is
+ * @typedef {{ type: "bytes", path: string, data: string }} BytesLine           base64, in order, behind the line of their file
+ * @typedef {{ type: "log", log: Record<string, unknown> }} LogLine
+ * @typedef {{ type: "end", messages: number, values: number, files: number, logs: number }} EndLine
+ * @typedef {ThreadLine | MessageLine | ValueLine | FileLine | BytesLine | LogLine | EndLine} Line
+ */
+
+/** Bytes of a file in a line. */
+export const PIECE = 192 << 10;
+/** No line is longer, whatever a thread holds: its largest value has 1 MB. */
+const LONGEST = 16 << 20;
+
+/**
+ * The lines of a file, one in memory at a time.
+ *
+ * @param {string} path
+ * @returns {AsyncGenerator<Line>}
+ */
+export async function* linesOf(path) {
+  /** @type {Buffer[]} */
+  let parts = [];
+  let [bytes, number] = [0, 0];
+  for await (const chunk of createReadStream(path)) {
+    let from = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+      parts.push(chunk.subarray(from, end));
+      from = end + 1;
+      const text = Buffer.concat(parts).toString("utf8");
+      [parts, bytes] = [[], 0];
+      yield parsed(path, text, ++number);
+    }
+    parts.push(chunk.subarray(from));
+    bytes += chunk.length - from;
+    if (bytes > LONGEST) throw new Complaint(`${harmless(path)}: line ${number + 1} is longer than anything that a thread holds.`);
+  }
+  if (bytes > 0) throw new Complaint(`${harmless(path)} breaks off in line ${number + 1}: export the thread again.`);
+}
+
+/** @param {string} path @param {string} text @param {number} number @returns {Line} */
+function parsed(path, text, number) {
+  try {
+    const line = JSON.parse(text);
+    if (typeof line?.type === "string") return line;
+  } catch {
+    // Said below.
+  }
+  throw new Complaint(`${harmless(path)} is no export of a thread: line ${number} is no such line.`);
+}
+
+/** Leaves out what belongs to a step that is under way: a reply whose calls have no results yet, and what stands behind it. */
+export class Complete {
+  /** @type {Set<string>} */
+  #open = new Set();
+  /** @type {Message[]} */
+  #held = [];
+
+  /** How many were left out so far. */
+  get held() {
+    return this.#held.length;
+  }
+
+  /** @param {Message} message @returns {Message[]} what is complete with it */
+  take(message) {
+    this.#held.push(message);
+    if (message.status === "pending") this.#open.add(message.id);
+    if (message.role === "tool") this.#open.delete(message.tool_call_id ?? "");
+    else for (const { id } of JSON.parse(message.tool_calls ?? "[]")) this.#open.add(id);
+    return this.#open.size > 0 ? [] : this.#held.splice(0);
+  }
+}

