@@ -397,6 +397,8 @@ pub const JOB_ATTEMPTS: u32 = 6;
 pub const JOB_PAUSE_US: i64 = SECOND_US;
 /// See [`JOB_PAUSE_US`].
 pub const JOB_PAUSE_MAX_US: i64 = 3_600 * SECOND_US;
+/// How long a provider may take to cancel an answer, milliseconds.
+pub const CANCEL_MS: u64 = 10_000;
 /// Messages that a copy of a thread fetches together, at most.
 pub const FORK_MESSAGES: i64 = 256;
 /// Bytes of messages or of values after which a page for a copy is full.

@@ -108,6 +108,7 @@ impl Thread {
             self.ephemeral.spending.cut_off();
             state.usage = None;
         }
+        self.owe_cancels(state, sql, &run, now)?;
         let results = self.close_calls(state, sql, &run, reason, now)?;
         let finished = self.finish(state, sql, reason, message)?;
         Ok(Halted { finished: Some(finished), results, waits: Vec::new() })

@@ -71,6 +71,7 @@ impl Thread {
                 Some(Kind::Summary) => thread.summarise(&job).await,
                 Some(Kind::Index) => thread.index(&job).await,
                 Some(Kind::Fork) => thread.copy_fork(&job).await,
+                Some(Kind::Cancel) => thread.cancel_answer(&job).await,
                 None => return,
             };
             let ended = end.and_then(|end| thread.job_ended(job, end)).and_then(|()| thread.tell_summary());
@@ -105,7 +106,9 @@ impl Thread {
         job.attempts += 1;
         let lost_us = match job.kind {
             // What lives on does not begin it again, and nothing is stored twice: one that is lost need not wait long.
-            Some(Kind::Index | Kind::Summary | Kind::Fork) => pause_us(job.attempts, self.host.random()),
+            Some(Kind::Index | Kind::Summary | Kind::Fork | Kind::Cancel) => {
+                pause_us(job.attempts, self.host.random())
+            }
             Some(Kind::Export) | None => limits::JOB_LOST_US,
         };
         job.due_us = now + lost_us;

@@ -33,7 +33,8 @@
 //!   the directory, a parent and children are told. `log`: attempts, durably. `operator`: failures, for the server's terminal.
 //!   `traces`: which trace work is part of.
 //! * `budget`: what a run may use, and has used. `memory`: what it looks things up in.
-//! * `jobs`: work beside runs that the thread owes. `summary`: the job that makes a summary of older messages. `spans`: what a
+//! * `jobs`: work beside runs that the thread owes. `summary`: the job that makes a summary of older messages; `cancel`: the one that
+//!   ends what a provider goes on with after a stop. `spans`: what a
 //!   run did, as tracing systems show it; `export`: the job that sends it to one.
 
 pub(crate) mod accept;
@@ -43,6 +44,7 @@ pub(crate) mod attempts;
 pub(crate) mod batch;
 pub(crate) mod budget;
 pub(crate) mod call;
+pub(crate) mod cancel;
 pub(crate) mod close;
 pub(crate) mod context;
 pub(crate) mod control;

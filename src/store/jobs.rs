@@ -29,6 +29,9 @@ pub(crate) enum Kind {
     Index,
     /// Fetches what the thread is a copy of.
     Fork,
+    /// Cancels an answer that its provider goes on with by itself, and that nobody waits for any more. The subject is what the
+    /// provider calls it.
+    Cancel,
 }
 
 impl Kind {
@@ -38,19 +41,21 @@ impl Kind {
             Kind::Summary => "summary",
             Kind::Index => "index",
             Kind::Fork => "fork",
+            Kind::Cancel => "cancel",
         }
     }
 
     /// Attempts that are made.
     pub(crate) const fn attempts(self) -> u32 {
         match self {
-            Kind::Export | Kind::Index | Kind::Fork => limits::JOB_ATTEMPTS,
+            Kind::Export | Kind::Index | Kind::Fork | Kind::Cancel => limits::JOB_ATTEMPTS,
             Kind::Summary => limits::SUMMARY_FAILURES,
         }
     }
 
     fn parse(text: &str) -> Option<Kind> {
-        [Kind::Export, Kind::Summary, Kind::Index, Kind::Fork].into_iter().find(|kind| kind.as_str() == text)
+        const ALL: [Kind; 5] = [Kind::Export, Kind::Summary, Kind::Index, Kind::Fork, Kind::Cancel];
+        ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -175,12 +180,12 @@ pub(crate) fn remove(state: &mut State, sql: &dyn Sql, id: i64) -> Result<()> {
     count(state, sql, state.meta.jobs - 1)
 }
 
-/// The thread takes no more work: only what tells of the past is still done, and a copy of nothing deleted.
+/// The thread takes no more work: only what tells of the past or ends it is still done, and a copy of nothing deleted.
 pub(crate) fn end_all(state: &mut State, sql: &dyn Sql) -> Result<()> {
     if state.meta.jobs == 0 {
         return Ok(());
     }
-    sql.run("DELETE FROM jobs WHERE kind NOT IN ('export', 'fork')", &[])?;
+    sql.run("DELETE FROM jobs WHERE kind NOT IN ('export', 'fork', 'cancel')", &[])?;
     let left = integer(sql, "SELECT count(*) FROM jobs", &[])?.unwrap_or(0);
     count(state, sql, left)
 }

@@ -292,6 +292,30 @@ pub(crate) fn in_background(sql: &dyn Sql, reply: i64, call: &str, model: &str) 
     Ok(found)
 }
 
+/// Answers of a step that providers go on with by themselves, newest first: what the provider calls it, and of which model it
+/// is. Those that came are left out. Looks at the newest rows: they are of this step.
+pub(crate) fn all_in_background(sql: &dyn Sql, reply: i64) -> Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    sql.each(
+        "WITH newest AS (SELECT id, kind, data FROM (SELECT id, kind, reply, data FROM logs ORDER BY id DESC LIMIT 1000)
+           WHERE reply = ? AND kind IN ('background', 'llm_request'))
+         SELECT data ->> 'response_id', data ->> 'model_name' FROM newest WHERE kind = 'background'
+           AND data ->> 'response_id' NOT IN (SELECT ifnull(data ->> 'response_id', '') FROM newest
+             WHERE kind = 'llm_request' AND data ->> 'status' = 'completed')
+         ORDER BY id DESC LIMIT 16",
+        &[Param::Int(reply)],
+        &mut |cells| {
+            if let [id, model] = cells
+                && let (Some(id), Some(model)) = (id.text(), model.text())
+            {
+                found.push((id.to_owned(), model.to_owned()));
+            }
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok(found)
+}
+
 /// How many attempts of a step at a model ended because the connection broke before the answer had begun. Looks at the
 /// newest rows: they are of this step.
 pub(crate) fn broken_streams(sql: &dyn Sql, reply: i64, model: &str) -> Result<u32> {

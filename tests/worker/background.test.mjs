@@ -19,11 +19,21 @@ const paid = new Map();
 /** Answers that were fetched, by their id. @type {string[]} */
 const fetched = [];
 
+/** Answers that are to be cancelled, as they were asked for. @type {string[]} */
+const cancelled = [];
+
 const server = http.createServer(async (request, response) => {
   response.on("error", () => {});
   const text = await wholeBody(request);
   if (text === undefined) return;
   const { pathname, searchParams } = new URL(request.url ?? "", "http://x");
+  const [, toCancel] = /\/responses\/([^/]+)\/cancel$/.exec(pathname) ?? [];
+  if (toCancel !== undefined) {
+    cancelled.push(`${request.method} ${toCancel} ${request.headers.authorization}`);
+    // Once it is not ready for it.
+    response.writeHead(cancelled.length === 1 ? 503 : 200, { "content-type": "application/json" });
+    return response.end(JSON.stringify({ id: toCancel, status: "cancelled" }));
+  }
   if (request.method === "POST") {
     const body = JSON.parse(text);
     assert.deepEqual([body.background, body.store], [true, true]);
@@ -124,4 +134,17 @@ bobbin.test("an answer that the provider has lost is asked for again", async () 
     const { messages } = (await bobbin.client.send("GET", `/threads/${thread.id}/messages`)).json;
     return messages.some((/** @type {Json} */ { content }) => content === "answer to once more");
   }, { withinMs: 30_000 });
+});
+
+bobbin.test("an answer that was stopped is cancelled at the provider, however often that takes", async () => {
+  const before = new Set(paid.keys());
+  const thread = await bobbin.client.thread("patient");
+  await thread.post("never mind");
+  await until("the answer has begun", () => paid.size > before.size, { withinMs: 30_000 });
+  await sleep(TAKES_MS / 4);
+  assert.equal((await thread.send("POST", "/stop")).status, 200);
+  const [id] = [...paid.keys()].filter((known) => !before.has(known));
+  await until("it is cancelled", () => cancelled.length >= 2, { withinMs: 30_000, describe: () => cancelled });
+  assert.deepEqual(cancelled, Array(2).fill(`POST ${id} Bearer sk-of-the-tests`));
+  await until("nothing is owed any more", async () => (await thread.diagnostics()).due.length === 0, { withinMs: 30_000 });
 });

@@ -1,6 +1,7 @@
 //! Answers that the provider goes on with by itself (`background`): one that was lost here is fetched, not paid twice.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::host::http::{Reads, Request};
 use crate::models::address::address;
@@ -9,6 +10,7 @@ use crate::models::openai::DEFAULT_BASE_URL;
 use crate::models::responses::request::headers;
 use crate::models::sse::EVENT_BYTES;
 use crate::models::{Answer, ChatRequest, ProviderCode, ProviderError};
+use crate::spec::model::{Model, Provider};
 
 /// The option that asks for it.
 pub(crate) const BACKGROUND: &str = "background";
@@ -29,16 +31,28 @@ pub(crate) fn is_in_background(chat: &ChatRequest) -> bool {
     is(BACKGROUND, true) && !is("store", false)
 }
 
-/// The request for an answer that was asked for before: as it stands, or as a stream from its beginning.
-pub(crate) fn fetch(base_url: &str, key: Option<&str>, id: &str, answer: Answer) -> Request {
+/// Whether any answer of a model is asked for so.
+pub(crate) fn is_used_by(model: &Model) -> bool {
+    model.provider == Provider::Openai && model.provider_options.get(BACKGROUND) == Some(&Value::Bool(true))
+}
+
+/// The request that ends an answer.
+pub(crate) fn cancel(base_url: &str, key: Option<&str>, id: &str) -> Request {
+    let url = address_of(base_url, id, "/cancel");
+    Request { method: "POST", url, headers: headers(key, Answer::Whole), body: None, reads: Reads::Type }
+}
+
+/// Where an answer is.
+fn address_of(base_url: &str, id: &str, what: &str) -> String {
     // An id is the provider's word, and must lead nowhere else.
     let id: String = id.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).collect();
-    let url = address(
-        base_url,
-        DEFAULT_BASE_URL,
-        &["/responses", "/chat/completions"],
-        &format!("/responses/{id}"),
-    );
+    let known = ["/responses", "/chat/completions"];
+    address(base_url, DEFAULT_BASE_URL, &known, &format!("/responses/{id}{what}"))
+}
+
+/// The request for an answer that was asked for before: as it stands, or as a stream from its beginning.
+pub(crate) fn fetch(base_url: &str, key: Option<&str>, id: &str, answer: Answer) -> Request {
+    let url = address_of(base_url, id, "");
     let url = match (answer, url.contains('?')) {
         (Answer::Whole, _) => url,
         (Answer::Stream, false) => format!("{url}?stream=true"),

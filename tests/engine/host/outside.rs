@@ -36,7 +36,7 @@ pub struct ModelRequest {
     pub text: String,
     /// Headers, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// `POST`, or `GET` of an answer that was asked for before.
+    /// `POST`, or `GET` of an answer that was asked for before; `POST …/cancel` ends one.
     pub method: &'static str,
     /// Where it went, below [`MODEL_URL`].
     pub path: String,
@@ -298,8 +298,9 @@ impl Outside {
             if !is_responses && (!(is_chat || is_claude) || request.method != "POST") {
                 complaints.push(format!("a model is asked by {} {}", request.method, request.url));
             }
-            // An answer that is fetched was asked for before, and is paid for once.
-            let list = if request.method == "GET" { &self.fetches } else { &self.requests };
+            // An answer that is fetched or cancelled was asked for before, and is paid for once.
+            let asks_anew = request.method == "POST" && !arrived.path.ends_with("/cancel");
+            let list = if asks_anew { &self.requests } else { &self.fetches };
             list.borrow_mut().push(arrived.clone());
             let script = self.model.borrow().clone();
             let answer = script.map_or_else(Answer::refused, |script| script(&arrived));

@@ -46,15 +46,16 @@ pub fn complaints(body: &Value) -> Vec<String> {
     found
 }
 
-/// Everything wrong with a request of responses: one for an answer, or one that fetches it.
+/// Everything wrong with a request of responses: one for an answer, or one that fetches or cancels it.
 pub fn of_responses(request: &ModelRequest) -> Vec<String> {
     let ModelRequest { method, path, body, .. } = request;
     let mut found = Vec::new();
     match (*method, path.as_str()) {
-        ("GET", path) => {
+        (method, path) if path.starts_with("/responses/") => {
             let id = path.strip_prefix("/responses/").unwrap_or("");
+            let id = if method == "POST" { id.strip_suffix("/cancel").unwrap_or("") } else { id };
             if id.is_empty() || !body.is_null() {
-                found.push(format!("GET {path} with the body {body}"));
+                found.push(format!("{method} {path} with the body {body}"));
             }
         }
         ("POST", "/responses") => {

@@ -1,19 +1,23 @@
-//! Answers that the provider goes on with by itself: one whose process was lost is fetched, not paid twice.
+//! Answers that the provider goes on with by itself: one whose process was lost is fetched, not paid twice, and one that nobody
+//! waits for any more is cancelled.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use bobbin::limits::SECOND_US;
 use bytes::Bytes;
+use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use super::story;
 use crate::host::Answer;
 use crate::host::answer::Piece;
 use crate::host::outside::ModelRequest;
+use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![fetched()]
+    vec![fetched(), cancelled(), cancelled_for_good()]
 }
 
 /// How long an answer takes, in microseconds, and how many pieces it has.
@@ -24,6 +28,13 @@ thread_local! {
     /// Answers by their id, and when each was begun: what the provider has been paid for. Tests run one simulation a thread at
     /// a time.
     static BEGUN: RefCell<BTreeMap<String, i64>> = const { RefCell::new(BTreeMap::new()) };
+    /// Those that are to be cancelled.
+    static CANCELLED: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+fn forget() {
+    BEGUN.with_borrow_mut(BTreeMap::clear);
+    CANCELLED.with_borrow_mut(BTreeSet::clear);
 }
 
 fn text(id: &str) -> String {
@@ -65,6 +76,11 @@ fn stream(id: &str, begun_us: i64, now_us: i64) -> Answer {
 
 fn provider(request: &ModelRequest) -> Answer {
     let now = request.at_us;
+    if let Some(id) = request.path.strip_prefix("/responses/").and_then(|rest| rest.strip_suffix("/cancel")) {
+        assert_eq!(request.method, "POST");
+        CANCELLED.with_borrow_mut(|all| all.insert(id.to_owned()));
+        return Answer::json(&whole(id, "cancelled"));
+    }
     if request.method == "POST" {
         let id = format!("resp_{}", request.index);
         BEGUN.with_borrow_mut(|begun| begun.insert(id.clone(), now));
@@ -85,14 +101,19 @@ fn provider(request: &ModelRequest) -> Answer {
     }
 }
 
-fn fetched() -> Scenario {
-    story("answers in the background")
+/// A story of a model that answers so.
+fn of_background(name: &'static str) -> Scenario {
+    story(name)
         .define(|catalog| {
             catalog["models"]["m"]["api"] = json!("responses");
             catalog["models"]["m"]["providerOptions"] = json!({ "background": true });
         })
-        .setup(|_| BEGUN.with_borrow_mut(BTreeMap::clear))
+        .setup(|_| forget())
         .answers(provider)
+}
+
+fn fetched() -> Scenario {
+    of_background("answers in the background")
         .drive(|sim| async move {
             sim.ask("hello").await;
         })
@@ -122,4 +143,52 @@ fn fetched() -> Scenario {
 #[test]
 fn an_answer_in_the_background_is_fetched_and_not_paid_twice_whatever_fails() {
     fetched().sweep();
+}
+
+/// How the run ends before its answer has come.
+fn ended_in_the_middle(name: &'static str, end: fn(&Sim) -> LocalBoxFuture<'_, ()>) -> Scenario {
+    of_background(name)
+        .terms(|terms| {
+            terms.outcomes = vec!["completed", "stopped"];
+            terms.one_answer = false;
+            terms.more_requests = 8;
+            // A stopped flow lets go of its request a moment after the other one is made.
+            terms.overlap = true;
+        })
+        .drive(move |sim| async move {
+            sim.send("hello").await;
+            sim.until_requests(1).await;
+            sim.world.pause(TAKES_US / 3).await;
+            end(&sim).await;
+            sim.world.pause(600 * SECOND_US).await;
+        })
+        .check(|sim, history| {
+            let left = "SELECT data ->> 'response_id' FROM logs WHERE kind = 'background' AND data ->> 'response_id' NOT IN
+                (SELECT data ->> 'response_id' FROM logs WHERE kind = 'llm_request' AND data ->> 'status' = 'completed')";
+            let over = |id: &String| CANCELLED.with_borrow(|all| all.contains(id));
+            let left = sim.world.database.ask::<String>(left);
+            assert!(left.iter().all(over), "{left:?} goes on with nobody to read it");
+            if history.faults == 0 {
+                assert_eq!((left.len(), CANCELLED.with_borrow(BTreeSet::len)), (1, 1));
+            }
+            assert_eq!(sim.world.database.ask::<i64>("SELECT jobs FROM meta"), [0], "nothing is owed any more");
+        })
+}
+
+fn cancelled() -> Scenario {
+    ended_in_the_middle("an answer in the background, stopped", |sim| {
+        Box::pin(async { drop(sim.stop().await) })
+    })
+}
+
+fn cancelled_for_good() -> Scenario {
+    ended_in_the_middle("an answer in the background, terminated", |sim| {
+        Box::pin(async { drop(sim.terminate().await) })
+    })
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_is_cancelled_whatever_fails() {
+    cancelled().sweep();
+    cancelled_for_good().sweep();
 }

@@ -1,0 +1,82 @@
+//! Answers that a provider goes on with by itself (`background`), and that nobody waits for any more since their run was stopped:
+//! a job ends each, so that it is not paid to its end.
+
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::jobs::JobEnd;
+use crate::engine::thread::Thread;
+use crate::error::{Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::models::backoff::retry_after_ms;
+use crate::models::responses::background;
+use crate::store::jobs::{Job, Kind};
+use crate::store::runs::Run;
+use crate::store::state::State;
+use crate::store::{jobs, logs};
+use crate::work::timeout::Watch;
+
+/// What a job has to know.
+#[derive(Serialize, Deserialize)]
+struct Answer {
+    run: i64,
+    model: String,
+}
+
+impl Thread {
+    /// A run ends in the middle of its step: what providers still answer it is to be cancelled.
+    pub(crate) fn owe_cancels(&self, state: &mut State, sql: &dyn Sql, run: &Run, now: i64) -> Result<()> {
+        // Nobody else pays for looking.
+        if !self.catalog.models.values().any(background::is_used_by) {
+            return Ok(());
+        }
+        for (id, model) in logs::all_in_background(sql, run.block)? {
+            let data = serde_json::to_string(&Answer { run: run.id, model }).map_err(Error::internal)?;
+            if jobs::add(state, sql, Kind::Cancel, &id, now, &data)? {
+                self.arm_at(state, sql, now, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One attempt at the job. An answer that has ended meanwhile, or is not known any more, is none to cancel.
+    pub(crate) async fn cancel_answer(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
+        let done = || JobEnd::Done(Box::new(|_, _| Ok(None)));
+        let failed = |error: String, after_us| JobEnd::Failed { error, after_us, data: job.data.clone() };
+        let answer: Answer = serde_json::from_str(&job.data).map_err(Error::internal)?;
+        let Some(model) = self.catalog.models.get(&answer.model) else {
+            self.log(&format!(
+                "an answer was not cancelled: there is no model \"{}\" any more",
+                answer.model
+            ));
+            return Ok(done());
+        };
+        let deployment = |name: &str| self.deployment(name);
+        if let Some(lack) = model.lacks(&deployment) {
+            return Ok(failed(lack.to_string(), 0));
+        }
+        let key = model.key_env().and_then(deployment);
+        let request = background::cancel(
+            &model.base_url(&deployment).unwrap_or_default(),
+            key.as_deref(),
+            &job.subject,
+        );
+        let host = &*self.host;
+        Ok(match Watch::for_ms(host, limits::CANCEL_MS).within(host.fetch(request)).await {
+            None => failed(format!("{} did not answer within {} s", model.name, limits::CANCEL_MS / 1000), 0),
+            Some(Err(error)) => failed(format!("{} could not be reached: {error}", model.name), 0),
+            Some(Ok(response)) => match response.status {
+                429 | 500.. => {
+                    let after = retry_after_ms(None, response.header("retry-after"), host.now_us());
+                    let after_us =
+                        after.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0).saturating_mul(1000);
+                    failed(format!("{} answered {}", model.name, response.status), after_us)
+                }
+                401 | 403 => failed(format!("{} answered {}", model.name, response.status), 0),
+                _ => done(),
+            },
+        })
+    }
+}
