@@ -7,8 +7,10 @@ import { html } from "./lib/html.js";
 import { hrefOf, usePlace } from "./lib/route.js";
 import { useOpenWaits } from "./lib/waits.js";
 import { Icon, Mark } from "./parts/icons.js";
+import { Application } from "./screens/application.js";
 import { KeyScreen } from "./screens/key.js";
 import { ThreadScreen } from "./screens/thread.js";
+import { Waiting } from "./screens/waiting.js";
 import { Threads } from "./screens/threads.js";
 
 /** @typedef {import("./lib/route.js").Place} Place */
@@ -20,12 +22,14 @@ const Rail = ({ place, waiting }) => html`
     <nav aria-label="Screens">
       ${[
         { screen: "threads", icon: "threads", label: "Threads" },
+        { screen: "waiting", icon: "waiting", label: "Waiting" },
+        { screen: "app", icon: "app", label: "Application" },
       ].map(
         ({ screen, icon, label }) => html`<a
           href=${hrefOf({ screen: /** @type {any} */ (screen) })}
           aria-current=${place.screen === screen || (screen === "threads" && place.screen === "thread") ? "page" : undefined}
         >
-          <${Icon} name=${icon} /><span>${label}</span>${screen === "waiting" && waiting > 0 && html`<b class="number">${waiting}</b>`}
+          <${Icon} name=${icon} /><span>${label}</span>${screen === "waiting" && waiting > 0 && html`<b class="number">${waiting}<span class="unseen"> open</span></b>`}
         </a>`,
       )}
     </nav>
@@ -53,9 +57,11 @@ function Screens({ place }) {
   const of = place.thread;
   return html`
     <${Rail} place=${place} waiting=${waits.all.length} />
-    <main class="screens" data-screen=${place.screen}>
+    <main class="screens" data-screen=${place.screen} data-step=${place.message !== undefined || undefined}>
       ${(place.screen === "threads" || place.screen === "thread") && html`<${Threads} selected=${of} waits=${waits} />`}
       ${place.screen === "thread" && of !== undefined && html`<${ThreadScreen} key=${of} id=${of} place=${place} />`}
+      ${place.screen === "app" && html`<${Application} agent=${place.agent} />`}
+      ${place.screen === "waiting" && html`<${Waiting} waits=${waits} />`}
     </main>
   `;
 }

@@ -9,7 +9,7 @@ import { connection, get, ofThread, told as changed } from "./api.js";
 
 /** Text comes in pieces of a word: they are drawn together. */
 const DRAW_MS = 40;
-const PAGE = 200;
+const PAGE = 500;
 
 /**
  * @typedef {object} Followed
@@ -18,6 +18,7 @@ const PAGE = 200;
  * @property {boolean} hasMore      there are older ones
  * @property {unknown} error
  * @property {() => Promise<void>} loadOlder
+ * @property {(wait: string) => void} decided
  * @property {() => void} again     begins with a snapshot: streams do not tell of messages that are changed or deleted
  */
 
@@ -82,7 +83,11 @@ export function useThread(id) {
       loading.current = false;
     }
   }, [id, first, hasMore]);
-  return { view, messages, hasMore, error, loadOlder, again };
+  // A frame says so in a moment.
+  const [over, setOver] = useState(/** @type {Set<string>} */ (new Set()));
+  const decided = useCallback((/** @type {string} */ wait) => setOver((before) => new Set(before).add(wait)), []);
+  const pending = view.pending.filter((wait) => !over.has(wait.id));
+  return { view: pending.length === view.pending.length ? view : { ...view, pending }, decided, messages, hasMore, error, loadOlder, again };
 }
 
 /** @param {string} id @param {AbortSignal} signal @returns {Promise<Partial<View>>} */

@@ -27,11 +27,11 @@ export const Button = ({ label, icon, onClick, kind = "plain", busy = false, bar
   </button>
 `;
 
-/** What a thread or a run is up to. @param {{ state: string | null | undefined }} props */
-export const State = ({ state }) => html`<span class="state" data-state=${state ?? "unknown"}>${WORDS[state ?? ""] ?? state ?? "…"}</span>`;
+/** What a thread or a run is up to. @param {{ state: string | null | undefined, words?: string }} props */
+export const State = ({ state, words }) => html`<span class="state" data-state=${state ?? "unknown"}>${words ?? WORDS[state ?? ""] ?? state ?? "…"}</span>`;
 
 /** @type {Record<string, string>} */
-const WORDS = { idle: "Idle", running: "Running", parked: "Waiting", stopped: "Stopped", terminated: "Terminated", completed: "Completed", failed: "Failed" };
+const WORDS = { idle: "Idle", running: "Running", parked: "Waiting", stopped: "Stopped", terminated: "Terminated", completed: "Completed", failed: "Failed", pending: "Pending", processing: "At work", user_canceled: "Cancelled", agent_canceled: "Cancelled", succeeded: "Done" };
 
 /** A time, as long ago as it is. @param {{ ms: number | null | undefined }} props */
 export function Time({ ms }) {
@@ -74,18 +74,19 @@ export function Copy({ label, text, bare = false, icon = "copy" }) {
   return html`<span class="stays" data-stays><${Button} kind="quiet" label=${done || label} icon=${done === "Copied" ? "check" : icon} bare=${bare} onClick=${copy} /></span>`;
 }
 
-/** @param {{ path: string, request?: { method?: string, body?: unknown } }} props */
-export const Curl = ({ path, request }) => html`<${Copy} label="Copy as curl" text=${() => asCurl(path, request)} />`;
+/** @param {{ path: string, request?: { method?: string, body?: unknown }, bare?: boolean }} props */
+export const Curl = ({ path, request, bare = false }) => html`<${Copy} label="Copy as curl" icon="terminal" bare=${bare} text=${() => asCurl(path, request)} />`;
 
-/** Saves lines of JSON as a file. @param {{ name: string, load: () => Promise<unknown[]> }} props */
-export function Export({ name, load }) {
+/** Saves lines of JSON as a file; or one document, where it is no list. @param {{ name: string, load: () => Promise<unknown>, bare?: boolean, label?: string }} props */
+export function Export({ name, load, bare = false, label = "Export" }) {
   const [state, setState] = useState("");
   const save = async () => {
     setState("Exporting …");
     try {
-      const lines = (await load()).map((row) => `${JSON.stringify(row)}\n`);
-      const address = URL.createObjectURL(new Blob(lines, { type: "application/jsonl" }));
-      const link = Object.assign(document.createElement("a"), { href: address, download: `${name}.jsonl` });
+      const found = await load();
+      const lines = Array.isArray(found) ? found.map((row) => `${JSON.stringify(row)}\n`) : [`${JSON.stringify(found, null, 2)}\n`];
+      const address = URL.createObjectURL(new Blob(lines, { type: "application/octet-stream" }));
+      const link = Object.assign(document.createElement("a"), { href: address, download: `${name}.${Array.isArray(found) ? "jsonl" : "json"}` });
       link.click();
       URL.revokeObjectURL(address);
       setState("");
@@ -93,7 +94,7 @@ export function Export({ name, load }) {
       setState(said(error));
     }
   };
-  return html`<span class="stays" data-stays><${Button} kind="quiet" icon="down" label=${state || "Export"} busy=${state === "Exporting …"} onClick=${save} /></span>`;
+  return html`<span class="stays" data-stays><${Button} kind="quiet" icon="down" label=${state || label} bare=${bare} busy=${state === "Exporting …"} onClick=${save} /></span>`;
 }
 
 /** Data, as JSON or the text that it is. @param {{ value: unknown, label: string }} props */

@@ -77,7 +77,7 @@ export function Composer({ id, two, ended, working, onStop }) {
       </select>
       <label class="check"><input type="checkbox" checked=${silent} onChange=${(/** @type {any} */ event) => setSilent(event.target.checked)} />silent</label>
       <span class="grow"></span>
-      <${Copy} label="Copy as curl" bare text=${() => asCurl(ofThread(id, "/messages"), { method: "POST", body: body() })} />
+      <${Copy} label="Copy as curl" icon="terminal" bare text=${() => asCurl(ofThread(id, "/messages"), { method: "POST", body: body() })} />
       ${working !== undefined && html`<${Button} label="Stop" icon="stop" title="Stop (.)" onClick=${onStop} />`}
       <${Button} type="submit" kind="primary" label="Send" icon="send" busy=${post.busy} disabled=${size > MOST_BYTES} />
     </footer>

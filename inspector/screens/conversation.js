@@ -22,12 +22,12 @@ const END = 60;
 export function Conversation({ id, followed, two, selected }) {
   const { view, messages, hasMore, loadOlder, again } = followed;
   const rows = useMemo(() => rowsOf(messages), [messages]);
-  const { box, first, shown, atEnd, move, toEnd } = useWindow(rows, view, selected, { hasMore, loadOlder });
+  const { box, first, shown, atEnd, move, toEnd, onScroll } = useWindow(rows, view, selected, { hasMore, loadOlder });
   useRowKeys(id, box, move);
   if (view.state === null) return html`<div class="messages"><${Busy} /></div>`;
   const partial = first + shown.length >= rows.length ? view.partial : null;
   return html`<div class="around">
-    <div class=${names("messages", two && "two")} ref=${box} tabindex="0" role="log" aria-label="Messages" aria-live="off" data-first=${first} data-rows=${rows.length}>
+    <div class=${names("messages", two && "two")} ref=${box} onScroll=${onScroll} tabindex="0" role="log" aria-label="Messages" aria-live="off" data-first=${first} data-rows=${rows.length}>
       ${first === 0 && !hasMore && rows.length > 0 && html`<p class="edge">The beginning</p>`}
       ${(first > 0 || hasMore) && html`<p class="edge">Scroll for what was said before</p>`}
       ${shown.map((row) => html`<${Message} key=${row.id} id=${id} row=${row} two=${two} selected=${row.id === selected} onChanged=${again} />`)}
@@ -74,18 +74,24 @@ function useWindow(rows, view, selected, { hasMore, loadOlder }) {
   const scrolled = () => {
     const { current } = box;
     if (!current) return;
-    const below = current.scrollHeight - current.scrollTop - current.clientHeight;
+    const room = current.scrollHeight - current.clientHeight;
+    const below = room - current.scrollTop;
+    // On a tall screen the two edges are nearer to each other.
+    const near = Math.min(NEAR, room / 3);
     const end = below < END && first + ROWS >= rows.length;
     setAtEnd(end);
-    if (current.scrollTop < NEAR && first > 0) show(first - STEP);
-    else if (current.scrollTop < NEAR && hasMore) void (hold(), setFrom(rows[first]?.id), loadOlder());
-    else if (below < NEAR && first + ROWS < rows.length) show(first + STEP);
+    if (current.scrollTop <= near && first > 0) show(first - STEP);
+    else if (current.scrollTop <= near && hasMore) void (hold(), setFrom(rows[first]?.id), loadOlder());
+    else if (below <= near && first + ROWS < rows.length) show(first + STEP);
   };
+  // What is drawn, and not what was drawn when the listener was added: an event may come between the two.
+  const newest = useRef(scrolled);
+  newest.current = scrolled;
+  // What has come may have moved the edge to where somebody is, who cannot scroll any further.
   useEffect(() => {
-    const { current } = box;
-    current?.addEventListener("scroll", scrolled, { passive: true });
-    return () => current?.removeEventListener("scroll", scrolled);
-  });
+    const frame = requestAnimationFrame(() => newest.current());
+    return () => cancelAnimationFrame(frame);
+  }, [first, rows]);
   useLayoutEffect(() => {
     const { current } = box;
     if (!current) return;
@@ -100,7 +106,7 @@ function useWindow(rows, view, selected, { hasMore, loadOlder }) {
     setAtEnd(true);
     requestAnimationFrame(() => box.current?.scrollTo({ top: box.current.scrollHeight }));
   };
-  return { box, first, shown, atEnd, toEnd, move: hold };
+  return { box, first, shown, atEnd, toEnd, move: hold, onScroll: () => newest.current() };
 }
 
 /**

@@ -7,9 +7,9 @@ import { html } from "../lib/html.js";
 import { go } from "../lib/route.js";
 import { Button, Dialog, Empty, Field, Problem } from "../parts/ui.js";
 
-/** @param {{ agents: any[], owner: string, onClose: () => void }} props */
-export function NewThread({ agents, owner, onClose }) {
-  const [agent, setAgent] = useState(/** @type {string} */ (agents[0]?.name ?? ""));
+/** @param {{ agents: any[], owner: string, first?: string, onClose: () => void }} props */
+export function NewThread({ agents, owner, first, onClose }) {
+  const [agent, setAgent] = useState(/** @type {string} */ (first ?? agents[0]?.name ?? ""));
   const [more, setMore] = useState({ owner, key: "", tags: "" });
   const set = (/** @type {string} */ name) => (/** @type {any} */ event) => setMore({ ...more, [name]: event.target.value });
   const make = useAction(async () => {

@@ -2,16 +2,22 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get, isRefusal, ofThread, send } from "../lib/api.js";
+import { caseOf } from "../lib/case.js";
 import { useThread } from "../lib/follow.js";
 import { cost, count } from "../lib/format.js";
 import { useAction, useKeys, useLoaded, useTitle } from "../lib/hooks.js";
-import { html } from "../lib/html.js";
+import { html, names } from "../lib/html.js";
 import { go, hrefOf } from "../lib/route.js";
 import { Button, Confirm, Copy, Curl, Empty, Export, Problem, State } from "../parts/ui.js";
+import { Wait } from "../parts/wait.js";
 import { Icon } from "../parts/icons.js";
 import { Menu } from "../parts/menu.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
+import { Data } from "./data.js";
+import { Health } from "./health.js";
+import { Step, isReply } from "./step.js";
+import { Timeline } from "./timeline.js";
 
 /** @typedef {import("../lib/route.js").Place} Place */
 
@@ -21,6 +27,9 @@ const EVERY_MS = 10_000;
 export function ThreadScreen({ id, place }) {
   const followed = useThread(id);
   const { view } = followed;
+  // An address may lead to any message; only a reply has a step. What is not here yet is looked for.
+  const named = followed.messages.find((message) => message.id === place.message);
+  const hasStep = place.message !== undefined && (named ? isReply(named) : view.state !== null && !followed.hasMore);
   const facts = useLoaded((signal) => get(ofThread(id), signal), [id, view.state ?? ""], { everyMs: EVERY_MS });
   const spent = useLoaded((signal) => get(ofThread(id, "/cost"), signal), [id, view.state ?? ""]);
   const stop = useAction(() => send("POST", ofThread(id, "/stop")));
@@ -40,10 +49,16 @@ export function ThreadScreen({ id, place }) {
     <${Tabs} id=${id} tab=${place.tab ?? "conversation"} />
     <${Problem} of=${followed.error ?? (stop.problem || undefined)} />
     ${(place.tab ?? "conversation") === "conversation" &&
-    html`<div class="talk">
+    html`<div class=${names("talk", hasStep && "with-step")}><div class="left">
       <${Conversation} id=${id} followed=${followed} two=${facts.data?.agent?.type === "dual_ai"} selected=${place.message} />
+      ${view.pending.length > 0 && html`<div class="asks">${view.pending.map((wait) => html`<${Wait} key=${wait.id} wait=${wait} onDecided=${followed.decided} />`)}</div>`}
       <${Composer} id=${id} two=${facts.data?.agent?.type === "dual_ai"} ended=${state === "terminated"} working=${state === "running" ? (view.progress ?? "Working") : undefined} onStop=${() => void stop.run()} />
+      </div>
+      ${hasStep && html`<${Step} id=${id} message=${place.message} messages=${followed.messages} />`}
     </div>`}
+    ${place.tab === "data" && html`<${Data} id=${id} facts=${facts.data} state=${state} />`}
+    ${place.tab === "health" && html`<${Health} id=${id} />`}
+    ${place.tab === "timeline" && html`<${Timeline} id=${id} running=${state === "running"} />`}
   </section>`;
 }
 
@@ -71,12 +86,12 @@ function Head({ id, title, facts, spent, state, connected, stop }) {
         ${thread?.parent && html`<a href=${hrefOf({ screen: "thread", thread: thread.parent, tab: "conversation" })}>part of another thread</a>`}
       </p>
     </div>
-    <${Acts} id=${id} state=${state} stop=${stop} />
+    <${Acts} id=${id} agent=${thread?.origin_agent_id} state=${state} stop=${stop} />
   </header>`;
 }
 
-/** @param {{ id: string, state: string | undefined, stop: { busy: boolean, run: () => unknown } }} props */
-function Acts({ id, state, stop }) {
+/** @param {{ id: string, agent: string | undefined, state: string | undefined, stop: { busy: boolean, run: () => unknown } }} props */
+function Acts({ id, agent, state, stop }) {
   const [asked, setAsked] = useState(/** @type {"terminate" | "delete" | undefined} */ (undefined));
   const more = useAction(async (/** @type {"continue" | "fork"} */ what) => {
     const done = await send("POST", ofThread(id, `/${what}`), what === "fork" ? {} : undefined, { once: what === "fork" });
@@ -91,6 +106,7 @@ function Acts({ id, state, stop }) {
         <${Button} kind="quiet" icon="branch" label="Fork" onClick=${() => void more.run("fork")} />
         <${Curl} path=${ofThread(id)} />
         <${Export} name=${`thread-${id}`} load=${() => everything(id)} />
+        <${Export} label="Save as test" name=${`${agent ?? "thread"}.test`} load=${async () => caseOf(agent ?? "", await pages(id, "messages", "order=asc&includeSilent=true"))} />
         <${Button} kind="quiet" icon="cross" label="Terminate …" disabled=${state === "terminated"} onClick=${() => setAsked("terminate")} />
         <${Button} kind="quiet" icon="warn" label="Delete …" onClick=${() => setAsked("delete")} />
     <//>
@@ -130,7 +146,7 @@ async function pages(id, name, query) {
 
 /** @param {{ id: string, tab: string }} props */
 const Tabs = ({ id, tab }) => html`<nav class="tabs" aria-label="Views of the thread">
-  ${[["conversation", "Conversation"]].map(
+  ${[["conversation", "Conversation"], ["timeline", "Timeline"], ["data", "Data"], ["health", "Health"]].map(
     ([name, label]) => html`<a href=${hrefOf({ screen: "thread", thread: id, tab: /** @type {any} */ (name) })} aria-current=${tab === name ? "page" : undefined}>${label}</a>`,
   )}
 </nav>`;

@@ -48,7 +48,7 @@ pub enum Via {
     Development,
 }
 
-/// What somebody wants to do. The first five concern one thread and are decided with its [`ThreadRef`].
+/// What somebody wants to do. The first seven concern one thread and are decided with its [`ThreadRef`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
     /// Read the thread, its messages and logs.
@@ -66,6 +66,8 @@ pub enum Action<'a> {
     },
     /// Change, terminate or delete it; edit or delete its messages.
     Manage,
+    /// Read what models were sent, with the texts of prompts.
+    ReadPrompts,
     /// Create a thread that will have this owner.
     CreateThread {
         /// The owner; `None` for a thread without one.
@@ -140,11 +142,16 @@ impl Caller {
             | Action::Send
             | Action::StopContinue
             | Action::Wait { .. }
-            | Action::Manage => {
+            | Action::Manage
+            | Action::ReadPrompts => {
                 if !thread.is_some_and(|thread| self.reaches(thread, action)) {
                     return Err(no_thread());
                 }
-                *action != Action::Manage || !matches!(self.scope, Scope::Thread(_))
+                match action {
+                    Action::Manage => !matches!(self.scope, Scope::Thread(_)),
+                    Action::ReadPrompts => self.scope == Scope::Admin,
+                    _ => true,
+                }
             }
             Action::CreateThread { user_id }
             | Action::ListThreads { user_id }
@@ -255,6 +262,8 @@ mod tests {
                 assert_eq!(outcome(action), using, "{scope} {thread:?} {action:?}");
             }
             assert_eq!(outcome(&Action::Manage), managing, "{scope} {thread:?}");
+            let prompts = if scope == "admin" || using == hidden { using } else { forbidden };
+            assert_eq!(outcome(&Action::ReadPrompts), prompts, "{scope} {thread:?}");
         }
         for scope in ["admin", "owner:alice", "thread:t1"] {
             let error = caller(scope).may(&Action::ReadThread, None).unwrap_err();

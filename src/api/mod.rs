@@ -3,7 +3,7 @@
 //!
 //! * `create`: a new thread; `history`: what was said before it. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
 //!   files. `runs`: the runs, and what came of them; `trace`: what happened in one; `spans`: the same for tracing systems.
-//! * `context`: what the next request to a model would hold. `budget`: what runs may use, and have used.
+//! * `context`: what the next request to a model would hold; `steps`: what an earlier one has held. `budget`: what runs may use, and have used.
 //! * `waits`: what people are asked, and what they say. [`wire`]: the protocols of other systems, made of a run's feed.
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 
@@ -19,6 +19,7 @@ pub(crate) mod logs;
 pub(crate) mod read;
 pub(crate) mod runs;
 pub(crate) mod spans;
+mod steps;
 pub(crate) mod trace;
 pub(crate) mod waits;
 pub mod wire;
@@ -128,6 +129,7 @@ impl Thread {
             ThreadRoute::Summarize => self.summarize(&request.body).await,
             ThreadRoute::DropSummary => self.drop_summary(),
             ThreadRoute::GetSpans(run) => self.get_spans(run),
+            ThreadRoute::GetStepRequest(message) => self.get_step_request(message).await,
             ThreadRoute::GetValues => self.get_values(&request.query),
             ThreadRoute::PostValue => self.post_value(&request.body),
             ThreadRoute::DeleteValue => self.delete_value(&request.query),
@@ -181,6 +183,8 @@ impl Thread {
             ThreadRoute::GetWait(id) | ThreadRoute::DecideWait(id) => Action::Wait { id },
             // What was done is the owner's to see, and not of whoever may talk to the thread.
             ThreadRoute::GetSpans(_) => Action::Manage,
+            // It has the texts of prompts, which are the application's.
+            ThreadRoute::GetStepRequest(_) => Action::ReadPrompts,
             route if route.reads() => Action::ReadThread,
             ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
             // Who may decide is each wait's to say.

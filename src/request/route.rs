@@ -132,6 +132,8 @@ pub enum ThreadRoute {
     DropSummary,
     /// `GET /runs/:run/spans`.
     GetSpans(String),
+    /// `GET /steps/:message/request`: what the model was sent that wrote this reply.
+    GetStepRequest(String),
     /// `GET /kv`: one value, or a page of them.
     GetValues,
     /// `POST /kv`: sets, deletes or renames one.
@@ -360,6 +362,9 @@ impl ThreadRoute {
             ["context", "summarize"] => (&[("POST", ThreadRoute::Summarize)], "POST"),
             ["context", "summary"] => (&[("DELETE", ThreadRoute::DropSummary)], "DELETE"),
             ["runs", run, "spans"] => return only(method, "GET", ThreadRoute::GetSpans((*run).to_owned())),
+            ["steps", message, "request"] => {
+                return only(method, "GET", ThreadRoute::GetStepRequest((*message).to_owned()));
+            }
             ["kv"] => (
                 &[
                     ("GET", ThreadRoute::GetValues),
@@ -496,6 +501,7 @@ impl ThreadRoute {
                 | ThreadRoute::GetBudget
                 | ThreadRoute::GetContext
                 | ThreadRoute::GetSpans(_)
+                | ThreadRoute::GetStepRequest(_)
                 | ThreadRoute::GetValues
                 | ThreadRoute::ListEffects
                 | ThreadRoute::GetEffect(_)

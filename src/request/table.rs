@@ -158,6 +158,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/api/threads/:thread/budget"),
     ("PATCH", "/api/threads/:thread/budget"),
     ("GET", "/api/threads/:thread/runs/:item/spans"),
+    ("GET", "/api/threads/:thread/steps/:item/request"),
     ("GET", "/api/threads/:thread/kv"),
     ("POST", "/api/threads/:thread/kv"),
     ("DELETE", "/api/threads/:thread/kv"),
@@ -227,7 +228,7 @@ mod tests {
         // Whatever else leads to a route of the runtime leads to one of these.
         for method in METHODS {
             let of_threads = RESERVED.iter().flat_map(|name| {
-                ["", "/x", "/x/0", "/x/run", "/x/cancel", "/x/complete", "/x/spans"]
+                ["", "/x", "/x/0", "/x/run", "/x/cancel", "/x/complete", "/x/spans", "/x/request"]
                     .map(|below| format!("/api/threads/t/{name}{below}"))
             });
             let others = [

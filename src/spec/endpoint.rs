@@ -12,7 +12,7 @@ use crate::spec::variable::Variable;
 
 /// The first segments below a thread that belong to the runtime: its routes, and those that are to come. `ThreadRoute::of`
 /// looks here before it looks at its own routes, so none of them can be missing.
-pub const RESERVED: [&str; 33] = [
+pub const RESERVED: [&str; 34] = [
     "approvals",
     "attachments",
     "bridge",
@@ -37,6 +37,7 @@ pub const RESERVED: [&str; 33] = [
     "rpc",
     "runs",
     "scratchpad",
+    "steps",
     "stop",
     "stream",
     "subagents",

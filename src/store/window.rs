@@ -274,10 +274,21 @@ impl Window {
     /// Reads it: newest first, back to `from`; rows before `turn_from` only as far as `budget` tokens and the
     /// limit on their number reach.
     pub(crate) fn load(sql: &dyn Sql, from: i64, turn_from: i64, budget: usize) -> Result<Window> {
+        Window::load_below(sql, i64::MAX, from, turn_from, budget)
+    }
+
+    /// The same of what was there before a message.
+    pub(crate) fn load_below(
+        sql: &dyn Sql,
+        below: i64,
+        from: i64,
+        turn_from: i64,
+        budget: usize,
+    ) -> Result<Window> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut tokens = 0;
         let mut reached = from;
-        page::top_level_from(sql, from, &mut |row| {
+        page::top_level_from(sql, from, below, &mut |row| {
             if row.is_status() {
                 return Ok(ControlFlow::Continue(()));
             }

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::json;
 use crate::request::agents::not_found;
 use crate::sorted::{SortedMap, SortedSet};
+use crate::spec::callable::Callable;
 use crate::spec::graph::{Item, reach};
 use crate::spec::references::Kind;
 use crate::spec::{Agent, Catalog, Implementation, Prompt, Variable, skill};
@@ -14,7 +15,7 @@ use crate::spec::{Agent, Catalog, Implementation, Prompt, Variable, skill};
 /// What the deployment says a variable is.
 pub type Deployment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// `GET /api/agents/:name/explain`: `{agent, uses, missing, unused}`.
+/// `GET /api/agents/:name/explain`: `{agent, uses, leads, missing, unused}`.
 ///
 /// # Errors
 /// `agent_not_found`.
@@ -35,6 +36,7 @@ pub fn explain(catalog: &Catalog, name: &str, deployment: Deployment<'_>) -> Res
         "agent": agent.name,
         "file": file(catalog, Kind::Agent, &agent.name),
         "uses": uses,
+        "leads": leads(catalog, agent),
         "variables": variables(catalog, agent, deployment),
         "missing": missing,
         "unused": unused(catalog),
@@ -53,6 +55,27 @@ fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<(Kind, &'c str)
         }
     }
     used
+}
+
+/// The agents that its models may hand the thread to, or have work in threads of their own.
+fn leads(catalog: &Catalog, agent: &Agent) -> Vec<Value> {
+    let mut led: SortedSet<(&str, &str, &str)> = SortedSet::new();
+    for found in reach(catalog, agent).iter().filter(|found| !found.handed) {
+        let Item::Prompt(prompt) = found.item else { continue };
+        led.extend(prompt.tools.iter().filter_map(|entry| {
+            let (agent, how) = match catalog.callable(&entry.name)? {
+                Callable::Agent(agent, _) => (agent, "handoff"),
+                Callable::Subagent(agent, _) => (agent, "subagent"),
+                Callable::Tool(_) | Callable::Prompt(_) => return None,
+            };
+            Some((agent.name.as_str(), how, prompt.name.as_str()))
+        }));
+        let workers = prompt.workers().map(|workers| &workers.agents).into_iter().flatten();
+        led.extend(workers.map(|name| (name.as_str(), "worker", prompt.name.as_str())));
+    }
+    led.into_iter()
+        .map(|(agent, how, prompt)| json!({ "agent": agent, "how": how, "prompt": prompt }))
+        .collect()
 }
 
 fn of_memories<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut SortedSet<(Kind, &'c str)>) {
@@ -216,8 +239,35 @@ mod tests {
             (told["file"].as_str(), told["variables"][1]["set"].as_bool()),
             (Some("agents/helper.json"), Some(true))
         );
+        assert_eq!(told["leads"], json!([]));
         let text = told.to_string();
         assert!(!text.contains("TEXT") && !text.contains("VALUE"), "{text}");
         assert!(explain(&catalog, "nobody", &deployment).is_err());
+    }
+
+    #[test]
+    fn an_agent_leads_to_those_that_its_own_prompts_name() {
+        let prompt = |tools: Value, workers: Value| json!({ "toolDescription": "d", "prompt": "x", "model": "demo", "tools": tools, "subagents": { "agents": workers } });
+        let exposed = |prompt: &str| json!({ "sideA": { "prompt": prompt }, "exposeAsTool": true, "toolDescription": "d" });
+        let two = |prompt: &str| json!({ "type": "dual_ai", "sideA": { "prompt": prompt }, "sideB": { "prompt": prompt }, "exposeAsTool": true, "toolDescription": "d" });
+        let catalog = json!({
+            "models": { "demo": { "provider": "demo", "model": "demo" } },
+            "prompts": { "desk": prompt(json!(["clerk", "checker"]), json!(["digger"])), "clerk_p": prompt(json!(["boss"]), json!([])),
+                "plain": prompt(json!([]), json!([])) },
+            "agents": { "desk": { "sideA": { "prompt": "desk" } }, "clerk": exposed("clerk_p"), "boss": exposed("plain"),
+                "checker": two("plain"), "digger": two("plain") },
+        });
+        let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
+        let led = |name: &str| explain(&catalog, name, &|_| None).unwrap()["leads"].clone();
+        assert_eq!(
+            led("desk"),
+            json!([
+                { "agent": "checker", "how": "subagent", "prompt": "desk" },
+                { "agent": "clerk", "how": "handoff", "prompt": "desk" },
+                { "agent": "digger", "how": "worker", "prompt": "desk" },
+            ])
+        );
+        // What comes behind a hand-off is the other agent's.
+        assert_eq!(led("clerk"), json!([{ "agent": "boss", "how": "handoff", "prompt": "clerk_p" }]));
     }
 }

@@ -3,12 +3,13 @@
 // BOBBIN_SCREENSHOTS names a folder for pictures of it.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { MOST_BYTES, inspector } from "../../scripts/inspector.mjs";
 import { accessible, Browser } from "./support/browser.mjs";
 import { exchange } from "./support/http.mjs";
-import { say, textOf, use } from "./support/model.mjs";
+import { refuse, say, textOf, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
@@ -55,7 +56,17 @@ const add = bobbin.tool("add", ({ args }) => String(Number(args.a) + Number(args
   args: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] },
 });
 bobbin.tool("tell", ({ args }) => String(args.text), { args: { type: "object", properties: { text: { type: "string" } } } });
-const clerk = bobbin.agent("clerk", does, { tools: ["add", "tell"], agent: { title: "The clerk" } });
+bobbin.tool("pay", ({ args }) => `paid ${args.amount} to ${args.to}`, {
+  args: { type: "object", properties: { amount: { type: "number" }, to: { type: "string" } }, required: ["amount", "to"] },
+  approval: { mode: "always", title: "Pay {{args.amount}} EUR to {{args.to}}", edit: ["amount"] },
+});
+const clerk = bobbin.agent("clerk", does, { tools: ["add", "tell", "pay", "ask_user"], agent: { title: "The clerk", exposeAsTool: true, toolDescription: "Takes over.", env: { MOOD: "calm" }, variables: [{ name: "MOOD", type: "text", required: true, description: "How it is." }] } });
+const ring = bobbin.effect("ring", () => "rung");
+/** Says that another agent takes over; its other model has no key. */
+bobbin.agent("desk", does, { tools: ["clerk"], agent: { title: "The desk" }, model: { fallbacks: ["keyless"] } });
+bobbin.definitions.push(() => bobbin.folder.write({ models: { keyless: { provider: "openai", model: "none", apiKeyEnv: "OTHER_KEY" } } }));
+/** Fails once, and answers then. */
+const moody = bobbin.agent("moody", ({ n, last }) => (n === 1 ? refuse(503) : say(`You said: ${last}`)), { system: "You are moody.\nYou are brief." });
 
 /** A page of the inspector, with a key. @param {string} [place] @param {import("playwright-core").BrowserContextOptions} [options] */
 async function opened(place = "#/", options = {}) {
@@ -140,6 +151,21 @@ test("a thread is begun, written to and followed; a call is folded into the repl
   await accessible(page, "a conversation");
   await picture(page, "conversation");
 
+  const head = page.getByRole("region", { name: "Thread", exact: true });
+  const saved = async (/** @type {string} */ label) => {
+    await head.locator("summary[aria-label=More]").click();
+    const [download] = await Promise.all([page.waitForEvent("download"), button(head, label).click()]);
+    await page.keyboard.press("Escape");
+    return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
+  };
+  const { name, text } = await saved("Save as test");
+  const { agent, model, stubs, turns } = JSON.parse(text);
+  assert.deepEqual([name, agent, model.script.length, turns.length], ["clerk.test.json", "clerk", 3, 2]);
+  assert.deepEqual(stubs, [{ tool: "add", match: { a: { const: 19 }, b: { const: 23 } }, outcome: { response: 42 } }]);
+  assert.deepEqual(turns[1].expect, [{ called: "add", times: 1 }, { reply: { equals: "It came to 42" } }]);
+  const rows = (await saved("Export")).text.trim().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual([...new Set(rows.map(({ row }) => row))], ["thread", "message", "log"]);
+
   // What only the model reads, and what is no user's.
   await page.getByLabel("As", { exact: true }).selectOption("system");
   await page.getByLabel("silent").check();
@@ -195,6 +221,207 @@ test("a reply is shown as it is written, and stopped by a key; messages are edit
   await page.getByRole("heading", { name: "The clerk" }).waitFor({ state: "detached" });
   await page.goto(`${bobbin.server.base}/inspector#/t/00000000-0000-4000-8000-000000000000`);
   await page.getByText("There is no such thread").waitFor();
+});
+
+test("a step shows what the model was sent, byte for byte what it was, and how it differs from the step before", async () => {
+  const thread = await bobbin.client.thread(clerk.name);
+  const before = clerk.model.asked.length;
+  await thread.ask("What is two and two?");
+  await thread.ask(JSON.stringify([{ name: "add", args: { a: 2, b: 2 } }]));
+  await thread.send("POST", "/messages", { role: "system", content: "Say it in French." });
+  await thread.ask("Thanks.");
+  const replies = (await thread.messages()).filter(({ role }) => role === "assistant");
+  const sent = clerk.model.asked.slice(before);
+  assert.deepEqual([replies.length, sent.length], [4, 4]);
+  for (const [at, { id }] of replies.entries()) {
+    const { status, json } = await thread.send("GET", `/steps/${id}/request`);
+    assert.deepEqual([status, json.source, json.prompt, json.model], [200, "rebuilt", "clerk_prompt", "clerk_model"], `reply ${at}`);
+    const { messages, tools } = sent[at]?.body ?? {};
+    assert.deepEqual({ messages: json.body.messages, tools: json.body.tools }, { messages, tools }, `reply ${at} is what was sent`);
+    assert.equal(json.messages, messages.length);
+  }
+  const last = replies.at(-1).id;
+  // What prompts say is the application's: owners and pages of a thread see what was said, and not that.
+  const [told, pages] = await Promise.all(["owner:alice", `thread:${thread.id}`].map((scope) => bobbin.client.send("POST", "/tokens", { scope })));
+  assert.equal((await bobbin.as(pages?.json.token).send("GET", `/threads/${thread.id}/steps/${last}/request`)).status, 403);
+  assert.equal((await bobbin.as(told?.json.token).send("GET", `/threads/${thread.id}/steps/${last}/request`)).status, 404);
+  const first = (await thread.messages())[0].id;
+  assert.equal((await thread.send("GET", `/steps/${first}/request`)).status, 404, "nobody was asked for what a person has said");
+
+  const page = await opened(`#/t/${thread.id}/${last}`);
+  const step = page.getByRole("region", { name: "Step", exact: true });
+  await step.getByText("Rebuilt", { exact: true }).waitFor();
+  assert.match(await step.getByRole("region", { name: "Since the step before" }).innerText(), /3 messages more/);
+  assert.equal(await step.getByRole("group", { name: "System prompt" }).innerText(), "You are clerk.");
+  await step.getByText("Say it in French.").first().waitFor();
+  await step.getByText("Tools", { exact: true }).last().click();
+  await step.getByText("add", { exact: true }).click();
+  assert.match(await step.getByRole("group", { name: "Schema of add" }).innerText(), /"required": \[\s+"a",\s+"b"/);
+  await accessible(page, "a step");
+  await picture(page, "step");
+  await button(step, "The step before").click();
+  await step.getByText("2 messages more").waitFor();
+  assert.ok(page.url().endsWith(replies.at(-2).id), "each step has an address");
+  await step.getByRole("link", { name: "Close the step" }).click();
+  await step.waitFor({ state: "detached" });
+});
+
+test("attempts that failed are listed with their step, and drawn on the timeline; what was lost is a gap that says so", async () => {
+  const thread = await bobbin.client.thread(moody.name);
+  await thread.ask("hello");
+  const [{ id }] = (await thread.messages()).filter(({ role }) => role === "assistant");
+  const page = await opened(`#/t/${thread.id}/${id}`);
+  const attempts = page.getByRole("list", { name: "Attempts" }).getByRole("listitem");
+  await attempts.nth(1).waitFor();
+  assert.deepEqual((await attempts.allInnerTexts()).map((text) => /Failed|Completed/.exec(text)?.[0]), ["Failed", "Completed"]);
+  await page.getByRole("link", { name: "Timeline" }).click();
+  const bars = page.getByRole("region", { name: "Thread", exact: true }).getByRole("listitem");
+  await bars.filter({ hasText: "moody_model" }).nth(1).waitFor();
+  await accessible(page, "a timeline");
+
+  const slow = await bobbin.client.thread(clerk.name);
+  const asked = clerk.model.asked.length;
+  await slow.accepted(`slowly ${"thread ".repeat(60)}`);
+  await clerk.model.request(asked + 1);
+  await bobbin.server.crash();
+  await slow.idle();
+  await page.goto(`${bobbin.server.base}/inspector#/t/${slow.id}/timeline`);
+  await page.getByText(/^recovered after [\d.]+ m?s$/).waitFor();
+  await page.getByText("recovered", { exact: true }).waitFor();
+  await picture(page, "timeline");
+});
+
+test("what all threads ask is listed, and answered where it is shown", async () => {
+  const [thread, other] = [await bobbin.client.thread(clerk.name), await bobbin.client.thread(clerk.name, { user_id: "alice" })];
+  await thread.accepted(JSON.stringify([{ name: "pay", args: { amount: 120, to: "Ann" } }]));
+  await other.accepted(JSON.stringify([{ name: "ask_user", args: { question: "Tea or coffee?", choices: ["Tea", "Coffee"] } }]));
+  const page = await opened("#/waiting");
+  const pay = page.getByRole("article", { name: "Pay 120 EUR to Ann" });
+  const question = page.getByRole("article", { name: "Tea or coffee?" });
+  await Promise.all([pay.waitFor(), question.waitFor()]);
+  await accessible(page, "what waits");
+  await picture(page, "waiting");
+  await pay.getByLabel("amount").fill("80");
+  await pay.getByText("was 120").waitFor();
+  await button(pay, "Approve with changes").click();
+  await pay.waitFor({ state: "detached" });
+  await button(question, "Coffee").click();
+  await question.waitFor({ state: "detached" });
+  await page.getByText("Nothing is waiting").waitFor();
+  await accessible(page, "nothing waits");
+  await Promise.all([thread.idle(), other.idle()]);
+  assert.equal((await thread.messages()).at(-1).content, `It came to [Approved with changes: {"amount":80}]\npaid 80 to Ann`);
+  assert.equal((await other.messages()).at(-1).content, "It came to Coffee");
+
+  // In the thread itself, too, where it is open at once.
+  await page.goto(`${bobbin.server.base}/inspector#/t/${thread.id}`);
+  await thread.accepted(JSON.stringify([{ name: "pay", args: { amount: 7, to: "Zoe" } }]));
+  const here = page.getByRole("article", { name: "Pay 7 EUR to Zoe" });
+  await button(here, "Deny …").click();
+  await here.getByLabel("Why?").fill("too little");
+  await button(here, "Deny").click();
+  await here.waitFor({ state: "detached" });
+  await talk(page).getByRole("article", { name: "Assistant: It came to Denied: too little" }).waitFor();
+});
+
+test("what a thread keeps is shown, set, uploaded and deleted; effects are run and cancelled; a variable says where its value comes from", async () => {
+  const thread = await bobbin.client.thread(clerk.name);
+  await thread.send("POST", "/kv", { key: "basket", value: { yarn: 3 } });
+  const page = await opened(`#/t/${thread.id}/data`);
+  const values = page.getByRole("region", { name: "Values" });
+  await values.getByText("basket").click();
+  await values.getByLabel("Value of basket").fill('{"yarn": 4}');
+  await button(values, "Save").click();
+  await until("it is stored", async () => (await thread.send("GET", "/kv?key=basket")).json.value.yarn === 4);
+  await values.getByText("Set a value").click();
+  await values.getByLabel("Key", { exact: true }).fill("colour");
+  await values.getByLabel("Value, as JSON").fill("red");
+  await button(values, "Set").click();
+  await values.getByRole("alert").getByText("That is no JSON").waitFor();
+  await values.getByLabel("Value, as JSON").fill('"red"');
+  await button(values, "Set").click();
+  await values.getByText("colour").waitFor();
+
+  const files = page.getByRole("region", { name: "Files" });
+  await files.locator("input[type=file]").setInputFiles({ name: "plan.md", mimeType: "text/markdown", buffer: Buffer.from("# The plan") });
+  await button(files, "plan.md").click();
+  assert.equal(await files.getByRole("group", { name: "Content of plan.md" }).innerText(), "# The plan");
+  await button(files, "Delete plan.md").click();
+  await button(page.getByRole("dialog", { name: "Delete this?" }), "Delete").click();
+  await button(files, "plan.md").waitFor({ state: "detached" });
+
+  const effects = page.getByRole("region", { name: "Effects" });
+  await thread.send("POST", "/effects", { name: "ring", args: { bell: 1 }, delay: 3_600_000 });
+  await thread.send("POST", "/effects", { name: "ring", args: { bell: 2 }, delay: 3_600_000 });
+  await effects.getByRole("listitem").nth(1).waitFor();
+  for (const row of await effects.getByRole("listitem").all()) await row.getByText("ring").click();
+  const of = (/** @type {number} */ bell) => effects.getByRole("listitem").filter({ has: page.getByRole("group", { name: "Arguments of ring" }).filter({ hasText: `"bell": ${bell}` }) });
+  await button(of(1), "Run now").click();
+  await until("the bell rings", () => ring.received.length === 1);
+  await button(of(2), "Cancel").click();
+  await of(2).getByText("Cancelled").waitFor();
+  await page.getByRole("region", { name: "Variables" }).getByText("MOOD").waitFor();
+  assert.match(await page.getByRole("region", { name: "Variables" }).innerText(), /MOOD.*from the deployment or a definition/s);
+  await accessible(page, "data");
+  await picture(page, "data");
+
+  await page.getByRole("link", { name: "Health" }).click();
+  const health = page.getByRole("region", { name: "Health" });
+  assert.match(await health.innerText(), /None is under way.*There has been none|There has been none.*Nothing waits in it.*Somebody follows it/s);
+  await page.getByRole("region", { name: "The next request" }).getByText(/It would ask clerk_model/).waitFor();
+  await accessible(page, "health");
+  await picture(page, "health");
+});
+
+test("the application is shown as the server has it: what agents are made of, what is missing, and which lead to which", async () => {
+  const page = await opened("#/app");
+  const graph = page.getByRole("group", { name: "Agents, and which lead to which" });
+  await graph.getByRole("link", { name: "The desk" }).click();
+  const desk = page.getByRole("region", { name: "The desk" });
+  await desk.getByText("Side A").waitFor();
+  assert.match(await desk.innerText(), /desk_prompt.*on.*desk_model.*hands the thread over to.*clerk.*OTHER_KEY is not set/s);
+  await desk.getByRole("link", { name: "clerk" }).click();
+  await page.getByRole("region", { name: "The clerk" }).getByText("talks to people").waitFor();
+  assert.ok(page.url().endsWith("#/app/clerk"));
+  await accessible(page, "the application");
+  await picture(page, "application");
+});
+
+test("a thread of 5,000 messages has as few nodes as a short one, wherever one is in it", async () => {
+  const history = Array.from({ length: 5_000 }, (_, at) => ({ role: at % 2 === 0 ? "user" : "assistant", content: `message ${at + 1}: **some** words, and \`code\`` }));
+  const thread = await bobbin.client.thread(clerk.name, { history });
+  const page = await opened(`#/t/${thread.id}`);
+  const said = (/** @type {number} */ n) => talk(page).getByRole("article").filter({ hasText: `message ${n}:` });
+  await said(5_000).waitFor();
+  const nodes = async () => Number(await talk(page).evaluate((log) => log.querySelectorAll("*").length));
+  const few = 60 * 40;
+  const shown = async (/** @type {number} */ n) => {
+    await said(n).waitFor();
+    assert.ok((await talk(page).getByRole("article").count()) <= 60, "no more than a window of them");
+    assert.ok((await nodes()) <= few, `${await nodes()} nodes`);
+  };
+  await shown(5_000);
+  await talk(page).hover();
+  await until("what was said long ago comes into sight", async () => {
+    await page.mouse.wheel(0, -3_000);
+    const [top] = await talk(page).getByRole("article").allInnerTexts();
+    return Number(/message (\d+):/.exec(top ?? "")?.[1]) < 4_200;
+  });
+  await shown(4_190);
+  const { messages } = (await thread.page({ limit: 3, order: "asc" }));
+  await page.goto(`${bobbin.server.base}/inspector#/t/${thread.id}/${messages[2].id}`);
+  await shown(3);
+  assert.equal(await said(3).evaluate((node) => node.classList.contains("chosen")), true);
+  await talk(page).evaluate((log) => log.scrollTo({ top: 0 }));
+  await talk(page).getByText("The beginning").waitFor();
+  await button(page, "To the newest").click();
+  await shown(5_000);
+  const last = said(5_000);
+  await last.focus();
+  await page.keyboard.press("k");
+  assert.match(String(await page.locator(":focus").getAttribute("aria-label")), /message 4999/);
+  await page.keyboard.press("j");
+  assert.match(String(await page.locator(":focus").getAttribute("aria-label")), /message 5000/);
 });
 
 /** Texts that would do something if they were anything but text. */

@@ -161,6 +161,11 @@ fn hold(state: &mut State, sql: &dyn Sql, current: Current) -> Result<()> {
     Ok(())
 }
 
+/// The message that holds a summary.
+pub(crate) fn message_of(summary: &Summary) -> CachedJson<ChatMessage> {
+    CachedJson::from(ChatMessage::System(format!("{HEAD}\n\n{}", summary.text)))
+}
+
 impl Thread {
     /// The message that holds it in the requests of a prompt; read once while the object lives.
     pub(crate) fn summary_part(&self, prompt: &Prompt) -> Result<Option<CachedJson<ChatMessage>>> {
@@ -175,7 +180,7 @@ impl Thread {
             let Some(summary) = summaries::find(sql, epoch)? else {
                 return Err(Error::internal("the summary that holds is not there"));
             };
-            let message = CachedJson::from(ChatMessage::System(format!("{HEAD}\n\n{}", summary.text)));
+            let message = message_of(&summary);
             state.summary = Some((epoch, message.clone()));
             Ok(Some(message))
         })

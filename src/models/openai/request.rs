@@ -36,8 +36,13 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
 
 /// Bytes of its body, with the texts of all images.
 pub(crate) fn bytes(chat: &ChatRequest) -> usize {
+    written(chat).len()
+}
+
+/// The body, for whoever is no server.
+pub(crate) fn written(chat: &ChatRequest) -> String {
     let body = Body { chat, answer: Answer::Stream, is_openai: false };
-    serde_json::to_vec(&body).map_or(0, |body| body.len())
+    serde_json::to_string(&body).unwrap_or_default()
 }
 
 struct Body<'a> {

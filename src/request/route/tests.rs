@@ -39,6 +39,7 @@ fn path(route: &ThreadRoute) -> Option<&'static str> {
         ThreadRoute::Summarize => "/context/summarize",
         ThreadRoute::DropSummary => "/context/summary",
         ThreadRoute::GetSpans(_) => "/runs/r/spans",
+        ThreadRoute::GetStepRequest(_) => "/steps/m/request",
         ThreadRoute::Diagnostics => "/diagnostics",
         ThreadRoute::GetValues | ThreadRoute::PostValue | ThreadRoute::DeleteValue => "/kv",
         ThreadRoute::Stream => "/stream",
@@ -115,6 +116,7 @@ fn every_route_of_the_runtime_has_a_reserved_name() {
         "/runs",
         "/runs/r",
         "/runs/r/spans",
+        "/steps/m/request",
     ])
     .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
     .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])

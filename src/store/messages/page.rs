@@ -169,12 +169,16 @@ pub(crate) fn after(sql: &dyn Sql, seq: i64, limit: i64, each: Each<'_>) -> Resu
     )
 }
 
-/// Top-level ones from one on, newest first.
-pub(crate) fn top_level_from(sql: &dyn Sql, seq: i64, each: Each<'_>) -> Result<()> {
+/// Top-level ones from one on, before another, newest first.
+pub(crate) fn top_level_from(sql: &dyn Sql, seq: i64, below: i64, each: Each<'_>) -> Result<()> {
     each_row(
         sql,
-        concat!("SELECT ", columns!(), " FROM messages WHERE seq >= ? AND depth = 0 ORDER BY seq DESC"),
-        &[Param::Int(seq)],
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM messages WHERE seq >= ? AND seq < ? AND depth = 0 ORDER BY seq DESC"
+        ),
+        &[Param::Int(seq), Param::Int(below)],
         each,
     )
 }

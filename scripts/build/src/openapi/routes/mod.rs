@@ -32,6 +32,7 @@ pub(super) fn all() -> Vec<Operation> {
         ("Threads", of_threads::context()),
         ("Messages", of_threads::messages()),
         ("Runs", of_work::runs()),
+        ("Runs", of_work::logs()),
         ("Waits", of_work::waits()),
         ("Values", of_work::values()),
         ("Files", of_work::files()),

@@ -25,6 +25,14 @@ pub(super) fn runs() -> Vec<Operation> {
         )
         .gives::<agents::Spans>(200, "One whole trace."),
         new(
+            "GET /api/threads/{threadId}/steps/{messageId}/request",
+            "getStepRequest",
+            Scope::Admin,
+            "What the model was sent that wrote a reply.",
+        )
+        .gives::<runs::StepRequest>(200, "As it was kept, or as it follows from what is stored.")
+        .fails(&[Code::Conflict]),
+        new(
             "GET /api/threads/{threadId}/cost",
             "getCost",
             Scope::Thread,
@@ -42,6 +50,12 @@ pub(super) fn runs() -> Vec<Operation> {
             .takes::<budgets::BudgetChange>()
             .gives::<budgets::ThreadBudget>(200, "What holds now.")
             .fails(&[Code::Forbidden, Code::Conflict]),
+    ]
+}
+
+pub(super) fn logs() -> Vec<Operation> {
+    let new = Operation::new;
+    vec![
         new(
             "GET /api/threads/{threadId}/logs",
             "listLogs",

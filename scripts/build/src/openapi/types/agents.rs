@@ -123,10 +123,29 @@ pub(in crate::openapi) struct AgentExplained {
     agent: String,
     file: String,
     uses: Vec<UsedDefinition>,
+    /// The agents that its models may hand the thread to, or have work for them.
+    leads: Vec<LedAgent>,
     variables: Vec<ExplainedVariable>,
     missing: Vec<MissingPart>,
     /// Definitions that no agent leads to.
     unused: Vec<UsedDefinition>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(in crate::openapi) enum Leading {
+    Handoff,
+    Subagent,
+    Worker,
+}
+
+/// An agent that another one leads to.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct LedAgent {
+    agent: String,
+    how: Leading,
+    /// The prompt that says so.
+    prompt: String,
 }
 
 #[derive(JsonSchema)]

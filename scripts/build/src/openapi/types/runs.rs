@@ -142,3 +142,29 @@ pub(in crate::openapi) struct RunPage {
     runs: Vec<ListedRun>,
     has_more: bool,
 }
+
+/// Where a request is from.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub(in crate::openapi) enum RequestSource {
+    /// It was kept as it was sent (`BOBBIN_LOG_BODIES`).
+    Stored,
+    /// It follows from the messages that were there and from today's definitions, in the form of chat completions.
+    Rebuilt,
+}
+
+/// What a model was sent.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct StepRequest {
+    /// The reply.
+    message: String,
+    source: RequestSource,
+    prompt: String,
+    /// By its name among the definitions, where the log has it still.
+    model: Option<String>,
+    /// The attempt that gave the reply.
+    log: Option<String>,
+    /// Of a request that was rebuilt: how many messages it has. The log says how many were sent.
+    messages: Option<u32>,
+    body: Object,
+}

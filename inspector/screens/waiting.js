@@ -1,0 +1,38 @@
+// What all threads ask of people and clients, and the answers.
+
+import { useState } from "preact/hooks";
+import { get, isRefusal, ofThread } from "../lib/api.js";
+import { useLoaded, useTitle } from "../lib/hooks.js";
+import { html } from "../lib/html.js";
+import { Busy, Curl, Empty, Problem } from "../parts/ui.js";
+import { Wait } from "../parts/wait.js";
+
+/** A list says what is asked; the thread, about what. @param {{ listed: any, onDecided: (id: string) => void }} props */
+function Whole({ listed, onDecided }) {
+  const { data, error, again } = useLoaded((signal) => get(ofThread(listed.threadId, `/waits/${encodeURIComponent(listed.id)}`), signal), [listed.id]);
+  if (error && isRefusal(error, "thread_not_found", "not_found")) return null;
+  if (error) return html`<${Problem} of=${error} again=${again} />`;
+  if (!data) return html`<${Busy} />`;
+  return data.wait.state === "open" ? html`<${Wait} wait=${data.wait} level=${2} onDecided=${onDecided} />` : null;
+}
+
+/** @param {{ waits: import("../lib/waits.js").OpenWaits }} props */
+export function Waiting({ waits }) {
+  // The list lags a moment behind what was decided.
+  const [over, setOver] = useState(/** @type {Set<string>} */ (new Set()));
+  const open = waits.all.filter(({ id }) => !over.has(id));
+  useTitle(open.length > 0 ? `(${open.length}) Waiting · Bobbin` : "Waiting · Bobbin");
+  const decided = (/** @type {string} */ id) => {
+    setOver((before) => new Set(before).add(id));
+    waits.again();
+  };
+  return html`<section class="waiting" aria-label="Waiting">
+    <header class="bar"><h1>Waiting</h1><span class="total">${open.length > 0 ? open.length : ""}</span></header>
+    <${Problem} of=${waits.error} again=${waits.again} />
+    <div class="cards">
+      ${open.map((wait) => html`<${Whole} key=${wait.id} listed=${wait} onDecided=${decided} />`)}
+    </div>
+    ${waits.loaded && open.length === 0 && html`<${Empty} title="Nothing is waiting"><p>What a run asks of a person, of a client or of a budget appears here by itself, from all threads that you may see.</p><//>`}
+    <footer class="foot"><${Curl} path="/waits?limit=200" /></footer>
+  </section>`;
+}
