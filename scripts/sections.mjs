@@ -39,8 +39,8 @@ const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts|cli|package
 const OF_TYPES = new RegExp(`^(${PROSE}|docs/|.*\\.(rs|toml|sql|txt)$)`);
 const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|models|spec|scripts|cli|package|cases)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
 const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|models|spec|isolate|cli|package|cases)/)`);
-/** The tests of the command line, which share what starts servers with those of the Worker. */
-const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|package|cases)/|tests/worker/[^/]*$)`);
+/** The tests of the command line, which share what starts servers with those of the Worker. What an engine does is seen through the API. */
+const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|package|cases)/|tests/worker/[^/]*$|src/(?!api/|request/).*\\.rs$)`);
 const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|cli|package)/|tests/worker/[^/]*$)`);
 /** The tests of projects, and those of them that pack and install what is published: they belong to whole runs. */
 const OF_PROJECTS = new RegExp(`^(${PROSE}|docs/|agents/|tests/(?!package/)|worker/|isolate/(?!web/))`);
@@ -121,7 +121,7 @@ export function sections(tools, sample) {
       title: "tests of the command line",
       needs: [WORKER_BUILD, ISOLATE_BUILD, CLIENT_BUILD],
       unread: OF_CLI,
-      run: (note) => nodeTest(node, testFiles("tests/cli"), { note }),
+      run: (note) => nodeTest(node, testFiles("tests/cli"), { note, env: engine }),
     },
     {
       group: "package",

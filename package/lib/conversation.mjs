@@ -56,7 +56,8 @@ export class Conversation {
     let asking = Promise.resolve();
     const ask = () => void (asking = asking.then(() => this.#ask(both, () => left.abort())));
     try {
-      for await (const frame of framesOf(this.#client, this.threadId, of, both)) {
+      const onConnection = (/** @type {boolean} */ open) => open || this.#show("The connection is lost; it is tried again …");
+      for await (const frame of framesOf(this.#client, this.threadId, of, { signal: both, onConnection })) {
         if (frame.type === "progress") this.#show(frame.message);
         else if (frame.type === "run_parked" || (frame.type === "wait_opened" && frame.reference !== undefined)) ask();
         // It waits in the queue, perhaps because something was left for later.

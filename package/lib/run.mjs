@@ -24,11 +24,11 @@ export function exitOf(outcome) {
  * @param {Client} client
  * @param {string} threadId
  * @param {{ run: string } | { after: string }} of
- * @param {AbortSignal} [signal]
+ * @param {Pick<import("bobbin/client").FramesOptions, "signal" | "onConnection">} [options]
  */
-export async function* framesOf(client, threadId, of, signal) {
+export async function* framesOf(client, threadId, of, options = {}) {
   const distinct = new Distinct();
-  for await (const { frame } of client.thread(threadId).frames({ of, ...(signal && { signal }) })) {
+  for await (const { frame } of client.thread(threadId).frames({ ...options, of })) {
     const fresh = frame.type === "snapshot" ? undefined : distinct.take(frame);
     if (fresh !== undefined) yield fresh;
   }

@@ -7,7 +7,7 @@ import { asDescribed, bobbin, OBEYED } from "./support/bobbin.mjs";
 import { CTRL_C, CTRL_D, noTerminal, Pty } from "./support/pty.mjs";
 import { servers } from "./support/servers.mjs";
 
-const two = servers();
+const two = servers({ far: false });
 const inTerminal = { skip: noTerminal };
 
 /** What a terminal shows, without our own styles. @param {string} text */
@@ -114,7 +114,7 @@ test("through a pipe each line is a message, and nothing is asked", async () => 
   const parked = await two.here(["chat", "payer"], { input: "pay\nmore\n" });
   assert.equal(parked.code, 4);
   assert.match(parked.err, /approval: Pay 5.*bobbin approve/s);
-  const json = await two.there(["chat", "echo", "--json"], { input: "one\ntwo\n" });
+  const json = await two.here(["chat", "echo", "--json"], { input: "one\ntwo\n" });
   const outcomes = json.out.split("\n").slice(0, -1).map((line) => asDescribed("chat", line));
   assert.deepEqual(outcomes.map(({ message }) => message.content), ["You said: one", "You said: two"]);
   const whom = await bobbin(["chat"], { cwd: two.project, input: "x" });

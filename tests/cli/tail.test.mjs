@@ -4,10 +4,11 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { test } from "node:test";
 import { chance, sleep, until } from "../worker/support/poll.mjs";
-import { environment, OBEYED, PROGRAM, Running } from "./support/bobbin.mjs";
+import { asDescribed, environment, OBEYED, PROGRAM, Running } from "./support/bobbin.mjs";
+import { CTRL_D, noTerminal, Pty } from "./support/pty.mjs";
 import { servers } from "./support/servers.mjs";
 
-const two = servers();
+const two = servers({ far: false });
 
 /** @param {string} out @returns {any[]} */
 const lines = (out) => out.split("\n").slice(0, -1).map((line) => JSON.parse(line));
@@ -36,7 +37,9 @@ test("while the server is killed, no message is missed and none comes twice", as
   for (let turn = 0; turn < 2; turn++) {
     await thread.accepted(`turn ${turn}`);
     await until("the model is asked", () => two.slow.model.asked.length > asked + turn);
-    await sleep(random.between(100, 1200));
+    // They are connected.
+    if (turn === 0) await until("both tell", () => tail.out !== "" && shown.out !== "", { describe: () => tail.err + shown.err });
+    await sleep(random.between(50, 1000));
     await two.near.server.crash();
     await thread.idle(30_000);
   }
@@ -55,6 +58,27 @@ test("while the server is killed, no message is missed and none comes twice", as
   await until("the last reply is shown", () => shown.out.includes(messages.at(-1)?.content), { withinMs: 30_000, describe: () => shown.out });
   const text = (await shown.end("SIGINT")).out;
   assert.doesNotMatch(text.replaceAll("\n", ""), OBEYED);
+});
+
+test("a message whose server is killed is answered to whoever waits, once, in a terminal as well", async () => {
+  const asked = two.slow.model.asked.length;
+  const sent = two.here(["send", "--agent", "slow", "--key", "killed", "Go", "--wait", "--json"]);
+  const pty = noTerminal ? undefined : new Pty(["chat", "slow"], { cwd: two.project });
+  await pty?.sees(/› /);
+  pty?.enters("Go");
+  await pty?.sees(/naïve 5 /);
+  await until("the model is asked", () => two.slow.model.asked.length > asked);
+  await sleep(300);
+  await two.near.server.crash();
+  const { code, out, err } = await sent;
+  assert.equal(code, 0, err);
+  assert.match(asDescribed("send", out).message.content, /naïve 59/);
+  const { messages } = await two.near.client.send("GET", "/threads/key:killed/messages").then(({ json }) => json);
+  assert.equal(messages.length, 2);
+  await pty?.sees(/naïve 59 🧵\r?\n/);
+  await pty?.sees(/› /);
+  pty?.types(CTRL_D);
+  await pty?.ends();
 });
 
 test("what happened before is told from the start on, and otherwise not", async () => {

@@ -3,7 +3,8 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before } from "node:test";
-import { say, use } from "../../worker/support/model.mjs";
+import { Client } from "../../worker/support/client.mjs";
+import { MODEL_KEY, say, use } from "../../worker/support/model.mjs";
 import { Server, memory, scratch } from "../../worker/support/server.mjs";
 import { Suite } from "../../worker/support/suite.mjs";
 import { asDescribed, bobbin } from "./bobbin.mjs";
@@ -34,10 +35,16 @@ export class Two {
     this.near.agent("loser", () => use({ name: "look", args: {} }), { tools: ["look"], side: { maxSteps: 2 } });
   }
 
-  async up() {
+  /** @param {boolean} both */
+  async up(both) {
     await this.near.up();
-    const { MODEL_KEY } = await import("../../worker/support/model.mjs");
+    if (!both) return;
     this.far = await Server.start({ agents: this.near.folder.path, vars: { MODEL_KEY, BOBBIN_API_KEYS: `${KEY}=admin`, BOBBIN_TOKEN_SECRET: "a-secret-of-the-tests" } });
+  }
+
+  /** What asks without the program. @param {"here" | "there"} at */
+  client(at) {
+    return at === "here" ? this.near.client : new Client(this.far?.base ?? "", { key: KEY });
   }
 
   async down() {
@@ -66,10 +73,10 @@ export class Two {
   }
 }
 
-/** Two servers that are up while the tests of this file run. */
-export function servers() {
+/** Two servers that are up while the tests of this file run, or the near one alone. @param {{ far?: boolean }} [options] */
+export function servers({ far = true } = {}) {
   const two = new Two();
-  before(() => two.up());
+  before(() => two.up(far));
   after(async () => {
     closeAll();
     await two.down();

@@ -2,11 +2,12 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asDescribed } from "./support/bobbin.mjs";
-import { noTerminal, Pty } from "./support/pty.mjs";
-import { servers } from "./support/servers.mjs";
+import { Thread } from "../../worker/support/client.mjs";
+import { until } from "../../worker/support/poll.mjs";
+import { asDescribed } from "../support/bobbin.mjs";
+import { noTerminal, Pty } from "../support/pty.mjs";
+import { two } from "../support/two.mjs";
 
-const two = servers();
 const PLACES = /** @type {const} */ (["here", "there"]);
 
 /** A thread that asks, and what it asks. @param {"here" | "there"} at @param {string} agent */
@@ -17,13 +18,11 @@ async function asking(at, agent) {
   return { threadId, wait: String(waits[0].id ?? waits[0].wait) };
 }
 
-/** What the thread goes on to say. @param {"here" | "there"} at @param {string} threadId */
-async function said(at, threadId) {
-  for (let tries = 0; tries < 100; tries++) {
-    const { thread, runs } = asDescribed("show", (await two[at](["show", threadId, "--json"])).out);
-    if (thread.state === "idle") return runs[0].outcome;
-  }
-  throw new Error("it does not come to rest");
+/** What becomes of the run. @param {"here" | "there"} at @param {string} threadId */
+async function ended(at, threadId) {
+  const thread = new Thread(two.client(at), threadId);
+  await until("it comes to rest", async () => (await thread.facts()).state === "idle");
+  return (await thread.send("GET", "/runs")).json.runs[0].outcome;
 }
 
 test("a call is approved with other arguments, and denied with a reason", async () => {
@@ -40,16 +39,16 @@ test("a call is approved with other arguments, and denied with a reason", async 
     const twice = await two[at](["approve", second.wait]);
     assert.equal(twice.code, 1);
     assert.match(twice.err, /conflict/);
-    assert.equal(await said(at, first.threadId), "completed");
+    assert.equal(await ended(at, first.threadId), "completed");
   }
 });
 
 test("a question is answered, in words or by a choice, and any decision can be made", async () => {
-  const [words, choice, other] = await Promise.all([asking("here", "asker"), asking("here", "asker"), asking("here", "asker")]);
+  const [words, choice, other] = await Promise.all([asking("here", "asker"), asking("there", "asker"), asking("there", "asker")]);
   const answers = await Promise.all([
     two.here(["answer", words.wait, "green", "--json"]),
-    two.here(["answer", choice.wait, "--choice", "1", "--json"]),
-    two.here(["decide", other.wait, '{"decision":"deny","stop":true}', "--json"]),
+    two.there(["answer", choice.wait, "--choice", "1", "--json"]),
+    two.there(["decide", other.wait, '{"decision":"deny","stop":true}', "--json"]),
   ]);
   assert.deepEqual(answers.map(({ out, err }) => (err ? err : asDescribed("answer", out).wait.decision)), ["answer", "answer", "deny"]);
   assert.equal((await two.here(["decide", other.wait, "{"])).code, 2);
@@ -58,10 +57,9 @@ test("a question is answered, in words or by a choice, and any decision can be m
 
 test("what waits is listed over all threads, and nothing that is not there is found", async () => {
   const { wait, threadId } = await asking("there", "payer");
-  let listed = { waits: /** @type {any[]} */ ([]) };
-  for (let tries = 0; !listed.waits.some(({ id }) => id === wait) && tries < 50; tries++) {
-    listed = asDescribed("approvals", (await two.there(["approvals", "--json"])).out);
-  }
+  await until("it is in the list", async () => (await two.client("there").send("GET", "/waits")).text.includes(wait));
+  /** @type {{ waits: any[] }} */
+  const listed = asDescribed("approvals", (await two.there(["approvals", "--json"])).out);
   assert.ok(listed.waits.some((entry) => entry.id === wait && entry.threadId === threadId));
   assert.match((await two.there(["approvals"])).out, /^id +kind +asked +ends +thread +asks\n/);
   assert.match((await two.there(["approvals", wait])).out, /arguments +\{\n +"amount": 5/);

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asDescribed, bobbin, OBEYED } from "./support/bobbin.mjs";
-import { HOSTILE, KEY, servers } from "./support/servers.mjs";
-
-const two = servers();
+import { until } from "../../worker/support/poll.mjs";
+import { asDescribed, bobbin, OBEYED, Running } from "../support/bobbin.mjs";
+import { HOSTILE, KEY } from "../support/servers.mjs";
+import { two } from "../support/two.mjs";
 
 test("a message is sent to a new thread of the server of this folder, and to one that --url names", async () => {
   for (const at of /** @type {const} */ (["here", "there"])) {
@@ -36,6 +36,11 @@ test("the exit code says what came of a run", async () => {
   assert.equal(usage.code, 2);
 });
 
+test("lines of a pipe are sent to the far server", async () => {
+  const { code, out } = await two.there(["chat", "echo"], { input: "one\ntwo\n" });
+  assert.deepEqual([code, out], [0, "You said: one\nYou said: two\n"]);
+});
+
 test("a run that is stopped ends the command that waits for it with 5", async () => {
   const thread = await two.near.client.thread("slow");
   const sent = two.here(["send", thread.id, "Go", "--wait", "--json"]);
@@ -60,10 +65,9 @@ test("a message that is sent again with its key is one message, also where the t
 
 test("threads are listed by agent, state, tag and number", async () => {
   const tagged = asDescribed("send", (await two.here(["send", "--agent", "echo", "--tag", "rare", "--tag", "x", "Hi", "--wait", "--json"])).out);
-  const tags = async () => asDescribed("threads", (await two.here(["threads", "--tag", "rare", "--json"])).out).threads;
-  let listed = await tags();
   // The list may lag.
-  for (let tries = 0; listed.length === 0 && tries < 50; tries++) listed = await tags();
+  await until("it is listed", async () => (await two.near.client.threads({ search: "rare", executing: false })).total === 1);
+  const listed = asDescribed("threads", (await two.here(["threads", "--tag", "rare", "--json"])).out).threads;
   assert.deepEqual(listed.map((/** @type {any} */ { id, state }) => [id, state]), [[tagged.threadId, "idle"]]);
   const part = await two.here(["threads", "--tag", "rar", "--json"]);
   assert.deepEqual(asDescribed("threads", part.out).threads, [], "a tag is a whole one");
@@ -76,6 +80,15 @@ test("threads are listed by agent, state, tag and number", async () => {
   assert.doesNotMatch(table.out.replaceAll("\n", ""), OBEYED);
   const [near, far] = await two.both(["threads"]);
   assert.ok(near.threads.length > far.threads.length);
+});
+
+test("a thread is followed on the far server, too", async () => {
+  const { threadId } = asDescribed("send", (await two.there(["send", "--agent", "echo", "Hello", "--wait", "--json"])).out);
+  const tail = new Running(["tail", threadId, "--from-start", "--json", "--url", two.far?.base ?? ""], { env: { BOBBIN_KEY: KEY } });
+  await until("it is told", () => tail.out.includes("You said: Hello"), { describe: () => tail.err });
+  const { code, out } = await tail.end("SIGINT");
+  assert.equal(code, 0);
+  assert.deepEqual(out.split("\n").slice(0, -1).map((line) => asDescribed("tail", line).data.role), ["user", "assistant"]);
 });
 
 test("a thread is shown with what it has cost and what it waits for", async () => {

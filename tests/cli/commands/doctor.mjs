@@ -6,13 +6,12 @@ import { createServer } from "node:http";
 import { once } from "node:events";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { retired } from "../../package/lib/findings.mjs";
-import { scratch } from "../worker/support/server.mjs";
+import { retired } from "../../../package/lib/findings.mjs";
+import { scratch } from "../../worker/support/server.mjs";
 import { rmSync } from "node:fs";
-import { asDescribed, bobbin, OBEYED } from "./support/bobbin.mjs";
-import { servers } from "./support/servers.mjs";
+import { asDescribed, bobbin, OBEYED } from "../support/bobbin.mjs";
+import { two } from "../support/two.mjs";
 
-const two = servers();
 const project = scratch("doctor");
 after(() => rmSync(project, { recursive: true }));
 

@@ -5,18 +5,17 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Client, Thread } from "../worker/support/client.mjs";
-import { asDescribed } from "./support/bobbin.mjs";
-import { HOSTILE, KEY, servers } from "./support/servers.mjs";
+import { Thread } from "../../worker/support/client.mjs";
+import { asDescribed } from "../support/bobbin.mjs";
+import { HOSTILE } from "../support/servers.mjs";
+import { two } from "../support/two.mjs";
 
-const two = servers();
 const hash = (/** @type {Buffer} */ bytes) => createHash("sha256").update(bytes).digest("hex");
 const LARGE = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => (at * 7 + (at >> 9)) & 255));
 
 /** A thread of the far server with everything: calls, values, files of two sizes, an attachment. */
 async function furnished() {
-  const client = new Client(two.far?.base ?? "", { key: KEY });
-  const thread = await client.thread("looker", { tags: ["vip"], properties: { order: 7 }, env: { CITY: "Porto", TOKEN: "very-secret" }, env_types: { CITY: "text", TOKEN: "secret" } });
+  const thread = await two.client("there").thread("looker", { tags: ["vip"], properties: { order: 7 }, env: { CITY: "Porto", TOKEN: "very-secret" }, env_types: { CITY: "text", TOKEN: "secret" } });
   await thread.ask("Look", { attachments: [{ name: "plan.txt", mimeType: "text/plain", data: Buffer.from("the plan").toString("base64") }] });
   await thread.send("POST", "/messages", { role: "system", content: `Noted ${HOSTILE}`, silent: true });
   await thread.send("POST", "/kv", { key: "deep", value: { list: [1, "ü", null] } });
@@ -113,6 +112,9 @@ test("of too much, the newest turns are taken where that is wanted", async () =>
   const { out } = await two.here(["send", "--agent", "echo", "Hi", "--wait", "--json"]);
   const lines = (await two.here(["export", asDescribed("send", out).threadId])).out.split("\n").slice(0, -1).map((line) => JSON.parse(line));
   const [head, user, reply] = lines;
+  const back = join(two.project, "back.jsonl");
+  writeFileSync(back, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  assert.equal(asDescribed("import", (await two.there(["import", back, "--json"])).out).messages, 2, "to a server with a key");
   const many = Array.from({ length: 6 }, (_, at) => [
     { type: "message", message: { ...user.message, id: `m_1_${at * 2 + 1}`, content: `turn ${at}` } },
     { type: "message", message: { ...reply.message, id: `m_1_${at * 2 + 2}`, content: `${at}`.repeat(900_000) } },
