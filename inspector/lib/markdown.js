@@ -104,7 +104,7 @@ function table(lines, from) {
   const cells = (/** @type {string} */ text) => text.trim().slice(1, -1).split("|").map((cell) => cell.trim());
   const [head = "", rule = "", ...rows] = lines.slice(from, at);
   if (!/^[\s|:-]+$/.test(rule)) return [h("p", {}, spans(lines.slice(from, at).join("\n"), 0)), at];
-  const row = (/** @type {string} */ text, /** @type {string} */ of) => h("tr", {}, cells(text).map((cell) => h(of, {}, spans(cell, 0))));
+  const row = (/** @type {string} */ text, /** @type {string} */ of) => h("tr", {}, cells(text).map((cell) => h(cell === "" ? "td" : of, {}, spans(cell, 0))));
   return [h("div", { class: "wide", tabindex: 0, role: "group", "aria-label": "Table" }, h("table", {}, h("thead", {}, row(head, "th")), h("tbody", {}, rows.map((text) => row(text, "td"))))), at];
 }
 

@@ -43,5 +43,8 @@ function callsOf({ tool_calls }) {
   }
 }
 
+/** Whether a model of the thread has written it. @param {any} message */
+export const isReply = ({ role, metadata }) => (role === "assistant" || role === "user") && typeof metadata?.prompt === "string";
+
 /** The number that messages are in the order of. @param {string} id */
 export const sequence = (id) => Number(id.slice(id.lastIndexOf("_") + 1));

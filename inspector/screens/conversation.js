@@ -22,12 +22,12 @@ const END = 60;
 export function Conversation({ id, followed, two, selected }) {
   const { view, messages, hasMore, loadOlder, again } = followed;
   const rows = useMemo(() => rowsOf(messages), [messages]);
-  const { box, first, shown, atEnd, move, toEnd, onScroll } = useWindow(rows, view, selected, { hasMore, loadOlder });
+  const { box, first, shown, atEnd, move, toEnd, onScroll, onGrown } = useWindow(rows, view, selected, { hasMore, loadOlder, two });
   useRowKeys(id, box, move);
   if (view.state === null) return html`<div class="messages"><${Busy} /></div>`;
   const partial = first + shown.length >= rows.length ? view.partial : null;
   return html`<div class="around">
-    <div class=${names("messages", two && "two")} ref=${box} onScroll=${onScroll} tabindex="0" role="log" aria-label="Messages" aria-live="off" data-first=${first} data-rows=${rows.length}>
+    <div class=${names("messages", two && "two")} ref=${box} onScroll=${onScroll} onLoadCapture=${onGrown} tabindex="0" role="log" aria-label="Messages" aria-live="off" data-first=${first} data-rows=${rows.length}>
       ${first === 0 && !hasMore && rows.length > 0 && html`<p class="edge">The beginning</p>`}
       ${(first > 0 || hasMore) && html`<p class="edge">Scroll for what was said before</p>`}
       ${shown.map((row) => html`<${Message} key=${row.id} id=${id} row=${row} two=${two} selected=${row.id === selected} onChanged=${again} />`)}
@@ -48,9 +48,9 @@ export function Conversation({ id, followed, two, selected }) {
  * @param {import("../lib/rows.js").Row[]} rows
  * @param {import("../lib/follow.js").View} view
  * @param {string | undefined} selected
- * @param {{ hasMore: boolean, loadOlder: () => Promise<void> }} older
+ * @param {{ hasMore: boolean, loadOlder: () => Promise<void>, two: boolean }} older
  */
-function useWindow(rows, view, selected, { hasMore, loadOlder }) {
+function useWindow(rows, view, selected, { hasMore, loadOlder, two }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   /** The first row of the window; none while it follows the end. */
   const [from, setFrom] = useState(/** @type {string | undefined} */ (undefined));
@@ -99,14 +99,18 @@ function useWindow(rows, view, selected, { hasMore, loadOlder }) {
     if (anchor && held.current) current.scrollTop += anchor.getBoundingClientRect().top - held.current.top;
     else if (atEnd) current.scrollTop = current.scrollHeight;
     held.current = undefined;
-  }, [first, shown.length, shown.at(-1)?.id, rows, view.partial]);
+  }, [first, shown.length, shown.at(-1)?.id, rows, view.partial, two]);
   useSelected(box, rows, selected, { hasMore, loadOlder, show: (index) => setFrom(rows[Math.max(0, index - 5)]?.id), leave: () => setAtEnd(false) });
+  // A picture has come, which has its size now.
+  const onGrown = () => {
+    if (atEnd && box.current) box.current.scrollTop = box.current.scrollHeight;
+  };
   const toEnd = () => {
     setFrom(undefined);
     setAtEnd(true);
     requestAnimationFrame(() => box.current?.scrollTo({ top: box.current.scrollHeight }));
   };
-  return { box, first, shown, atEnd, toEnd, move: hold, onScroll: () => newest.current() };
+  return { box, first, shown, atEnd, toEnd, move: hold, onScroll: () => newest.current(), onGrown };
 }
 
 /**
@@ -152,7 +156,7 @@ function useRowKeys(id, box, hold) {
     k: () => step(-1),
     Enter: (event) => {
       const node = /** @type {HTMLElement | null} */ (event.target instanceof Element ? event.target.closest("[data-id]") : null);
-      if (node && node === event.target && node.dataset.role === "assistant") go({ screen: "thread", thread: id, message: node.dataset.id ?? "" });
+      if (node && node === event.target && node.dataset.reply !== undefined) go({ screen: "thread", thread: id, message: node.dataset.id ?? "" });
       else if (event.target instanceof HTMLElement) event.target.click();
     },
   });

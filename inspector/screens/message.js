@@ -8,6 +8,7 @@ import { useAction } from "../lib/hooks.js";
 import { html, names } from "../lib/html.js";
 import { Markdown } from "../lib/markdown.js";
 import { go, hrefOf } from "../lib/route.js";
+import { isReply } from "../lib/rows.js";
 import { Button, Confirm, Copy, Data, Fold, Problem } from "../parts/ui.js";
 import { Icon } from "../parts/icons.js";
 import { Menu } from "../parts/menu.js";
@@ -26,11 +27,12 @@ export const Message = memo(
     const [editing, setEditing] = useState(false);
     const isStatus = message.metadata?.status_kind !== undefined;
     const name = message.metadata?.from ?? (two ? SIDES[message.role] : undefined) ?? NAMES[message.role] ?? message.role;
-    const replies = message.role === "assistant" && !isStatus;
+    const replies = isReply(message);
     return html`<article
       class=${names("message", selected && "chosen", message.silent && "silent")}
       data-role=${isStatus ? "status" : message.role}
       data-id=${message.id}
+      data-reply=${replies || undefined}
       tabindex="-1"
       aria-label=${`${isStatus ? "Note" : name}: ${short(message.content, 60)}`}
     >

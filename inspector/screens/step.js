@@ -8,13 +8,11 @@ import { useLoaded, useKeys } from "../lib/hooks.js";
 import { html, names } from "../lib/html.js";
 import { bytesOf, difference, requestOf } from "../lib/request.js";
 import { go, hrefOf } from "../lib/route.js";
+import { isReply } from "../lib/rows.js";
 import { Button, Busy, Copy, Curl, Data, Empty, Fold, Problem, State } from "../parts/ui.js";
 import { Icon } from "../parts/icons.js";
 
 /** @typedef {import("../lib/request.js").Request} Request */
-
-/** A reply that a model has written. @param {any} message */
-export const isReply = ({ role, metadata }) => (role === "assistant" || role === "user") && typeof metadata?.prompt === "string";
 
 /** The reply before this one, of the same side, and the one behind it. @param {any[]} messages @param {string} id */
 function around(messages, id) {

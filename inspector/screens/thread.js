@@ -8,6 +8,7 @@ import { cost, count } from "../lib/format.js";
 import { useAction, useKeys, useLoaded, useTitle } from "../lib/hooks.js";
 import { html, names } from "../lib/html.js";
 import { go, hrefOf } from "../lib/route.js";
+import { isReply } from "../lib/rows.js";
 import { Button, Confirm, Copy, Curl, Empty, Export, Problem, State } from "../parts/ui.js";
 import { Wait } from "../parts/wait.js";
 import { Icon } from "../parts/icons.js";
@@ -16,7 +17,7 @@ import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { Data } from "./data.js";
 import { Health } from "./health.js";
-import { Step, isReply } from "./step.js";
+import { Step } from "./step.js";
 import { Timeline } from "./timeline.js";
 
 /** @typedef {import("../lib/route.js").Place} Place */

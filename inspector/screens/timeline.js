@@ -115,7 +115,7 @@ function Effects({ effects }) {
   });
   const [from, to] = [Math.min(...bars.map((bar) => bar.from)), Math.max(now, ...bars.map((bar) => bar.to))];
   const axis = axisOf(bars, from, to);
-  return html`<section class="run" aria-label="Effects"><h3>Effects</h3>
+  return html`<section class="run" aria-label="Effects"><h2>Effects</h2>
     <ol class="bars">${bars.map((bar) => html`<${BarRow} id="" bar=${bar} axis=${axis} />`)}</ol>
   </section>`;
 }

@@ -62,6 +62,7 @@ bobbin.tool("pay", ({ args }) => `paid ${args.amount} to ${args.to}`, {
 });
 const clerk = bobbin.agent("clerk", does, { tools: ["add", "tell", "pay", "ask_user"], agent: { title: "The clerk", exposeAsTool: true, toolDescription: "Takes over.", env: { MOOD: "calm" }, variables: [{ name: "MOOD", type: "text", required: true, description: "How it is." }] } });
 const ring = bobbin.effect("ring", () => "rung");
+bobbin.definitions.push(() => bobbin.folder.write({ agents: { duo: { type: "dual_ai", maxSessionTurns: 3, sideA: { prompt: "clerk_prompt" }, sideB: { prompt: "moody_prompt" } } } }));
 /** Says that another agent takes over; its other model has no key. */
 bobbin.agent("desk", does, { tools: ["clerk"], agent: { title: "The desk" }, model: { fallbacks: ["keyless"] } });
 bobbin.definitions.push(() => bobbin.folder.write({ models: { keyless: { provider: "openai", model: "none", apiKeyEnv: "OTHER_KEY" } } }));
@@ -289,6 +290,25 @@ test("attempts that failed are listed with their step, and drawn on the timeline
   await page.getByText(/^recovered after [\d.]+ m?s$/).waitFor();
   await page.getByText("recovered", { exact: true }).waitFor();
   await picture(page, "timeline");
+});
+
+test("two models that talk to each other stand on two sides, each reply with its step", async () => {
+  const thread = await bobbin.client.thread("duo");
+  const before = [clerk, moody].map(({ model }) => model.asked.length);
+  await thread.ask("Is it so?");
+  const replies = (await thread.messages()).filter(({ metadata }) => metadata.prompt !== undefined);
+  assert.deepEqual(replies.map(({ role }) => role), ["assistant", "user", "assistant"]);
+  const sent = [clerk, moody, clerk].map(({ model }, at) => model.asked.slice(before[at % 2])[at === 2 ? 1 : 0]?.body);
+  for (const [at, { id }] of replies.entries()) {
+    const { json } = await thread.send("GET", `/steps/${id}/request`);
+    assert.deepEqual(json.body.messages, sent[at]?.messages, `reply ${at} is what was sent`);
+  }
+  const page = await opened(`#/t/${thread.id}`);
+  const [left, right] = [talk(page).getByRole("article", { name: /^Side A: You said: Is it so/ }), talk(page).getByRole("article", { name: /^Side B: You said: You said/ })];
+  const [a, b] = [await left.boundingBox(), await right.boundingBox()];
+  assert.ok(a && b && a.x + a.width <= b.x, "side B stands right of side A");
+  await right.getByRole("link", { name: /^Step of/ }).click();
+  await page.getByRole("region", { name: "Step", exact: true }).getByText("You are moody.").first().waitFor();
 });
 
 test("what all threads ask is listed, and answered where it is shown", async () => {
