@@ -126,9 +126,9 @@ export function sections(tools, sample) {
     {
       group: "package",
       title: "tests of cases of one's own agents",
-      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      needs: [WORKER_BUILD, ISOLATE_BUILD, CLIENT_BUILD],
       unread: OF_CASES,
-      run: (note) => nodeTest(node, testFiles("tests/cases"), { note, env: engine }),
+      run: (note) => nodeTest(node, [...testFiles("tests/cases"), ...testFiles("tests/agents")], { note, env: engine }),
     },
     {
       group: "package",

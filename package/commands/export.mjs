@@ -5,12 +5,13 @@ import { stdout } from "node:process";
 import { finished } from "node:stream/promises";
 import { again } from "../lib/again.mjs";
 import { exactly } from "../lib/arguments.mjs";
-import { Complaint } from "../lib/complaint.mjs";
+import { Complaint, EXIT } from "../lib/complaint.mjs";
 import { history } from "../lib/follow.mjs";
 import { dim, json, note, printJson } from "../lib/output.mjs";
 import { online, TARGET_HELP, TARGET_OPTIONS } from "../lib/target.mjs";
 import { Complete, PIECE } from "../lib/transfer.mjs";
 import { VERSION } from "../lib/version.mjs";
+import { writeCase } from "../test/from-thread.mjs";
 
 /**
  * @typedef {import("bobbin/client").Client} Client
@@ -21,11 +22,13 @@ import { VERSION } from "../lib/version.mjs";
 
 /** @type {import("./index.mjs").Command} */
 export const command = {
-  usage: "export <thread> [-o FILE]",
+  usage: "export <thread> [-o FILE] [--as test]",
   help: `  <thread>     its id, or key:NAME
   -o FILE      into this file, which only you may read; to the standard output unless given
   --bodies     also the log, with what was sent to models and what they answered, where the deployment keeps that (BOBBIN_LOG_BODIES)
   --no-files   without the contents of files
+  --as test    a case for \`bobbin test\` instead, in the file of -o, such as tests/refund.test.json, and beside it a cassette where
+               the deployment keeps what was sent to models
 ${TARGET_HELP}; with -o, what was exported
 
 JSON lines: messages, values, files, and the variables: values of texts, of secrets only the names. \`bobbin import\` makes a thread of it.
@@ -35,10 +38,12 @@ A step that is under way is left out.`,
     output: { type: "string", short: "o" },
     bodies: { type: "boolean", default: false },
     "no-files": { type: "boolean", default: false },
+    as: { type: "string" },
   },
   run: online(async ({ client }, values, positionals) => {
     const [thread = ""] = exactly(positionals, ["thread"]);
     const { output } = values;
+    if (values["as"] !== undefined) return asTest(client, thread, values);
     if (output === undefined) {
       await write(client, thread, values, into(stdout));
       return;
@@ -61,6 +66,16 @@ A step that is under way is left out.`,
     }
   }),
 };
+
+/** @param {Client} client @param {string} thread @param {Record<string, any>} values */
+async function asTest(client, thread, { as, output, json: asJson }) {
+  if (as !== "test") throw new Complaint(`A thread is exported --as test, or as JSON lines without --as; not “${as}”.`, EXIT.usage);
+  if (output === undefined) throw new Complaint("Where to? -o tests/refund.test.json", EXIT.usage);
+  const get = async (/** @type {string} */ path) => (await /** @type {any} */ (client).GET(path, {})).data;
+  const files = await writeCase(get, thread.startsWith("key:") ? `key:${encodeURIComponent(thread.slice("key:".length))}` : encodeURIComponent(thread), output);
+  if (asJson) printJson({ files });
+  else note(dim(files.join("\n")));
+}
 
 /** Writes lines, no faster than they are taken. @param {import("node:stream").Writable} stream @returns {Put} */
 const into = (stream) => async (line) => {

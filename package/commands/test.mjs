@@ -6,7 +6,7 @@ import { Complaint, EXIT } from "../lib/complaint.mjs";
 import { VERSION } from "../lib/version.mjs";
 import { findCases, readCase } from "../test/cases.mjs";
 import { json, junit, lines, summary } from "../test/report.mjs";
-import { runCases } from "../test/suite.mjs";
+import { runCases, runDeployed } from "../test/suite.mjs";
 
 /** @type {import("./index.mjs").Command} */
 export const command = {
@@ -19,6 +19,8 @@ export const command = {
   --live          also cases that ask real models; their keys are read from .dev.vars and the environment
   --record        asks models and tools, and records what they answer on the cassettes of the cases;
                   --record=missing only what is not there yet
+  --url URL       plays cases that ask real models at this deployment, with the key in BOBBIN_KEY
+                  (--key-env NAME: in another variable)
   --name TEXT     only cases whose names have this in them
   --json          one JSON document instead of lines
   --junit FILE    writes JUnit's XML, too`,
@@ -27,6 +29,8 @@ export const command = {
     crash: { type: "boolean", default: false },
     live: { type: "boolean", default: false },
     record: { type: "string" },
+    url: { type: "string" },
+    "key-env": { type: "string" },
     name: { type: "string", default: "" },
     json: { type: "boolean", default: false },
     junit: { type: "string" },
@@ -40,13 +44,24 @@ export const command = {
     const project = process.cwd();
     const cases = readCases(paths.length > 0 ? paths : ["tests"], project).filter(({ name }) => name.includes(values["name"]));
     if (cases.length === 0) throw new Complaint("There are no cases: no *.test.json and no *.test.md.", EXIT.usage);
-    const agents = resolve(project, values["agents"]);
-    if (!existsSync(agents)) throw new Complaint(`There are no definitions in ${values["agents"]}: name their folder with --agents.`, EXIT.usage);
+    const done = (/** @type {import("../test/suite.mjs").Result} */ result) => void (values["json"] || console.log(lines(result)));
     const began = performance.now();
-    const results = await runCases(cases, { agents, project, crash, live, ...(record && { record }), done: (result) => void (values["json"] || console.log(lines(result))) });
+    const results = values["url"] === undefined ? await here() : await deployed();
     const ms = performance.now() - began;
     console.log(values["json"] ? JSON.stringify(json(results, ms, VERSION), undefined, 2) : `\n${summary(results, ms)}`);
     if (values["junit"] !== undefined) writeFileSync(resolve(project, values["junit"]), junit(results, ms));
+    async function here() {
+      const agents = resolve(project, values["agents"]);
+      if (!existsSync(agents)) throw new Complaint(`There are no definitions in ${values["agents"]}: name their folder with --agents.`, EXIT.usage);
+      return runCases(cases, { agents, project, crash, live, ...(record && { record }), done });
+    }
+    async function deployed() {
+      if (record !== undefined || crash) throw new Complaint("--url plays cases as clients do: neither --record nor --crash.", EXIT.usage);
+      // The client is there in the package alone, and nothing else here needs it.
+      const { keyOf, reach } = await import("../lib/target.mjs");
+      const { url } = await reach(values);
+      return runDeployed(cases, { url, key: keyOf(values), done });
+    }
     if (results.some(({ state }) => state === "failed")) process.exitCode = EXIT.failed;
   },
 };

@@ -97,7 +97,7 @@ function checked(text, source) {
 const isLocal = (url) => URL.canParse(url) && ["127.0.0.1", "localhost", "[::1]"].includes(new URL(url).hostname);
 
 /** @param {Record<string, any>} values */
-function keyOf(values) {
+export function keyOf(values) {
   const name = values["key-env"] ?? "BOBBIN_KEY";
   const key = env[name]?.trim();
   if (!key && values["key-env"] !== undefined) throw new Complaint(`The variable ${harmless(name)} of --key-env is not set.`, EXIT.usage);

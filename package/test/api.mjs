@@ -55,13 +55,15 @@ export class Api {
    */
   async ask(method, path, body, { key, until = Date.now() + 30_000 }) {
     const headers = { ...this.#headers, ...(body !== undefined && { "content-type": "application/json" }), ...(key !== undefined && { "idempotency-key": key }) };
+    let last = "";
     for (;;) {
       const left = until - Date.now();
-      if (left <= 0) throw new Refused("no answer in time", 0, "late");
+      if (left <= 0) throw new Refused(`no answer in time${last}`, 0, "late");
       const answer = await this.#once(method, path, headers, body, left);
       if (answer?.ok) return answer.json;
-      // 503: it was restarted under the request.
-      if (answer !== undefined && answer.status !== 503) throw new Refused(answer.message, answer.status, answer.code);
+      // It was restarted under the request.
+      if (answer !== undefined && answer.code !== "overloaded") throw new Refused(answer.message, answer.status, answer.code);
+      last = answer === undefined ? "" : `; the last one was: ${answer.message}`;
       await sleep(AGAIN_MS);
     }
   }

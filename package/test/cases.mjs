@@ -21,6 +21,7 @@ import { findings, unknownKeyword } from "./schema.mjs";
  * @property {object[]} history
  * @property {Record<string, unknown>} values
  * @property {Record<string, string>} files
+ * @property {boolean} crash    whether it is played under crashes, where that is asked for
  * @property {number} withinMs
  * @property {Turn[]} turns
  */
@@ -86,6 +87,7 @@ export function checkedCase(given, { file, folder, name }) {
     history: written.history ?? [],
     values: written.values ?? {},
     files: written.files ?? {},
+    crash: written.crash ?? true,
     withinMs: written.within === undefined ? WITHIN_MS : milliseconds(written.within),
     turns: written.turns.map((/** @type {any} */ turn) => ({ ...turn, expect: turn.expect ?? [] })),
   };

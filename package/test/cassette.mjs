@@ -4,6 +4,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { VERSION } from "../lib/version.mjs";
 import { PROMPT } from "./catalog.mjs";
+import { replyTo } from "./replies.mjs";
 import { difference, keyOf, nearness, rendered, sorted } from "./rendered.mjs";
 
 /** @typedef {import("./outside.mjs").Asked} Asked */
@@ -11,10 +12,10 @@ import { difference, keyOf, nearness, rendered, sorted } from "./rendered.mjs";
 
 /** `replay`: nothing goes out; `missing`: what is not there does; `all`: everything does. @typedef {"replay" | "missing" | "all"} Mode */
 
-/** @typedef {{ status: number, type: string, events?: string[], body?: string }} Response */
+/** As it came; or what it says, in the format of whoever asks. @typedef {{ status: number, type: string, events?: string[], body?: string } | { reply: import("./reply.mjs").Reply }} Response */
 /** @typedef {{ kind: "model", key: string, prompt: string, model: string, request: import("./rendered.mjs").Part[], response: Response }} ModelEntry */
 /** @typedef {{ kind: "tool", key: string, tool: string, asked: unknown, response?: Response, result?: unknown }} ToolEntry */
-/** What it was recorded with: addresses of models, and names of keys. @typedef {{ kind: "cassette", format: 1, bobbin: string, vars: Record<string, string>, keys: string[] }} Head */
+/** What it was recorded with: addresses of models, and names of keys. @typedef {{ kind: "cassette", format: 1, bobbin: string, vars: Record<string, string>, keys?: string[] }} Head   without keys: any */
 
 /** Headers of an answer that are kept. */
 const TYPE = "content-type";
@@ -65,7 +66,7 @@ export class Cassette {
     const request = rendered(body);
     const key = keyOf(request);
     const entry = this.#entries.get(key);
-    if (entry?.kind === "model") return this.#played(key, entry.response);
+    if (entry?.kind === "model") return this.#played(key, entry.response, body);
     if (!this.records) return void problem(this.#missing(body[PROMPT] ?? "", request));
     const { [PROMPT]: prompt = "", ...sent } = body;
     const answer = await whole(await ask({ ...asked, body: JSON.stringify(sent) }));
@@ -126,9 +127,11 @@ export class Cassette {
     writeFileSync(this.#path, secrets.filter((secret) => secret.length >= SECRET).reduce((text, secret) => text.replaceAll(secret, "<secret>"), lines));
   }
 
-  /** @param {string} key @param {Response} response @returns {Answer} */
-  #played(key, { status, type, events, body = "" }) {
+  /** @param {string} key @param {Response} response @param {any} [request] @returns {Answer} */
+  #played(key, response, request) {
     this.#used.add(key);
+    if ("reply" in response) return replyTo(request, response.reply);
+    const { status, type, events, body = "" } = response;
     return { status, headers: { [TYPE]: type }, body: events?.join("") ?? body };
   }
 

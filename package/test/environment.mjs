@@ -37,5 +37,14 @@ export function present(catalog, project) {
   return { vars: Object.fromEntries(among(addresses)), keys: Object.keys(secrets), secrets };
 }
 
-/** Variables of a Worker that asks nobody: as where it was recorded, with keys that are none. @param {Present} present @returns {Record<string, string>} */
-export const pretended = ({ vars, keys }) => ({ ...vars, ...Object.fromEntries(keys.map((name) => [name, NO_KEY])) });
+/**
+ * Variables of a Worker that asks nobody: as where it was recorded, with keys that are none.
+ *
+ * @param {{ vars: Record<string, string>, keys?: string[] }} recorded   without keys, all that the definitions name
+ * @param {any} catalog
+ * @returns {Record<string, string>}
+ */
+export function pretended({ vars, keys }, catalog) {
+  const names = keys ?? namesOf(catalog).keys;
+  return { ...vars, ...Object.fromEntries(names.map((name) => [name, NO_KEY])) };
+}

@@ -11,16 +11,45 @@ const LOOK_MS = [2, 25];
 /** What threads tell lists, which nobody waits for. */
 const NEWS = ["activity", "row"];
 
+/** What is known beside the API: which threads there are, and the clock. @typedef {object} Watch
+ * @property {(thread: string) => Promise<string[]>} threads   those below a thread, and itself
+ * @property {() => Promise<{ alarms: Record<string, number>, now: number }>} look
+ * @property {(to: number) => Promise<unknown>} ahead          sets the clock
+ */
+
+/** That of a machine of our own. @param {Api} api @returns {Watch} */
+export const watching = (api) => ({
+  async threads() {
+    const { objects } = await api.get("/test/look");
+    return objects.flatMap((/** @type {string} */ object) => (object.startsWith("thread ") ? [object.slice("thread ".length)] : []));
+  },
+  look: () => api.get("/test/look"),
+  ahead: (to) => api.post("/test/ahead", { to }),
+});
+
+/** What there is of a deployment's: its clock is everybody's. @param {Api} api @returns {Watch} */
+export const outsideOf = (api) => ({
+  async threads(thread) {
+    const { subagents } = await api.get(`/api/threads/${thread}/subagents`);
+    const below = await Promise.all(subagents.map((/** @type {any} */ one) => outsideOf(api).threads(one.id)));
+    return [thread, ...below.flat()];
+  },
+  look: async () => ({ alarms: {}, now: Date.now() }),
+  ahead: async () => Promise.reject(new Refused("at a deployment time passes only by itself", 0, "clock")),
+});
+
 export class Family {
   /** The case's own. */
   thread = "";
   #api;
+  #watch;
   /** Threads that are no part of it. @type {Set<string>} */
   #others = new Set();
 
-  /** @param {Api} api */
-  constructor(api) {
+  /** @param {Api} api @param {Watch} watch */
+  constructor(api, watch) {
     this.#api = api;
+    this.#watch = watch;
   }
 
   /** A thread that somebody else made in the same run. @param {string} thread */
@@ -40,38 +69,37 @@ export class Family {
   /** @param {number} until */
   async #busy(until) {
     const threads = await this.#threads();
-    const states = await Promise.all(threads.map((id) => this.#api.get(`/api/threads/${id}/diagnostics`, { until })));
-    return states.some(isBusy) || (await this.#threads()).length > threads.length;
+    const states = await Promise.all(threads.map((id) => orNone(this.#api.get(`/api/threads/${id}/diagnostics`, { until }))));
+    return states.some((state) => state !== undefined && isBusy(state)) || (await this.#threads()).length > threads.length;
   }
 
   async #threads() {
-    const { objects } = await this.#api.get("/test/look");
-    const below = objects.flatMap((/** @type {string} */ object) => (object.startsWith("thread ") ? [object.slice("thread ".length)] : []));
-    return [this.thread, ...below.filter((/** @type {string} */ id) => id !== this.thread && !this.#others.has(id))];
+    const all = await this.#watch.threads(this.thread);
+    return [this.thread, ...all.filter((id) => id !== this.thread && !this.#others.has(id))];
   }
 
   /** Lets time pass, from alarm to alarm, so that everything happens at its time. @param {number} ms @param {number} until */
   async advance(ms, until) {
-    const { now } = await this.#api.get("/test/look");
+    const { now } = await this.#watch.look();
     const end = now + ms;
     for (;;) {
-      const { alarms, now } = await this.#api.get("/test/look");
-      const next = Math.min(...Object.entries(alarms).flatMap(([object, at]) => (object.startsWith("directory") ? [] : [/** @type {number} */ (at)])));
+      const { alarms, now } = await this.#watch.look();
+      const next = Math.min(...Object.entries(alarms).flatMap(([object, at]) => (object.startsWith("directory") ? [] : [at])));
       if (next > end) break;
       // A little behind it, so that the alarm is not early.
-      if (next > now) await this.#api.post("/test/ahead", { to: next + 1 });
+      if (next > now) await this.#watch.ahead(next + 1);
       await this.#passed(next, until);
       await this.settle(until);
     }
-    await this.#api.post("/test/ahead", { to: end });
+    await this.#watch.ahead(end);
     await this.settle(until);
   }
 
   /** Resolves when no alarm of that time is left. @param {number} at @param {number} until */
   async #passed(at, until) {
     for (;;) {
-      const { alarms } = await this.#api.get("/test/look");
-      if (!Object.entries(alarms).some(([object, due]) => !object.startsWith("directory") && /** @type {number} */ (due) <= at)) return;
+      const { alarms } = await this.#watch.look();
+      if (!Object.entries(alarms).some(([object, due]) => !object.startsWith("directory") && due <= at)) return;
       if (Date.now() > until) throw new Refused("an alarm did not go off in time", 0, "late");
       await sleep(LOOK_MS[0]);
     }
@@ -108,8 +136,8 @@ export class Family {
 
   /** Calls of all its threads, in their order. @returns {Promise<import("./expect.mjs").Called[]>} */
   async calls() {
-    const all = await Promise.all((await this.#threads()).map((id) => this.#callsOf(id)));
-    return all.flat().sort((a, b) => a.at - b.at);
+    const all = await Promise.all((await this.#threads()).map((id) => orNone(this.#callsOf(id))));
+    return all.flatMap((calls) => calls ?? []).sort((a, b) => a.at - b.at);
   }
 
   /** @param {string} thread */
@@ -155,6 +183,16 @@ export class Family {
   /** @returns {Promise<{ role: string, content: string, tool_calls: string | null }[]>} */
   async messages() {
     return (await this.#api.get(`/api/threads/${this.thread}/messages?limit=500`)).messages;
+  }
+}
+
+/** What there is of a thread, which a crash may have kept from being made. @template T @param {Promise<T>} asked @returns {Promise<T | undefined>} */
+async function orNone(asked) {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof Refused && error.code === "thread_not_found") return undefined;
+    throw error;
   }
 }
 

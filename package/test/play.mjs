@@ -5,7 +5,7 @@ import { Answers } from "./answers.mjs";
 import { milliseconds } from "./cases.mjs";
 import { asked, verdict } from "./judges.mjs";
 import { held } from "./expect.mjs";
-import { Family } from "./family.mjs";
+import { Family, outsideOf, watching } from "./family.mjs";
 import { shown } from "./schema.mjs";
 
 /** @typedef {import("./cases.mjs").Case} Case */
@@ -32,13 +32,20 @@ import { shown } from "./schema.mjs";
  *
  * @typedef {object} Stage
  * @property {string} url
- * @property {import("./outside.mjs").Outside} outside
+ * @property {import("./outside.mjs").Outside | undefined} outside
+ * @property {{ key: string | undefined } | undefined} [deployed]   it is a deployment, asked with this key
  * @property {(play: Play) => import("./answers.mjs").Model} model
  * @property {import("./cassette.mjs").Cassette | undefined} cassette
  * @property {((model: string | undefined) => string) | undefined} judge   the agent that judges with a model; without, nobody does
  * @property {Record<string, string>} stubbed     tools that are code and have stubs, by their files
  * @property {(tool: string) => boolean} reads     whether a second call of a tool changes nothing
  */
+
+/** What is seen of a deployment's objects. */
+const UNWATCHED = { writes: [], drop: undefined, log: [] };
+
+/** Seconds after which a thread of a deployment is gone, if nobody deletes it. */
+const LEFT_S = 3600;
 
 /** How long a judge may take. */
 const JUDGED_MS = 60_000;
@@ -51,20 +58,32 @@ export async function play(case_, stage, { dropAt = 0, whole = false } = {}) {
   try {
     return await played.run(whole);
   } finally {
-    stage.outside.forget(played.id);
-    await played.api.post("/test/end", {}).catch(() => {});
+    await end(played, stage);
   }
+}
+
+/** Leaves nothing of it. @param {Play} played @param {Stage} stage */
+async function end({ id, api, family }, { outside, deployed }) {
+  outside?.forget(id);
+  if (deployed && family.thread === "") return;
+  const gone = deployed ? api.ask("DELETE", `/api/threads/${family.thread}`, undefined, {}) : api.post("/test/end", {});
+  // Where a deployment refuses to delete it, it deletes itself.
+  await gone.catch(() => {});
 }
 
 /** A run whose turns are still to be played. @param {Case} case_ @param {Stage} stage @param {number} [dropAt] @returns {Promise<Play>} */
 export async function begin(case_, stage, dropAt = 0) {
   const id = `run${++runs}`;
-  const api = new Api(stage.url, { "x-bobbin-test-run": id });
-  await api.post("/test/begin", { dropAt, stubbed: stage.stubbed });
+  const { deployed } = stage;
+  const api = new Api(stage.url, deployed ? bearer(deployed.key) : { "x-bobbin-test-run": id });
+  if (!deployed) await api.post("/test/begin", { dropAt, stubbed: stage.stubbed });
   const played = new Play(id, case_, stage, api);
-  stage.outside.hear(id, (asked) => played.answers.answer(asked));
+  stage.outside?.hear(id, (asked) => played.answers.answer(asked));
   return played;
 }
+
+/** @param {string | undefined} key @returns {Record<string, string>} */
+const bearer = (key) => (key === undefined ? {} : { authorization: `Bearer ${key}` });
 
 export class Play {
   #case;
@@ -75,6 +94,7 @@ export class Play {
   /** @type {Turn | undefined} */
   #now;
   #judgeOf;
+  #deployed;
   #stuck = false;
 
   /** @param {string} id @param {Case} case_ @param {Stage} stage @param {Api} api */
@@ -88,7 +108,8 @@ export class Play {
       problem: (what) => this.problem(what),
       drop: (object) => api.post("/test/drop", { object }),
     });
-    this.family = new Family(api);
+    this.family = new Family(api, stage.deployed ? outsideOf(api) : watching(api));
+    this.#deployed = stage.deployed !== undefined;
     this.#judgeOf = stage.judge;
   }
 
@@ -100,7 +121,7 @@ export class Play {
       if (!(error instanceof Refused)) throw error;
       this.fail(error.message);
     }
-    const { writes, drop, log } = await this.api.get("/test/look");
+    const { writes, drop, log } = this.#deployed ? UNWATCHED : await this.api.get("/test/look");
     const there = this.family.thread !== "";
     const cost = there ? await this.family.cost() : 0;
     const [calls, left] = there && whole ? await Promise.all([this.family.calls(), this.family.left()]) : [[], { values: {}, files: [] }];
@@ -117,8 +138,9 @@ export class Play {
 
   async #begin() {
     const { agent, env, history, values, files } = this.#case;
-    const body = { agent_id: agent, user_id: "tester", ...(Object.keys(env).length > 0 && { env }), ...(history.length > 0 && { history }) };
-    const { threadId } = await this.api.post("/api/threads", body, { key: "thread" });
+    const whose = this.#deployed ? { tags: ["bobbin-test"], expires_in: LEFT_S } : { user_id: "tester" };
+    const body = { agent_id: agent, ...whose, ...(Object.keys(env).length > 0 && { env }), ...(history.length > 0 && { history }) };
+    const { threadId } = await this.api.post("/api/threads", body, { key: `thread ${crypto.randomUUID()}` });
     this.family.thread = threadId;
     for (const [key, value] of Object.entries(values)) await this.api.post(`/api/threads/${threadId}/kv`, { key, value });
     for (const [path, content] of Object.entries(files)) await this.api.post(`/api/threads/${threadId}/fs${path}`, { content });

@@ -41,7 +41,7 @@ function pieces(text) {
 const TOKEN_BYTES = 4;
 
 /** @param {any} request @param {Reply} reply */
-function usageOf(request, { text, reasoning, calls, usage }) {
+export function usageOf(request, { text, reasoning, calls, usage }) {
   const estimate = (/** @type {unknown} */ of) => Math.ceil(JSON.stringify(of).length / TOKEN_BYTES);
   const input = usage.input ?? estimate([request.messages, request.tools ?? []]);
   const output = usage.output ?? estimate([text, reasoning, calls]);

@@ -22,13 +22,19 @@ import { refusal } from "./outside.mjs";
 
 export class ScriptedModel {
   #script;
+  #history;
   #problem;
   /** How often each answer has failed. @type {Map<Scripted, number>} */
   #failed = new Map();
 
-  /** @param {Script} script @param {(text: string) => void} problem   told what the script has no answer to */
-  constructor(script, problem) {
+  /**
+   * @param {Script} script
+   * @param {any[]} history                       what was said before the case
+   * @param {(text: string) => void} problem      told what the script has no answer to
+   */
+  constructor(script, history, problem) {
     this.#script = script;
+    this.#history = history;
     this.#problem = problem;
   }
 
@@ -37,7 +43,7 @@ export class ScriptedModel {
     const request = JSON.parse(asked.body);
     const prompt = request[PROMPT] ?? "";
     const answers = this.#answersOf(prompt, request.messages);
-    const at = request.messages.filter((/** @type {any} */ message) => message.role === "assistant").length;
+    const at = this.#placeIn(request.messages);
     const answer = answers?.[at];
     if (answer === undefined) {
       const text = lacking(prompt, at, answers, request.messages);
@@ -59,6 +65,16 @@ export class ScriptedModel {
       })),
       usage: answer.usage ?? {},
     });
+  }
+
+  /** How many replies a conversation has, but for those that the case began with. @param {any[]} messages */
+  #placeIn(messages) {
+    // What stands before the first message to the model is none of its own: its other side has begun.
+    const first = messages.findIndex(({ role }) => role === "user");
+    const replies = messages.slice(Math.max(first, 0)).filter(({ role }) => role === "assistant").length;
+    const began = this.#history.find(({ role }) => role === "user");
+    const isThis = began !== undefined && textOf(messages[first]) === began.content;
+    return replies - (isThis ? this.#history.filter(({ role }) => role === "assistant").length : 0);
   }
 
   /** @param {string} prompt @param {any[]} messages @returns {Scripted[] | undefined} */

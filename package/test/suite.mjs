@@ -66,8 +66,37 @@ export async function runCases(cases, { agents, project, crash = false, live = f
   }
 }
 
-/** @param {Case} case_ @returns {Result} */
-const skipped = (case_) => ({ case: case_, state: "skipped", failures: [], why: "it asks real models: --live", ms: 0, cost: 0 });
+/** @param {Case} case_ @param {string} [why] @returns {Result} */
+const skipped = (case_, why = "it asks real models: --live") => ({ case: case_, state: "skipped", failures: [], why, ms: 0, cost: 0 });
+
+/**
+ * Plays cases that ask real models at a deployment, as its clients do.
+ *
+ * @param {Case[]} cases
+ * @param {{ url: string, key: string | undefined, done?: (result: Result) => void }} at
+ * @returns {Promise<Result[]>}
+ */
+export async function runDeployed(cases, { url, key, done = () => {} }) {
+  const hold = places(SIDE_BY_SIDE);
+  return Promise.all(
+    cases.map(async (case_) => {
+      const why = notDeployed(case_);
+      /** @type {Stage} */
+      const stage = { url, outside: undefined, deployed: { key }, cassette: undefined, model: byThemselves, judge: undefined, stubbed: {}, reads: () => false };
+      const result = why === undefined ? await resultOf(case_, stage, { crash: false, hold }) : skipped(case_, why);
+      done(result);
+      return result;
+    }),
+  );
+}
+
+/** Why a case is none for a deployment. @param {Case} case_ */
+function notDeployed({ model, stubs, vars, turns }) {
+  if (!("live" in model)) return "its models are played, and at a deployment they are real";
+  if (stubs.length > 0 || Object.keys(vars).length > 0) return "it has stubs or variables of a deployment of its own";
+  if (turns.some((turn) => "advance" in turn)) return "time passes in it, and at a deployment only by itself";
+  return undefined;
+}
 
 /** The cassettes, by the case. @param {Case[]} cases @param {import("./cassette.mjs").Mode} mode @param {import("./environment.mjs").Present} here */
 function cassettesOf(cases, mode, { vars, keys }) {
@@ -111,7 +140,7 @@ export function stageOf(case_, catalog, { url, outside, cassette }) {
     model(play) {
       const problem = (/** @type {string} */ text) => play.problem(text);
       if (cassette !== undefined) return byCassette(cassette, problem);
-      return "script" in model ? byScript(new ScriptedModel(model.script, problem)) : byThemselves();
+      return "script" in model ? byScript(new ScriptedModel(model.script, case_.history, problem)) : byThemselves();
     },
     judge: "script" in model ? undefined : (of = own) => judgeOf(of),
     ...toolsKnown(case_, catalog, cassette !== undefined),
@@ -147,7 +176,7 @@ async function resultOf(case_, stage, { crash, hold }) {
   /** @type {Result} */
   const result = { case: case_, state: fails ? "failed" : "passed", failures, ms, cost };
   // What fails by itself says nothing under crashes.
-  if (!crash || fails) return result;
+  if (!crash || !case_.crash || fails) return result;
   const swept = await sweep(case_, stage, hold);
   return { ...result, crash: swept, state: swept.findings.length > 0 ? "failed" : "passed" };
 }

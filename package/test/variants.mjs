@@ -31,14 +31,14 @@ export function variantOf(case_, catalog, { cassette, present }) {
   const models = "script" in case_.model ? scripted(catalog) : marked(withJudges(catalog, judgesIn(case_, catalog)));
   // Whatever is chance is recorded, too.
   const chance = cassette === undefined ? [] : Object.keys(catalog.tools).filter((name) => CHANCE.includes(catalog.tools[name].run.native));
-  return { catalog: JSON.stringify(withStubs(models, natives(catalog, [...names, ...chance]))), vars: { ...VARS, ...varsOf(case_, cassette, present), ...case_.vars } };
+  return { catalog: JSON.stringify(withStubs(models, natives(catalog, [...names, ...chance]))), vars: { ...VARS, ...varsOf(case_, catalog, cassette, present), ...case_.vars } };
 }
 
-/** @param {Case} case_ @param {import("./cassette.mjs").Cassette | undefined} cassette @param {ReturnType<typeof import("./environment.mjs").present>} present */
-function varsOf(case_, cassette, present) {
+/** @param {Case} case_ @param {any} catalog @param {import("./cassette.mjs").Cassette | undefined} cassette @param {ReturnType<typeof import("./environment.mjs").present>} present */
+function varsOf(case_, catalog, cassette, present) {
   if ("script" in case_.model) return {};
   if (cassette === undefined || cassette.records) return { ...present.vars, ...present.secrets };
-  return pretended(cassette.head);
+  return pretended(cassette.head, catalog);
 }
 
 /** What is known of a case's tools while it is played. @param {Case} case_ @param {any} catalog @param {boolean} recorded */

@@ -124,6 +124,13 @@ const TRIALS = {
       turns: [{ send: "What time is it?", expect: [{ called: "current_time", times: 2 }, { called: "current_time", result: { equals: "noon" }, times: 1 }, { called: "current_time", result: { matches: "^20\\d\\d-" }, times: 1 }] }],
     }),
   },
+  "what was said before": {
+    case: {
+      ...ASKED,
+      history: [{ role: "user", content: "Hello" }, { role: "assistant", content: "Good day." }],
+      turns: [{ send: "Where is A1?", expect: [{ reply: "on its way" }, { called: "lookup", times: 1 }] }],
+    },
+  },
   "three days": {
     case: {
       agent: "clerk",

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { Server } from "../worker/support/server.mjs";
 import { XMLParser, XMLValidator } from "fast-xml-parser";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -25,9 +26,12 @@ function folder(name, files) {
 }
 
 /** @param {string[]} args @returns {Promise<{ code: number, out: string, err: string }>} */
-const bobbin = (...args) =>
+const bobbin = (...args) => run("test", ...args);
+
+/** @param {string[]} args @returns {Promise<{ code: number, out: string, err: string }>} */
+const run = (...args) =>
   new Promise((resolve) => {
-    execFile(process.execPath, [BIN, "test", ...args], { cwd: ROOT }, (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }));
+    execFile(process.execPath, [BIN, ...args], { cwd: ROOT }, (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }));
   });
 
 const GREETING = { agent: "clerk", model: { script: [{ text: "Good day." }] }, turns: [{ send: "Hello", expect: [{ reply: "Good day." }] }] };
@@ -138,6 +142,54 @@ function workerds(parent) {
     }
   });
 }
+
+const LIVE = {
+  agent: "helper",
+  model: "live",
+  turns: [
+    { send: 'call calculate {"expression": "6*7"}', expect: [{ called: "calculate", with: { expression: "6*7" }, result: "42" }, { reply: "42" }] },
+    { send: "Hello", expect: [{ reply: { includes: "You said: Hello" } }, { toolCalls: 1 }] },
+  ],
+};
+
+test("cases that ask real models are skipped, played with --live, and played at a deployment with --url", async () => {
+  const cases = folder("live", { "live.test.json": LIVE, "wrong.test.json": { ...LIVE, turns: [{ send: "Hello", expect: [{ reply: "Good bye" }] }] }, "script.test.json": { ...GREETING, agent: "helper" } });
+  const skipped = await bobbin(cases);
+  assert.equal(skipped.code, 0, skipped.err);
+  assert.match(skipped.out, /^skip {2}live {2}\(.*\)\n {6}it asks real models: --live$/m);
+  assert.match(skipped.out, /^1 passed, 0 failed, 2 skipped/m);
+  // Without a key the sample's models fall back to one that needs none.
+  const live = await bobbin(cases, "--live", "--name", "live");
+  assert.deepEqual([live.code, /^1 passed, 0 failed/m.test(live.out)], [0, true], live.out + live.err);
+
+  const server = await Server.start({ agents: join(ROOT, "agents"), vars: { BOBBIN_API_KEYS: "key-of-tests=admin", BOBBIN_TOKEN_SECRET: "a-secret-of-the-tests" } });
+  try {
+    const refused = await bobbin(cases, "--url", server.base);
+    assert.equal(refused.code, 1, refused.out);
+    process.env["KEY_OF_TESTS"] = "key-of-tests";
+    const { code, out } = await bobbin(cases, "--url", server.base, "--key-env", "KEY_OF_TESTS");
+    assert.equal(code, 1, out);
+    assert.match(out, /^ok {4}live /m);
+    assert.match(out, /^FAIL {2}wrong .*\n {6}turn 1 \(send "Hello"\): the reply does not include “Good bye”: it is “You said: Hello/m);
+    assert.match(out, /^skip {2}script .*\n {6}its models are played, and at a deployment they are real$/m);
+    const headers = { authorization: "Bearer key-of-tests" };
+    const { threads } = /** @type {any} */ (await (await fetch(`${server.base}/api/threads`, { headers })).json());
+    assert.deepEqual(threads, [], "nothing is left behind");
+    assert.equal((await bobbin(cases, "--url", server.base, "--crash")).code, 2);
+
+    // A thread of it becomes a case, which passes here.
+    const post = (/** @type {string} */ path, /** @type {object} */ body) => fetch(server.base + path, { method: "POST", headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) }).then((answer) => answer.json());
+    const { threadId } = /** @type {any} */ (await post("/api/threads", { agent_id: "helper" }));
+    for (const { send } of LIVE.turns) await post(`/api/threads/${threadId}/messages?wait=true`, { role: "user", content: send });
+    const file = join(cases, "made/made.test.json");
+    const exported = await run("export", threadId, "--as", "test", "-o", file, "--url", server.base, "--key-env", "KEY_OF_TESTS");
+    assert.deepEqual(exported, { code: 0, out: "", err: `${file}\n` });
+    const made = await bobbin(file);
+    assert.equal(made.code, 0, made.out + made.err);
+  } finally {
+    await server.remove();
+  }
+});
 
 test("the sample's own cases pass", async () => {
   // Under crashes with all that is tried with --full.
