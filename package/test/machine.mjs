@@ -2,12 +2,12 @@
 // that the cases need, and one isolate Worker for all. Everything that they ask of the outside comes to `outside`.
 
 import { spawn } from "node:child_process";
-import { accessSync, constants, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { accessSync, constants, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
 import { isolateFolder, watchFolder, workerFolder } from "./places.mjs";
+import { scratch } from "./scratch.mjs";
 
 /**
  * What a Worker is made with.
@@ -36,10 +36,9 @@ const WATCH = { worker: ["index.js", "packed.js", "scope.js", "storage.js"], iso
  * @returns {Promise<Machine>}
  */
 export async function startMachine({ variants, outside, workerd, aside = false }) {
-  const folder = mkdtempSync(join(tmpdir(), "bobbin-test-"));
-  const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+  const { config: folder, objects, remove } = scratch();
   try {
-    lay(folder, variants, outside);
+    lay(folder, objects, variants, outside);
     const [machine, child] = await launch(folder, variants.length, workerd, remove);
     if (aside) for (const one of [child, ...child.stdio]) /** @type {any} */ (one)?.unref?.();
     return machine;
@@ -115,9 +114,9 @@ function isProgram(path) {
   }
 }
 
-/** Writes everything that workerd reads. @param {string} folder @param {Variant[]} variants @param {number} outside */
-function lay(folder, variants, outside) {
-  for (const name of ["worker", "isolate", "objects"]) mkdirSync(join(folder, name));
+/** Writes everything that workerd reads. @param {string} folder @param {string} objects @param {Variant[]} variants @param {number} outside */
+function lay(folder, objects, variants, outside) {
+  for (const name of ["worker", "isolate"]) mkdirSync(join(folder, name));
   copy(workerFolder(), join(folder, "worker"), ["index_bg.wasm"]);
   // In the package its definitions are the project's, under a name that wrangler replaces.
   const worker = readFileSync(join(workerFolder(), "index.js"), "utf8").replace('from "bobbin:catalog"', 'from "./catalog.json"');
@@ -127,7 +126,7 @@ function lay(folder, variants, outside) {
   copyFileSync(join(isolateFolder(), "index.js"), join(folder, "isolate/worker.js"));
   copy(watchFolder(), join(folder, "isolate"), WATCH.isolate);
   variants.forEach(({ catalog }, at) => writeFileSync(join(folder, `worker/catalog${at}.json`), catalog));
-  writeFileSync(join(folder, "config.capnp"), configuration(folder, variants, outside));
+  writeFileSync(join(folder, "config.capnp"), configuration(objects, variants, outside));
 }
 
 /** @param {string} from @param {string} to @param {string[]} names */
@@ -135,8 +134,8 @@ function copy(from, to, names) {
   for (const name of names) copyFileSync(join(from, name), join(to, name));
 }
 
-/** @param {string} folder @param {Variant[]} variants @param {number} outside */
-function configuration(folder, variants, outside) {
+/** @param {string} objects   where their databases lie @param {Variant[]} variants @param {number} outside */
+function configuration(objects, variants, outside) {
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
@@ -145,7 +144,7 @@ const config :Workerd.Config = (
       ${COMPATIBILITY},
       modules = [${modules("isolate", "isolate.js", ["scope.js", "worker.js", "compiler.wasm", "quickjs.wasm"])}],
       globalOutbound = "outside")),
-    (name = "objects", disk = (path = ${text(join(folder, "objects"))}, writable = true)),
+    (name = "objects", disk = (path = ${text(objects)}, writable = true)),
     (name = "outside", external = (address = "${HOST}:${outside}", http = (style = proxy))),
   ],
   sockets = [${variants.map((_, at) => `(name = "http${at}", address = "${HOST}:0", http = (), service = "worker${at}")`).join(", ")}],
