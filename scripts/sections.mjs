@@ -44,7 +44,7 @@ const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|
 const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|cli|package)/|tests/worker/[^/]*$)`);
 /** The tests of projects, and those of them that pack and install what is published: they belong to whole runs. */
 const OF_PROJECTS = new RegExp(`^(${PROSE}|docs/|agents/|tests/(?!package/)|worker/|isolate/(?!web/))`);
-const LONG = ["compiler.test.mjs", "journey.test.mjs"];
+const LONG = ["compiler.test.mjs", "deploy.test.mjs", "journey.test.mjs"];
 /** The tests that compare the documents with everything. */
 const DOCUMENTS = "documents.test.mjs";
 /** The tests of how processes begin and end, with any Worker in them: another engine ends them no differently. */

@@ -2,14 +2,15 @@
 
 import { join, resolve } from "node:path";
 import { performance } from "node:perf_hooks";
+import { parseEnv } from "node:util";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
 import { noteDevServer } from "../lib/dev-file.mjs";
-import { shown } from "../lib/files.mjs";
+import { readIfThere, shown } from "../lib/files.mjs";
 import { openProject } from "../lib/project.mjs";
 import { VERSION } from "../lib/version.mjs";
 import { localKeys } from "../server/local-key.mjs";
 import { startOutbound } from "../server/outbound.mjs";
-import { startServer } from "../server/server.mjs";
+import { configuredVars, startServer } from "../server/server.mjs";
 import { watchFolder } from "../server/watch.mjs";
 
 const HOST = "127.0.0.1";
@@ -52,9 +53,10 @@ any the built-in model \`demo\` answers.`,
       host: HOST,
       port: portOf(values["port"]),
       persist,
-      vars: async (given) => {
+      vars: async (project) => {
+        const secrets = parseEnv(readIfThere(join(project.root, ".dev.vars")) ?? "");
         /** @type {Record<string, string>} */
-        const known = { ...DEVELOPMENT_VARS, ...given, ...asked, BOBBIN_DEV_OUTBOUND: outbound.url };
+        const known = { ...DEVELOPMENT_VARS, ...configuredVars(project), ...secrets, ...asked, BOBBIN_DEV_OUTBOUND: outbound.url };
         return "BOBBIN_ENCRYPTION_KEYS" in known ? known : { ...known, BOBBIN_ENCRYPTION_KEYS: localKeys(project.root, persist) };
       },
       log: (line) => console.log(line),

@@ -23,17 +23,15 @@ const RENAMED = { gitignore: ".gitignore", "dev.vars.example": ".dev.vars.exampl
 
 /** @type {import("./index.mjs").Command} */
 export const command = {
-  usage: "init [dir] [--template NAME] [--rust]",
+  usage: "init [dir] [--template NAME] [--install]",
   help: `  --template NAME   ${Object.entries(SUMMARIES).map(([name, summary]) => `${name.padEnd(17)} ${summary}`).join(`\n${" ".repeat(20)}`)}
                     (default blank)
-  --rust            with a crate for tools in Rust; it needs cargo, and nothing else does
   --install         runs the package manager's \`install\` in it
   --package SPEC    which \`bobbin\` it depends on: a version, or the path of a tarball (default ^${VERSION})
 
 The folder (default: this one) may hold other files already; none is replaced.`,
   options: {
     template: { type: "string", default: "blank" },
-    rust: { type: "boolean", default: false },
     install: { type: "boolean", default: false },
     package: { type: "string", default: `^${VERSION}` },
   },
@@ -44,9 +42,8 @@ The folder (default: this one) may hold other files already; none is replaced.`,
       throw new Complaint(`There is no template “${template}”. There are ${Object.keys(SUMMARIES).join(", ")}.`, EXIT.usage);
     }
     const target = resolve(dir);
-    const layers = ["common", template, ...(values["rust"] ? ["rust"] : [])];
     const spec = existsSync(resolve(values["package"])) ? `file:${resolve(values["package"])}` : values["package"];
-    const files = layered(layers, { NAME: nameOf(target), BOBBIN: spec });
+    const files = layered(["common", template], { NAME: nameOf(target), BOBBIN: spec });
     const taken = [...files.keys()].filter((path) => existsSync(join(target, path)));
     if (taken.length > 0) throw new Complaint(`${shown(target)} has ${taken.join(", ")} already: choose another folder.`, EXIT.usage);
     for (const [path, text] of files) {
@@ -74,10 +71,22 @@ function layered(names, words) {
     if (statSync(from).isDirectory()) return readdirSync(from).sort().forEach((name) => add(folder, join(path, name)));
     const text = readFileSync(from, "utf8").replace(/__([A-Z]+)__/g, (all, word) => words[word] ?? all);
     const name = basename(path);
-    files.set(join(dirname(path), RENAMED[/** @type {keyof typeof RENAMED} */ (name)] ?? name), text);
+    const to = join(dirname(path), RENAMED[/** @type {keyof typeof RENAMED} */ (name)] ?? name);
+    const before = files.get(to);
+    files.set(to, before !== undefined && name === "package.json" ? merged(before, text) : text);
   };
   for (const name of names) add(join(TEMPLATES, name), "");
   return files;
+}
+
+/** One package.json over another: objects in it are laid over each other, too. @param {string} below @param {string} above */
+function merged(below, above) {
+  /** @param {any} a @param {any} b @returns {any} */
+  const over = (a, b) => {
+    const areObjects = [a, b].every((value) => typeof value === "object" && value !== null && !Array.isArray(value));
+    return areObjects ? { ...a, ...b, ...Object.fromEntries(Object.keys(b).filter((key) => key in a).map((key) => [key, over(a[key], b[key])])) } : b;
+  };
+  return `${JSON.stringify(over(JSON.parse(below), JSON.parse(above)), null, 2)}\n`;
 }
 
 /** A Worker's name: small letters, digits and dashes. @param {string} target */

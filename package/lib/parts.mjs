@@ -1,6 +1,6 @@
 // Where the parts of this package are, and what comes with wrangler.
 
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -53,3 +53,9 @@ export async function workerdOf(root) {
 
 /** wrangler's own program, to be run with a Node that it accepts. @param {string} root */
 export const wranglerOf = (root) => join(ofWrangler(root, "wrangler/package.json"), "../wrangler-dist/cli.js");
+
+/** Which wrangler it is, and which Node it wants. @param {string} root @returns {{ version: string, node: string | undefined }} */
+export function wranglerVersion(root) {
+  const { version, engines } = JSON.parse(readFileSync(ofWrangler(root, "wrangler/package.json"), "utf8"));
+  return { version, node: engines?.node };
+}

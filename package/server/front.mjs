@@ -4,6 +4,7 @@
 
 import http from "node:http";
 import { connect } from "node:net";
+import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const HOST = "127.0.0.1";
@@ -60,6 +61,15 @@ const DOTS = {
 
 /** @type {Problem} */
 const NOT_FOUND = { status: 404, code: "not_found", message: "There is no such route.", hint: "Routes begin with /api, but for /healthz." };
+
+/** @type {Problem} */
+const ENDING = {
+  status: 503,
+  code: "overloaded",
+  message: "The server is ending.",
+  hint: "Send it again: the next server goes on with what was begun.",
+  retryAfter: 1,
+};
 
 /** @param {string} message @returns {Problem} */
 const malformed = (message) => ({ status: 400, code: "bad_json", message, hint: "Send the request again, whole.", closes: true });
@@ -118,6 +128,8 @@ class Exchange {
   #answered = false;
   /** Whether the client is, or was, free to send its body. */
   #invited;
+  /** What the answer is. */
+  #type = "";
 
   /**
    * @param {http.IncomingMessage} request
@@ -136,6 +148,11 @@ class Exchange {
     response.sendDate = false;
     this.up = this.#send();
     response.once("close", () => this.up.destroy());
+  }
+
+  /** Whether it is a stream that ends only when the client goes; one that answers a message ends with the reply. */
+  get follows() {
+    return this.request.method === "GET" && this.#type.startsWith("text/event-stream");
   }
 
   #send() {
@@ -178,6 +195,7 @@ class Exchange {
       return this.refuse(text.includes("restarted mid-request") ? RESTARTED : answer.statusCode === 404 ? NOT_FOUND : LOST);
     }
     this.#begin();
+    this.#type = answer.headers["content-type"] ?? "";
     // Broken off there, broken off here.
     answer.on("error", () => response.destroy());
     response.writeHead(answer.statusCode ?? 500, { ...passing(answer.rawHeaders), ...this.#closing() });
@@ -275,7 +293,15 @@ function upgrade(request, client, head, port) {
 /**
  * @typedef {object} Front
  * @property {(replace: () => Promise<void>) => Promise<void>} pause   requests wait while the server behind is replaced
+ * @property {(ms: number) => Promise<number>} drain                    takes no more requests, and waits so long for those that are
+ *   under way, streams that never end aside; how many are left
  * @property {() => void} stop
+ */
+
+/**
+ * A request that has its answer.
+ *
+ * @typedef {{ method: string, path: string, status: number, ms: number }} Answered
  */
 
 /**
@@ -283,27 +309,38 @@ function upgrade(request, client, head, port) {
  *
  * @param {number} port
  * @param {number} behind
- * @param {string} [host]   where to listen
+ * @param {{ host?: string, answered?: (request: Answered) => void }} [options]   host: where to listen
  * @returns {Promise<Front>}
  */
-export async function startFront(port, behind, host = HOST) {
+export async function startFront(port, behind, { host = HOST, answered } = {}) {
   const agent = new http.Agent({ keepAlive: true, scheduling: "lifo", timeout: IDLE_MS });
   /** The request that each connection is busy with. @type {WeakMap<import("node:stream").Duplex, Exchange>} */
   const busy = new WeakMap();
-  /** Requests that have no answer yet. */
-  let underWay = 0;
+  /** Those that are under way. @type {Set<Exchange>} */
+  const exchanges = new Set();
+  /** WebSockets. @type {Set<import("node:stream").Duplex>} */
+  const sockets = new Set();
+  /** Whether no more requests are taken. */
+  let draining = false;
   /** While the server behind is replaced. @type {Promise<void> | undefined} */
   let paused;
   const pass = (/** @type {http.IncomingMessage} */ request, /** @type {http.ServerResponse} */ response, /** @type {boolean} */ announced) => {
     if (response.closed) return;
-    underWay++;
-    response.once("close", () => underWay--);
-    busy.set(request.socket, new Exchange(request, response, { port: behind, agent }, announced));
+    const began = performance.now();
+    const exchange = new Exchange(request, response, { port: behind, agent }, announced);
+    exchanges.add(exchange);
+    response.once("close", () => {
+      exchanges.delete(exchange);
+      const [path = ""] = (request.url ?? "").split("?");
+      answered?.({ method: request.method ?? "", path, status: response.statusCode, ms: Math.round(performance.now() - began) });
+    });
+    busy.set(request.socket, exchange);
   };
   const take = (/** @type {boolean} */ announced) => (/** @type {http.IncomingMessage} */ request, /** @type {http.ServerResponse} */ response) => {
-    if (hasDots(request.url)) {
-      response.writeHead(DOTS.status, { ...headersOf(DOTS), connection: "close" });
-      return void response.end(bodyOf(DOTS));
+    const problem = hasDots(request.url) ? DOTS : draining ? ENDING : undefined;
+    if (problem !== undefined) {
+      response.writeHead(problem.status, { ...headersOf(problem), connection: "close" });
+      return void response.end(bodyOf(problem));
     }
     if (paused === undefined) pass(request, response, announced);
     else paused.then(() => pass(request, response, announced));
@@ -311,7 +348,11 @@ export async function startFront(port, behind, host = HOST) {
   // The Worker has deadlines of its own for bodies.
   const server = http.createServer({ requestTimeout: 0, keepAliveTimeout: 65_000 }, take(false));
   server.on("checkContinue", take(true));
-  server.on("upgrade", (request, socket, head) => upgrade(request, socket, head, behind));
+  server.on("upgrade", (request, socket, head) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    upgrade(request, socket, head, behind);
+  });
   server.on("clientError", (/** @type {NodeJS.ErrnoException} */ error, socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy();
     const exchange = busy.get(socket);
@@ -326,12 +367,24 @@ export async function startFront(port, behind, host = HOST) {
   return {
     async pause(replace) {
       const drained = async () => {
-        for (const until = Date.now() + DRAIN_MS; underWay > 0 && Date.now() < until; ) await sleep(10);
+        for (const until = Date.now() + DRAIN_MS; exchanges.size > 0 && Date.now() < until; ) await sleep(10);
       };
       const replaced = drained().then(replace);
       // From now on, so that requests that keep coming do not keep it up.
       paused = replaced.catch(() => {}).finally(() => (paused = undefined));
       await replaced;
+    },
+    async drain(ms) {
+      draining = true;
+      server.close();
+      server.closeIdleConnections();
+      for (const socket of sockets) socket.destroy();
+      for (const until = Date.now() + ms; Date.now() < until; await sleep(10)) {
+        // Whoever follows a thread comes again, and is told what was missed.
+        for (const exchange of exchanges) if (exchange.follows) exchange.response.destroy();
+        if (exchanges.size === 0) break;
+      }
+      return exchanges.size;
     },
     stop() {
       server.close();

@@ -2,10 +2,8 @@
 
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { parseEnv } from "node:util";
 import { build } from "../compiler/project.mjs";
 import { line } from "../compiler/compile.mjs";
-import { readIfThere } from "../lib/files.mjs";
 import { part, workerdOf } from "../lib/parts.mjs";
 import { bundleWorker, link, place } from "./bundle.mjs";
 import { startFront } from "./front.mjs";
@@ -24,7 +22,9 @@ const ISOLATE = ["index.js", "compiler.wasm", "quickjs.wasm"];
  * @property {string} host
  * @property {number} port                                    0 picks a free one
  * @property {string} persist                                 where threads are kept
- * @property {(given: Record<string, string>) => Promise<Record<string, string>>} vars   those of the Worker, from those of the project
+ * @property {(project: import("../lib/project.mjs").Project) => Promise<Record<string, string>>} vars   those of the Worker
+ * @property {(request: import("./front.mjs").Answered) => void} [answered]   of each request
+ * @property {boolean} [production]                           no development server: a proxy before it may speak TLS
  * @property {(line: string) => void} log                     a line of the server's output once it is up
  * @property {(code: number) => void} ended                   the server ended by itself
  */
@@ -36,18 +36,18 @@ const ISOLATE = ["index.js", "compiler.wasm", "quickjs.wasm"];
  * @property {() => string[]} lacking           a line for each model that lacks a variable
  * @property {() => string[]} warnings          a line for each warning about the definitions
  * @property {() => Promise<void>} reload       takes up changes; rejects with a Complaint when something is invalid, and changes nothing
- * @property {() => Promise<void>} stop
+ * @property {(ms?: number) => Promise<number>} stop   lets requests end for so long; how many did not
  */
 
 /** @param {ServerOptions} options @returns {Promise<Server>} */
-export async function startServer({ project, host, persist, log, ended, ...options }) {
+export async function startServer({ project, host, persist, log, ended, answered, production = false, ...options }) {
   const port = await claimPort(options.port, host);
   const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
   const home = join(project.root, ".bobbin/run", String(port));
   const folder = await takeStateFolder(persist, url);
   rmSync(home, { recursive: true, force: true });
   mkdirSync(home, { recursive: true });
-  const vars = await options.vars(givenVars(project));
+  const vars = await options.vars(project);
   const compiled = async () => {
     const { catalog, findings } = await build(project);
     return { definitions: JSON.parse(catalog), warnings: findings.map((finding) => line(project.agents, finding)) };
@@ -63,13 +63,14 @@ export async function startServer({ project, host, persist, log, ended, ...optio
     vars,
     workerd: thatEndsWithParent(await workerdOf(project.root), home),
     kept: BY_SYSTEM,
+    proxied: production,
     spawned: folder.add,
   });
   runtime.onLine((text) => log(withoutAddresses(text)));
   runtime.onEnd(ended);
   let front;
   try {
-    front = await startFront(port, runtime.port, host);
+    front = await startFront(port, runtime.port, { host, ...(answered && { answered }) });
   } catch (error) {
     await runtime.stop();
     throw error;
@@ -86,20 +87,19 @@ export async function startServer({ project, host, persist, log, ended, ...optio
       link(project.catalog, join(home, "worker/catalog.json"));
       if (runtime.reload) await front.pause(runtime.reload);
     },
-    stop: async () => {
+    stop: async (ms = 0) => {
+      const left = await front.drain(ms);
       front.stop();
       await runtime.stop();
       rmSync(home, { recursive: true, force: true });
+      return left;
     },
   };
 }
 
-/** The variables that a project gives its Worker: those of wrangler.jsonc, and secrets. @param {import("../lib/project.mjs").Project} project */
-function givenVars({ root, config }) {
-  const plain = Object.entries(config.vars ?? {}).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
-  const secrets = parseEnv(readIfThere(join(root, ".dev.vars")) ?? "");
-  return { ...Object.fromEntries(plain), ...secrets };
-}
+/** The variables of wrangler.jsonc. @param {import("../lib/project.mjs").Project} project @returns {Record<string, string>} */
+export const configuredVars = ({ config }) =>
+  Object.fromEntries(Object.entries(config.vars ?? {}).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]));
 
 /** An error of the runtime without the addresses of its machine code. @param {string} line */
 const withoutAddresses = (line) => line.replace(/;? *stack: (\S*[0-9a-f]{6,}\s*)+$/, "");

@@ -1,5 +1,6 @@
 //! The catalog: all definitions of a deployment, compiled from the `agents/` folder into one file.
 
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use crate::sorted::SortedMap;
@@ -11,6 +12,7 @@ use crate::spec::memory::Memory;
 use crate::spec::model::Model;
 use crate::spec::package::Packages;
 use crate::spec::prompt::Prompt;
+use crate::spec::runtime;
 use crate::spec::schema;
 use crate::spec::settings::Settings;
 use crate::spec::skill::Skill;
@@ -60,7 +62,10 @@ pub struct Catalog {
     /// The files that definitions were read from, by `kind name`, such as `prompt helper`.
     #[serde(skip_serializing_if = "SortedMap::is_empty")]
     pub files: SortedMap<String, String>,
-    /// `sha256:…` over all of it; empty where it was not compiled.
+    /// The version of the runtime that compiled it; empty where it was not compiled.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub runtime: String,
+    /// `sha256:…` over all of it but that version; empty where it was not compiled.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub hash: String,
 }
@@ -94,6 +99,13 @@ impl Source {
     }
 }
 
+/// What is read of a catalog that cannot be read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Made {
+    runtime: String,
+}
+
 impl Catalog {
     /// Everything that files need to run, themselves first: specifiers and sources.
     pub fn modules_of(&self, files: &[&str]) -> Vec<(String, String)> {
@@ -113,8 +125,18 @@ impl Catalog {
     }
 
     /// Reads `catalog.json`. A definition without a name gets its key's.
+    ///
+    /// # Errors
+    /// It is no catalog, or not one that this version takes ([`runtime`]).
     pub fn from_json(json: &str) -> Result<Catalog, serde_json::Error> {
-        let mut catalog: Catalog = serde_json::from_str(json)?;
+        let read = serde_json::from_str(json);
+        // A newer runtime's may have fields that are not known here: that it is newer says more.
+        let made = match &read {
+            Ok(Catalog { runtime, .. }) => runtime.clone(),
+            Err(_) => serde_json::from_str::<Made>(json).unwrap_or_default().runtime,
+        };
+        runtime::takes(&made).map_err(serde_json::Error::custom)?;
+        let mut catalog: Catalog = read?;
         catalog.name_all();
         catalog.add_loading();
         catalog.add_memory_tools();

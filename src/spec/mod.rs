@@ -11,7 +11,7 @@
 //! * [`settings`]: what holds for the whole folder. [`retry`]: how what fails is tried again. [`scrub`]: what becomes of
 //!   texts that look like secrets. [`budget`]: what runs may use.
 //!   [`approval`]: which calls people are asked about first; `ask_user`: the tool that asks them. [`context`]: how large requests are.
-//! * [`memory`]: what models look things up in.
+//! * [`memory`]: what models look things up in. [`runtime`]: which runtimes' catalogs this one takes.
 //! * [`skill`]: texts that a model loads when they are of use. [`snapshot`]: what a run begins with, in one value.
 //! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]: strict
 //!   JSON.
@@ -39,6 +39,7 @@ pub mod package;
 pub mod prompt;
 pub mod references;
 pub mod retry;
+pub mod runtime;
 pub mod schema;
 pub mod scrub;
 pub mod settings;

@@ -66,10 +66,12 @@ for (const major of NODES) {
     client = new Client(dev.url);
     await until("the reply ends by itself", async () => {
       const { json } = await client.send("GET", `/threads/${slow.id}/messages`);
-      return JSON.stringify(json).includes(" 30");
+      return /29\D{1,4}30/.test(JSON.stringify(json));
     }, { withinMs: 30_000 });
     await dev.end();
     assert.equal(existsSync(join(project, ".bobbin/dev.json")), false);
+    deployed(project, node, major);
+    await served(project, node);
   });
 }
 
@@ -101,4 +103,47 @@ async function edited(project, client) {
   const saved = Date.now();
   await until("the change is served", async () => (await client.send("GET", "/agents")).text.includes("Changed"), { withinMs: 15_000 });
   console.log(`      served ${Date.now() - saved} ms after it was saved`);
+}
+
+/** A deploy without an account, by the project's own wrangler. @param {string} project @param {string} node @param {string} major */
+function deployed(project, node, major) {
+  const { status, stdout, stderr } = bobbin(project, node, ["deploy", "--dry-run"]);
+  if (major === "20") {
+    assert.equal(status, 2, "wrangler does not run here");
+    assert.match(stderr, /wrangler needs Node 22/);
+    return;
+  }
+  assert.equal(status, 0, stdout + stderr);
+  assert.match(stdout, /env\.THREADS \(ThreadObject\)/);
+  assert.match(stdout, /Nothing was deployed/);
+}
+
+const KEYS = { BOBBIN_API_KEYS: "key-of-the-journey=admin", BOBBIN_TOKEN_SECRET: "s".repeat(40), BOBBIN_ENCRYPTION_KEYS: `k1=${Buffer.alloc(32, 7).toString("base64")}` };
+
+/** For production: keys, logs as JSON, and an end in order. @param {string} project @param {string} node */
+async function served(project, node) {
+  const refused = bobbin(project, node, ["serve", "--port", "0"]);
+  assert.equal(refused.status, 2);
+  assert.match(refused.stderr, /BOBBIN_API_KEYS: .*\n.*BOBBIN_TOKEN_SECRET/);
+  const server = new Dev(project, node, ["serve", "--port", "0", "--requests", "--drain", "20"], { ...KEYS, SECRET_OF_THE_MACHINE: "nobody's business" });
+  await server.ready;
+  const anonymous = await fetch(`${server.url}/api/agents`);
+  assert.equal(anonymous.status, 401);
+  assert.equal((await fetch(`${server.url}/healthz`)).status, 200);
+  const client = new Client(server.url, { key: "key-of-the-journey" });
+  const thread = await client.thread("slow");
+  // A request that is under way is let end; what follows a thread is cut, and its client comes again.
+  const events = await fetch(`${server.url}/api/threads/${thread.id}/events`, { headers: { authorization: "Bearer key-of-the-journey" } });
+  const asked = client.send("POST", `/threads/${thread.id}/messages?wait=true`, { role: "user", content: "count 15" });
+  await until("the run has begun", async () => JSON.stringify((await client.send("GET", `/threads/${thread.id}`)).json).includes("running"));
+  const began = Date.now();
+  const ended = server.end("SIGTERM");
+  assert.match(JSON.stringify((await asked).json), /14\D{1,4}15/);
+  await assert.rejects(events.text());
+  assert.equal(await ended, 0);
+  assert.ok(Date.now() - began < 15_000, "it waits for that request, and for no stream");
+  const lines = server.printed.trim().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(lines.filter(({ message }) => ["ready", "ending", "ended"].includes(message)).map(({ message }) => message), ["ready", "ending", "ended"]);
+  assert.ok(lines.every(({ time, level }) => typeof time === "string" && ["info", "warn", "error"].includes(level)));
+  assert.ok(lines.some(({ message, path, status }) => message === "request" && path === "/healthz" && status === 200));
 }

@@ -22,7 +22,10 @@ function bobbin(args, cwd = home) {
   return { status, stdout, stderr };
 }
 
-const TEMPLATES = readdirSync(join(checkout, "package/templates")).filter((name) => !["common", "rust"].includes(name));
+const TEMPLATES = readdirSync(join(checkout, "package/templates")).filter((name) => name !== "common");
+
+/** A memory of an owner's is told of everywhere. @type {Record<string, string[]>} */
+const WARNINGS = { "support-desk": ["warning: memories/customers.json"] };
 
 for (const template of TEMPLATES) {
   test(`the template ${template} has nothing wrong with it`, async () => {
@@ -31,8 +34,8 @@ for (const template of TEMPLATES) {
     assert.equal(status, 0, stderr);
     assert.match(stdout, /npm install\n {2}npm run dev/);
     const tools = { esbuild, web: join(checkout, "isolate/web"), compiler: (/** @type {string} */ request) => natively(request, join(project, "out")) };
-    const compiled = await compile(join(project, "agents"), tools, { strict: true });
-    assert.deepEqual(compiled.findings, []);
+    const compiled = await compile(join(project, "agents"), tools);
+    assert.deepEqual(compiled.findings.map(({ file, severity }) => `${severity}: ${file}`), WARNINGS[template] ?? []);
     const { agents, code } = JSON.parse(compiled.catalog ?? "");
     assert.ok(Object.keys(agents).length > 0);
     const name = `my-${template}`;

@@ -42,6 +42,7 @@ use std::collections::BTreeMap;
 use bobbin::sorted::SortedMap;
 use bobbin::spec::package::{SEPARATOR, qualified};
 use bobbin::spec::references::Kind;
+use bobbin::spec::runtime::VERSION;
 use bobbin::spec::skill;
 use bobbin::spec::{Catalog, Endpoint, EndpointRoute, Skill, SkillHead};
 use bobbin::validate::{Complaint, Natives, Severity, Sources, validate};
@@ -110,6 +111,7 @@ fn compile(
         .map(|(kind, name, file)| (format!("{} {name}", kind.noun()), file.to_owned()))
         .collect();
     catalog.hash = skill::hash(&serde_json::to_string(&catalog)?);
+    VERSION.clone_into(&mut catalog.runtime);
     Ok(Compiled { catalog, complaints })
 }
 

@@ -187,6 +187,7 @@ fn there_is_no_catalog_while_there_is_an_error_and_it_is_the_same_each_time() {
     let first = answered(&[MODEL, PROMPT, AGENT], true);
     let catalog = Catalog::from_json(first["catalog"].as_str().unwrap()).unwrap();
     assert_eq!(catalog.agents.len(), 1);
+    assert_eq!(catalog.runtime, bobbin::spec::runtime::VERSION);
     assert_eq!(answered(&[MODEL, PROMPT, AGENT], true), first);
     let wrong = answered(&[MODEL, PROMPT, ("agents/helper.json", "{}")], false);
     assert_eq!(wrong["catalog"], Value::Null);

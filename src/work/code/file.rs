@@ -22,7 +22,7 @@ use crate::work::code::place::place;
 const HARNESS: &str = include_str!("harness.js");
 /// What comes before it for a file that asks for `execution.abortSignal`. In one line: places in the harness stay.
 const SIGNALS: &str = r#"import { AbortController } from "./bobbin/events.js"; "#;
-/// The module with `AbortController`; scripts/code.mjs adds it to files that name `abortSignal`.
+/// The module with `AbortController`; package/compiler/code.mjs adds it to files that name `abortSignal`.
 const WEB_EVENTS: &str = "./bobbin/events.js";
 /// What calls the file's function, by [`FileCall::order`].
 const CALLS: &str = include_str!("harness/call.js");

@@ -2,7 +2,7 @@
 //!
 //! By its spelling an address can be judged here; where a name leads, nobody here can see. Deployed, requests leave from the
 //! platform's network, which is in no private one. Under development they would leave from the developer's own machine:
-//! there `npm start` sends them (scripts/outbound.mjs), which looks at each address before it connects to just that one.
+//! there `npm start` sends them (package/server/outbound.mjs), which looks at each address before it connects to just that one.
 
 use crate::host::http::{Request, Response, lists, private_target};
 use crate::sandbox::Thrown;

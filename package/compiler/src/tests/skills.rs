@@ -29,7 +29,7 @@ fn a_folder_becomes_a_skill_with_its_files_and_hashes() {
             && compiled.catalog.tools.contains_key(LOAD)
     );
     assert_eq!(compiled.catalog.files.get("skill refunds").unwrap(), "skills/refunds/SKILL.md");
-    let bare = Catalog { hash: String::new(), ..compiled.catalog.clone() };
+    let bare = Catalog { hash: String::new(), runtime: String::new(), ..compiled.catalog.clone() };
     assert_eq!(compiled.catalog.hash, hash(&serde_json::to_string(&bare).unwrap()));
 }
 

@@ -1,0 +1,124 @@
+// `bobbin serve`: the same Workers on one machine, for production: workerd without a development server.
+
+import { resolve } from "node:path";
+import { performance } from "node:perf_hooks";
+import { Complaint, EXIT } from "../lib/complaint.mjs";
+import { openProject } from "../lib/project.mjs";
+import { VERSION } from "../lib/version.mjs";
+import { localKeys } from "../server/local-key.mjs";
+import { startOutbound } from "../server/outbound.mjs";
+import { configuredVars, startServer } from "../server/server.mjs";
+import { neededVars } from "../server/needed-vars.mjs";
+import { portOf, varsOf } from "./dev.mjs";
+
+/** What serves nobody, or loses something, without. @type {Record<string, string>} */
+const KEYS = {
+  BOBBIN_API_KEYS: "who may call the API, such as KEY=admin",
+  BOBBIN_TOKEN_SECRET: "tokens of browsers and links to files are signed with it",
+  BOBBIN_ENCRYPTION_KEYS: "values of variables are encrypted with it, such as k1=<32 random bytes in base64>",
+};
+
+/** Variables of a development server. */
+const DEVELOPMENT = ["BOBBIN_DEV", "BOBBIN_DEV_OUTBOUND"];
+
+/** @type {import("./index.mjs").Command} */
+export const command = {
+  usage: "serve [--host H] [--port N] [--persist DIR] [--drain SECONDS] [--requests] [--without-keys] [--var NAME=VALUE]…",
+  help: `  --host H            where to listen (default 127.0.0.1; 0.0.0.0 for everybody)
+  --port N            (default 8787, or PORT)
+  --persist DIR       where threads are kept (default .bobbin/production)
+  --drain SECONDS     how long requests that are under way may take at the end (default 20)
+  --requests          logs each request: method, path, status, time
+  --without-keys      starts without ${Object.keys(KEYS).join(", ")}: whoever asks from this
+                      machine may then do everything, and nobody else anything
+  --var NAME=VALUE    a variable of the Worker; may be given several times
+
+Variables come from wrangler.jsonc and from the environment: those that begin with BOBBIN_, those that the definitions name,
+and the keys of model providers. .dev.vars is not read. Logs are JSON, a line each. SIGTERM ends it in order; /healthz is
+for health checks.`,
+  options: {
+    host: { type: "string", default: "127.0.0.1" },
+    port: { type: "string" },
+    persist: { type: "string", default: ".bobbin/production" },
+    drain: { type: "string", default: "20" },
+    requests: { type: "boolean", default: false },
+    "without-keys": { type: "boolean", default: false },
+    var: { type: "string", multiple: true, default: [] },
+  },
+  run: async (values) => {
+    const started = performance.now();
+    const project = openProject();
+    const persist = resolve(project.root, values["persist"]);
+    const drainMs = secondsOf(values["drain"]) * 1000;
+    const given = { ...varsOf(values["var"]) };
+    const outbound = await startOutbound();
+    /** @type {import("../server/server.mjs").Server | undefined} */
+    let server;
+    let ending = false;
+    const stop = async (/** @type {string} */ signal) => {
+      // A second signal does not wait.
+      if (ending) process.exit(1);
+      ending = true;
+      log("info", "ending", { signal });
+      const left = (await server?.stop(drainMs)) ?? 0;
+      log(left > 0 ? "warn" : "info", "ended", { left });
+      process.exit(0);
+    };
+    for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) process.on(signal, () => void stop(signal));
+    server = await startServer({
+      project,
+      host: values["host"],
+      port: portOf(values["port"] ?? process.env.PORT ?? "8787"),
+      persist,
+      production: true,
+      vars: async () => {
+        const vars = { ...configuredVars(project), ...neededVars(project, process.env), ...given };
+        return { ...withKeys(vars, values["without-keys"], project.root, persist), BOBBIN_DEV_OUTBOUND: outbound.url };
+      },
+      ...(values["requests"] && { answered: (request) => log("info", "request", request) }),
+      log: (text) => log(/error|exception/i.test(text) ? "error" : "info", text),
+      ended: (code) => {
+        log("error", "the runtime ended", { code });
+        process.exit(1);
+      },
+    });
+    for (const text of [...server.warnings(), ...server.lacking()]) log("warn", text);
+    log("info", "ready", { url: server.url, version: VERSION, ms: Math.round(performance.now() - started) });
+  },
+};
+
+/** @param {"info" | "warn" | "error"} level @param {string} message @param {object} [more] */
+function log(level, message, more = {}) {
+  console.log(JSON.stringify({ time: new Date().toISOString(), level, message, ...more }));
+}
+
+/** @param {string} text */
+function secondsOf(text) {
+  const seconds = Number(text);
+  if (!/^\d+(\.\d+)?$/.test(text) || seconds > 3600) throw new Complaint(`--drain is a number of seconds up to 3600, not “${text}”.`, EXIT.usage);
+  return seconds;
+}
+
+/**
+ * The variables, if the keys are among them, or somebody has said that none are needed.
+ *
+ * @param {Record<string, string>} vars
+ * @param {boolean} open
+ * @param {string} root
+ * @param {string} persist
+ * @returns {Record<string, string>}
+ */
+function withKeys(vars, open, root, persist) {
+  const developing = DEVELOPMENT.find((name) => name in vars);
+  if (developing !== undefined) throw new Complaint(`${developing} is for development servers: unset it.`, EXIT.usage);
+  const missing = Object.keys(KEYS).filter((name) => !vars[name]?.trim());
+  if (missing.length === 0) return vars;
+  if (!open) {
+    const lines = missing.map((name) => `  ${name}: ${KEYS[name]}`);
+    throw new Complaint(`These variables are not set:\n${lines.join("\n")}\nSet them, or say --without-keys: whoever asks from this machine may then do everything, and nobody else anything.`, EXIT.usage);
+  }
+  // Without keys the Worker answers on this machine's own names alone, as it does for developers.
+  // Then it answers on this machine's own names alone, as it does for developers.
+  const opened = vars["BOBBIN_API_KEYS"]?.trim() ? vars : { ...vars, BOBBIN_DEV: "1" };
+  return vars["BOBBIN_ENCRYPTION_KEYS"]?.trim() ? opened : { ...opened, BOBBIN_ENCRYPTION_KEYS: localKeys(root, persist) };
+}

@@ -1,0 +1,22 @@
+// The Worker: a page to talk to the assistant at `/`, and Bobbin's routes for everything else.
+
+import bobbin from "bobbin/worker";
+// Made by web/build.mjs.
+import page from "../web/dist/page.html";
+
+export { DirectoryObject, MemoryObject, ThreadObject } from "bobbin/worker";
+
+const HEADERS = {
+  "content-type": "text/html; charset=utf-8",
+  "cache-control": "no-cache",
+  "content-security-policy": "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data: blob:; base-uri 'none'; frame-ancestors 'none'",
+  "referrer-policy": "no-referrer",
+};
+
+export default {
+  fetch(request: Request, env: unknown, ctx: unknown) {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/" && (request.method === "GET" || request.method === "HEAD")) return new Response(page, { headers: HEADERS });
+    return bobbin.fetch(request, env, ctx);
+  },
+};
