@@ -42,7 +42,7 @@ const FOLDERS = [
   { from: "types", endings: [".ts"], to: "types" },
   { from: "isolate/web", endings: [".js"], to: "dist/web" },
 ];
-const FILES = ["LICENSE", "CHANGELOG.md"];
+const FILES = ["LICENSE"];
 /** All of it, whatever the endings. */
 const TEMPLATES = "package/templates";
 
@@ -67,7 +67,7 @@ export async function buildPackages() {
     rmSync(PACKAGES, { recursive: true, force: true });
     for (const { from, endings, to = relative("package", from) } of FOLDERS) copyFolder(inCheckout(from), join(BOBBIN, to), endings);
     cpSync(inCheckout(TEMPLATES), join(BOBBIN, "templates"), { recursive: true });
-    for (const name of FILES) [BOBBIN, CREATE].forEach((to) => name === "LICENSE" || to === BOBBIN ? copy(inCheckout(name), join(to, name)) : undefined);
+    for (const name of FILES) [BOBBIN, CREATE].forEach((to) => copy(inCheckout(name), join(to, name)));
     copy(inCheckout("package/package.json"), join(BOBBIN, "package.json"));
     copy(inCheckout("package/README.md"), join(BOBBIN, "README.md"));
     for (const name of WORKER) copy(join(worker, name), join(BOBBIN, "dist/worker", name));
