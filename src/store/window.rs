@@ -22,6 +22,8 @@ use crate::tokens::tokens;
 
 /// What is left of a tool result that is shortened.
 pub(crate) const SHORT_BYTES: usize = 400;
+/// Beyond all seqs; the platform carries 53 bits.
+const BEYOND: i64 = i64::MAX >> 11;
 
 /// The newest part of the history, in memory.
 #[derive(Debug, Default)]
@@ -274,7 +276,7 @@ impl Window {
     /// Reads it: newest first, back to `from`; rows before `turn_from` only as far as `budget` tokens and the
     /// limit on their number reach.
     pub(crate) fn load(sql: &dyn Sql, from: i64, turn_from: i64, budget: usize) -> Result<Window> {
-        Window::load_below(sql, i64::MAX, from, turn_from, budget)
+        Window::load_below(sql, BEYOND, from, turn_from, budget)
     }
 
     /// The same of what was there before a message.
