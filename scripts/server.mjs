@@ -102,7 +102,7 @@ export async function startServer(options) {
   const vars = { ...Object.fromEntries(defaults), ...keys, ...options.vars, BOBBIN_DEV_OUTBOUND: outbound.url };
   const workerd = process.env.MINIFLARE_WORKERD_PATH ?? thatEndsWithParent(inCheckout("node_modules/workerd/bin/workerd"), home);
   runtime = options.bare
-    ? await startWorkerd({ home, ...(await served(home)), persist: options.persist, vars: { ...parseEnv(devVars), ...vars }, workerd, kept: BY_SYSTEM, spawned: folder.add })
+    ? await startWorkerd({ home, ...(await served(home)), persist: options.persist, vars: { ...parseEnv(devVars), ...vars }, workerd, kept: BY_SYSTEM, instead: "leave out --workerd", spawned: folder.add })
     : await startWrangler({ home, persist: options.persist, vars, workerd, spawned: folder.add, node: options.tools.node });
   runtime.onLine((line) => options.log(withoutAddresses(line)));
   runtime.onEnd(options.ended);

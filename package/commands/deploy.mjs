@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { build } from "../compiler/project.mjs";
 import { line } from "../compiler/compile.mjs";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
+import { hasFilesBucket, makeFilesBucket, wantsFilesBucket } from "../lib/files-bucket.mjs";
 import { openProject } from "../lib/project.mjs";
 import { addressIn, secretsOf, withSecretFile, wranglerIn } from "../lib/wrangler.mjs";
 
@@ -27,13 +28,15 @@ const PATIENCE_MS = 30_000;
 
 /** @type {import("./index.mjs").Command} */
 export const command = {
-  usage: "deploy [--dry-run] [-- flags of wrangler deploy]",
-  help: `  --dry-run    compiles, bundles and checks everything, and deploys nothing; needs no account
+  usage: "deploy [--dry-run] [--files-bucket] [-- flags of wrangler deploy]",
+  help: `  --dry-run        compiles, bundles and checks everything, and deploys nothing; needs no account
+  --files-bucket   makes a bucket of R2 for large files of threads, and binds it; without it the first deployment asks,
+                   if there is a terminal
 
 Deploys the isolate Worker, then the Worker. The first time it makes the secrets of the runtime, and prints the key for
 administration: it is shown this once. Secrets that are there already stay. Keys of model providers are yours:
 \`bobbin secret OPENAI_API_KEY\`.`,
-  options: { "dry-run": { type: "boolean", default: false } },
+  options: { "dry-run": { type: "boolean", default: false }, "files-bucket": { type: "boolean", default: false } },
   run: async (values, flags) => {
     const project = openProject();
     const dry = values["dry-run"] === true;
@@ -52,7 +55,12 @@ administration: it is shown this once. Secrets that are there already stay. Keys
       console.log(`Nothing was deployed. A first deployment would make ${Object.keys(MADE).join(", ")}.`);
       return;
     }
-    const there = secretsOf(wrangler, join(project.root, WORKER)) ?? [];
+    const found = secretsOf(wrangler, join(project.root, WORKER));
+    const there = found ?? [];
+    const { config } = project;
+    if (!hasFilesBucket(config) && (values["files-bucket"] === true || (found === undefined && (await wantsFilesBucket(config))))) {
+      makeFilesBucket(config, join(project.root, WORKER), wrangler);
+    }
     const missing = Object.fromEntries(Object.entries(MADE).flatMap(([name, make]) => (there.includes(name) ? [] : [[name, make()]])));
     const address = withOutput((output) => {
       const env = { WRANGLER_OUTPUT_FILE_PATH: output };

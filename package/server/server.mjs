@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "../compiler/project.mjs";
 import { line } from "../compiler/compile.mjs";
+import { withoutFilesBucket } from "../lib/files-bucket.mjs";
 import { part, workerdOf } from "../lib/parts.mjs";
 import { bundleWorker, link, place } from "./bundle.mjs";
 import { startFront } from "./front.mjs";
@@ -57,7 +58,8 @@ export async function startServer({ project, host, persist, log, ended, answered
   place(part("dist/isolate"), join(home, "isolate"), ISOLATE);
   const runtime = await startWorkerd({
     home,
-    main: { config: project.config, folder: "worker" },
+    main: { config: withoutFilesBucket(project.config), folder: "worker" },
+    instead: "take it out there, or serve the project with `npx wrangler dev -c wrangler.jsonc -c wrangler.isolate.jsonc`",
     isolate: { config: project.isolate, folder: "isolate" },
     persist,
     vars,

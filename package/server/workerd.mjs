@@ -42,6 +42,7 @@ import { GROUPS, signalGroup } from "../lib/processes.mjs";
  * @property {string} workerd                   the program
  * @property {boolean} [proxied]                a proxy before it says by which protocol a request came
  * @property {boolean} [kept]                   the program sees to it itself that it ends with us
+ * @property {string} instead                   what to do where something is bound that workerd has not
  * @property {(pid: number) => void} spawned    of each process that uses `persist`
  */
 
@@ -59,11 +60,11 @@ const KNOWN = new Set([
 const KINDS = { ".js": "esModule", ".wasm": "wasm", ".json": "text" };
 
 /** @param {WorkerdOptions} options @returns {Promise<Runtime>} */
-export async function startWorkerd({ home, main, isolate, persist, vars, workerd, kept = false, proxied = false, spawned }) {
+export async function startWorkerd({ home, main, isolate, persist, vars, workerd, kept = false, proxied = false, instead, spawned }) {
   const objects = join(persist, "v3/do");
   mkdirSync(objects, { recursive: true });
   const path = join(home, "workerd.capnp");
-  writeFileSync(path, configuration({ home, main, isolate, proxied, objects, vars: Object.keys(vars), ai: vars[AI_ADDRESS] }));
+  writeFileSync(path, configuration({ home, main, isolate, proxied, instead, objects, vars: Object.keys(vars), ai: vars[AI_ADDRESS] }));
 
   /** @type {(code: number) => void} */
   let onEnd = () => {};
@@ -138,13 +139,13 @@ function listening(child) {
 /**
  * The whole configuration, in the text form of Cap'n Proto.
  *
- * @param {Pick<WorkerdOptions, "home" | "main" | "isolate" | "proxied"> & { objects: string, vars: string[], ai: string | undefined }} options
+ * @param {Pick<WorkerdOptions, "home" | "main" | "isolate" | "proxied" | "instead"> & { objects: string, vars: string[], ai: string | undefined }} options
  *   objects: where the databases of the objects lie; vars: names of the variables; ai: where a stand-in for Workers AI is
  */
-function configuration({ home, main, isolate, proxied, objects, vars, ai }) {
+function configuration({ home, main, isolate, proxied, instead, objects, vars, ai }) {
   for (const { config } of [main, isolate]) {
     const unknown = Object.keys(config).find((key) => !KNOWN.has(key));
-    if (unknown !== undefined) throw new Complaint(`workerd by itself has no \`${unknown}\`, which the configuration of ${config.name} has.`);
+    if (unknown !== undefined) throw new Complaint(`workerd by itself has no \`${unknown}\`, which the configuration of ${config.name} has: ${instead}.`);
   }
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (

@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { buildPackages } from "../../scripts/package.mjs";
+import { readJsonc } from "../../package/lib/jsonc.mjs";
 import { scratch } from "../worker/support/server.mjs";
 
 /** Notes how it was called; answers from what the test has written beside it. */
@@ -19,6 +20,10 @@ const at = (name) => join(__dirname, name);
 const secrets = args.includes("--secrets-file") ? args[args.indexOf("--secrets-file") + 1] : undefined;
 const noted = { args, ...(secrets && { secrets: JSON.parse(readFileSync(secrets, "utf8")), mode: statSync(secrets).mode & 0o777, path: secrets }) };
 appendFileSync(at("calls.jsonl"), JSON.stringify(noted) + "\\n");
+if (args[0] === "r2" && existsSync(at("refused"))) {
+  process.stderr.write(readFileSync(at("refused"), "utf8"));
+  process.exit(1);
+}
 if (args[0] === "secret" && args[1] === "list") {
   const { code, out, error } = JSON.parse(readFileSync(at("list.json"), "utf8"));
   process.stdout.write(out ?? "");
@@ -136,4 +141,25 @@ test("definitions that are wrong are not deployed", async () => {
   assert.equal(code, 1);
   assert.match(err, /helper\.md:3:1: error in model/);
   assert.equal(existsSync(join(wrangler, "wrangler-dist/calls.jsonl")), false);
+});
+
+test("a bucket for large files is made and bound once, and where it cannot be made nothing is deployed", async () => {
+  listed({ code: 0, out: JSON.stringify(NAMES.map((name) => ({ name }))) });
+  const [path, refused] = [join(project, "wrangler.jsonc"), join(wrangler, "wrangler-dist/refused")];
+  const before = readFileSync(path, "utf8");
+  writeFileSync(refused, "Please enable R2 through the dashboard. [code: 10042]");
+  const failed = await bobbin(["deploy", "--files-bucket"]);
+  assert.equal(failed.code, 1);
+  assert.match(failed.err, /enable R2.*\nThe bucket my-agent-files was not made/);
+  assert.equal(calls().filter(({ args }) => config(args) === "wrangler.jsonc" && args[0] === "deploy").length, 0);
+  assert.equal(readFileSync(path, "utf8"), before);
+  // One that is there is as good.
+  writeFileSync(refused, "The bucket you tried to create already exists, and you own it. [code: 10004]");
+  assert.equal((await bobbin(["deploy", "--files-bucket"])).code, 0);
+  rmSync(refused);
+  const { r2_buckets: buckets, name } = readJsonc(path);
+  assert.deepEqual([buckets, name], [[{ binding: "FILES", bucket_name: "my-agent-files" }], "my-agent"]);
+  rmSync(join(wrangler, "wrangler-dist/calls.jsonl"));
+  assert.equal((await bobbin(["deploy", "--files-bucket"])).code, 0);
+  assert.equal(calls().some(({ args }) => args[0] === "r2"), false, "it is bound already");
 });

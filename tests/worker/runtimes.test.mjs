@@ -42,6 +42,6 @@ test("wrangler and workerd by itself serve the same threads", { timeout: 120_000
 test("what workerd does not have by itself is refused by name", { timeout: 60_000 }, async () => {
   await by(["--workerd", "--files-bucket"], false);
   await until("it has ended", () => server.child?.exitCode !== null, { describe: () => server.output() });
-  assert.match(server.output(), /workerd by itself has no `r2_buckets`, which wrangler\.toml binds: leave out --workerd\./);
+  assert.match(server.output(), /workerd by itself has no `r2_buckets`, which the configuration of bobbin has: leave out --workerd\./);
   assert.equal(server.child?.exitCode, 1);
 });
