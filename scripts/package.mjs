@@ -137,7 +137,7 @@ function filesOf(folder) {
 }
 
 /** The definitions are the project's: its configuration says where they are. @param {string} path */
-function nameCatalog(path) {
+export function nameCatalog(path) {
   const text = readFileSync(path, "utf8");
   const named = text.replace('from "./catalog.json"', 'from "bobbin:catalog"');
   if (named === text) throw new Complaint("The Worker does not import catalog.json as expected.");

@@ -6,6 +6,7 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
 import { shown } from "../lib/files.mjs";
+import { isCheckout } from "../lib/rust.mjs";
 import { VERSION } from "../lib/version.mjs";
 
 const TEMPLATES = fileURLToPath(new URL("../templates", import.meta.url));
@@ -23,9 +24,11 @@ const RENAMED = { gitignore: ".gitignore", "dev.vars.example": ".dev.vars.exampl
 
 /** @type {import("./index.mjs").Command} */
 export const command = {
-  usage: "init [dir] [--template NAME] [--install]",
+  usage: "init [dir] [--template NAME] [--install] [--rust --checkout DIR]",
   help: `  --template NAME   ${Object.entries(SUMMARIES).map(([name, summary]) => `${name.padEnd(17)} ${summary}`).join(`\n${" ".repeat(20)}`)}
                     (default blank)
+  --rust            with a crate for native tools of your own, which needs Rust and Bobbin's repository
+  --checkout DIR    where that repository is (default ../bobbin, beside the project)
   --install         runs the package manager's \`install\` in it
   --package SPEC    which \`bobbin\` it depends on: a version, or the path of a tarball (default ^${VERSION})
 
@@ -33,6 +36,8 @@ The folder (default: this one) may hold other files already; none is replaced.`,
   options: {
     template: { type: "string", default: "blank" },
     install: { type: "boolean", default: false },
+    rust: { type: "boolean", default: false },
+    checkout: { type: "string" },
     package: { type: "string", default: `^${VERSION}` },
   },
   run: async (values, [dir = ".", ...more]) => {
@@ -43,7 +48,13 @@ The folder (default: this one) may hold other files already; none is replaced.`,
     }
     const target = resolve(dir);
     const spec = existsSync(resolve(values["package"])) ? `file:${resolve(values["package"])}` : values["package"];
-    const files = layered(["common", template], { NAME: nameOf(target), BOBBIN: spec });
+    const checkout = values["rust"] ? checkoutOf(values["checkout"] ?? join(target, "../bobbin")) : undefined;
+    const files = layered(["common", template, ...(checkout === undefined ? [] : ["rust"])], {
+      NAME: nameOf(target),
+      BOBBIN: spec,
+      CHECKOUT: checkout === undefined ? "" : portable(relative(join(target, "rust"), checkout)),
+    });
+    if (checkout !== undefined) withCrate(files, target, checkout);
     const taken = [...files.keys()].filter((path) => existsSync(join(target, path)));
     if (taken.length > 0) throw new Complaint(`${shown(target)} has ${taken.join(", ")} already: choose another folder.`, EXIT.usage);
     for (const [path, text] of files) {
@@ -55,6 +66,31 @@ The folder (default: this one) may hold other files already; none is replaced.`,
     console.log(`${shown(target)} is a project now (${template}: ${SUMMARIES[/** @type {keyof typeof SUMMARIES} */ (template)]}). Next:\n\n  ${steps.join("\n  ")}`);
   },
 };
+
+/** The folder of Bobbin's repository. @param {string} given */
+function checkoutOf(given) {
+  const checkout = resolve(given);
+  if (isCheckout(checkout)) return checkout;
+  throw new Complaint(
+    `${shown(checkout)} is not Bobbin's repository. Own Rust is compiled against its crates, which are in no registry: clone it, and name its folder with --checkout DIR.`,
+    EXIT.usage,
+  );
+}
+
+/** Cargo and npm have slashes everywhere. @param {string} path */
+const portable = (path) => path.replaceAll("\\", "/");
+
+/** What a crate of the project's own changes in its other files. @param {Map<string, string>} files @param {string} target @param {string} checkout */
+function withCrate(files, target, checkout) {
+  // The versions that Bobbin is built with: the glue of its wasm is of one of them.
+  files.set(join("rust", "Cargo.lock"), readFileSync(join(checkout, "Cargo.lock"), "utf8"));
+  const at = { bobbin: { checkout: portable(relative(target, checkout)) } };
+  files.set("package.json", merged(files.get("package.json") ?? "{}", JSON.stringify(at)));
+  const config = files.get("wrangler.jsonc") ?? "";
+  const aliased = config.replace('"alias": { ', '"alias": { "bobbin/worker": "./.bobbin/worker/index.js", ');
+  if (aliased === config) throw new Error("wrangler.jsonc of the templates has no alias");
+  files.set("wrangler.jsonc", aliased);
+}
 
 /**
  * The files of several templates, later ones over earlier ones.

@@ -4,6 +4,7 @@ import { wasmCompiler } from "./wasm.mjs";
 import { compile, refusal } from "./compile.mjs";
 import { esbuildOf, part } from "../lib/parts.mjs";
 import { writeWhole } from "../lib/files.mjs";
+import { buildCrate, hasCrate } from "../lib/rust.mjs";
 
 /**
  * A project's definitions, checked and compiled.
@@ -15,7 +16,7 @@ import { writeWhole } from "../lib/files.mjs";
  */
 export async function checkFolder(root, agents, settings) {
   const esbuild = await esbuildOf(root);
-  const compiled = await compile(agents, { esbuild, web: part("dist/web"), compiler: compiler() }, settings);
+  const compiled = await compile(agents, { esbuild, web: part("dist/web"), compiler: compiler() }, { ...settings, ownNatives: hasCrate(root) });
   // Its process would stay for as long as this one does.
   await esbuild.stop();
   return compiled;
@@ -37,13 +38,14 @@ export async function compileFolder(root, agents, settings) {
 }
 
 /**
- * Writes the catalog of a project; one with mistakes leaves what was there.
+ * Writes the catalog of a project, and its Worker if that is its own; one with mistakes leaves what was there.
  *
  * @param {import("../lib/project.mjs").Project} project
  * @param {{ strict?: boolean }} [settings]
  */
 export async function build(project, settings) {
   const compiled = await compileFolder(project.root, project.agents, settings);
+  buildCrate(project.root);
   writeWhole(project.catalog, compiled.catalog);
   return compiled;
 }

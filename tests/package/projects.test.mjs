@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { after, test } from "node:test";
 import * as esbuild from "esbuild";
 import { compile } from "../../package/compiler/compile.mjs";
@@ -22,7 +22,7 @@ function bobbin(args, cwd = home) {
   return { status, stdout, stderr };
 }
 
-const TEMPLATES = readdirSync(join(checkout, "package/templates")).filter((name) => name !== "common");
+const TEMPLATES = readdirSync(join(checkout, "package/templates")).filter((name) => name !== "common" && name !== "rust");
 
 /** A memory of an owner's is told of everywhere. @type {Record<string, string[]>} */
 const WARNINGS = { "support-desk": ["warning: memories/customers.json"] };
@@ -89,3 +89,15 @@ test("wrangler.jsonc is read with its comments, and texts stay as they are", () 
 
 /** @param {string} folder */
 const files = (folder) => /** @type {string[]} */ (readdirSync(folder, { recursive: true })).filter((path) => /\.[a-z]+$/.test(path));
+
+test("Rust of one's own needs Bobbin's repository, and a project that has it says where that is", () => {
+  const refused = bobbin(["init", "no-checkout", "--rust", "--checkout", "nowhere"]);
+  assert.equal(refused.status, 2);
+  assert.match(refused.stderr, /nowhere is not Bobbin's repository.*--checkout DIR/);
+  assert.equal(existsSync(join(home, "no-checkout")), false);
+  const project = join(home, "own-rust");
+  assert.equal(bobbin(["init", "own-rust", "--rust", "--checkout", checkout]).status, 0);
+  assert.equal(JSON.parse(readFileSync(join(project, "package.json"), "utf8")).bobbin.checkout, relative(project, checkout));
+  assert.match(readFileSync(join(project, "rust/Cargo.toml"), "utf8"), new RegExp(`bobbin = { path = "${relative(join(project, "rust"), checkout)}" }`));
+  assert.equal(readJsonc(join(project, "wrangler.jsonc")).alias["bobbin/worker"], "./.bobbin/worker/index.js");
+});

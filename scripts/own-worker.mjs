@@ -1,0 +1,18 @@
+// `node scripts/own-worker.mjs CRATE OUT`: compiles the Worker of somebody's project outside, with their crate in it, as the
+// package has it: what it imports its catalog as is the project's to say.
+
+import { copyFileSync, mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { buildWorker } from "./build.mjs";
+import { nameCatalog } from "./package.mjs";
+import { Complaint, main } from "./run.mjs";
+import { setUp } from "./setup.mjs";
+
+await main(async () => {
+  const [crate, out] = process.argv.slice(2);
+  if (crate === undefined || out === undefined) throw new Complaint("own-worker.mjs takes the folder of a crate, and the folder for its Worker.");
+  const dist = await buildWorker(await setUp(), resolve(crate));
+  mkdirSync(out, { recursive: true });
+  for (const name of ["index.js", "index_bg.wasm"]) copyFileSync(join(dist, name), join(out, name));
+  nameCatalog(join(out, "index.js"));
+});
