@@ -2,6 +2,7 @@
 
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { alive } from "./files.mjs";
 
 /**
  * @typedef {object} DevServer
@@ -46,7 +47,7 @@ export function noteDevServer(project, { url, version }) {
 export function findDevServer(folder) {
   for (let project = resolve(folder); ; project = dirname(project)) {
     const server = read(fileOf(project));
-    if (server !== undefined) return { ...server, project, runs: runs(server.pid) };
+    if (server !== undefined) return { ...server, project, runs: alive(server.pid) };
     if (dirname(project) === project) return undefined;
   }
 }
@@ -59,15 +60,5 @@ function read(file) {
   } catch {
     // There is none, or it is nobody's.
     return undefined;
-  }
-}
-
-/** @param {number} pid */
-function runs(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return /** @type {NodeJS.ErrnoException} */ (error).code === "EPERM";
   }
 }

@@ -27,7 +27,7 @@ export function writeWhole(path, text) {
   renameSync(draft, path);
 }
 
-/** @param {number} pid */
+/** Whether a process runs, somebody else's, too. @param {number} pid */
 export function alive(pid) {
   try {
     process.kill(pid, 0);

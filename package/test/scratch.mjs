@@ -4,6 +4,7 @@
 import { mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { alive } from "../lib/files.mjs";
 
 const NAME = "bobbin-test-";
 /** Where Linux keeps files in memory. */
@@ -37,18 +38,7 @@ function memory() {
 function sweep(folder) {
   for (const name of readdirSync(folder)) {
     const [, pid] = /^bobbin-test-(\d+)-/.exec(name) ?? [];
-    if (pid !== undefined && !runs(Number(pid))) remove(join(folder, name));
-  }
-}
-
-/** @param {number} pid */
-function runs(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // It runs, and is somebody else's.
-    return /** @type {NodeJS.ErrnoException} */ (error).code === "EPERM";
+    if (pid !== undefined && !alive(Number(pid))) remove(join(folder, name));
   }
 }
 
