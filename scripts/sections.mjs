@@ -41,10 +41,11 @@ const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(
 const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|models|spec|isolate|cli|package|cases)/)`);
 /** The tests of the command line, which share what starts servers with those of the Worker. What an engine does is seen through the API. */
 const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|package|cases)/|tests/worker/[^/]*$|src/(?!api/|request/).*\\.rs$)`);
-const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|cli|package)/|tests/worker/[^/]*$)`);
+/** The tests of cases: of an engine they need that it stores, and that it goes on after a crash, which its own tests see to. */
+const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|cli|package)/|tests/worker/[^/]*$|src/engine/)`);
 /** The tests of projects, and those of them that pack and install what is published: they belong to whole runs. */
-const OF_PROJECTS = new RegExp(`^(${PROSE}|docs/|agents/|tests/(?!package/)|worker/|isolate/(?!web/))`);
-const LONG = ["compiler.test.mjs", "deploy.test.mjs", "journey.test.mjs"];
+const OF_PROJECTS = new RegExp(`^(${PROSE}|docs/|agents/|tests/(?!package/)|worker/|isolate/(?!web/)|src/(api|directory|engine|memory|store)/)`);
+const LONG = ["compiler.test.mjs", "deploy.test.mjs", "journey.test.mjs", "rust.test.mjs"];
 /** The tests that compare the documents with everything. */
 const DOCUMENTS = "documents.test.mjs";
 /** The tests of how processes begin and end, with any Worker in them: another engine ends them no differently. */

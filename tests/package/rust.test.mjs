@@ -18,9 +18,7 @@ after(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-const skip = process.env.BOBBIN_SAMPLE !== undefined && "its crate is compiled in whole runs";
-
-test("a tool in Rust of one's own is compiled, served and called", { skip, timeout: 25 * 60_000 }, async () => {
+test("a tool in Rust of one's own is compiled, served and called", { timeout: 25 * 60_000 }, async () => {
   const { bobbin } = await buildPackages();
   const made = spawnSync(process.execPath, [join(bobbin, "bin/bobbin.mjs"), "init", project, "--rust", "--checkout", checkout], { encoding: "utf8" });
   assert.equal(made.status, 0, made.stderr);
