@@ -34,7 +34,8 @@ export const connection = new Connection({
     const headers = new Headers(init.headers);
     if (given !== undefined) headers.set("authorization", `Bearer ${given}`);
     const response = await fetch(input, { ...init, headers });
-    if (response.status === 401) for (const listener of asking) listener(given !== undefined);
+    // An answer that comes late may be about the key of before.
+    if (response.status === 401 && given === key()) for (const listener of asking) listener(given !== undefined);
     return response;
   },
 });

@@ -475,6 +475,6 @@ test("code that changes is served at once, and broken code is not", async () => 
   bobbin.folder.file("tools/text.js", "export default () => 'changed';");
   await until("the change is served", async () => (await told("text", {}, thread)) === "changed");
   bobbin.folder.file("tools/text.js", "export default () => 'broken;\n");
-  await until("the mistake is printed", () => /tools\/text\.js:1:30: Unterminated string literal/.test(bobbin.server.output(6000)));
+  await until("the mistake is printed", () => /tools\/text\.js:1:30: error: Unterminated string literal/.test(bobbin.server.output(6000)));
   assert.equal(await told("text", {}, thread), "changed");
 });
