@@ -25,7 +25,8 @@ test("a tool in Rust of one's own is compiled, served and called", { timeout: 25
   mkdirSync(join(project, "node_modules"));
   symlinkSync(bobbin, join(project, "node_modules/bobbin"));
   // Whole in itself, and built the faster for it.
-  const env = { PATH: process.env.PATH, BOBBIN_BUILD: "quick" };
+  const { PATH, CARGO_HOME, RUSTUP_HOME, BOBBIN_CACHE } = process.env;
+  const env = { PATH, CARGO_HOME, RUSTUP_HOME, BOBBIN_CACHE, BOBBIN_BUILD: "quick" };
   symlinkSync(join(checkout, "node_modules/wrangler"), join(project, "node_modules/wrangler"));
   dev = new Dev(project, process.execPath, ["dev", "--port", "0"], env);
   await dev.ready;
