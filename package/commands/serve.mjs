@@ -50,7 +50,7 @@ for health checks.`,
     const project = openProject();
     const persist = resolve(project.root, values["persist"]);
     const drainMs = secondsOf(values["drain"]) * 1000;
-    const given = { ...varsOf(values["var"]) };
+    const given = varsOf(values["var"]);
     const outbound = await startOutbound();
     /** @type {import("../server/server.mjs").Server | undefined} */
     let server;
@@ -117,7 +117,6 @@ function withKeys(vars, open, root, persist) {
     const lines = missing.map((name) => `  ${name}: ${KEYS[name]}`);
     throw new Complaint(`These variables are not set:\n${lines.join("\n")}\nSet them, or say --without-keys: whoever asks from this machine may then do everything, and nobody else anything.`, EXIT.usage);
   }
-  // Without keys the Worker answers on this machine's own names alone, as it does for developers.
   // Then it answers on this machine's own names alone, as it does for developers.
   const opened = vars["BOBBIN_API_KEYS"]?.trim() ? vars : { ...vars, BOBBIN_DEV: "1" };
   return vars["BOBBIN_ENCRYPTION_KEYS"]?.trim() ? opened : { ...opened, BOBBIN_ENCRYPTION_KEYS: localKeys(root, persist) };

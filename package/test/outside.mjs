@@ -30,7 +30,12 @@ export async function startOutside({ aside = false } = {}) {
   const runs = new Map();
   const server = createServer({ requireHostHeader: false, keepAliveTimeout: 60_000 }, async (request, response) => {
     const chunks = [];
-    for await (const chunk of request) chunks.push(chunk);
+    try {
+      for await (const chunk of request) chunks.push(chunk);
+    } catch {
+      // Whoever asked was dropped in the middle of it.
+      return void response.destroy();
+    }
     const { "x-bobbin-test-run": run, "x-bobbin-test-object": object, "x-bobbin-test-by": by, ...headers } = request.headers;
     const answer = runs.get(String(run));
     /** @type {Answer} */
