@@ -64,6 +64,7 @@ impl<'a> Work<'a> {
             Work::Tool(Tool { run: Implementation::Http(_), .. }) => Kind::Http,
             Work::Tool(Tool { run: Implementation::Code(_), .. }) => Kind::Code,
             Work::Tool(Tool { run: Implementation::Client(_), .. }) => Kind::Client,
+            Work::Tool(Tool { run: Implementation::Mcp(_), .. }) => Kind::Mcp,
             Work::Prompt(_) => Kind::Prompt,
         }
     }

@@ -8,6 +8,7 @@ use crate::spec::agent::Agent;
 use crate::spec::effect::Effect;
 use crate::spec::endpoint::{Endpoint, EndpointRoute};
 use crate::spec::hook::Hook;
+use crate::spec::mcp::McpServer;
 use crate::spec::memory::Memory;
 use crate::spec::model::Model;
 use crate::spec::package::Packages;
@@ -46,6 +47,9 @@ pub struct Catalog {
     /// Memories.
     #[serde(skip_serializing_if = "SortedMap::is_empty")]
     pub memories: SortedMap<String, Memory>,
+    /// MCP servers.
+    #[serde(skip_serializing_if = "SortedMap::is_empty")]
+    pub mcp: SortedMap<String, McpServer>,
     /// Packages of agents. Their definitions are among the others, as `id__name`.
     #[serde(skip_serializing_if = "Packages::is_empty")]
     pub packages: Packages,
@@ -160,6 +164,7 @@ impl Catalog {
         name(&mut self.hooks, |hook| &mut hook.id);
         name(&mut self.skills, |skill| &mut skill.head.name);
         name(&mut self.memories, |memory| &mut memory.name);
+        name(&mut self.mcp, |server| &mut server.name);
     }
 
     /// A model and then its fallbacks, in the order in which they are tried (spec §3.3). Unknown names are left out.

@@ -72,7 +72,10 @@ impl Implementation {
     pub fn http(&self) -> Option<&Http> {
         match self {
             Implementation::Http(http) => Some(http),
-            Implementation::Native(_) | Implementation::Code(_) | Implementation::Client(_) => None,
+            Implementation::Native(_)
+            | Implementation::Code(_)
+            | Implementation::Client(_)
+            | Implementation::Mcp(_) => None,
         }
     }
 }

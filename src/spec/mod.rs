@@ -11,7 +11,7 @@
 //! * [`settings`]: what holds for the whole folder. [`retry`]: how what fails is tried again. [`scrub`]: what becomes of
 //!   texts that look like secrets. [`budget`]: what runs may use.
 //!   [`approval`]: which calls people are asked about first; `ask_user`: the tool that asks them. [`context`]: how large requests are.
-//! * [`memory`]: what models look things up in. [`runtime`]: which runtimes' catalogs this one takes.
+//! * [`mcp`]: servers whose tools prompts may have. [`memory`]: what models look things up in. [`runtime`]: which runtimes' catalogs this one takes.
 //! * [`skill`]: texts that a model loads when they are of use. [`snapshot`]: what a run begins with, in one value.
 //! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]: strict
 //!   JSON.
@@ -31,6 +31,7 @@ pub mod finite;
 pub(crate) mod form;
 pub mod graph;
 pub mod hook;
+pub mod mcp;
 pub mod memory;
 pub mod message;
 pub mod model;
@@ -57,6 +58,7 @@ pub use crate::spec::catalog::{Catalog, Source, WEB_HTTP};
 pub use crate::spec::effect::Effect;
 pub use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
 pub use crate::spec::hook::{Hook, HookName};
+pub use crate::spec::mcp::{McpList, McpProtocol, McpServer, McpTool};
 pub use crate::spec::memory::{Fusion, Memory, MemoryEntry, MemoryScope, MemoryTool};
 pub use crate::spec::model::{Capabilities, Model, ModelKind, Provider};
 pub use crate::spec::package::{Package, Packages, Sought};

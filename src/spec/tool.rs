@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::sorted::SortedMap;
 use crate::spec::approval::Approval;
 use crate::spec::form::StringOr;
+use crate::spec::mcp::McpTool;
 use crate::spec::retry::Policy;
 use crate::spec::scrub::Scrub;
 use crate::spec::variable::{Variable, is_default};
@@ -101,6 +102,8 @@ pub enum Implementation {
     Code(Code),
     /// Whoever reads the thread carries it out, and answers: the page, for example. The run is parked until then.
     Client(Client),
+    /// A tool of an MCP server of the folder. The compiler makes these of a server's list.
+    Mcp(McpTool),
 }
 
 /// A call that the client carries out.

@@ -74,6 +74,7 @@ impl Check<'_> {
             Implementation::Client(client) if at.kind == Kind::Tool => {
                 self.seconds(at, "run.client.expiresAfterSeconds", client.expires_after_seconds);
             }
+            Implementation::Mcp(_) => {}
             Implementation::Client(_) => {
                 self.error(
                     at,

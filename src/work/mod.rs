@@ -167,6 +167,7 @@ pub(crate) async fn run<W: Work>(
             let value = in_time(&*host, way.limit_ms, run_file(around, code, call)).await?;
             meaning(value.map_err(Failure::Failed)?)
         }
+        Implementation::Mcp(_) => Err(Failure::Failed("No MCP server can be called yet.".to_owned())),
         // Calls that clients carry out are parked before they get here.
         Implementation::Client(_) => Err(Failure::Failed("No client can carry this out here.".to_owned())),
         Implementation::Http(http) => {

@@ -105,6 +105,9 @@ fn named(catalog: &Catalog) -> impl Iterator<Item = &Code> {
     let endpoints = catalog.endpoints.values().map(|endpoint| &endpoint.run);
     tools.chain(effects).chain(hooks).chain(endpoints).filter_map(|run| match run {
         Implementation::Code(code) => Some(code),
-        Implementation::Native(_) | Implementation::Http(_) | Implementation::Client(_) => None,
+        Implementation::Native(_)
+        | Implementation::Http(_)
+        | Implementation::Client(_)
+        | Implementation::Mcp(_) => None,
     })
 }

@@ -45,10 +45,12 @@ pub(crate) enum Kind {
     Refused,
     /// The client carries it out.
     Client,
+    /// An MCP server's tool.
+    Mcp,
 }
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    const ALL: [Kind; 10] = [
         Kind::Native,
         Kind::Http,
         Kind::Code,
@@ -58,6 +60,7 @@ impl Kind {
         Kind::Queued,
         Kind::Refused,
         Kind::Client,
+        Kind::Mcp,
     ];
 
     /// As the table and clients have it.
@@ -72,6 +75,7 @@ impl Kind {
             Kind::Queued => "queued",
             Kind::Refused => "refused",
             Kind::Client => "client",
+            Kind::Mcp => "mcp",
         }
     }
 }
