@@ -3,7 +3,7 @@
 //
 //   dist/            the Worker; its catalog is the module `bobbin:catalog`
 //   dist-isolate/    the isolate Worker
-//   cargo (wasm) → wasm-bindgen → wasm-opt     the compiler of definitions, from package/compiler/
+//   cargo (wasm) → wasm-bindgen → wasm-opt → Brotli     the compiler of definitions, from package/compiler/
 //   package/         commands, templates, what serves on one machine
 //   client/, schemas/, types/, isolate/web/    as they are
 
@@ -11,7 +11,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statS
 import { homedir } from "node:os";
 import { dirname, extname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import { BUILD_TOOL, buildTool, buildWorker, TARGET_DIR, WASM_FEATURES } from "./build.mjs";
 import { buildClient } from "./client.mjs";
 import { cache, contentHash, hash, inCheckout, locked, readIfThere, root } from "./files.mjs";
@@ -72,7 +72,7 @@ export async function buildPackages() {
     copy(inCheckout("package/README.md"), join(BOBBIN, "README.md"));
     for (const name of WORKER) copy(join(worker, name), join(BOBBIN, "dist/worker", name));
     for (const name of ISOLATE) copy(join(isolate, name), join(BOBBIN, "dist/isolate", name));
-    copy(compiler, join(BOBBIN, "dist/compiler.wasm"));
+    copy(compiler, join(BOBBIN, "dist/compiler.wasm.br"));
     copy(inCheckout("src/models/known.json"), join(BOBBIN, "schemas/known-models.json"));
     nameCatalog(join(BOBBIN, "dist/worker/index.js"));
     for (const name of ["package.json", "create-bobbin.mjs"]) copy(inCheckout(`create-bobbin/${name}`), join(CREATE, name));
@@ -85,10 +85,11 @@ export async function buildPackages() {
 
 /** The compiler of definitions as wasm. @param {import("./setup.mjs").Tools} tools @returns {Promise<string>} */
 export async function buildCompiler(tools) {
-  const small = `${COMPILER}.small`;
+  const small = COMPILER.replace(/\.wasm$/, ".small.wasm");
+  const packed = `${COMPILER}.br`;
   const stamp = hash(contentHash(COMPILER_SOURCES), tools.compiler.sysroot);
-  const isBuilt = () => readIfThere(`${small}.stamp`) === stamp && existsSync(small);
-  if (isBuilt()) return small;
+  const isBuilt = () => readIfThere(`${packed}.stamp`) === stamp && existsSync(packed);
+  if (isBuilt()) return packed;
   await locked(inCheckout(".bobbin/build-compiler.lock"), async () => {
     if (isBuilt()) return;
     await buildTool();
@@ -110,9 +111,11 @@ export async function buildCompiler(tools) {
         ...[join(glue, "index_bg.wasm"), "-O1", "--reorder-functions-by-name", "--strip-debug", "--strip-producers", ...WASM_FEATURES, "-o", small],
       ]),
     );
-    writeFileSync(`${small}.stamp`, stamp);
+    withoutPaths(small);
+    writeFileSync(packed, brotliCompressSync(readFileSync(small)));
+    writeFileSync(`${packed}.stamp`, stamp);
   });
-  return small;
+  return packed;
 }
 
 /** @param {string} from @param {string} to */

@@ -53,4 +53,4 @@ export async function build(project, settings) {
 /** @type {((request: string) => Promise<string>) | undefined} */
 let known;
 
-const compiler = () => (known ??= wasmCompiler(part("dist/compiler.wasm")));
+const compiler = () => (known ??= wasmCompiler(part("dist/compiler.wasm.br")));

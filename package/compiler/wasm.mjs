@@ -1,6 +1,8 @@
 // The compiler of definitions as wasm, which needs nothing but Node.
 
 import { readFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { brotliDecompress } from "node:zlib";
 
 /** @typedef {{ memory: { buffer: ArrayBuffer }, alloc: (length: number) => number, dealloc: (at: number, length: number) => void, compile: (at: number, length: number) => bigint }} Exports */
 
@@ -15,15 +17,17 @@ import { readFile } from "node:fs/promises";
  */
 const wasm = /** @type {Wasm} */ (Reflect.get(globalThis, "WebAssembly"));
 
+const unpack = promisify(brotliDecompress);
+
 /**
- * @param {string} path   of the wasm
+ * @param {string} path   of the wasm, which is packed with Brotli: a quarter less to download, for 10 ms at a start
  * @returns {(request: string) => Promise<string>}
  */
 export function wasmCompiler(path) {
   /** @type {Promise<object> | undefined} */
   let module;
   return async (request) => {
-    module ??= readFile(path).then((bytes) => wasm.compile(bytes));
+    module ??= readFile(path).then(unpack).then((bytes) => wasm.compile(bytes));
     // Each time a new one: a trap spoils it, and its memory never shrinks.
     const { exports } = await wasm.instantiate(await module, absent(wasm.Module.imports(await module)));
     const { memory, alloc, dealloc, compile } = /** @type {Exports} */ (exports);
