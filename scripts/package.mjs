@@ -35,6 +35,7 @@ const FOLDERS = [
   { from: "package/commands", endings: [".mjs"] },
   { from: "package/compiler", endings: [".mjs"] },
   { from: "package/lib", endings: [".mjs"] },
+  { from: "package/mcp", endings: [".mjs"] },
   { from: "package/schemas", endings: [".json"], to: "schemas" },
   { from: "package/server", endings: [".mjs"] },
   { from: "package/test", endings: [".mjs", ".ts", ".js", ".json"] },

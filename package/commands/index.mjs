@@ -35,5 +35,6 @@ export const COMMANDS = {
   export: { summary: "Writes a thread into a file.", module: () => import("./export.mjs") },
   import: { summary: "Makes a thread of such a file.", module: () => import("./import.mjs") },
   test: { summary: "Plays cases to your agents, without a network, and under crashes.", module: () => import("./test.mjs") },
+  mcp: { summary: "Pins the tools of MCP servers, and says what changed.", module: () => import("./mcp.mjs") },
   doctor: { summary: "Says what is wrong here or with a server, and what to do.", module: () => import("./doctor.mjs") },
 };

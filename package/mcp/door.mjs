@@ -1,0 +1,168 @@
+// Requests to a server: one at a time, bounded in bytes and time, and never to another origin than the one that is asked.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { Complaint } from "../lib/complaint.mjs";
+import { oneLine } from "../lib/output.mjs";
+import { eventsOf } from "./events.mjs";
+
+/** What one server may take in all: its time, and the bytes of its answers. */
+export const MOST_MS = 60_000;
+export const MOST_BYTES = 16 * 1024 * 1024;
+/** One answer. */
+const ANSWER_BYTES = 4 * 1024 * 1024;
+const ANSWER_MS = 20_000;
+/** Redirects within the origin. */
+const MOST_REDIRECTS = 3;
+/** What is shown of what a server says. */
+const SHOWN = 300;
+
+/**
+ * @typedef {object} Answer
+ * @property {number} status
+ * @property {Headers} headers
+ * @property {any} [message]   the response of JSON-RPC, if there was one
+ * @property {string} text     what came instead
+ */
+
+/** A server of one definition. */
+export class Door {
+  /** @param {import("./definitions.mjs").Definition} definition @param {import("./definitions.mjs").Address} address */
+  constructor(definition, address) {
+    this.definition = definition;
+    this.address = address;
+    this.left = MOST_BYTES;
+    this.until = Date.now() + MOST_MS;
+    this.ids = 0;
+  }
+
+  /** @param {string} what */
+  complaint(what) {
+    return new Complaint(`${this.definition.name} (${this.address.url.origin}): ${this.hidden(what)}`);
+  }
+
+  /** What a server says, without the values that it was given. @param {string} said */
+  hidden(said) {
+    let text = oneLine(said);
+    for (const [name, value] of this.address.values) {
+      for (const form of [value, encodeURIComponent(value)]) if (form.length >= 4) text = text.replaceAll(form, `<${name}>`);
+    }
+    return text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
+  }
+
+  /** @param {string} method @param {object} params @param {Record<string, string>} headers @returns {Promise<Answer>} */
+  request(method, params, headers) {
+    const id = ++this.ids;
+    return this.#post({ jsonrpc: "2.0", id, method, params }, headers, id);
+  }
+
+  /** @param {string} method @param {Record<string, string>} headers @returns {Promise<Answer>} */
+  notify(method, headers) {
+    return this.#post({ jsonrpc: "2.0", method }, headers, undefined);
+  }
+
+  /** Says that a session is over, if the server takes it. @param {Record<string, string>} headers */
+  async leave(headers) {
+    const gone = fetch(this.address.url.href, { method: "DELETE", headers: { ...this.address.headers, ...headers }, redirect: "manual", signal: AbortSignal.timeout(2000) });
+    // It has nothing to do with what was asked before.
+    await gone.then((response) => response.body?.cancel()).catch(() => {});
+  }
+
+  /** @param {object} message @param {Record<string, string>} headers @param {number | undefined} id @returns {Promise<Answer>} */
+  async #post(message, headers, id) {
+    const ms = Math.min(this.definition.timeoutMs ?? ANSWER_MS, ANSWER_MS, this.until - Date.now());
+    if (ms <= 0) throw this.complaint(`it has not said all within ${MOST_MS / 1000} s.`);
+    const ended = new AbortController();
+    const timer = sleep(ms, undefined, { signal: ended.signal, ref: false }).then(() => ended.abort(new Error("late")), () => {});
+    try {
+      const response = await this.#open(JSON.stringify(message), headers, ended.signal);
+      return await this.#read(response, id);
+    } catch (error) {
+      if (error instanceof Complaint) throw error;
+      if (ended.signal.aborted) throw this.complaint(`it has not answered all within ${ms / 1000} s.`);
+      const { cause, message: said } = /** @type {Error & { cause?: { code?: string, message?: string } }} */ (error);
+      throw this.complaint(`it cannot be reached: ${cause?.code ?? cause?.message ?? said}.`);
+    } finally {
+      ended.abort();
+      await timer;
+    }
+  }
+
+  /** @param {string} body @param {Record<string, string>} headers @param {AbortSignal} signal */
+  async #open(body, headers, signal) {
+    let url = this.address.url;
+    for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects++) {
+      const response = await fetch(url.href, {
+        method: "POST",
+        headers: { ...this.address.headers, ...headers, accept: "application/json, text/event-stream", "content-type": "application/json" },
+        body,
+        redirect: "manual",
+        signal,
+      });
+      if (response.status < 300 || response.status > 399) return response;
+      await response.body?.cancel();
+      const to = response.headers.get("location") ?? "";
+      const next = URL.canParse(to, url.href) ? new URL(to, url) : undefined;
+      if (next === undefined) throw this.complaint(`it answers ${response.status} without an address.`);
+      if (next.origin !== url.origin) throw this.complaint(`it leads to ${next.origin}, which is not asked. If that is the right server, put its address into \`url\`.`);
+      // 301 to 303 would make of it a request that asks nothing.
+      if (response.status !== 307 && response.status !== 308) throw this.complaint(`it answers ${response.status} and leads to ${next.pathname}: put that into \`url\`.`);
+      url = next;
+    }
+    throw this.complaint("it leads in circles.");
+  }
+
+  /** @param {Response} response @param {number | undefined} id @returns {Promise<Answer>} */
+  async #read(response, id) {
+    const { status, headers } = response;
+    const type = (headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase();
+    const chunks = this.#chunks(response);
+    if (id === undefined) {
+      await chunks.return(undefined);
+      return { status, headers, text: "" };
+    }
+    if (type === "text/event-stream" && response.ok) {
+      for await (const data of eventsOf(chunks)) {
+        const message = parsed(data);
+        if (isAnswer(message, id)) return { status, headers, message, text: "" };
+      }
+      throw this.complaint("its stream ended without an answer.");
+    }
+    /** @type {Uint8Array[]} */
+    const all = [];
+    for await (const chunk of chunks) all.push(chunk);
+    const text = Buffer.concat(all).toString("utf8");
+    const message = parsed(text);
+    // An error about a request that could not be read has no id.
+    const ours = isAnswer(message, id) || (!response.ok && isAnswer(message, null));
+    return ours ? { status, headers, message, text } : { status, headers, text };
+  }
+
+  /** @param {Response} response */
+  async *#chunks(response) {
+    let left = Math.min(ANSWER_BYTES, this.left);
+    const reader = response.body?.getReader();
+    try {
+      for (let read = await reader?.read(); read !== undefined && !read.done; read = await reader?.read()) {
+        left -= read.value.length;
+        this.left -= read.value.length;
+        if (left < 0) throw this.complaint(`its answer is too large: ${ANSWER_BYTES / 1024 / 1024} MB are read at most, ${MOST_BYTES / 1024 / 1024} MB in all.`);
+        yield read.value;
+      }
+    } finally {
+      await reader?.cancel().catch(() => {});
+    }
+  }
+}
+
+/** @param {string} text */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether it is the response to this request. @param {any} message @param {number | null} id */
+const isAnswer = (message, id) =>
+  typeof message === "object" && message !== null && message.jsonrpc === "2.0" && (message.id ?? null) === id && ("result" in message || "error" in message);

@@ -1,0 +1,24 @@
+// Server-sent events, as far as MCP needs them: the data of each.
+
+/** @param {AsyncIterable<Uint8Array>} chunks @returns {AsyncGenerator<string>} */
+export async function* eventsOf(chunks) {
+  const decoder = new TextDecoder();
+  /** @type {string[]} */
+  let data = [];
+  let rest = "";
+  let afterReturn = false;
+  for await (const chunk of chunks) {
+    let text = decoder.decode(chunk, { stream: true });
+    // The other half of a break whose first half ended the piece before.
+    if (afterReturn && text.startsWith("\n")) text = text.slice(1);
+    afterReturn = text.endsWith("\r");
+    const lines = text.split(/\r\n|\n|\r/);
+    lines[0] = rest + lines[0];
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      if (line === "" && data.length > 0) yield data.join("\n");
+      if (line === "") data = [];
+      else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
+    }
+  }
+}

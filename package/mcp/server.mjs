@@ -1,0 +1,175 @@
+// What a server says of itself: which era of the protocol it is of, its name, and all of its tools.
+
+import { VERSION } from "../lib/version.mjs";
+import { isObject } from "./definitions.mjs";
+
+/** @typedef {import("./door.mjs").Door} Door @typedef {import("./door.mjs").Answer} Answer */
+
+/**
+ * @typedef {"2026-07-28" | "2025-11-25"} Era
+ *
+ * @typedef {object} Session
+ * @property {Era} era
+ * @property {{ name: string, version: string }} server
+ * @property {(method: string, params: object) => Promise<Answer>} ask
+ * @property {() => Promise<void>} leave
+ *
+ * @typedef {{ protocol: Era, server: { name: string, version: string }, tools: unknown[] }} Listed
+ */
+
+const MODERN = "2026-07-28";
+/** Those of sessions, newest first. */
+const LEGACY = ["2025-11-25", "2025-06-18", "2025-03-26"];
+/** The errors of the modern protocol: headers that do not fit, a capability that is missing, a version that is not spoken. */
+const MODERN_ERRORS = [-32020, -32021, -32022];
+const UNSUPPORTED = -32022;
+const NO_METHOD = -32601;
+
+const MOST_PAGES = 100;
+/** As in src/limits.rs. */
+const MOST_TOOLS = 256;
+/** A cursor, and an id of a session. */
+const MOST_CHARACTERS = 4096;
+
+const CLIENT = { name: "bobbin", version: VERSION };
+
+/** All that a server has. @param {Door} door @returns {Promise<Listed>} */
+export async function listed(door) {
+  const session = await open(door);
+  try {
+    const tools = (await pages(door, session)) ?? (await pages(door, session));
+    if (tools === undefined) throw door.complaint("its list changed while it was read, twice.");
+    return { protocol: session.era, server: session.server, tools };
+  } finally {
+    await session.leave();
+  }
+}
+
+/** @param {Door} door @returns {Promise<Session>} */
+async function open(door) {
+  const { protocol } = door.definition;
+  if (protocol === "2025-11-25") return legacy(door);
+  const answer = await door.request("server/discover", modernParams({}), modernHeaders("server/discover"));
+  const { status, message } = answer;
+  const supported = message?.result?.supportedVersions ?? (message?.error?.code === UNSUPPORTED ? message.error.data?.supported : undefined);
+  const speaks = Array.isArray(supported) ? supported : [];
+  const isModern =
+    speaks.includes(MODERN) ||
+    (speaks.length === 0 && (isObject(message?.result) || MODERN_ERRORS.includes(message?.error?.code) || (status === 404 && message?.error?.code === NO_METHOD)));
+  if (isModern) return modern(door, answer);
+  if (protocol === "2026-07-28") throw refused(door, answer, "it does not speak 2026-07-28");
+  // What is refused for want of a key is so in every era.
+  if (status === 401 || status === 403 || status >= 500 || status === 429) throw refused(door, answer, "it refuses to be asked");
+  return legacy(door);
+}
+
+/** @param {Door} door @param {Answer} discovered @returns {Session} */
+function modern(door, discovered) {
+  const { error, result } = discovered.message ?? {};
+  // A server without this one method may have all others.
+  if (error !== undefined && error.code !== NO_METHOD) throw refused(door, discovered, "it refuses to be asked");
+  return {
+    era: MODERN,
+    server: named(result?._meta?.["io.modelcontextprotocol/serverInfo"]),
+    ask: (method, params) => door.request(method, modernParams(params), modernHeaders(method)),
+    leave: async () => {},
+  };
+}
+
+/** @param {object} params */
+const modernParams = (params) => ({
+  ...params,
+  _meta: {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": CLIENT,
+    "io.modelcontextprotocol/clientCapabilities": {},
+  },
+});
+
+/** @param {string} method */
+const modernHeaders = (method) => ({ "mcp-protocol-version": MODERN, "mcp-method": method });
+
+/** @param {Door} door @returns {Promise<Session>} */
+async function legacy(door) {
+  const answer = await door.request("initialize", { protocolVersion: LEGACY[0], capabilities: {}, clientInfo: CLIENT }, {});
+  const { result } = answer.message ?? {};
+  if (!answer.headers || !isObject(result)) throw refused(door, answer, "it speaks neither 2026-07-28 nor 2025-11-25");
+  const version = result["protocolVersion"];
+  if (!LEGACY.includes(version)) throw door.complaint(`it speaks ${JSON.stringify(version)}, which is not known here.`);
+  const id = answer.headers.get("mcp-session-id");
+  if (id !== null && !/^[\x21-\x7e]{1,4096}$/.test(id)) throw door.complaint("the id of its session cannot be sent back.");
+  const headers = { "mcp-protocol-version": version, ...(id !== null && { "mcp-session-id": id }) };
+  const { status } = await door.notify("notifications/initialized", headers);
+  if (status >= 400) throw door.complaint(`it answers ${status} to notifications/initialized.`);
+  return {
+    era: "2025-11-25",
+    server: named(result["serverInfo"]),
+    ask: (method, params) => door.request(method, params, headers),
+    leave: async () => void (id !== null && (await door.leave(headers))),
+  };
+}
+
+/** @param {any} info */
+const named = (info) => ({ name: short(info?.name), version: short(info?.version) });
+
+/** @param {unknown} text */
+const short = (text) => (typeof text === "string" ? text.slice(0, 200) : "");
+
+/**
+ * The tools of all pages; nothing if the list became another one meanwhile. What tells it is a tool that is on two pages, a cursor
+ * that is not known any more, or a first page that says something else now.
+ *
+ * @param {Door} door
+ * @param {Session} session
+ * @returns {Promise<unknown[] | undefined>}
+ */
+async function pages(door, session) {
+  const first = await page(door, session, undefined);
+  if (first === undefined) throw door.complaint("its list cannot be read.");
+  const tools = [...first.tools];
+  /** @type {Set<unknown>} */
+  const cursors = new Set();
+  const names = new Set(first.tools.map(nameOf));
+  for (let cursor = first.next; cursor !== undefined; ) {
+    if (cursors.has(cursor)) throw door.complaint("its list has no end: a cursor came twice.");
+    cursors.add(cursor);
+    if (cursors.size >= MOST_PAGES) throw door.complaint(`its list has more than ${MOST_PAGES} pages.`);
+    const next = await page(door, session, cursor);
+    if (next === undefined || next.tools.some((tool) => names.has(nameOf(tool)))) return undefined;
+    tools.push(...next.tools);
+    for (const tool of next.tools) names.add(nameOf(tool));
+    if (tools.length > MOST_TOOLS) throw door.complaint(`it has more than ${MOST_TOOLS} tools.`);
+    cursor = next.next;
+  }
+  if (tools.length > MOST_TOOLS) throw door.complaint(`it has more than ${MOST_TOOLS} tools.`);
+  if (cursors.size === 0) return tools;
+  const again = await page(door, session, undefined);
+  return JSON.stringify(again?.tools) === JSON.stringify(first.tools) ? tools : undefined;
+}
+
+/** @param {unknown} tool */
+const nameOf = (tool) => /** @type {any} */ (tool)?.name;
+
+/** @param {Door} door @param {Session} session @param {string | undefined} cursor */
+async function page(door, session, cursor) {
+  const answer = await session.ask("tools/list", cursor === undefined ? {} : { cursor });
+  const { result, error } = answer.message ?? {};
+  if (error !== undefined && cursor !== undefined && answer.status < 500) return undefined;
+  if (!isObject(result) || !Array.isArray(result["tools"])) throw refused(door, answer, "its tools cannot be listed");
+  const next = result["nextCursor"] ?? undefined;
+  if (next !== undefined && (typeof next !== "string" || next.length > MOST_CHARACTERS)) throw door.complaint("a cursor of its list is no text, or too long.");
+  // An empty cursor is how some say that there is no next page.
+  return { tools: /** @type {unknown[]} */ (result["tools"]), next: next === "" ? undefined : next };
+}
+
+/** @param {Door} door @param {Answer} answer @param {string} what */
+function refused(door, { status, headers, message, text }, what) {
+  if (status === 401) {
+    const challenge = headers.get("www-authenticate");
+    return door.complaint(`it wants a key (401). Put one into \`headers\`, such as "authorization": "Bearer {{env NAME}}".${challenge ? ` It says: ${challenge}` : ""}`);
+  }
+  if (status === 403) return door.complaint(`what was sent does not suffice (403)${message?.error?.message ? `: ${message.error.message}` : "."}`);
+  const error = message?.error;
+  const said = error ? `${error.code}: ${error.message}` : message ? "an answer without a list" : text.trim() || "nothing";
+  return door.complaint(`${what} (${status}). It says: ${said}`);
+}

@@ -1,0 +1,80 @@
+// One server of a project: its list as it is pinned, as it is now, and what that comes to.
+
+import { Complaint } from "../lib/complaint.mjs";
+import { readIfThere, shown } from "../lib/files.mjs";
+import { changesOf, isSame } from "./changes.mjs";
+import { addressOf, isObject, isWanted, readDefinition } from "./definitions.mjs";
+import { Door } from "./door.mjs";
+import { listed } from "./server.mjs";
+import { sifted, written } from "./tools.mjs";
+
+/**
+ * @typedef {import("./changes.mjs").Changes} Changes
+ * @typedef {import("./tools.mjs").Refused} Refused
+ *
+ * @typedef {object} Looked
+ * @property {string} name
+ * @property {string} protocol
+ * @property {{ name: string, version: string }} server
+ * @property {"pinned" | "live"} list
+ * @property {string} file             of the list
+ * @property {number} tools            how many are let through
+ * @property {boolean} pinned          whether there is a list
+ * @property {string | null} was       the protocol that the list was of
+ * @property {Changes} changes
+ * @property {Refused[]} refused
+ * @property {string} text             what the file would be
+ * @property {boolean} same            what the list says is so
+ */
+
+/**
+ * @param {{ agents: string, given: Record<string, string | undefined>, bearer?: string | undefined }} project
+ * @param {string} name
+ * @returns {Promise<Looked>}
+ */
+export async function look({ agents, given, bearer }, name) {
+  const definition = readDefinition(agents, name);
+  const address = addressOf(definition, given, bearer);
+  const door = new Door(definition, address);
+  const { protocol, server, tools: all } = await listed(door);
+  const found = sifted(all, address.values);
+  const wanted = (/** @type {string} */ tool) => isWanted(definition, tool);
+  const tools = found.tools.filter((tool) => wanted(tool.name));
+  const refused = found.refused.filter(({ tool }) => wanted(tool));
+  for (const tool of definition.allow ?? []) {
+    if (definition.block.includes(tool) || tools.some((one) => one.name === tool)) continue;
+    const reason = refused.find((one) => one.tool === tool)?.reason;
+    throw door.complaint(reason === undefined ? `\`tools.allow\` names ${tool}, which it does not have.` : `${tool} is not taken: ${reason}.`);
+  }
+  if (tools.length === 0) throw door.complaint(refused.length > 0 ? `none of its tools is taken: ${refused.map(({ tool, reason }) => `${tool}: ${reason}`).join("; ")}.` : "it has no tools that the definition lets through.");
+  const before = pinnedOf(definition.pinned);
+  const changes = changesOf(before?.tools ?? [], tools);
+  const pinned = { protocol, server, tools };
+  return {
+    name,
+    protocol,
+    server,
+    list: definition.list,
+    file: shown(definition.pinned),
+    tools: tools.length,
+    pinned: before !== undefined,
+    was: before?.protocol ?? null,
+    changes,
+    refused,
+    text: written(pinned, before?.tools ?? []),
+    same: before !== undefined && before.protocol === protocol && isSame(changes),
+  };
+}
+
+/** @param {string} path @returns {import("./tools.mjs").Pinned | undefined} */
+function pinnedOf(path) {
+  const text = readIfThere(path);
+  if (text === undefined) return undefined;
+  try {
+    const json = JSON.parse(text);
+    if (isObject(json) && Array.isArray(json["tools"]) && json["tools"].every((tool) => isObject(tool) && typeof tool["name"] === "string")) return /** @type {any} */ (json);
+  } catch {
+    // It is told below what is wrong.
+  }
+  throw new Complaint(`${shown(path)} is no list of tools: delete it, and \`bobbin mcp pull\`.`);
+}
