@@ -129,6 +129,16 @@ pub const HTTP_TOOL_MAX_MS: u64 = 600_000;
 pub const HTTP_TOOL_BYTES: usize = 1 << 20;
 /// Part of a failing http tool's body that the model is told.
 pub const HTTP_TOOL_ERROR_BYTES: usize = 1 << 10;
+/// Tools of one MCP server that a catalog or a live list holds.
+pub const MCP_TOOLS: usize = 256;
+/// Bytes of the name of an MCP server's tool.
+pub const MCP_TOOL_NAME_BYTES: usize = 256;
+/// Bytes of an MCP tool's description that models are shown.
+pub const MCP_DESCRIPTION_BYTES: usize = 16 << 10;
+/// Bytes of the schema of an MCP tool's arguments.
+pub const MCP_SCHEMA_BYTES: usize = 64 << 10;
+/// Levels of schemas within it.
+pub const MCP_SCHEMA_DEPTH: usize = 32;
 /// Part of a tool result that enters the model's context; the row keeps the whole.
 pub const RESULT_IN_CONTEXT_BYTES: usize = 32 << 10;
 /// Text and tool calls of one reply together; a larger reply is refused whole.

@@ -97,6 +97,17 @@ pub(crate) fn wrong_memory(name: &str) -> Option<String> {
     wrong(name, fine, "lower-case letters, digits, - and _")
 }
 
+/// What is wrong with the name of an MCP server: those of its tools begin with it.
+pub(crate) fn wrong_server(name: &str) -> Option<String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let whole = !name.contains("__") && !name.ends_with('_');
+    wrong(name, fine, "letters, digits, _ and -").or_else(|| {
+        (!whole).then(|| {
+            format!("the name \"{name}\" may not hold __ or end with _: that begins the name of a tool")
+        })
+    })
+}
+
 /// What is wrong with the id of a hook.
 pub(crate) fn wrong_id(id: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';

@@ -12,7 +12,7 @@ import { NewThread } from "./new-thread.js";
 import { useState } from "preact/hooks";
 
 /** Kinds of definitions, in the order in which they are told. @type {[kind: string, title: string][]} */
-const KINDS = [["model", "Models"], ["prompt", "Prompts"], ["tool", "Tools"], ["skill", "Skills"], ["memory", "Memories"], ["hook", "Hooks"], ["agent", "Agents"]];
+const KINDS = [["model", "Models"], ["prompt", "Prompts"], ["tool", "Tools"], ["MCP server", "MCP servers"], ["skill", "Skills"], ["memory", "Memories"], ["hook", "Hooks"], ["agent", "Agents"]];
 
 /** @param {AbortSignal} signal */
 async function load(signal) {

@@ -7,7 +7,7 @@ use crate::spec::agent::{Agent, AgentKind};
 use crate::spec::catalog::Catalog;
 use crate::spec::prompt::Prompt;
 use crate::spec::schema;
-use crate::spec::tool::Tool;
+use crate::spec::tool::{Implementation, Tool};
 
 /// Something that a model or code may call by its name.
 #[derive(Clone, Copy, Debug)]
@@ -71,10 +71,17 @@ impl<'a> Callable<'a> {
         }
     }
 
+    /// Whether its schema is an MCP server's.
+    fn is_of_server(&self) -> bool {
+        matches!(self, Callable::Tool(Tool { run: Implementation::Mcp(_), .. }))
+    }
+
     /// That schema as a provider is shown it, and whether the provider's strict mode may be asked for
     /// ([`schema::strict`]).
     pub fn parameters(&self) -> (Value, bool) {
         match self.schema() {
+            // As the server has it: its keywords may be any, so nothing can be closed or promised.
+            Some(schema) if self.is_of_server() => (schema.clone(), false),
             Some(schema) => schema::strict(schema),
             None => schema::strict(&json!({ "type": "object", "properties": {}, "required": [] })),
         }
@@ -85,6 +92,11 @@ impl<'a> Callable<'a> {
     /// # Errors
     /// What is wrong with them. Where there is no schema, any object is taken.
     pub fn check(&self, args: Value) -> Result<Value, Vec<schema::Problem>> {
+        if let Some(schema) = self.schema().filter(|_| self.is_of_server()) {
+            let problems = schema::validate_leniently(schema, &args);
+            // The server has its defaults itself.
+            return if problems.is_empty() { Ok(args) } else { Err(problems) };
+        }
         let problems = schema::problems(self.schema(), &args);
         if !problems.is_empty() {
             return Err(problems);

@@ -6,6 +6,7 @@ use crate::spec::agent::Agent;
 use crate::spec::callable::Callable;
 use crate::spec::catalog::Catalog;
 use crate::spec::hook::Hook;
+use crate::spec::mcp::McpServer;
 use crate::spec::prompt::{Prompt, PromptPart, ToolEntry};
 use crate::spec::template;
 use crate::spec::tool::{Http, Implementation, Tool};
@@ -25,6 +26,8 @@ pub enum Item<'c> {
     Tool(&'c Tool),
     /// A hook of one of its own sides.
     Hook(&'c Hook),
+    /// An MCP server whose tools are listed at the first step of a run. One with a list is there as its tools.
+    Server(&'c McpServer),
 }
 
 /// One that was found, and where its values come from.
@@ -48,6 +51,7 @@ impl<'c> Item<'c> {
             Item::Prompt(prompt) => &prompt.variables,
             Item::Tool(tool) => &tool.variables,
             Item::Hook(hook) => &hook.variables,
+            Item::Server(server) => &server.variables,
         }
     }
 
@@ -56,7 +60,8 @@ impl<'c> Item<'c> {
         let renders = |part: &PromptPart| matches!(part, PromptPart::Env { .. });
         !self.variables().is_empty()
             || match self {
-                Item::Agent(_) => false,
+                // What these name is among their variables.
+                Item::Agent(_) | Item::Server(_) => false,
                 Item::Prompt(prompt) => {
                     prompt.parts().iter().any(renders)
                         || prompt.tools.iter().any(|entry| entry.optional.is_some())
@@ -194,7 +199,12 @@ impl<'c> Walk<'c> {
             }
             Some(Callable::Agent(agent, _)) => self.agent(agent, true),
             // What belongs to a thread of its own is looked at when that is made.
-            Some(Callable::Subagent(..)) | None => {}
+            Some(Callable::Subagent(..)) => {}
+            None => {
+                if let Some(server) = entry.mcp().and_then(|name| self.catalog.mcp.get(name)) {
+                    self.push(Item::Server(server), &way);
+                }
+            }
         }
     }
 
@@ -236,6 +246,12 @@ impl Declared {
         }
         for agent in catalog.agents.values() {
             declared.takes(&agent.variables, None);
+        }
+        for server in catalog.mcp.values() {
+            declared.takes(&server.variables, None);
+            for name in server.headers.values().flat_map(|value| template::names(value)) {
+                note(&mut declared.sent, name);
+            }
         }
         for key in catalog.models.values().filter_map(|model| model.key_env()) {
             note(&mut declared.sent, key);

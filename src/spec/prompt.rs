@@ -10,6 +10,7 @@ use crate::spec::catalog::Catalog;
 use crate::spec::context;
 use crate::spec::context::{ContextLimits, SummarySettings};
 use crate::spec::form::{StringOr, StringOrList};
+use crate::spec::mcp;
 use crate::spec::memory::MemoryEntry;
 use crate::spec::retry::Retry;
 use crate::spec::skill::Skills;
@@ -222,8 +223,10 @@ impl Effort {
 #[serde(from = "StringOr<ToolEntryObject>", into = "StringOr<ToolEntryObject>")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolEntry {
-    /// The tool, prompt or agent.
+    /// The tool, prompt or agent; `mcp:NAME` for tools of the MCP server of that name ([`ToolEntry::mcp`]).
     pub name: String,
+    /// Of an MCP server's entry: which of its tools; all unless given.
+    pub tools: Option<Vec<String>>,
     /// Values that only these calls see, above all others (spec §35.1); for function tools.
     pub env: SortedMap<String, String>,
     /// Handed to the tool with every call; for function tools.
@@ -254,10 +257,21 @@ pub struct ToolEntry {
 
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(inline, extend("anyOf" = [{ "required": ["name"] }, { "required": ["mcp"] }]))
+)]
 struct ToolEntryObject {
-    /// The tool, prompt or agent.
+    /// The tool, prompt or agent; `mcp:NAME` for tools of an MCP server.
+    #[serde(default)]
     name: String,
+    /// Instead of a name: the MCP server whose tools these are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mcp: Option<String>,
+    /// Of an MCP server: which of its tools, by their names there; all unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tools: Option<Vec<String>>,
     /// Values that only these calls see, above all others; for function tools.
     #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
     env: SortedMap<String, String>,
@@ -307,7 +321,11 @@ impl From<StringOr<ToolEntryObject>> for ToolEntry {
         match form {
             StringOr::String(name) => ToolEntry::unlisted(subagent::undotted(&name)),
             StringOr::Object(o) => ToolEntry {
-                name: subagent::undotted(&o.name).to_owned(),
+                name: match &o.mcp {
+                    Some(server) if o.name.is_empty() => format!("{}{server}", mcp::PREFIX),
+                    _ => subagent::undotted(&o.name).to_owned(),
+                },
+                tools: o.tools,
                 env: o.env,
                 options: o.options,
                 include_text_response: o.include_text_response,
@@ -331,6 +349,8 @@ impl From<ToolEntry> for StringOr<ToolEntryObject> {
         let name = ToolEntryObject { name: e.name.clone(), ..ToolEntryObject::default() };
         let object = ToolEntryObject {
             name: e.name,
+            mcp: None,
+            tools: e.tools,
             env: e.env,
             options: e.options,
             include_text_response: e.include_text_response,
@@ -353,6 +373,11 @@ impl ToolEntry {
     /// The entry of something that no prompt lists: what code calls by its name.
     pub fn unlisted(name: &str) -> ToolEntry {
         ToolEntry { name: name.to_owned(), ..ToolEntry::default() }
+    }
+
+    /// The MCP server whose tools it stands for, if it does. The compiler leaves it to those whose tools are listed live.
+    pub fn mcp(&self) -> Option<&str> {
+        self.name.strip_prefix(mcp::PREFIX)
     }
 
     /// Whether a call of a subagent waits for what it answers.

@@ -24,7 +24,7 @@ pub struct Reference<'a> {
 }
 
 impl Catalog {
-    /// Shows every reference of every definition. Tools, effects, hooks and endpoints refer to none.
+    /// Shows every reference of every definition. Tools, effects, hooks, endpoints and MCP servers refer to none.
     pub fn each_reference(&mut self, look: &mut dyn FnMut(Reference<'_>)) {
         for (name, model) in &mut self.models {
             of_model(model, &mut |field, sought, target| {
@@ -180,6 +180,8 @@ fn of_skill(skill: &mut Skill, look: Look<'_>) {
 fn of_entry(field: &str, entry: &mut ToolEntry, look: Look<'_>) {
     let ToolEntry {
         name,
+        // Names that a server gives.
+        tools: _,
         env: _,
         options: _,
         include_text_response: _,
@@ -282,11 +284,13 @@ pub enum Kind {
     Skill,
     /// A memory.
     Memory,
+    /// An MCP server.
+    Mcp,
 }
 
 impl Kind {
     /// All of them, in the order in which they build on each other.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Model,
         Kind::Prompt,
         Kind::Tool,
@@ -296,6 +300,7 @@ impl Kind {
         Kind::Hook,
         Kind::Skill,
         Kind::Memory,
+        Kind::Mcp,
     ];
 
     /// The folder of its files.
@@ -310,6 +315,7 @@ impl Kind {
             Kind::Hook => "hooks",
             Kind::Skill => "skills",
             Kind::Memory => "memories",
+            Kind::Mcp => "mcp",
         }
     }
 
@@ -325,6 +331,7 @@ impl Kind {
             Kind::Hook => "hook",
             Kind::Skill => "skill",
             Kind::Memory => "memory",
+            Kind::Mcp => "MCP server",
         }
     }
 }

@@ -5,13 +5,15 @@ use serde_json::{Map, Value};
 
 use crate::json;
 use crate::limits;
-use crate::sorted::SortedSet;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::spec::agent::Agent;
 use crate::spec::approval::Policy;
 use crate::spec::callable::Callable;
 use crate::spec::catalog::Catalog;
-use crate::spec::prompt::{Prompt, PromptPart, PromptText};
+use crate::spec::mcp::McpServer;
+use crate::spec::prompt::{Prompt, PromptPart, PromptText, ToolEntry};
 use crate::spec::skill::hash;
+use crate::spec::tool::Implementation;
 
 /// Fields that say where it was taken, and do not count as a difference.
 const ABOUT: [&str; 3] = ["catalog", "bobbin", "hash"];
@@ -44,7 +46,7 @@ impl Snapshot {
         let (tools, subagents) = called(catalog, &prompts);
         set("tools", json!(tools));
         set("skills", skills(catalog, &prompts));
-        set("mcp", json!([]));
+        set("mcp", servers(catalog, &prompts));
         set("subagents", json!(subagents));
         for (prompt, name) in prompts.iter().zip(["approvals", "approvalsB"]) {
             let said = [&prompt.approvals, &agent.approvals, &catalog.settings.approvals];
@@ -214,9 +216,26 @@ fn memories(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
         .collect()
 }
 
+/// The MCP servers whose tools the prompts list, by name: with what their files and their pinned lists say.
+fn servers(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
+    let entries = prompts.iter().flat_map(|prompt| &prompt.tools);
+    let of_entry = |entry: &'_ ToolEntry| match catalog.tools.get(&entry.name).map(|tool| &tool.run) {
+        Some(Implementation::Mcp(of)) => catalog.mcp.get(&of.server),
+        Some(_) => None,
+        None => entry.mcp().and_then(|name| catalog.mcp.get(name)),
+    };
+    let used: SortedMap<&str, &McpServer> =
+        entries.filter_map(of_entry).map(|server| (server.name.as_str(), server)).collect();
+    let hashed = used.into_values().map(|server| {
+        let text = serde_json::to_string(server).unwrap_or_default();
+        json!({ "name": server.name, "hash": hash(&text) })
+    });
+    hashed.collect()
+}
+
 /// Lists that are too long for a row of the log become their number and hash.
 fn shorten(fields: &mut Map<String, Value>) {
-    for field in ["skills", "tools", "subagents", "models", "trusted", "memories"] {
+    for field in ["skills", "tools", "subagents", "models", "trusted", "memories", "mcp"] {
         if Value::Object(fields.clone()).to_string().len() <= limits::SNAPSHOT_FIELDS_BYTES {
             return;
         }

@@ -103,6 +103,7 @@ pub enum Implementation {
     /// Whoever reads the thread carries it out, and answers: the page, for example. The run is parked until then.
     Client(Client),
     /// A tool of an MCP server of the folder. The compiler makes these of a server's list.
+    #[cfg_attr(feature = "schema", schemars(skip))]
     Mcp(McpTool),
 }
 
@@ -195,4 +196,9 @@ pub enum Engine {
     Quickjs,
     /// The platform's own isolates, where they are bound: faster, with exclusions (docs/run-code.md).
     V8,
+}
+
+/// Whether a text can name a header (RFC 9110, 5.6.2).
+pub(crate) fn is_header_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
 }

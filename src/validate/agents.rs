@@ -179,7 +179,7 @@ impl Check<'_> {
     /// A tool that ends something must be one that the side's model can call.
     fn offered(&mut self, at: Place<'_>, field: &str, side: &SideConfig, tool: &str) {
         let prompt = self.catalog.prompts.get(&side.prompt);
-        if prompt.is_some_and(|prompt| prompt.tool(tool).is_none()) {
+        if prompt.is_some_and(|prompt| prompt.tool(tool).is_none() && !self.offers_live(prompt, tool)) {
             let message = format!("the prompt \"{}\" does not offer the tool \"{tool}\"", side.prompt);
             self.error(at, field, message);
         }

@@ -7,27 +7,23 @@ use crate::names::hint;
 use crate::spec::approval::{Approval, Approvals, Mode, Remember, TitlePiece, title_pieces};
 use crate::spec::references::Kind;
 use crate::spec::schema::{DEPTH, required};
-use crate::spec::tool::Tool;
 use crate::spec::{Callable, ask_user, execute_code};
 use crate::validate::{Check, Place};
 
 const MODES: [&str; 4] = ["never", "always", "when", "on_failure"];
 
 impl Check<'_> {
-    pub(crate) fn approval(&mut self, at: Place<'_>, tool: &Tool) {
-        let Some(approval) = &tool.approval else { return };
+    /// An approval in a field, such as `approval`, of calls with these arguments.
+    pub(crate) fn approval(&mut self, at: Place<'_>, field: &str, approval: &Approval, args: Option<&Value>) {
         if let Some(text) = &approval.unknown {
             let hint = hint(text, &MODES);
             let modes = MODES.join(", ");
-            return self.error(
-                at,
-                "approval",
-                format!("there is no mode \"{text}\"{hint}; there are {modes}"),
-            );
+            return self.error(at, field, format!("there is no mode \"{text}\"{hint}; there are {modes}"));
         }
         match (approval.mode, &approval.when) {
             (Mode::When, None) => {
-                self.error(at, "approval.when", "missing: it says which arguments need an approval")
+                let text = "missing: it says which arguments need an approval";
+                self.error(at, format!("{field}.when"), text);
             }
             (Mode::When, Some(schema)) => {
                 // Arguments are an object: it need not be said.
@@ -35,23 +31,29 @@ impl Check<'_> {
                 if let Some(fields) = schema.as_object_mut() {
                     fields.entry("type").or_insert_with(|| "object".into());
                 }
-                self.schema(at, "approval.when", &schema);
+                self.schema(at, &format!("{field}.when"), &schema);
             }
-            (_, Some(_)) => self.error(at, "approval.when", "has a meaning with the mode \"when\" only"),
+            (_, Some(_)) => {
+                self.error(at, format!("{field}.when"), "has a meaning with the mode \"when\" only");
+            }
             (_, None) => {}
         }
-        if let Some(known) = tool.args.as_ref().and_then(known_arguments) {
-            for (field, name) in named_arguments(approval) {
+        if let Some(known) = args.and_then(known_arguments) {
+            for (inner, name) in named_arguments(approval) {
                 if !known.contains(&name) {
                     let hint = hint(name, &known);
-                    self.error(at, field, format!("the tool has no argument \"{name}\"{hint}"));
+                    self.error(
+                        at,
+                        format!("{field}.{inner}"),
+                        format!("the tool has no argument \"{name}\"{hint}"),
+                    );
                 }
             }
         }
         if !approval.remember_by.is_empty() && approval.remember == Remember::None {
-            self.error(at, "approval.rememberBy", "has a meaning with `remember` only");
+            self.error(at, format!("{field}.rememberBy"), "has a meaning with `remember` only");
         }
-        self.seconds(at, "approval.expiresAfterSeconds", approval.expires_after_seconds);
+        self.seconds(at, &format!("{field}.expiresAfterSeconds"), approval.expires_after_seconds);
     }
 
     /// What an agent or a prompt says of all of its tools.
@@ -66,7 +68,8 @@ impl Check<'_> {
         }
         for (index, name) in approvals.trusted.iter().enumerate() {
             let built_in = [ask_user::NAME, execute_code::NAME].contains(&name.as_str());
-            if !built_in && !matches!(self.catalog.callable(name), Some(Callable::Tool(_))) {
+            let known = matches!(self.catalog.callable(name), Some(Callable::Tool(_))) || self.is_live(name);
+            if !built_in && !known {
                 let tools: Vec<&str> = self.catalog.tools.keys().map(String::as_str).collect();
                 let hint = hint(name, &tools);
                 self.error(
@@ -95,20 +98,20 @@ fn known_arguments(schema: &Value) -> Option<Vec<&str>> {
     closed.then(|| listed.keys().map(String::as_str).collect())
 }
 
-/// The arguments that an approval names, each with the field where it does.
+/// The arguments that an approval names, each with the field of it where it does.
 fn named_arguments(approval: &Approval) -> Vec<(String, &str)> {
     let mut named = Vec::new();
     for (field, listed) in [("edit", &approval.edit), ("rememberBy", &approval.remember_by)] {
         let places = listed.iter().enumerate();
-        named.extend(places.map(|(index, name)| (format!("approval.{field}[{index}]"), name.as_str())));
+        named.extend(places.map(|(index, name)| (format!("{field}[{index}]"), name.as_str())));
     }
     for piece in approval.title.iter().flat_map(|title| title_pieces(title)) {
         if let TitlePiece::Argument(name) = piece {
-            named.push(("approval.title".to_owned(), name));
+            named.push(("title".to_owned(), name));
         }
     }
     if let Some(when) = &approval.when {
-        of_arguments(when, "approval.when", 0, &mut named);
+        of_arguments(when, "when", 0, &mut named);
     }
     named
 }

@@ -7,6 +7,7 @@ use crate::spec::agent::SideConfig;
 use crate::spec::callable::Callable;
 use crate::spec::prompt::ToolEntry;
 use crate::spec::references::Kind;
+use crate::spec::tool::Implementation;
 use crate::validate::{Check, Place};
 use crate::work::native::tools::execute;
 use crate::work::native::tools::execute::settings::{Settings, WrongOption};
@@ -16,6 +17,9 @@ impl Check<'_> {
     pub(crate) fn entry(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
         self.env(at, &format!("{field}.env"), &entry.env);
         let name = &entry.name;
+        if self.of_server(at, field, entry) {
+            return;
+        }
         let kinds = [Kind::Tool, Kind::Prompt, Kind::Agent];
         let mut found: Vec<Kind> = kinds.into_iter().filter(|kind| self.knows(*kind, name)).collect();
         // An agent that is not exposed cannot be meant where something else can.
@@ -122,8 +126,12 @@ impl Check<'_> {
 
     /// Limits of `execute_code`. What other tools take as `options` is theirs alone to know.
     fn code_options(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
-        let tool = self.catalog.tools.get(&entry.name);
-        if !tool.is_some_and(|tool| execute::runs(&tool.run)) {
+        let Some(tool) = self.catalog.tools.get(&entry.name) else { return };
+        if matches!(tool.run, Implementation::Mcp(_)) && !entry.options.is_empty() {
+            let text = "a server's tool is given its arguments alone: `provide`, in the server's file, fills some in";
+            self.error(at, format!("{field}.options"), text);
+        }
+        if !execute::runs(&tool.run) {
             return;
         }
         for WrongOption { name, why } in Settings::of(&entry.options).err().into_iter().flatten() {

@@ -10,7 +10,7 @@ use crate::sorted::{SortedMap, SortedSet};
 use crate::spec::callable::Callable;
 use crate::spec::graph::{Item, reach};
 use crate::spec::references::Kind;
-use crate::spec::{Agent, Catalog, Implementation, Prompt, Variable, skill};
+use crate::spec::{Agent, Catalog, Implementation, Prompt, Tool, Variable, skill};
 
 /// What the deployment says a variable is.
 pub type Deployment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -49,9 +49,13 @@ fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<(Kind, &'c str)
     for found in reach(catalog, agent) {
         match found.item {
             Item::Agent(agent) => drop(used.insert((Kind::Agent, agent.name.as_str()))),
-            Item::Tool(tool) => drop(used.insert((Kind::Tool, tool.name.as_str()))),
+            Item::Tool(tool) => {
+                used.insert((Kind::Tool, tool.name.as_str()));
+                used.extend(of_server(catalog, tool).map(|server| (Kind::Mcp, server)));
+            }
             Item::Hook(hook) => drop(used.insert((Kind::Hook, hook.id.as_str()))),
             Item::Prompt(prompt) => of_prompt(catalog, prompt, &mut used),
+            Item::Server(server) => drop(used.insert((Kind::Mcp, server.name.as_str()))),
         }
     }
     used
@@ -100,9 +104,22 @@ fn of_prompt<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut SortedSet<
     of_memories(catalog, prompt, used);
 }
 
+/// The MCP server that a tool is one of.
+fn of_server<'c>(catalog: &'c Catalog, tool: &Tool) -> Option<&'c str> {
+    let Implementation::Mcp(of) = &tool.run else { return None };
+    catalog.mcp.get(&of.server).map(|server| server.name.as_str())
+}
+
 /// A definition and its file.
 fn definition(catalog: &Catalog, kind: Kind, name: &str) -> Value {
-    json!({ "kind": kind.noun(), "name": name, "file": file(catalog, kind, name) })
+    let server =
+        catalog.tools.get(name).filter(|_| kind == Kind::Tool).and_then(|tool| of_server(catalog, tool));
+    match server {
+        Some(server) => {
+            json!({ "kind": kind.noun(), "name": name, "file": file(catalog, kind, name), "server": server })
+        }
+        None => json!({ "kind": kind.noun(), "name": name, "file": file(catalog, kind, name) }),
+    }
 }
 
 /// The file of a definition, where the catalog says; built-in ones have none.
@@ -169,10 +186,20 @@ fn unused(catalog: &Catalog) -> Vec<Value> {
     let names = [
         (Kind::Model, catalog.models.keys().collect::<Vec<_>>()),
         (Kind::Prompt, catalog.prompts.keys().collect()),
-        (Kind::Tool, catalog.tools.keys().filter(|name| *name != skill::LOAD).collect()),
+        // Of a server's tools nobody uses all.
+        (
+            Kind::Tool,
+            catalog
+                .tools
+                .iter()
+                .filter(|(name, tool)| *name != skill::LOAD && !matches!(tool.run, Implementation::Mcp(_)))
+                .map(|(name, _)| name)
+                .collect(),
+        ),
         (Kind::Hook, catalog.hooks.keys().collect()),
         (Kind::Skill, catalog.skills.keys().collect()),
         (Kind::Memory, catalog.memories.keys().collect()),
+        (Kind::Mcp, catalog.mcp.keys().collect()),
     ];
     let mut unused = Vec::new();
     for (kind, names) in names {

@@ -3,7 +3,7 @@
 //! The types have already checked that each file has the right shape; this checks that the definitions make sense
 //! together. A catalog with errors is not served.
 //!
-//! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`, `skills`, `memories`: one kind each. `settings`: `bobbin.json`.
+//! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`, `skills`, `memories`, `mcp`: one kind each. `settings`: `bobbin.json`.
 //! * `entries`: what a prompt's `tools` list; `subagents`: what an entry there says about one; `workers`: those that a model
 //!   leads; `approvals`: what people are asked before a call. `code`: files that run in the sandbox.
 //!   `context`: the size of requests. `known`: what is known of models at their makers' addresses.
@@ -19,6 +19,7 @@ pub(crate) mod entries;
 pub mod explain;
 pub(crate) mod hooks;
 mod known;
+mod mcp;
 mod memories;
 pub(crate) mod models;
 pub(crate) mod prompts;
@@ -35,6 +36,7 @@ use std::fmt;
 
 use crate::sorted::{SortedMap, SortedSet};
 use crate::spec::catalog::{Catalog, RESERVED_PREFIX};
+use crate::spec::mcp::{McpList, McpServer};
 use crate::spec::references::Kind;
 use crate::spec::retry::{Policy, Retry};
 use crate::spec::template;
@@ -189,6 +191,7 @@ pub fn validate(catalog: &Catalog, sources: &Sources, natives: &Natives) -> Vec<
     check.hooks();
     check.skills();
     check.memories();
+    check.servers();
     check.folder_settings();
     check.complaints.sort_by(|a, b| a.file.cmp(&b.file));
     check.complaints
@@ -222,6 +225,13 @@ impl Check<'_> {
         self.complaints.push(Complaint { file, field, message, severity });
     }
 
+    /// Whether a tool may be one of a server whose tools are listed at the first step of a run.
+    fn is_live(&self, tool: &str) -> bool {
+        // Of a list that could not be read something else was said.
+        let unknown = |server: &McpServer| server.list == McpList::Live || server.pinned.is_none();
+        self.catalog.mcp.values().any(|server| unknown(server) && server.own_name(tool).is_some())
+    }
+
     fn knows(&self, kind: Kind, name: &str) -> bool {
         self.sources.has(kind, name) || self.names(kind).contains(&name)
     }
@@ -239,6 +249,7 @@ impl Check<'_> {
             Kind::Hook => keys(&self.catalog.hooks),
             Kind::Skill => keys(&self.catalog.skills),
             Kind::Memory => keys(&self.catalog.memories),
+            Kind::Mcp => keys(&self.catalog.mcp),
             // Nothing refers to an endpoint.
             Kind::Endpoint => Vec::new(),
         }

@@ -22,7 +22,8 @@ impl Check<'_> {
             }
             self.skill_texts(at, skill);
             for (index, tool) in skill.head.requires.iter().enumerate() {
-                if ![Kind::Tool, Kind::Prompt, Kind::Agent].iter().any(|kind| self.knows(*kind, tool)) {
+                let kinds = [Kind::Tool, Kind::Prompt, Kind::Agent];
+                if !kinds.iter().any(|kind| self.knows(*kind, tool)) && !self.is_live(tool) {
                     let hint = hint(tool, &self.names(Kind::Tool));
                     self.error(at, format!("requires[{index}]"), format!("no tool named \"{tool}\"{hint}"));
                 }

@@ -2,9 +2,10 @@
 
 use crate::limits::HTTP_TOOL_MAX_MS;
 use crate::names::{hint, taken, wrong_callable};
+use crate::sorted::SortedMap;
 use crate::spec::references::Kind;
 use crate::spec::schema;
-use crate::spec::tool::{Http, Implementation, Tier};
+use crate::spec::tool::{Http, Implementation, Tier, is_header_name};
 use crate::validate::{Check, Place};
 use crate::work::tier::may_repeat;
 
@@ -30,6 +31,11 @@ impl Check<'_> {
             if added && taken(name).is_some() {
                 continue;
             }
+            // Its server's file says all of it, or the server itself.
+            if let Implementation::Mcp(of) = &tool.run {
+                self.reference(at, "run.mcp.server", Kind::Mcp, &of.server);
+                continue;
+            }
             if let Some(wrong) = wrong_callable(name) {
                 self.error(at, "name", wrong);
             }
@@ -50,7 +56,9 @@ impl Check<'_> {
                 self.error(at, "idempotent", text);
             }
             self.variables(at, &tool.variables);
-            self.approval(at, tool);
+            if let Some(approval) = &tool.approval {
+                self.approval(at, "approval", approval, tool.args.as_ref());
+            }
             let scrub =
                 tool.scrub.iter().flat_map(|scrub| scrub.problems(Some(&self.catalog.settings.scrub)));
             for (inner, message) in scrub.collect::<Vec<_>>() {
@@ -74,7 +82,10 @@ impl Check<'_> {
             Implementation::Client(client) if at.kind == Kind::Tool => {
                 self.seconds(at, "run.client.expiresAfterSeconds", client.expires_after_seconds);
             }
-            Implementation::Mcp(_) => {}
+            Implementation::Mcp(_) => {
+                let text = "tools of MCP servers are made of the server's own list: see docs/mcp.md";
+                self.error(at, "run.mcp", text);
+            }
             Implementation::Client(_) => {
                 self.error(
                     at,
@@ -106,9 +117,20 @@ impl Check<'_> {
 
     fn http(&mut self, at: Place<'_>, http: &Http) {
         self.url(at, "run.http.url", &http.url);
-        for (header, value) in &http.headers {
-            let field = format!("run.http.headers.{header}");
-            if OWN_HEADERS.contains(&header.to_ascii_lowercase().as_str()) {
+        self.headers(at, "run.http.headers", &http.headers, &OWN_HEADERS);
+    }
+
+    /// Headers of requests, except those that the runtime sets itself.
+    pub(crate) fn headers(
+        &mut self,
+        at: Place<'_>,
+        within: &str,
+        headers: &SortedMap<String, String>,
+        own: &[&str],
+    ) {
+        for (header, value) in headers {
+            let field = format!("{within}.{header}");
+            if own.contains(&header.to_ascii_lowercase().as_str()) {
                 self.error(at, &field, "the runtime sets this header itself");
             } else if !is_header_name(header) {
                 self.error(at, &field, format!("\"{header}\" cannot name a header"));
@@ -119,9 +141,4 @@ impl Check<'_> {
             self.template(at, &field, value);
         }
     }
-}
-
-/// RFC 9110, 5.6.2.
-fn is_header_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
 }

@@ -91,7 +91,7 @@ fn a_mistake_is_reported_where_it_is() {
     let told = |tools| prompt(tools).unwrap_err().to_string();
     assert!(
         told(json!([{ "name": "a", "evn": {} }]))
-            .starts_with("unknown field `evn`, expected one of `name`, `env`, `options`")
+            .starts_with("unknown field `evn`, expected one of `name`, `mcp`, `tools`, `env`")
     );
     assert!(told(json!([1])).contains("expected a name or an object"));
     let with = |field: &str, value: Value| told(json!([{ "name": "a", field: value }]));

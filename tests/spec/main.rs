@@ -10,6 +10,7 @@
 
 mod definitions;
 mod graph;
+mod mcp;
 mod random;
 mod render;
 mod rng;

@@ -35,6 +35,31 @@ fn the_sample_files_fit_their_schemas_and_name_them() {
 }
 
 #[test]
+fn a_server_fits_its_schema() {
+    let schema = jsonschema::draft202012::new(&read(&checkout("schemas/mcp.schema.json"))).unwrap();
+    let server = json!({ "$schema": "x", "url": "https://mcp.linear.example/mcp", "tools": { "block": ["drop"] },
+        "headers": { "authorization": "Bearer {{env T}}" }, "variables": [{ "name": "T", "type": "secret" }],
+        "provide": { "create": { "team": "x", "limits": [1] } }, "approval": { "default": "never", "create": { "mode": "always" } },
+        "tier": { "look": "read_only" }, "idempotent": { "look": true }, "protocol": "2025-11-25", "list": "live",
+        "auth": { "type": "oauth", "scopes": ["read"] }, "timeoutMs": 5 });
+    assert!(
+        schema.is_valid(&server),
+        "{:?}",
+        schema.iter_errors(&server).map(|e| e.to_string()).collect::<Vec<_>>()
+    );
+    for (field, value) in [
+        ("pinned", json!({})),
+        ("tools", json!({ "alow": [] })),
+        ("list", json!("x")),
+        ("auth", json!({ "type": "x" })),
+    ] {
+        let mut server = server.clone();
+        server[field] = value;
+        assert!(!schema.is_valid(&server), "{field}");
+    }
+}
+
+#[test]
 fn short_and_long_forms_fit() {
     let schema = jsonschema::draft202012::new(&read(&checkout("schemas/prompt.schema.json"))).unwrap();
     let prompt = |prompt: Value, tools: Value| {

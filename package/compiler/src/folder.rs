@@ -7,6 +7,7 @@ use bobbin::validate::{Complaint, Severity};
 
 use crate::code;
 use crate::files::{Entry, Files, below};
+use crate::mcp;
 use crate::packages::Found;
 
 /// Settings of the folder as a whole.
@@ -39,7 +40,7 @@ pub(super) struct File {
     /// Its path below the folder, with `/`.
     pub(super) path: String,
     pub(super) text: String,
-    /// Of a skill: the files beside it, by their path in its folder.
+    /// Of a skill: the files beside it, by their path in its folder. Of an MCP server: the list of its tools, by its name.
     pub(super) beside: SortedMap<String, String>,
     /// The id of its package; none of the application's own.
     pub(super) package: Option<String>,
@@ -63,6 +64,7 @@ pub(super) fn read<'f>(all: &'f Files, base: &'f str) -> Folder<'f> {
         let is_folder = entry == Entry::Folder;
         match Kind::ALL.into_iter().find(|kind| kind.folder() == name) {
             Some(Kind::Skill) if is_folder => folder.skills(),
+            Some(Kind::Mcp) if is_folder => folder.servers(),
             Some(kind) if is_folder => folder.definitions(kind, kind.folder()),
             _ if is_folder && ELSEWHERE.iter().any(|(known, _)| *known == name) => folder.elsewhere(name),
             _ if name == SETTINGS && !is_folder => folder.settings = folder.text(SETTINGS),
@@ -144,6 +146,34 @@ impl<'f> Folder<'f> {
         code::is_code(file) && !file.starts_with('_') && !defined
     }
 
+    /// Reads the MCP servers: a file each, and beside it the list of its tools.
+    fn servers(&mut self) {
+        let folder = Kind::Mcp.folder();
+        for (file, entry) in self.entries(folder) {
+            let path = format!("{folder}/{file}");
+            let Some(stem) = name(Kind::Mcp, file).filter(|_| entry == Entry::File) else {
+                if !is_readme(file) {
+                    self.stray(&path);
+                }
+                continue;
+            };
+            if let Some(server) = stem.strip_suffix(mcp::LIST) {
+                if !self.all.is_file(&below(self.base, &format!("{folder}/{server}.json"))) {
+                    let message =
+                        format!("lists tools of a server that {server}.json would define: there is none");
+                    self.complain(&path, message, Severity::Error);
+                }
+                continue;
+            }
+            let Some(text) = self.text(&path) else { continue };
+            let list = format!("{stem}{}.json", mcp::LIST);
+            let beside =
+                self.text(&format!("{folder}/{list}")).map(|text| (list, text)).into_iter().collect();
+            let (kind, name) = (Kind::Mcp, stem.to_owned());
+            self.files.push(File { kind, name, path, text, beside, package: None });
+        }
+    }
+
     /// Reads the skills: a folder each.
     fn skills(&mut self) {
         for (name, entry) in self.entries("skills") {
@@ -203,6 +233,7 @@ impl<'f> Folder<'f> {
             "prompts" => "not read: prompts are .md or .json files".to_owned(),
             "api" => "not read: endpoints are .json, .ts or .js files".to_owned(),
             "skills" => format!("not read: a skill is a folder with a {FILE}"),
+            "mcp" => "not read: MCP servers are .json files".to_owned(),
             "" => {
                 let known = Kind::ALL.map(Kind::folder).join(", ");
                 format!("not read: definitions are in the folders {known}; settings in {SETTINGS}")

@@ -14,6 +14,7 @@
 //! | `packages.rs` | packages of agents: where they are, what they are called |
 //! | `text.rs` | JSON, and Markdown with front matter |
 //! | `shape.rs`, `words.rs` | values as definitions, and what is wrong in words for their author |
+//! | `mcp.rs` | MCP servers: the lists of their tools, and what prompts have of them |
 //! | `code.rs` | the files that definitions run in the sandbox |
 //! | `place.rs` | where in a file a field is |
 //! | `abi.rs` | the entries of the wasm, as isolate/compiler has them |
@@ -24,6 +25,7 @@ mod abi;
 mod code;
 mod files;
 mod folder;
+mod mcp;
 mod packages;
 mod place;
 mod request;
@@ -80,17 +82,14 @@ fn compile(
         packed.files.iter().for_each(|file| reading.file(file));
     }
     if packages.is_empty() && !folder.files.iter().any(|file| file.kind == Kind::Agent) {
-        reading.complaints.push(Complaint {
-            file: Kind::Agent.folder().to_owned(),
-            field: String::new(),
-            message: "there is no agent, so no thread can be created: `agents/NAME.json` makes one"
-                .to_owned(),
-            severity: Severity::Warning,
-        });
+        reading.complaints.push(no_agent());
     }
-    let Reading { mut catalog, mut sources, partial, mut complaints, routes, .. } = reading;
+    let Reading { mut catalog, mut sources, partial, mut complaints, routes, lists, .. } = reading;
     packages::enter(&packages, &mut catalog, &sources, &routes, &mut complaints);
-    let hidden = packages::settle(&mut catalog, &sources);
+    let risky = mcp::enter(lists, &mut catalog, &mut sources, &mut complaints);
+    let (order, unmeant) = mcp::expand(&mut catalog, &sources);
+    let mut hidden = unmeant;
+    hidden.extend(packages::settle(&mut catalog, &sources));
     let told = |complaint: &Complaint| {
         hidden.iter().any(|other| other.file == complaint.file && other.field == complaint.field)
     };
@@ -105,7 +104,9 @@ fn compile(
     let said = validate(&catalog, &sources, natives).into_iter().filter(whole);
     complaints.extend(said.filter(|complaint| !told(complaint)));
     complaints.extend(hidden.iter().filter(|complaint| whole(complaint)).cloned());
+    complaints.extend(mcp::unasked(&catalog, &sources, &risky));
     complaints.sort_by(|a, b| a.file.cmp(&b.file));
+    mcp::put_in_order(&mut catalog, order);
     catalog.files = sources
         .files()
         .map(|(kind, name, file)| (format!("{} {name}", kind.noun()), file.to_owned()))
@@ -113,6 +114,15 @@ fn compile(
     catalog.hash = skill::hash(&serde_json::to_string(&catalog)?);
     VERSION.clone_into(&mut catalog.runtime);
     Ok(Compiled { catalog, complaints })
+}
+
+fn no_agent() -> Complaint {
+    Complaint {
+        file: Kind::Agent.folder().to_owned(),
+        field: String::new(),
+        message: "there is no agent, so no thread can be created: `agents/NAME.json` makes one".to_owned(),
+        severity: Severity::Warning,
+    }
 }
 
 /// The first step of a field's path: `tools` of `tools[0].name`.
@@ -133,6 +143,8 @@ struct Reading {
     packages: BTreeMap<String, String>,
     /// The ids of the packages that answer routes.
     routes: BTreeMap<String, String>,
+    /// The lists of MCP servers' tools.
+    lists: Vec<mcp::List>,
     complaints: Vec<Complaint>,
 }
 
@@ -141,20 +153,10 @@ impl Reading {
         if file.kind == Kind::Skill {
             return self.skill(file);
         }
-        let mut value = match text::read(&file.path, &file.text) {
-            Ok(value) => value,
-            Err(wrong) => {
-                self.sources.insert(file.kind, &file.name, &file.path);
-                self.complaints.push(wrong);
-                return;
-            }
-        };
-        if let Err(message) = code::locate(&file.path, &mut value) {
-            self.complain(file, "run.code", message);
-        }
+        let Some(value) = self.value(file) else { return };
         match file.kind {
             Kind::Model => {
-                self.definition(file, value, |catalog| &mut catalog.models, |model, name| model.name = name)
+                self.definition(file, value, |catalog| &mut catalog.models, |model, name| model.name = name);
             }
             Kind::Prompt => {
                 self.definition(
@@ -165,10 +167,10 @@ impl Reading {
                 );
             }
             Kind::Tool => {
-                self.definition(file, value, |catalog| &mut catalog.tools, |tool, name| tool.name = name)
+                self.definition(file, value, |catalog| &mut catalog.tools, |tool, name| tool.name = name);
             }
             Kind::Agent => {
-                self.definition(file, value, |catalog| &mut catalog.agents, |agent, name| agent.name = name)
+                self.definition(file, value, |catalog| &mut catalog.agents, |agent, name| agent.name = name);
             }
             Kind::Effect => {
                 self.definition(
@@ -181,14 +183,39 @@ impl Reading {
             Kind::Endpoint => self.endpoint(file, value),
             // It has been read.
             Kind::Skill => {}
-            Kind::Memory => self.definition(
-                file,
-                value,
-                |catalog| &mut catalog.memories,
-                |memory, name| memory.name = name,
-            ),
-            Kind::Hook => self.definition(file, value, |catalog| &mut catalog.hooks, |hook, id| hook.id = id),
+            Kind::Memory => {
+                self.definition(
+                    file,
+                    value,
+                    |catalog| &mut catalog.memories,
+                    |memory, name| memory.name = name,
+                );
+            }
+            Kind::Hook => {
+                self.definition(file, value, |catalog| &mut catalog.hooks, |hook, id| hook.id = id);
+            }
+            Kind::Mcp => self.server(file, value),
         }
+    }
+
+    /// What is in a file, unless it cannot be read, or can be no definition.
+    fn value(&mut self, file: &folder::File) -> Option<Value> {
+        let mut value = match text::read(&file.path, &file.text) {
+            Ok(value) => value,
+            Err(wrong) => {
+                self.sources.insert(file.kind, &file.name, &file.path);
+                self.complaints.push(wrong);
+                return None;
+            }
+        };
+        if value.pointer("/run/mcp").is_some() {
+            self.of_server(file);
+            return None;
+        }
+        if let Err(message) = code::locate(&file.path, &mut value) {
+            self.complain(file, "run.code", message);
+        }
+        Some(value)
     }
 
     /// A skill: its file, and those beside it.
@@ -218,27 +245,32 @@ impl Reading {
         self.catalog.skills.insert(name, skill);
     }
 
+    /// Takes a definition into the catalog. Gives its name, unless nothing could be read of it.
     fn definition<T: DeserializeOwned + JsonSchema>(
         &mut self,
         file: &folder::File,
         value: Value,
         definitions: impl Fn(&mut Catalog) -> &mut SortedMap<String, T>,
         rename: impl Fn(&mut T, String),
-    ) {
+    ) -> Option<String> {
         let field = if file.kind == Kind::Hook { "id" } else { "name" };
         let named = value.get(field).and_then(Value::as_str).filter(|name| !name.is_empty());
         let name = match self.name(file, named.unwrap_or(&file.name)) {
             Ok(name) => name,
-            Err(wrong) => return self.complain(file, field, wrong),
+            Err(wrong) => {
+                self.complain(file, field, wrong);
+                return None;
+            }
         };
         if let Some(first) = self.sources.insert(file.kind, &name, &file.path) {
             let message = format!("{first} is the {} \"{name}\" already", file.kind.noun());
-            return self.complain(file, field, message);
+            self.complain(file, field, message);
+            return None;
         }
-        if let Some(mut definition) = self.shaped::<T>(file, value) {
-            rename(&mut definition, name.clone());
-            definitions(&mut self.catalog).insert(name, definition);
-        }
+        let mut definition = self.shaped::<T>(file, value)?;
+        rename(&mut definition, name.clone());
+        definitions(&mut self.catalog).insert(name.clone(), definition);
+        Some(name)
     }
 
     /// A definition's name in the catalog; what is wrong with one of the application's that a package's could be.

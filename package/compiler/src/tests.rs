@@ -10,6 +10,7 @@ use super::*;
 mod approvals;
 mod code;
 mod endpoints;
+mod mcp;
 mod mistakes;
 mod packages;
 mod skills;

@@ -22,7 +22,9 @@ pub(super) fn meant(message: &str) -> Option<&str> {
 
 /// serde's message in words for the author of a file.
 pub(super) fn friendly(message: &str, field: &str) -> String {
-    let known = expected(message);
+    let mut known = expected(message);
+    // What the compiler makes itself.
+    known.retain(|name| field != "run" || *name != "mcp");
     if quoted(message, "missing field `").is_some() {
         return MISSING.to_owned();
     }

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use bobbin::spec::{Agent, Effect, Endpoint, Hook, Memory, Model, Prompt, Settings, SkillHead, Tool};
+use bobbin::spec::{
+    Agent, Effect, Endpoint, Hook, McpServer, Memory, Model, Prompt, Settings, SkillHead, Tool,
+};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
@@ -40,6 +42,7 @@ fn stale(folder: &Path) -> Result<Vec<(String, String)>> {
         ("endpoint", schema::<Endpoint>()),
         ("hook", schema::<Hook>()),
         ("memory", schema::<Memory>()),
+        ("mcp", schema::<McpServer>()),
         ("skill", schema::<SkillHead>()),
         ("settings", schema::<Settings>()),
     ];

@@ -93,7 +93,10 @@ impl Thread {
             graph::reach(&self.catalog, agent).into_iter().any(|found| {
                 let model = match found.item {
                     graph::Item::Prompt(prompt) => self.uses_for_model(&prompt.model),
-                    graph::Item::Agent(_) | graph::Item::Tool(_) | graph::Item::Hook(_) => false,
+                    graph::Item::Agent(_)
+                    | graph::Item::Tool(_)
+                    | graph::Item::Hook(_)
+                    | graph::Item::Server(_) => false,
                 };
                 model || found.item.uses_values()
             })

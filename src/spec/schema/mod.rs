@@ -51,7 +51,14 @@ impl fmt::Display for Problem {
 
 /// What is wrong with a value; empty when nothing is. Keywords that are not on the list are passed over.
 pub fn validate(schema: &Value, value: &Value) -> Vec<Problem> {
-    let mut check = Validation { problems: Vec::new() };
+    let mut check = Validation { problems: Vec::new(), lenient: false };
+    check.value(schema, value, &Path::Root, 0);
+    check.problems
+}
+
+/// The same with a schema that may have keywords which are not on the list: what follows from them alone is no problem.
+pub(crate) fn validate_leniently(schema: &Value, value: &Value) -> Vec<Problem> {
+    let mut check = Validation { problems: Vec::new(), lenient: true };
     check.value(schema, value, &Path::Root, 0);
     check.problems
 }
@@ -89,6 +96,8 @@ impl fmt::Display for Path<'_> {
 
 struct Validation {
     problems: Vec<Problem>,
+    /// Whether keywords that are not on the list may say more.
+    lenient: bool,
 }
 
 impl Validation {
@@ -146,9 +155,13 @@ impl Validation {
             self.report(&Path::Property(at, name), "required but missing");
         }
         let known = schema.get("properties").and_then(Value::as_object);
+        let others = match self.lenient && schema.contains_key("patternProperties") {
+            true => None,
+            false => schema.get("additionalProperties"),
+        };
         for (name, value) in object {
             let here = Path::Property(at, name);
-            match (known.and_then(|known| known.get(name)), schema.get("additionalProperties")) {
+            match (known.and_then(|known| known.get(name)), others) {
                 (Some(property), _) => self.value(property, value, &here, depth + 1),
                 (None, Some(Value::Bool(false))) => {
                     let known: Vec<&str> =
@@ -164,7 +177,9 @@ impl Validation {
 
     fn array(&mut self, schema: &Map<String, Value>, items: &[Value], at: &Path<'_>, depth: usize) {
         self.size(schema, ["minItems", "maxItems"], "items", at, || items.len());
-        if let Some(each) = schema.get("items") {
+        if let Some(each) = schema.get("items")
+            && !(self.lenient && schema.contains_key("prefixItems"))
+        {
             for (index, item) in items.iter().enumerate() {
                 self.value(each, item, &Path::Item(at, index), depth + 1);
             }
@@ -211,7 +226,7 @@ impl Validation {
             let Some(Value::Array(branches)) = schema.get(keyword) else { continue };
             let mut failed = Vec::new();
             for branch in branches {
-                let mut attempt = Validation { problems: Vec::new() };
+                let mut attempt = Validation { problems: Vec::new(), lenient: self.lenient };
                 attempt.value(branch, value, at, depth + 1);
                 failed.push((branch, attempt.problems));
             }
@@ -219,7 +234,7 @@ impl Validation {
             match matching {
                 0 => self.no_branch(failed, value, at),
                 1 => {}
-                several if exactly_one => {
+                several if exactly_one && !self.lenient => {
                     self.report(
                         at,
                         format!("expected exactly one of the allowed forms, got a value that fits {several}"),
@@ -286,7 +301,7 @@ fn has_type(schema: &Map<String, Value>, name: &str) -> bool {
     types(schema).is_some_and(|mut types| types.any(|each| each == name))
 }
 
-fn types_of(schema: &Value) -> Vec<&str> {
+pub(crate) fn types_of(schema: &Value) -> Vec<&str> {
     schema.as_object().and_then(types).into_iter().flatten().collect()
 }
 

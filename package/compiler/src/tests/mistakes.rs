@@ -259,7 +259,7 @@ fn what_does_not_belong_in_the_folder_is_reported() {
     assert_eq!(
         told_of("promts/a.md", ""),
         [
-            "promts: warning: not read: definitions are in the folders models, prompts, tools, agents, effects, api, hooks, skills, memories; settings in bobbin.json"
+            "promts: warning: not read: definitions are in the folders models, prompts, tools, agents, effects, api, hooks, skills, memories, mcp; settings in bobbin.json"
         ]
     );
     assert_eq!(

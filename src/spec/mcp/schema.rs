@@ -1,0 +1,154 @@
+//! JSON Schemas of a server's tools. They may have any keyword: models are shown them as they are, what `spec::schema` knows of
+//! them is checked, and the rest is left to the server. Nothing is fetched for them.
+
+use serde_json::{Map, Value};
+
+use crate::json;
+use crate::limits;
+use crate::sorted::SortedMap;
+use crate::spec::schema::types_of;
+use crate::spec::tool::is_header_name;
+
+/// What marks an argument that travels as a header, too.
+const MARK: &str = "x-mcp-header";
+
+/// The arguments that travel as headers: what follows `Mcp-Param-`, and a JSON pointer into the arguments.
+pub(crate) type Marks = SortedMap<String, String>;
+
+/// A field of a schema, and what is wrong with it.
+pub(crate) type Wrong = (String, String);
+
+/// Whether a schema can be offered: it is an object's, not too large, refers to nothing outside of itself, and its marks are what
+/// they should be (2026-07-28, transports: custom headers from tool parameters).
+pub(crate) fn check(schema: &Value) -> Result<Marks, Wrong> {
+    let wrong = |why: String| Err((String::new(), why));
+    let Some(root) = schema.as_object() else { return wrong("must be a schema (an object)".to_owned()) };
+    if root.contains_key("type") && types_of(schema) != ["object"] {
+        return Err(("type".to_owned(), "arguments are an object: this must be \"object\"".to_owned()));
+    }
+    let text = schema.to_string();
+    if text.len() > limits::MCP_SCHEMA_BYTES {
+        return wrong(format!("has more than {} bytes", limits::MCP_SCHEMA_BYTES));
+    }
+    if hides(&text) {
+        return wrong(HIDES.to_owned());
+    }
+    let mut walk = Walk { marks: Marks::new(), wrong: None };
+    walk.schema(schema, "", Some(String::new()), 0);
+    match walk.wrong {
+        Some(wrong) => Err(wrong),
+        None => Ok(walk.marks),
+    }
+}
+
+/// What is wrong with a text that models read and people do not see.
+pub(crate) const HIDES: &str = "has characters that nobody sees";
+
+/// Whether a text has characters that people do not see, or see elsewhere: directions of writing, and tags. Models read them.
+pub(crate) fn hides(text: &str) -> bool {
+    text.chars()
+        .any(|c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}'))
+}
+
+struct Walk {
+    marks: Marks,
+    wrong: Option<Wrong>,
+}
+
+impl Walk {
+    fn report(&mut self, at: String, why: impl Into<String>) {
+        self.wrong.get_or_insert_with(|| (at, why.into()));
+    }
+
+    /// `pointer` leads to the argument that the schema is of, where `properties` alone lead there.
+    fn schema(&mut self, schema: &Value, at: &str, pointer: Option<String>, depth: usize) {
+        if depth > limits::MCP_SCHEMA_DEPTH {
+            return self.report(at.to_owned(), "is nested too deeply");
+        }
+        let below = |key: &str| if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
+        for (key, value) in schema.as_object().into_iter().flatten() {
+            let here = below(key);
+            match key.as_str() {
+                "properties" => {
+                    for (name, property) in value.as_object().into_iter().flatten() {
+                        let step = name.replace('~', "~0").replace('/', "~1");
+                        let pointer = pointer.as_ref().map(|pointer| format!("{pointer}/{step}"));
+                        self.schema(property, &format!("{here}.{name}"), pointer, depth + 1);
+                    }
+                }
+                "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
+                    for (name, schema) in value.as_object().into_iter().flatten() {
+                        self.schema(schema, &format!("{here}.{name}"), None, depth + 1);
+                    }
+                }
+                "$ref" | "$dynamicRef" | "$recursiveRef" => {
+                    if value.as_str().is_some_and(|target| !target.starts_with('#')) {
+                        self.report(
+                            here,
+                            "refers to what is outside of the schema; nothing is fetched for it",
+                        );
+                    }
+                }
+                // Values, not schemas.
+                "default" | "const" | "enum" | "examples" => {}
+                MARK => self.mark(schema, value, here, pointer.as_deref().unwrap_or_default()),
+                _ => self.others(value, &here, depth),
+            }
+        }
+    }
+
+    fn others(&mut self, value: &Value, at: &str, depth: usize) {
+        match value {
+            Value::Object(_) => self.schema(value, at, None, depth + 1),
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.schema(item, &format!("{at}[{index}]"), None, depth + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn mark(&mut self, schema: &Value, mark: &Value, at: String, pointer: &str) {
+        let types = types_of(schema);
+        let plain =
+            !types.is_empty() && types.iter().all(|name| ["string", "integer", "boolean"].contains(name));
+        match mark.as_str() {
+            Some(name) if is_header_name(name) => {
+                if pointer.is_empty() || !plain {
+                    self.report(at, "marks what is no argument that is a string, an integer or a boolean");
+                } else if self.marks.keys().any(|other| other.eq_ignore_ascii_case(name)) {
+                    self.report(at, format!("\"{name}\" is marked twice"));
+                } else {
+                    self.marks.insert(name.to_owned(), pointer.to_owned());
+                }
+            }
+            _ => self.report(at, "cannot name a header"),
+        }
+    }
+}
+
+/// What models are told: the schema without what the application fills in, and without marks.
+pub(crate) fn shown(schema: &Value, provided: &Map<String, Value>) -> Value {
+    let mut schema = schema.clone();
+    unmark(&mut schema);
+    if let Some(root) = schema.as_object_mut() {
+        root.remove("$schema");
+        root.entry("type").or_insert_with(|| json!("object"));
+        let properties = root.entry("properties").or_insert_with(|| json!({}));
+        if let Some(properties) = properties.as_object_mut() {
+            properties.retain(|name, _| !provided.contains_key(name));
+        }
+        if let Some(required) = root.get_mut("required").and_then(Value::as_array_mut) {
+            required.retain(|name| !name.as_str().is_some_and(|name| provided.contains_key(name)));
+        }
+    }
+    schema
+}
+
+fn unmark(schema: &mut Value) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    schema.shift_remove(MARK);
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(Map::values_mut).for_each(unmark);
+}
