@@ -93,6 +93,7 @@ impl<'a> Callable<'a> {
     /// What is wrong with them. Where there is no schema, any object is taken.
     pub fn check(&self, args: Value) -> Result<Value, Vec<schema::Problem>> {
         if let Some(schema) = self.schema().filter(|_| self.is_of_server()) {
+            let args = schema::without_nulls(schema, args);
             let problems = schema::validate_leniently(schema, &args);
             // The server has its defaults itself.
             return if problems.is_empty() { Ok(args) } else { Err(problems) };

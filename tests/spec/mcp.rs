@@ -147,6 +147,21 @@ fn calls_are_checked_as_far_as_the_keywords_are_known() {
     }
 }
 
+#[test]
+fn what_a_model_gives_as_null_is_left_out_where_the_server_takes_none() {
+    let either = json!({ "type": ["string", "null"] });
+    for (property, required, given) in [
+        (json!({ "type": "boolean" }), json!([]), json!({})),
+        (either, json!([]), json!({ "q": null })),
+        (json!({}), json!([]), json!({ "q": null })),
+    ] {
+        let tool = tool_of(json!({ "properties": { "q": property }, "required": required })).unwrap();
+        assert_eq!(Callable::Tool(&tool).check(json!({ "q": null })).unwrap(), given);
+    }
+    let needed = tool_of(json!({ "properties": { "q": { "type": "boolean" } }, "required": ["q"] })).unwrap();
+    assert!(Callable::Tool(&needed).check(json!({ "q": null })).is_err());
+}
+
 fn catalog() -> Value {
     let tool = json!({ "description": "d", "run": { "mcp": { "server": "linear", "tool": "look" } },
         "variables": [{ "name": "TOKEN", "type": "secret" }] });

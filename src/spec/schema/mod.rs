@@ -63,6 +63,23 @@ pub(crate) fn validate_leniently(schema: &Value, value: &Value) -> Vec<Problem> 
     check.problems
 }
 
+/// Arguments without those that are `null`, where the schema asks for none and takes no `null`: so models leave them out.
+pub(crate) fn without_nulls(schema: &Value, mut args: Value) -> Value {
+    let Some(schema) = schema.as_object() else { return args };
+    if let Some(given) = args.as_object_mut() {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let refuses = |name: &str| {
+            properties
+                .and_then(|properties| properties.get(name))
+                .is_some_and(|property| !validate_leniently(property, &Value::Null).is_empty())
+        };
+        given.retain(|name, value| {
+            !value.is_null() || required(schema).any(|of| of == name) || !refuses(name)
+        });
+    }
+    args
+}
+
 /// Problems, a line each.
 pub fn lines(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
