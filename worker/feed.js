@@ -23,7 +23,7 @@ const AGAIN_MS = [100, 400, 1_000, 2_000, 4_000, 8_000];
 /**
  * The same, with the answer's own end: what it is as a whole, and with which status.
  *
- * @typedef {Encoder & { readonly status: number, whole(): string, headers(): string }} Answering
+ * @typedef {Encoder & { readonly status: number, whole(): string, headers(): string, readonly beatMs: number | undefined, beat(): string | undefined, leaving(): string | undefined }} Answering
  */
 
 /**
@@ -78,21 +78,28 @@ const BEGIN_MS = 10_000;
 
 /**
  * An answer in another protocol: streamed, whole at the end, or what there is of it now. What fails before anything was said
- * is an answer with the status of an error.
+ * is an answer with the status of an error. If the client of a stream goes before the end, the thread is told what that means to it.
  *
  * @param {WebSocket} first @param {DurableObjectNamespace} objects @param {string} name @param {string} header
  * @param {string} listen @param {{ waitUntil(promise: Promise<unknown>): void }} ctx @param {number} untilMs
  * @param {number} heartbeatMs @param {number} patienceMs @param {string | undefined} origin @param {string} extra
- * @param {Answering} encoder @param {"streamed" | "whole" | "now"} how
+ * @param {Answering} encoder @param {"streamed" | "whole" | "now"} how @param {number} withinMs when it ends at the latest; negative for never
  */
-export async function answered(first, objects, name, header, listen, ctx, untilMs, heartbeatMs, patienceMs, origin, extra, encoder, how) {
+export async function answered(first, objects, name, header, listen, ctx, untilMs, heartbeatMs, patienceMs, origin, extra, encoder, how, withinMs) {
   const pairs = JSON.parse(extra);
   const streamed = how === "streamed";
   const { readable, writable } = new IdentityTransformStream();
   const writer = streamed ? writable.getWriter() : SINK;
   const following = new Following(writer, encoder, patienceMs, how === "now");
-  const done = follow(following, first, objects, name, header, listen, untilMs, heartbeatMs)
-    .then(() => {
+  const within = withinMs < 0 ? null : setTimeout(() => following.finish(), withinMs);
+  // Who has gone is known at once where the platform says so, and by the next comment otherwise.
+  if (streamed) /** @type {WritableStreamDefaultWriter<Uint8Array>} */ (writer).closed.catch(() => following.fail(GONE));
+  const beatMs = encoder.beatMs ?? heartbeatMs;
+  const done = follow(following, first, objects, name, header, listen, untilMs, beatMs)
+    .then(async () => {
+      clearTimeout(within);
+      const leaving = following.failure === GONE ? encoder.leaving() : undefined;
+      if (leaving !== undefined) await objects.getByName(name).call(leaving);
       const { status } = encoder;
       if (following.failure !== undefined && !encoder.over) return { status: 503, text: broken(following.failure), more: [] };
       return { status, text: encoder.whole(), more: JSON.parse(encoder.headers()) };
@@ -111,6 +118,9 @@ export async function answered(first, objects, name, header, listen, ctx, untilM
   const { status, text, more } = await done;
   return told(status, text, origin, JSON.stringify([...pairs, ...more]));
 }
+
+/** Why an answer breaks off whose client has gone. */
+const GONE = "nobody reads";
 
 /** Takes what nobody reads. */
 const SINK = { write: async () => {}, close: async () => {}, abort: async () => {} };
@@ -140,6 +150,13 @@ export function whole(text, origin, extra) {
   const response = new Response(text, { headers: forOrigin(EVENTS_TYPE, origin) });
   for (const [key, value] of JSON.parse(extra)) response.headers.set(key, value);
   return response;
+}
+
+/** The same, where nothing else is wanted of the socket. @param {Response} response */
+export function runAlone(response) {
+  response.webSocket?.accept();
+  if (response.webSocket) closeQuietly(response.webSocket);
+  return runOf(response);
 }
 
 /** The run that an object's socket follows, if it has begun. @param {Response} response */
@@ -244,6 +261,13 @@ class Following {
     return this.#end || undefined;
   }
 
+  /** It ends with what there is. */
+  finish() {
+    this.#end ??= "";
+    this.#closed?.({ code: OVER, reason: "" });
+    this.#tellDrained();
+  }
+
   /** The response breaks off. @param {string} why */
   fail(why) {
     this.#end ??= why;
@@ -254,8 +278,8 @@ class Following {
 
   /** Keeps the response alive, and looks whether both sides are. */
   beat() {
-    if (this.#waiting > 0 && Date.now() - this.#takenAt > this.#patienceMs) return this.fail("nobody reads");
-    this.#write(": \n\n");
+    if (this.#waiting > 0 && Date.now() - this.#takenAt > this.#patienceMs) return this.fail(GONE);
+    this.#write((this.#encoder && "beat" in this.#encoder ? this.#encoder.beat() : undefined) ?? ": \n\n");
     if (!this.#closed) return;
     if (this.#pinged) return this.#closed({ code: 0, reason: "no answer" });
     this.#pinged = true;
@@ -299,7 +323,7 @@ class Following {
     if (event.startsWith("id: ")) this.#last = event.slice(4, event.indexOf("\n"));
     this.#frames += event;
     if (!this.#takes) this.#pass();
-    else if (this.#waiting + this.#frames.length > WAITING_BYTES) this.fail("nobody reads");
+    else if (this.#waiting + this.#frames.length > WAITING_BYTES) this.fail(GONE);
   }
 
   /** Passes on what has come. */
@@ -346,9 +370,9 @@ class Following {
         this.#takenAt = Date.now();
         if (this.#waiting === 0) this.#tellDrained();
       },
-      () => this.fail("nobody reads"),
+      () => this.fail(GONE),
     );
-    if (this.#waiting > WAITING_BYTES) this.fail("nobody reads");
+    if (this.#waiting > WAITING_BYTES) this.fail(GONE);
     return taken;
   }
 

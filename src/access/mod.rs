@@ -3,12 +3,13 @@
 //! its own owner.
 //!
 //! * `config`: the deployment's credentials, and who a request is from. `keys`, `token`: the two kinds. `scope`: what they
-//!   allow. `guard`: what a development server lets through. `links`: links to files.
+//!   allow. `guard`: what a development server lets through. `links`: links to files. `oauth`: access tokens of another system's.
 
 pub(crate) mod config;
 pub(crate) mod guard;
 pub(crate) mod keys;
 pub mod links;
+pub mod oauth;
 pub(crate) mod scope;
 pub(crate) mod token;
 

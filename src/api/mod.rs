@@ -108,8 +108,8 @@ impl Thread {
             ThreadRoute::DeleteMessage(id) => self.delete_message(id),
             ThreadRoute::Regenerate(id) => self.regenerate(&request, id),
             ThreadRoute::Stop => {
-                Body::parse(&request.body)?.known(&[])?;
-                self.stop()
+                let named = Body::parse(&request.body)?.known(&["run"])?.string("run")?;
+                self.stop(named.as_deref())
             }
             ThreadRoute::Continue => self.continue_run(&request),
             ThreadRoute::Terminate => {

@@ -274,6 +274,7 @@ impl Thread {
                 "status": "queued", "queueId": id, "messageId": id,
                 "message": accepted.row.to_json(&state.meta.stem, false),
                 "state": accepted.state(state),
+                "run": accepted.started.map(|run| format!("r_{run}")),
             });
             Ok(Reply::json(202, &body))
         })

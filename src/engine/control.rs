@@ -35,9 +35,16 @@ use crate::store::waits::Wait;
 use crate::store::{messages as rows, receipts, schema};
 
 impl Thread {
-    /// Ends the active run and keeps queued messages waiting until the next send or `continue`.
-    pub(crate) fn stop(self: &Rc<Self>) -> Result<Reply> {
+    /// Ends the active run and keeps queued messages waiting until the next send or `continue`. `only`: nothing is done unless that is
+    /// the one.
+    pub(crate) fn stop(self: &Rc<Self>, only: Option<&str>) -> Result<Reply> {
         let now = self.host.now_us();
+        let is_another =
+            |state: &State| only.is_some_and(|only| state.active().is_none_or(|run| run.public_id() != only));
+        if self.read(|state, _| Ok(is_another(state)))? {
+            let message = "This run is not active; nothing was stopped.";
+            return Ok(Reply::json(200, &json!({ "status": "stopped", "message": message })));
+        }
         let halted = self.transition(|state, sql| {
             state.must_live()?;
             state.meta.stopped = true;

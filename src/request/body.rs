@@ -2,7 +2,7 @@
 
 use crate::error::{Code, Error, Result};
 use crate::limits::{DOCUMENT_REQUEST_BYTES, MESSAGE_REQUEST_BYTES, REQUEST_BYTES};
-use crate::request::{AgUiRoute, ChatRoute, OpenAiRoute, Route, ThreadRoute};
+use crate::request::{AgUiRoute, ChatRoute, McpRoute, OpenAiRoute, Route, ThreadRoute};
 
 /// Whether a route reads a body, and how large it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,9 @@ impl BodyRule {
             Route::Memory { of, .. } | Route::Thread(_, ThreadRoute::Memory { of, .. }) if of.has_body() => {
                 BodyRule::Json { limit: DOCUMENT_REQUEST_BYTES, what: "a document" }
             }
-            Route::CreateThread | Route::MintToken | Route::PatchEnv(_) => REQUEST,
+            Route::CreateThread | Route::Mcp(McpRoute::Post) | Route::MintToken | Route::PatchEnv(_) => {
+                REQUEST
+            }
             Route::Thread(
                 _,
                 ThreadRoute::Patch

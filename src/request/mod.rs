@@ -5,7 +5,7 @@
 //! as a stream. The object that owns the data authorises, parses and answers. So a body is parsed once, where it is used.
 //!
 //! * `target`: the address of a request. `route`: where it goes. `table`: every route and its parameters. `memory`: routes of
-//!   memories; `chats`: of pages of the AI SDK and of AG-UI; `openai`: of clients of OpenAI. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
+//!   memories; `chats`: of pages of the AI SDK and of AG-UI; `openai`: of clients of OpenAI; `mcp`: of MCP. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
 //! * `body`: what a route accepts. `fields`, `query`: fields and parameters, taken one by one. `thread_id`: ids of threads.
 //! * `directory_call`: requests to a directory. `between`: requests of one thread to another.
 //! * `surfaces`: which protocols of others are answered in. `served`: answers that need not be JSON. `agents`: agents as clients see them.
@@ -18,6 +18,7 @@ pub mod cors;
 pub mod directory_call;
 pub mod endpoints;
 pub mod fields;
+pub mod mcp;
 pub mod memory;
 pub mod openai;
 pub mod query;
@@ -30,6 +31,7 @@ pub mod thread_id;
 
 pub use crate::request::body::BodyRule;
 pub use crate::request::chats::{AgUiRoute, ChatRoute};
+pub use crate::request::mcp::McpRoute;
 pub use crate::request::memory::{MemoryAsk, MemoryCall, MemoryRoute};
 pub use crate::request::openai::OpenAiRoute;
 pub use crate::request::query::Query;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
 use crate::request::target::Target;
-use crate::request::{AgUiRoute, ChatRoute, MemoryRoute, OpenAiRoute};
+use crate::request::{AgUiRoute, ChatRoute, McpRoute, MemoryRoute, OpenAiRoute};
 use crate::spec::endpoint::{self, Method};
 
 /// A route of the API, prefix `/api` (and `/healthz`).
@@ -57,6 +57,8 @@ pub enum Route {
     },
     /// Below `/v1`: what clients of OpenAI ask.
     OpenAi(OpenAiRoute),
+    /// `/mcp`: what clients of MCP ask.
+    Mcp(McpRoute),
     /// Anything below `/api/threads/:id`.
     Thread(String, ThreadRoute),
 }
@@ -232,9 +234,10 @@ impl Route {
         let chat = ChatRoute::find(method, &segments)?.map(|(agent, of)| Route::Chat { agent, of });
         let route = match chat {
             Some(route) => route,
-            None => match AgUiRoute::find(method, &segments)? {
-                Some((agent, of)) => Route::AgUi { agent, of },
-                None => Route::of_segments(method, &segments, target)?,
+            None => match (AgUiRoute::find(method, &segments)?, McpRoute::find(method, &segments)?) {
+                (Some((agent, of)), _) => Route::AgUi { agent, of },
+                (None, Some(of)) => Route::Mcp(of),
+                (None, None) => Route::of_segments(method, &segments, target)?,
             },
         };
         // Clients and proxies resolve such segments, too: what is left of `…/messages/..` ends with a slash, and was

@@ -26,6 +26,7 @@ impl Route {
             | Route::ExplainAgent(_)
             | Route::CreateThread
             | Route::MintToken
+            | Route::Mcp(_)
             | Route::Resume => NONE,
             Route::ListWaits => &["user_id", "kind", "limit", "cursor"],
             Route::ListThreads => &[
@@ -114,6 +115,9 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/v1/responses/:item"),
     ("DELETE", "/v1/responses/:item"),
     ("POST", "/v1/responses/:item/cancel"),
+    ("POST", "/mcp"),
+    ("GET", "/.well-known/oauth-protected-resource"),
+    ("GET", "/.well-known/oauth-protected-resource/mcp"),
     ("POST", "/api/tokens"),
     ("GET", "/api/waits"),
     ("POST", "/api/resume"),

@@ -45,7 +45,7 @@ const upgrade = {
 };
 
 /** Routes of other systems' clients, which send fields of their own. @param {string} pattern */
-const isOfOthers = (pattern) => pattern.startsWith("/v1/") || pattern.startsWith("/api/chat") || /agents\/:item\/(chat|ag-ui)/.test(pattern);
+const isOfOthers = (pattern) => pattern === "/mcp" || pattern.startsWith("/v1/") || pattern.startsWith("/api/chat") || /agents\/:item\/(chat|ag-ui)/.test(pattern);
 
 test("no route takes a parameter or a field that it does not know", async () => {
   const { id } = await bobbin.client.thread("plain");
@@ -61,8 +61,8 @@ test("no route takes a parameter or a field that it does not know", async () => 
     const asked = await exchange(bobbin.server.base, method, `${path}?nonsense=1`, { headers, ...body });
     assert.equal(asked.status, 400, `${method} ${pattern}?nonsense=1: ${asked.text}`);
     if (method !== "HEAD") {
-      const { code, field, param } = asked.json.error;
-      assert.deepEqual([code, field ?? param], ["invalid_field", "nonsense"], `${method} ${pattern}`);
+      const { code, field, param, data } = asked.json.error;
+      assert.deepEqual([data?.code ?? code, field ?? param ?? data?.field], ["invalid_field", "nonsense"], `${method} ${pattern}`);
     }
     if (!hasBody(method) || takesBytes(method, pattern) || pattern.endsWith("/complete") || isOfOthers(pattern)) continue;
     const query = pattern.endsWith("envs/account") ? "?user_id=u" : "";

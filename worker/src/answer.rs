@@ -37,6 +37,11 @@ pub(crate) fn nothing(origin: Option<&str>) -> Result<Response, JsValue> {
     make(204, &JsValue::UNDEFINED, origin, None)
 }
 
+/// 202.
+pub(crate) fn accepted(origin: Option<&str>) -> Result<Response, JsValue> {
+    make(202, &JsValue::UNDEFINED, origin, None)
+}
+
 /// A JSON value with status 200.
 pub(crate) fn of_value(value: &Value, origin: Option<&str>) -> Result<Response, JsValue> {
     make(200, &JsValue::from_str(&value.to_string()), origin, None)

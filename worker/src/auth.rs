@@ -5,14 +5,16 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use bobbin::access::links::{EXPIRES, FileLink, LIFE, Links, SIGNATURE};
-use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, dev_guard};
+use bobbin::access::oauth::OAuth;
+use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, Via, dev_guard};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
 use bobbin::request::surfaces::Surfaces;
 use bobbin::request::{BodyRule, Query, Route, ThreadRequest, ThreadRoute, cors, fields, thread_id};
 use bobbin::{Code, Error, Result};
 use serde_json::Value;
+use wasm_bindgen::prelude::*;
 
-use crate::bindings::{Env, Head, date_now};
+use crate::bindings::{Env, Head, date_now, log, thrown};
 use crate::router::call_thread;
 
 /// Microseconds in a millisecond.
@@ -32,6 +34,8 @@ pub(crate) struct Config {
     /// `BOBBIN_SURFACES`.
     pub(crate) surfaces: Result<Surfaces>,
     access: Result<Access>,
+    /// Whose access tokens clients of MCP may have.
+    pub(crate) oauth: Result<Option<OAuth>>,
 }
 
 impl Config {
@@ -50,6 +54,11 @@ impl Config {
         self.access.as_ref().ok()?.links(origin, now_us())
     }
 
+    /// What signs what clients are to give back, if there is anything.
+    pub(crate) fn secret(&self) -> Option<Vec<u8>> {
+        self.access.as_ref().ok()?.secret()
+    }
+
     /// A development server that asks for no credentials.
     fn is_open(&self) -> bool {
         self.dev && self.access.as_ref().is_ok_and(Access::is_open)
@@ -64,6 +73,7 @@ impl Config {
                 surfaces: Surfaces::parse(env.var("BOBBIN_SURFACES").as_deref(), is_dev(env))
                     .map_err(|error| Error::internal(format!("BOBBIN_SURFACES: {error}."))),
                 access: Access::from_vars(|name| env.var(name)),
+                oauth: OAuth::from_vars(|name| env.var(name), is_dev(env)),
             })
         };
         CONFIG.with(|config| config.get_or_init(read).clone())
@@ -111,6 +121,50 @@ pub(crate) fn authenticate(config: &Config, head: &Head, query: &Query, route: &
         (None, None) => Credential::None,
     };
     access.authenticate(credential, now_us())
+}
+
+/// Who sent a request to `resource`, where access tokens of another issuer count, too. Where there is one, everybody says who they are.
+pub(crate) async fn authenticate_mcp(config: &Config, head: &Head, resource: &str) -> Result<Caller> {
+    let access = config.access.as_ref().map_err(Clone::clone)?;
+    let oauth = config.oauth.as_ref().map_err(Clone::clone)?;
+    let credential = head.authorization.as_deref().map_or(Credential::None, Credential::Header);
+    let known = access.authenticate(credential, now_us());
+    let Some(oauth) = oauth else { return known };
+    match (&known, &head.authorization) {
+        (Ok(Caller { via: Via::Development, .. }), None) => {
+            return Err(Error::new(Code::Unauthenticated, "No credentials.")
+                .hint("Send an access token of the issuer that the metadata of this resource names."));
+        }
+        (Ok(Caller { via: Via::Key | Via::Token { .. }, .. }), _) | (_, None) => return known,
+        _ => {}
+    }
+    let shown = head.authorization.as_deref().and_then(|header| header.split_once(' '));
+    let token =
+        shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map_or("", |(_, token)| token);
+    let Some(claimed) = oauth.read(token, resource, now_us())? else { return known };
+    let (algorithm, key) = (&claimed.algorithm, claimed.key.as_deref());
+    let signed = verified(&oauth.issuer, algorithm, key, claimed.signed, claimed.signature).await;
+    let signed = signed.map_err(|error| Error::internal(thrown(&error)))?.as_string().unwrap_or_default();
+    match signed.as_str() {
+        "yes" => Ok(claimed.caller),
+        "no" => Err(Error::new(Code::Unauthenticated, "The access token is not signed by its issuer.")),
+        why => {
+            log(&format!("an access token could not be checked: {why}"));
+            Err(Error::new(Code::Overloaded, "The access token cannot be checked now.").retry_after(5))
+        }
+    }
+}
+
+#[wasm_bindgen(module = "/oauth.js")]
+extern "C" {
+    #[wasm_bindgen(catch)]
+    async fn verified(
+        issuer: &str,
+        algorithm: &str,
+        kid: Option<&str>,
+        signed: &str,
+        signature: &str,
+    ) -> Result<JsValue, JsValue>;
 }
 
 /// When the caller's credentials end, milliseconds since 1970.

@@ -37,6 +37,22 @@ impl Encoder {
         self.0.borrow().status()
     }
 
+    /// How often a client is told something, milliseconds; undefined for as often as is usual.
+    #[wasm_bindgen(getter, js_name = beatMs)]
+    pub fn beat_ms(&self) -> Option<u32> {
+        self.0.borrow().beat_ms()
+    }
+
+    /// What a client is told that has been told nothing for a while; undefined where a comment does.
+    pub fn beat(&self) -> Option<String> {
+        self.0.borrow_mut().beat()
+    }
+
+    /// A call of the thread's object that is due when the client has gone; undefined for none.
+    pub fn leaving(&self) -> Option<String> {
+        self.0.borrow().leaving()
+    }
+
     /// The answer as a whole, JSON.
     pub fn whole(&self) -> String {
         self.0.borrow().whole().to_string()

@@ -66,7 +66,12 @@ extern "C" {
         extra: &str,
         encoder: JsValue,
         how: &str,
+        within_ms: f64,
     ) -> Result<JsValue, JsValue>;
+
+    /// The same, where nothing else is wanted of the socket.
+    #[wasm_bindgen(js_name = runAlone)]
+    fn run_and_close(response: &FetchResponse) -> Option<String>;
 
     #[wasm_bindgen(catch, js_name = whole)]
     fn whole_response(text: &str, origin: Option<&str>, extra: &str) -> Result<Response, JsValue>;
@@ -204,14 +209,18 @@ pub(crate) enum How {
     Whole,
     /// The same of what there is by now.
     Now,
+    /// The same at the end, or after so many milliseconds.
+    Within(i64),
 }
 
 impl How {
-    const fn as_str(self) -> &'static str {
+    /// How it is to be told, and after how many milliseconds at the latest.
+    const fn told(self) -> (&'static str, f64) {
         match self {
-            How::Streamed => "streamed",
-            How::Whole => "whole",
-            How::Now => "now",
+            How::Streamed => ("streamed", -1.0),
+            How::Whole => ("whole", -1.0),
+            How::Now => ("now", -1.0),
+            How::Within(ms) => ("whole", ms as f64),
         }
     }
 }
@@ -237,6 +246,7 @@ pub(crate) async fn answered(
         return Ok(Err(Answer { status: status.max(400), retry_after: None, body }));
     }
     let extra = serde_json::to_string(&encoded.extra).map_err(Error::internal)?;
+    let (how, within_ms) = how.told();
     let answered = answered_response(
         &socket,
         threads,
@@ -250,11 +260,24 @@ pub(crate) async fn answered(
         origin,
         &extra,
         encoded.encoder,
-        how.as_str(),
+        how,
+        within_ms,
     )
     .await;
     let answered = answered.map_err(|error| Error::internal(thrown(&error)))?;
     Ok(Ok(answered.unchecked_into()))
+}
+
+/// The run that a feed is of, if it has begun; none where there is no such thing.
+pub(crate) async fn run_alone(
+    threads: &Namespace,
+    wanted: EventsRequest<'_>,
+    of: FeedOf,
+) -> Result<Option<String>> {
+    let subscription = Subscription { filter: filter_of(wanted.query, true)?, until_ms: None };
+    let listen = Listen { caller: wanted.caller, subscription, last_event_id: None, feed: Some(of) };
+    let response = ask(threads, wanted.thread, &listen.to_header()?).await?;
+    Ok(if response.web_socket().is_object() { run_and_close(&response) } else { None })
 }
 
 /// An answer in server-sent events that is whole already.

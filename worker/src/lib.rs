@@ -3,12 +3,12 @@
 //!
 //! # Layout
 //!
-//! * [`fetch`]: every request. `router` matches and answers it, `auth` says who asks, `create` and `events` are the
+//! * [`fetch`]: every request. `router` matches and answers it, `protocols` hands it on to what speaks another system's protocol, `auth` says who asks, `create` and `events` are the
 //!   routes that take more than one call to an object.
 //! * [`objects`]: threads, directories and shared memories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
 //!   run on. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
 //!   `streamed`: requests and answers whose bodies are streams. `bucket`: content that a bucket keeps.
-//!   `chat`: chats of the AI SDK; `openai`, `responses`, `conversations`: clients of OpenAI; `talk`, `encoder`: what all of
+//!   `chat`: chats of the AI SDK; `openai`, `responses`, `conversations`: clients of OpenAI; `mcp`, `mcp_calls`: those of MCP; `talk`, `encoder`: what all of
 //!   these have in common. `sandbox`: code that runs in the isolate Worker.
 //! * `answer`: responses. `bindings`: the platform's JavaScript objects. `lifecycle`: the wasm instance.
 //! * `platform` (a feature): what is bound to the Worker, for an application's own Rust.
@@ -29,10 +29,13 @@ mod events;
 mod fetch;
 mod host;
 pub mod lifecycle;
+mod mcp;
+mod mcp_calls;
 pub mod objects;
 mod openai;
 #[cfg(feature = "platform")]
 mod platform;
+mod protocols;
 mod remote;
 mod responses;
 mod router;

@@ -263,7 +263,12 @@ pub(crate) fn extra_for(thread: &str, ignored: &[String]) -> Vec<(String, String
     extra
 }
 
-fn tell(status: u16, value: &Value, origin: Option<&str>, extra: &[(String, String)]) -> Result<Response> {
+pub(crate) fn tell(
+    status: u16,
+    value: &Value,
+    origin: Option<&str>,
+    extra: &[(String, String)],
+) -> Result<Response> {
     let extra = serde_json::to_string(extra).map_err(Error::internal)?;
     told(status, &value.to_string(), origin, &extra).map_err(|error| Error::internal(thrown(&error)))
 }

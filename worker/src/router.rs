@@ -8,26 +8,23 @@ use bobbin::json;
 use bobbin::memory::{check_body, shared_scope};
 use bobbin::request::directory_call::{ROOT, name_of};
 use bobbin::request::memory::object_name;
-use bobbin::request::surfaces::Surface;
 use bobbin::request::target::below_thread;
 use bobbin::request::{
-    AgUiRoute, BodyRule, ChatRoute, EnvOf, FINGERPRINT, MemoryAsk, MemoryCall, MemoryRoute, OpenAiRoute,
-    Query, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route,
-    thread_id,
+    BodyRule, EnvOf, FINGERPRINT, McpRoute, MemoryAsk, MemoryCall, MemoryRoute, Query, Route, Target,
+    ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route, thread_id,
 };
 use bobbin::spec::MemoryScope;
 use bobbin::{Code, Error, Result};
 use wasm_bindgen::prelude::*;
 
-use crate::ag_ui::AgUiRequest;
 use crate::answer::{self, Response};
 use crate::auth::{self, Config};
 use crate::bindings::{Env, Head, IncomingRequest, thrown};
-use crate::chat::Chat;
 use crate::create;
 use crate::events::{self, EventsRequest};
+use crate::mcp;
 use crate::objects::{COUNTERS, catalog};
-use crate::openai::{self, OpenAi};
+use crate::openai;
 use crate::remote::{self, Answer, Relayed};
 use crate::{streamed, upgrade};
 
@@ -45,16 +42,16 @@ extern "C" {
 }
 
 /// One request on its way.
-struct Incoming<'a> {
-    request: IncomingRequest,
-    head: Head,
-    env: Env,
-    ctx: JsValue,
-    catalog: JsValue,
-    config: &'a Config,
-    target: Target,
+pub(crate) struct Incoming<'a> {
+    pub(crate) request: IncomingRequest,
+    pub(crate) head: Head,
+    pub(crate) env: Env,
+    pub(crate) ctx: JsValue,
+    pub(crate) catalog: JsValue,
+    pub(crate) config: &'a Config,
+    pub(crate) target: Target,
     /// A page's origin that may read the answer.
-    origin: Option<String>,
+    pub(crate) origin: Option<String>,
 }
 
 /// Answers a request to the Worker.
@@ -86,6 +83,16 @@ pub(crate) async fn answer(
                 Some(methods) if methods.is_empty() => (no_route(), None),
                 allow => (error, allow),
             };
+            if incoming.target.path == "/mcp" {
+                let error = answer::without_details_of(error, config.dev);
+                let told = mcp::of_error(
+                    &error,
+                    incoming.origin.as_deref(),
+                    allow.as_deref(),
+                    &incoming.challenge(),
+                );
+                return told.map_err(|error| JsValue::from_str(&error.message));
+            }
             if incoming.target.path.starts_with("/v1/") {
                 let error = answer::without_details_of(error, config.dev);
                 let told = openai::of_error(&error, incoming.origin.as_deref());
@@ -115,17 +122,28 @@ impl Incoming<'_> {
         if route == Route::Health {
             return self.health();
         }
+        if route == Route::Mcp(McpRoute::Metadata) {
+            self.target.query.check(route.parameters().unwrap_or_default())?;
+            return self.mcp_metadata();
+        }
         if route == Route::Resume {
             self.target.query.check(route.parameters().unwrap_or_default())?;
             return self.resume(BodyRule::of(&route)).await;
         }
-        let caller = auth::authenticate(self.config, &self.head, &self.target.query, &route)?;
+        let caller = match route {
+            Route::Mcp(_) => {
+                self.must_be_own()?;
+                auth::authenticate_mcp(self.config, &self.head, &self.resource()).await?
+            }
+            _ => auth::authenticate(self.config, &self.head, &self.target.query, &route)?,
+        };
         if let Some(known) = route.parameters() {
             self.target.query.check(known)?;
         }
         let rule = BodyRule::of(&route);
         match route {
             Route::Health => self.health(),
+            Route::Mcp(of) => self.mcp(caller, of, rule).await,
             Route::Resume => self.resume(rule).await,
             Route::ListWaits => self.waits(&caller).await,
             Route::Agents => {
@@ -173,87 +191,6 @@ impl Incoming<'_> {
                 self.thread(caller, id, route, rule).await
             }
         }
-    }
-
-    /// Refuses what the deployment does not answer.
-    fn must_have(&self, surface: Surface) -> Result<()> {
-        let surfaces = self.config.surfaces.as_ref().map_err(Clone::clone)?;
-        if surfaces.has(surface) { Ok(()) } else { Err(no_route()) }
-    }
-
-    /// A chat of the AI SDK, where the deployment has them.
-    async fn chat(
-        &self,
-        caller: Caller,
-        agent: Option<&str>,
-        of: ChatRoute,
-        rule: BodyRule,
-    ) -> Result<Response> {
-        self.must_have(Surface::Chat)?;
-        let body = self.body(rule).await?;
-        let catalog = catalog(&self.catalog)?;
-        let chat = Chat {
-            env: &self.env,
-            ctx: &self.ctx,
-            query: &self.target.query,
-            caller,
-            origin: self.origin.as_deref(),
-            catalog: &catalog,
-            links: self.config.links(origin_of(&self.head.url)),
-            agent,
-            fingerprint: self.fingerprint(),
-        };
-        match of {
-            ChatRoute::Post => chat.post(body).await,
-            ChatRoute::History(id) => chat.history(&id).await,
-            ChatRoute::Stream(id) => chat.stream(&id).await,
-            ChatRoute::Stop(id) => chat.stop(&id).await,
-        }
-    }
-
-    /// What a client of AG-UI asks, where the deployment answers those.
-    async fn ag_ui(&self, caller: Caller, agent: &str, of: AgUiRoute, rule: BodyRule) -> Result<Response> {
-        self.must_have(Surface::AgUi)?;
-        let body = self.body(rule).await?;
-        let catalog = catalog(&self.catalog)?;
-        let asked = AgUiRequest {
-            env: &self.env,
-            ctx: &self.ctx,
-            query: &self.target.query,
-            caller,
-            origin: self.origin.as_deref(),
-            catalog: &catalog,
-            links: self.config.links(origin_of(&self.head.url)),
-            agent,
-            fingerprint: self.fingerprint(),
-        };
-        match of {
-            AgUiRoute::Read => asked.get().await,
-            AgUiRoute::Run => asked.post(&body).await,
-        }
-    }
-
-    /// What a client of OpenAI asks, where the deployment answers those.
-    async fn openai(&self, caller: Caller, of: OpenAiRoute, rule: BodyRule) -> Result<Response> {
-        self.must_have(Surface::OpenAi)?;
-        if matches!(of, OpenAiRoute::Models | OpenAiRoute::Model(_)) {
-            caller.may(&Action::Catalog, None)?;
-        }
-        let body = self.body(rule).await?;
-        let catalog = catalog(&self.catalog)?;
-        let headers = self.request.headers_of(openai::HEADERS);
-        let asked = OpenAi {
-            env: &self.env,
-            ctx: &self.ctx,
-            query: &self.target.query,
-            caller,
-            origin: self.origin.as_deref(),
-            catalog: &catalog,
-            headers: headers.map_err(|error| Error::internal(thrown(&error)))?,
-            idempotency_key: self.head.idempotency_key.clone(),
-            fingerprint: self.fingerprint(),
-        };
-        asked.answer(of, body).await
     }
 
     async fn values(&self, caller: &Caller, of: EnvOf, ask: EnvAsk) -> Result<Response> {
@@ -492,7 +429,7 @@ impl Incoming<'_> {
     }
 
     /// For the log of decisions: which of several keys it was.
-    fn fingerprint(&self) -> Vec<(String, String)> {
+    pub(crate) fn fingerprint(&self) -> Vec<(String, String)> {
         let shown = self.head.authorization.as_deref().and_then(|header| header.split_once(' '));
         shown.map(|(_, key)| (FINGERPRINT.to_owned(), auth::fingerprint(key))).into_iter().collect()
     }
@@ -519,7 +456,7 @@ impl Incoming<'_> {
     }
 
     /// The body's text, for what is answered here.
-    async fn body(&self, rule: BodyRule) -> Result<String> {
+    pub(crate) async fn body(&self, rule: BodyRule) -> Result<String> {
         let Some(Relayed { request, limit, known, .. }) = self.checked(rule)? else {
             return Ok(String::new());
         };
@@ -538,7 +475,7 @@ impl Incoming<'_> {
 }
 
 /// Scheme, host and port of an address.
-fn origin_of(url: &str) -> &str {
+pub(crate) fn origin_of(url: &str) -> &str {
     let host = url.find("://").map_or(0, |at| at + 3);
     let end = url.get(host..).and_then(|rest| rest.find(['/', '?', '#']));
     end.and_then(|end| url.get(..host + end)).unwrap_or(url)

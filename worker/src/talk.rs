@@ -66,7 +66,7 @@ impl Talk<'_> {
         // What was done already is not done again.
         let again = route.reads() || idempotency_key.is_some();
         let headers = match route {
-            ThreadRoute::DecideWaits => self.fingerprint.to_vec(),
+            ThreadRoute::DecideWaits | ThreadRoute::DecideWait(_) => self.fingerprint.to_vec(),
             _ => Vec::new(),
         };
         let request = ThreadRequest {

@@ -25,4 +25,19 @@ pub trait Encode {
     fn headers(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
+
+    /// How often a client is told something, milliseconds; none for as often as is usual.
+    fn beat_ms(&self) -> Option<u32> {
+        None
+    }
+
+    /// What a client is told that has been told nothing for a while; none where a comment does.
+    fn beat(&mut self) -> Option<String> {
+        None
+    }
+
+    /// A call of the thread's object, as text, that is due when the client has gone before the end.
+    fn leaving(&self) -> Option<String> {
+        None
+    }
 }

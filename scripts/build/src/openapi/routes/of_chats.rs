@@ -43,6 +43,7 @@ pub(super) fn chats() -> Vec<Operation> {
             .gives_nothing(204, "Nothing ran.")
     }));
     all.extend(ag_ui());
+    all.extend(mcp());
     all
 }
 
@@ -68,4 +69,28 @@ fn ag_ui() -> [Operation; 2] {
         .answers(200, "The events of the run.", vec![(EVENTS, None)])
         .fails(&[Code::AgentNotFound, Code::UnsupportedParameter, Code::Conflict, Code::TooLarge]),
     ]
+}
+
+/// Clients of MCP. Messages are the protocol's to describe.
+fn mcp() -> Vec<Operation> {
+    let metadata = [
+        ("GET /.well-known/oauth-protected-resource", "getResourceMetadata"),
+        ("GET /.well-known/oauth-protected-resource/mcp", "getMcpMetadata"),
+    ];
+    let metadata = metadata.map(|(line, id)| {
+        Operation::new(line, id, Scope::Anybody, "Who gives access tokens for MCP.")
+            .gives::<Object>(200, "The metadata of a protected resource (RFC 9728).")
+            .fails(&[Code::NotFound])
+    });
+    let post =
+        Operation::new("POST /mcp", "postMcp", Scope::Owner, "A message of a client of MCP (docs/mcp.md).")
+            .takes::<Object>()
+            .answers(
+                200,
+                "The answer, or a stream that ends with it.",
+                vec![("application/json", None), (EVENTS, None)],
+            )
+            .gives_nothing(202, "A notification was taken.")
+            .fails(&[Code::Forbidden, Code::TooLarge]);
+    metadata.into_iter().chain([post]).collect()
 }

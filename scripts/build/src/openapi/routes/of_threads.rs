@@ -68,6 +68,7 @@ pub(super) fn of_thread() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new("POST /api/threads/{threadId}/stop", "stopThread", Scope::Thread, "Ends the run at once.")
+            .may_take::<threads::Stop>()
             .gives::<threads::Stopped>(200, "Nothing runs any more."),
         new(
             "POST /api/threads/{threadId}/continue",

@@ -172,6 +172,8 @@ pub(in crate::openapi) struct Queued {
     message_id: String,
     message: Message,
     state: super::threads::ThreadState,
+    /// The run that it has begun.
+    run: Option<String>,
 }
 
 /// What is to be changed.

@@ -341,6 +341,13 @@ pub(in crate::openapi) struct EnvChange {
 }
 
 #[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::openapi) struct Stop {
+    /// Nothing is stopped unless this run is active.
+    run: Option<String>,
+}
+
+#[derive(JsonSchema)]
 pub(in crate::openapi) struct Stopped {
     status: String,
     message: String,

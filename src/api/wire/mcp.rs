@@ -1,0 +1,353 @@
+//! Messages of MCP, as its clients send them by HTTP (docs/mcp.md): of the revision that has no sessions, and of the older ones, whose
+//! clients begin with `initialize`. Each is served by itself, whichever it is.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use crate::json;
+
+/// The revision whose requests say everything themselves.
+pub const MODERN: &str = "2026-07-28";
+/// The newest of those that begin with `initialize`.
+const NEWEST_LEGACY: &str = "2025-11-25";
+/// All that are served, the newest first.
+pub const VERSIONS: [&str; 4] = [MODERN, NEWEST_LEGACY, "2025-06-18", "2025-03-26"];
+
+/// The extension by which long work is polled.
+pub const TASKS: &str = "io.modelcontextprotocol/tasks";
+/// The field of `_meta` by which a runtime of this kind says which of its calls this is.
+pub const CALL: &str = "dev.bobbin/call";
+/// Characters of such a name.
+const CALL_CHARS: usize = 200;
+
+/// What a request cannot be read as.
+pub const PARSE_ERROR: i32 = -32_700;
+/// No message of the protocol.
+pub const INVALID_REQUEST: i32 = -32_600;
+/// No such method.
+pub const METHOD_NOT_FOUND: i32 = -32_601;
+/// Parameters that the method does not take.
+pub const INVALID_PARAMS: i32 = -32_602;
+/// Our fault.
+pub const INTERNAL: i32 = -32_603;
+/// Headers and body say different things.
+const HEADER_MISMATCH: i32 = -32_020;
+/// The client has not said that it can do what is needed.
+const MISSING_CAPABILITY: i32 = -32_021;
+/// A revision that is not served.
+const UNSUPPORTED_VERSION: i32 = -32_022;
+
+/// The headers that repeat what the body says.
+pub const HEADERS: &[&str] = &["mcp-protocol-version", "mcp-method", "mcp-name", "accept"];
+
+/// How a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era {
+    /// Each request says everything.
+    Modern,
+    /// It has begun with `initialize`, and what was said there is not known here.
+    Legacy,
+}
+
+/// What a client can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// It shows forms to its user.
+    pub forms: bool,
+    /// It polls tasks.
+    pub tasks: bool,
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// None of a notification.
+    pub id: Option<Value>,
+    /// What is asked.
+    pub method: String,
+    /// With what.
+    pub params: Map<String, Value>,
+    /// How the client speaks.
+    pub era: Era,
+    /// What it can do.
+    pub capabilities: Capabilities,
+}
+
+/// An answer that is an error of the protocol.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// HTTP status.
+    pub status: u16,
+    /// The message.
+    pub body: Value,
+}
+
+impl Refusal {
+    /// An error about a request whose id is known, or about none.
+    pub fn new(status: u16, id: Option<&Value>, code: i32, text: &str, data: Option<Value>) -> Refusal {
+        let mut error = json!({ "code": code, "message": text });
+        if let (Some(data), Some(fields)) = (data, error.as_object_mut()) {
+            fields.insert("data".into(), data);
+        }
+        let mut body = json!({ "jsonrpc": "2.0", "error": error });
+        if let (Some(id), Some(fields)) = (id, body.as_object_mut()) {
+            fields.insert("id".into(), id.clone());
+        }
+        Refusal { status, body }
+    }
+}
+
+/// Reads a message. `header` is the value of one of [`HEADERS`].
+///
+/// # Errors
+/// It is none, or headers and body do not belong together.
+pub fn parse(body: &str, header: &dyn Fn(&str) -> Option<String>) -> Result<Message, Refusal> {
+    let refused = |id: Option<&Value>, code: i32, text: &str| Refusal::new(400, id, code, text, None);
+    let body: Value =
+        serde_json::from_str(body).map_err(|_| refused(None, PARSE_ERROR, "The body is no JSON."))?;
+    let Value::Object(mut fields) = body else {
+        return Err(refused(None, INVALID_REQUEST, "The body is one message: batches are not served."));
+    };
+    let id = fields.remove("id");
+    let fine = |id: &Value| id.is_string() || id.is_i64() || id.is_u64();
+    let known = id.as_ref().filter(|id| fine(id));
+    if id.is_some() && known.is_none() {
+        return Err(refused(None, INVALID_REQUEST, "`id` is a string or a whole number."));
+    }
+    if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(refused(known, INVALID_REQUEST, "`jsonrpc` is \"2.0\"."));
+    }
+    let Some(Value::String(method)) = fields.remove("method") else {
+        return Err(refused(
+            known,
+            INVALID_REQUEST,
+            "`method` is missing: nothing is asked of clients here.",
+        ));
+    };
+    let params = match fields.remove("params") {
+        None => Map::new(),
+        Some(Value::Object(params)) => params,
+        Some(_) => return Err(refused(known, INVALID_PARAMS, "`params` is an object.")),
+    };
+    let mut message = Message { id, method, params, era: Era::Legacy, capabilities: Capabilities::default() };
+    if message.id.is_some() {
+        message.settle(header)?;
+    }
+    Ok(message)
+}
+
+impl Message {
+    /// A value of `_meta`.
+    pub fn meta(&self, name: &str) -> Option<&Value> {
+        self.params.get("_meta")?.get(name)
+    }
+
+    /// What the client's runtime calls this call, so that it is made once however often it comes.
+    pub fn call(&self) -> Option<&str> {
+        let named = self.meta(CALL)?.as_str()?;
+        (!named.is_empty() && named.chars().count() <= CALL_CHARS).then_some(named)
+    }
+
+    /// By what the client wants to be told how far it is.
+    pub fn progress(&self) -> Option<Value> {
+        self.meta("progressToken")
+            .filter(|token| token.is_string() || token.is_i64() || token.is_u64())
+            .cloned()
+    }
+
+    /// An error about it, with the status that it has.
+    pub fn refuse(&self, code: i32, text: &str, data: Option<Value>) -> Refusal {
+        let status = match (self.era, code) {
+            (Era::Modern, METHOD_NOT_FOUND) => 404,
+            (_, MISSING_CAPABILITY) => 400,
+            _ => 200,
+        };
+        Refusal::new(status, self.id.as_ref(), code, text, data)
+    }
+
+    /// There is no such method.
+    pub fn unknown(&self) -> Refusal {
+        self.refuse(METHOD_NOT_FOUND, &format!("There is no method “{}”.", shortened(&self.method)), None)
+    }
+
+    /// It needs the extension for tasks.
+    pub fn needs_tasks(&self) -> Refusal {
+        let needed = json!({ "extensions": { TASKS: {} } });
+        let text = "This needs the client's capability for tasks.";
+        self.refuse(MISSING_CAPABILITY, text, Some(json!({ "requiredCapabilities": needed })))
+    }
+
+    /// An answer.
+    pub fn answer(&self, result: Value) -> Value {
+        answer(self.id.as_ref(), self.era, result)
+    }
+
+    /// Finds out how the client speaks, and refuses what does not belong together.
+    fn settle(&mut self, header: &dyn Fn(&str) -> Option<String>) -> Result<(), Refusal> {
+        let named = self.meta("io.modelcontextprotocol/protocolVersion").cloned();
+        let shown = header("mcp-protocol-version");
+        let is_legacy = |version: &String| version != MODERN && VERSIONS.contains(&version.as_str());
+        if named.is_none() && shown.as_ref().is_none_or(is_legacy) {
+            return Ok(());
+        }
+        self.era = Era::Modern;
+        let bad = |code: i32, text: &str| Refusal::new(400, self.id.as_ref(), code, text, None);
+        let unsupported = |requested: &str| {
+            let data = json!({ "supported": VERSIONS, "requested": shortened(requested) });
+            let text = "This revision of the protocol is not served.";
+            Refusal::new(400, self.id.as_ref(), UNSUPPORTED_VERSION, text, Some(data))
+        };
+        let version = match (named, &shown) {
+            (Some(Value::String(version)), _) => version,
+            (_, Some(shown)) if shown != MODERN => return Err(unsupported(shown)),
+            _ => {
+                let text = "`_meta` must have `io.modelcontextprotocol/protocolVersion`.";
+                return Err(bad(INVALID_PARAMS, text));
+            }
+        };
+        match shown {
+            None => return Err(bad(HEADER_MISMATCH, "The header MCP-Protocol-Version is missing.")),
+            Some(shown) if shown != version => {
+                let text = "The header MCP-Protocol-Version is not what `_meta` has.";
+                return Err(bad(HEADER_MISMATCH, text));
+            }
+            Some(_) if version != MODERN => return Err(unsupported(&version)),
+            Some(_) => {}
+        }
+        let Some(Value::Object(able)) = self.meta("io.modelcontextprotocol/clientCapabilities") else {
+            let text = "`_meta` must have `io.modelcontextprotocol/clientCapabilities`.";
+            return Err(bad(INVALID_PARAMS, text));
+        };
+        let capabilities = Capabilities {
+            forms: able.get("elicitation").and_then(Value::as_object).is_some_and(|modes| {
+                // Without a mode it is forms.
+                modes.contains_key("form") || !modes.contains_key("url")
+            }),
+            tasks: able.get("extensions").and_then(|of| of.get(TASKS)).is_some_and(Value::is_object),
+        };
+        if header("mcp-method").as_deref() != Some(self.method.as_str()) {
+            return Err(bad(HEADER_MISMATCH, "The header Mcp-Method is not the method of the body."));
+        }
+        if let Some(name) = self.named().and_then(Value::as_str)
+            && header("mcp-name").and_then(|shown| decoded(&shown)).as_deref() != Some(name)
+        {
+            return Err(bad(HEADER_MISMATCH, "The header Mcp-Name is not what the body names."));
+        }
+        self.capabilities = capabilities;
+        Ok(())
+    }
+
+    /// What the header `Mcp-Name` repeats.
+    fn named(&self) -> Option<&Value> {
+        self.params.get(match self.method.as_str() {
+            "tools/call" | "prompts/get" => "name",
+            "resources/read" => "uri",
+            "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+            _ => return None,
+        })
+    }
+}
+
+/// An answer to the request of this id.
+pub(super) fn answer(id: Option<&Value>, era: Era, mut result: Value) -> Value {
+    if let (Era::Modern, Some(fields)) = (era, result.as_object_mut()) {
+        fields.entry("resultType").or_insert_with(|| "complete".into());
+        fields.insert("_meta".into(), json!({ "io.modelcontextprotocol/serverInfo": server() }));
+    }
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+/// How the server is called.
+fn server() -> Value {
+    json!({ "name": "bobbin", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// What a model is told that has these tools.
+const INSTRUCTIONS: &str = "Each ask_ tool is an agent. A conversation is a thread: give its id again to go on with it. Where something \
+     waits for a person, show them what is asked, and pass on what they say with thread_respond.";
+
+/// How long a client may keep a list, milliseconds.
+const LIST_MS: u32 = 300_000;
+
+/// The same list, as a client may keep it.
+pub fn cached(mut list: Value) -> Value {
+    if let Some(fields) = list.as_object_mut() {
+        fields.insert("ttlMs".into(), LIST_MS.into());
+        fields.insert("cacheScope".into(), "private".into());
+    }
+    list
+}
+
+/// What `server/discover` finds.
+pub fn discovered() -> Value {
+    cached(json!({
+        "supportedVersions": VERSIONS,
+        "capabilities": { "tools": {}, "extensions": { TASKS: {} } },
+        "instructions": INSTRUCTIONS,
+    }))
+}
+
+/// What `initialize` agrees on: the revision that the client wants, or the newest that it can mean.
+pub fn initialized(message: &Message) -> Value {
+    let wanted = message.params.get("protocolVersion").and_then(Value::as_str);
+    let version = wanted.filter(|version| *version != MODERN && VERSIONS.contains(version));
+    json!({
+        "protocolVersion": version.unwrap_or(NEWEST_LEGACY),
+        "capabilities": { "tools": {} },
+        "serverInfo": server(),
+        "instructions": INSTRUCTIONS,
+    })
+}
+
+/// The value of a header whose text may be in Base64 because it is not plain.
+fn decoded(shown: &str) -> Option<String> {
+    let shown = shown.trim_matches([' ', '\t']);
+    match shown.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        Some(coded) => String::from_utf8(STANDARD.decode(coded).ok()?).ok(),
+        None => Some(shown.to_owned()),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+/// What a client takes as an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepts {
+    /// A stream, in which the answer is the last event.
+    Stream,
+    /// Either, but it has not asked for a stream by name.
+    Json,
+    /// A stream alone.
+    StreamAlone,
+}
+
+impl Accepts {
+    /// What the header `Accept` says; none where it takes neither.
+    pub fn of(header: Option<&str>) -> Option<Accepts> {
+        let Some(header) = header.filter(|header| !header.trim().is_empty()) else {
+            return Some(Accepts::Json);
+        };
+        let refused = |range: &str| {
+            range.split(';').skip(1).any(|part| {
+                part.trim().strip_prefix("q=").is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0))
+            })
+        };
+        let named = |wanted: &[&str]| {
+            header.split(',').any(|range| {
+                let kind = range.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+                wanted.contains(&kind.as_str()) && !refused(range)
+            })
+        };
+        let json = named(&["application/json", "application/*", "*/*"]);
+        match (named(&["text/event-stream"]), json) {
+            (true, true) => Some(Accepts::Stream),
+            (true, false) => Some(Accepts::StreamAlone),
+            (false, true) => Some(Accepts::Json),
+            (false, false) if named(&["text/*"]) => Some(Accepts::StreamAlone),
+            (false, false) => None,
+        }
+    }
+}

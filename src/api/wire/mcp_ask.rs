@@ -1,0 +1,358 @@
+//! What becomes of a message, as MCP's clients are told it: the feed of a run as the result of a tool with notes of how far it is, as the
+//! state of a thread, or as a task.
+
+use serde_json::Value;
+
+use crate::access::{Caller, Scope};
+use crate::api::wire::encode::Encode;
+use crate::api::wire::mcp::{Era, answer};
+use crate::api::wire::mcp_input::{pending, requests, told};
+use crate::api::wire::mcp_state::{Seal, State};
+use crate::api::wire::said::{Listener, Over, Said, text_of};
+use crate::api::wire::sse;
+use crate::dates::iso;
+use crate::error::Result;
+use crate::json;
+use crate::request::{ThreadRequest, ThreadRoute};
+
+/// What is made of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// The result of `ask_<agent>`.
+    Answer,
+    /// That of `thread_get`.
+    Thread,
+    /// A task.
+    Task(Task),
+}
+
+/// A task as far as it does not change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Its id.
+    pub id: String,
+    /// When it was created, microseconds since 1970.
+    pub created_us: i64,
+    /// Now.
+    pub now_us: i64,
+}
+
+/// Between two looks at something that is under way, milliseconds.
+const POLL_MS: u32 = 2_000;
+
+/// Between two signs of life on a stream, milliseconds: that a client has gone is seen by what it does not take any more.
+const BEAT_MS: u32 = 2_000;
+/// Every how many of them is a note of how far it is.
+const BEATS_PER_NOTE: u32 = 3;
+
+/// Whom it is told, and what for.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The id of the request.
+    pub id: Option<Value>,
+    /// How the client speaks.
+    pub era: Era,
+    /// What is made of it.
+    pub shape: Shape,
+    /// The thread.
+    pub thread: String,
+    /// The message whose run it is.
+    pub message: String,
+    /// By what the client wants to be told how far it is.
+    pub progress: Option<Value>,
+    /// The client shows forms.
+    pub forms: bool,
+    /// What signs the states of forms; without it there are none, but of tasks.
+    pub seal: Option<Seal>,
+    /// Who asks.
+    pub caller: Caller,
+    /// The run, if this call has begun it and nobody else waits for it: it is stopped if the client goes.
+    pub began: Option<String>,
+}
+
+/// Makes an answer of frames.
+#[derive(Debug)]
+pub struct Ask {
+    settings: Settings,
+    listener: Listener,
+    run: Option<String>,
+    /// The last text that is no part of the next one, and the one that is being written.
+    last: String,
+    text: String,
+    told: u64,
+    beats: u32,
+    doing: String,
+    end: Option<End>,
+}
+
+#[derive(Debug)]
+enum End {
+    Waits(Vec<Value>),
+    Over(Over),
+}
+
+impl Ask {
+    /// One that has heard nothing.
+    pub fn new(settings: Settings) -> Ask {
+        Ask {
+            listener: Listener::new(false, None),
+            run: settings.began.clone(),
+            settings,
+            last: String::new(),
+            text: String::new(),
+            told: 0,
+            beats: 0,
+            doing: "The agent is at work.".to_owned(),
+            end: None,
+        }
+    }
+
+    fn take(&mut self, said: Said) -> Option<String> {
+        match said {
+            Said::Begins(_) | Said::Reasoning(_) | Said::Joined => None,
+            Said::Text(text) => {
+                self.text.push_str(&text);
+                None
+            }
+            Said::TakenBack => {
+                self.text.clear();
+                None
+            }
+            Said::Whole(_) => {
+                let text = std::mem::take(&mut self.text);
+                if !text.is_empty() {
+                    self.last = text;
+                }
+                None
+            }
+            Said::CallBegins(call) => self.progress(format!("Calls {}.", call.name)),
+            Said::Result(result) => {
+                let how = if result.failed { "failed" } else { "has answered" };
+                self.progress(format!("{} {how}.", result.name))
+            }
+            Said::Waits(waits) => {
+                self.end = Some(End::Waits(waits.into_iter().map(|wait| wait.shown).collect()));
+                None
+            }
+            Said::Over(over) => {
+                self.end = Some(End::Over(over));
+                None
+            }
+        }
+    }
+
+    fn progress(&mut self, doing: String) -> Option<String> {
+        self.doing = doing;
+        self.told += 1;
+        let token = self.settings.progress.as_ref()?;
+        let params = json!({ "progressToken": token, "progress": self.told, "message": self.doing });
+        Some(sse::data(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })))
+    }
+
+    /// What is said so far.
+    fn words(&self) -> &str {
+        if self.text.is_empty() { &self.last } else { &self.text }
+    }
+
+    fn structured(&self, outcome: Option<&str>, reason: Option<&str>) -> Value {
+        json!({ "thread": self.settings.thread, "run": self.run, "outcome": outcome, "reason": reason })
+    }
+
+    /// The result of a tool.
+    fn result(&self) -> Value {
+        match &self.end {
+            None => complete(self.words(), self.structured(None, None), Failed::No),
+            Some(End::Waits(waits)) => self.parked(waits),
+            Some(End::Over(over)) => {
+                let failed = if over.outcome == "completed" { Failed::No } else { Failed::Yes };
+                let text = if failed == Failed::No { self.words() } else { &over.told };
+                complete(text, self.structured(Some(&over.outcome), Some(&over.reason)), failed)
+            }
+        }
+    }
+
+    /// What is asked, in forms where the client has them.
+    fn parked(&self, waits: &[Value]) -> Value {
+        let Settings { thread, message, began, .. } = &self.settings;
+        let asked = self.asked(waits);
+        if let (false, Some(seal)) = (asked.is_empty(), &self.settings.seal) {
+            let state = State {
+                thread: thread.clone(),
+                message: message.clone(),
+                began: began.clone(),
+                waits: asked.keys().cloned().collect(),
+            };
+            return json!({
+                "resultType": "input_required", "inputRequests": asked, "requestState": seal.close(state),
+            });
+        }
+        let reason = format!("waiting_for_{}", waits.first().map_or("", |wait| text_of(wait, "kind")));
+        let mut structured = self.structured(Some("parked"), Some(&reason));
+        set(&mut structured, "pending", pending(waits).into());
+        complete(&told(thread, waits), structured, Failed::No)
+    }
+
+    /// The forms that the client is asked to show.
+    fn asked(&self, waits: &[Value]) -> serde_json::Map<String, Value> {
+        if !self.settings.forms {
+            return serde_json::Map::new();
+        }
+        let may =
+            |wait: &&Value| self.settings.caller.scope == Scope::Admin || text_of(wait, "by") != "admin";
+        let waits: Vec<Value> = waits.iter().filter(may).cloned().collect();
+        requests(&waits)
+    }
+
+    /// How the thread is.
+    fn thread(&self) -> Value {
+        let mut structured = match &self.end {
+            None => self.structured(None, None),
+            Some(End::Waits(waits)) => {
+                let mut structured = self.structured(Some("parked"), None);
+                set(&mut structured, "pending", pending(waits).into());
+                structured
+            }
+            Some(End::Over(over)) => self.structured(Some(&over.outcome), Some(&over.reason)),
+        };
+        let (state, poll) = match &self.end {
+            None => ("running", Some(POLL_MS)),
+            Some(End::Waits(_)) => ("parked", Some(POLL_MS)),
+            Some(End::Over(_)) => ("idle", None),
+        };
+        set(&mut structured, "state", state.into());
+        set(&mut structured, "poll_after_ms", json!(poll));
+        let words = self.words();
+        set(&mut structured, "reply", if words.is_empty() { Value::Null } else { words.into() });
+        let text = match &self.end {
+            Some(End::Waits(waits)) => told(&self.settings.thread, waits),
+            Some(End::Over(over)) if over.outcome != "completed" => over.told.clone(),
+            Some(End::Over(_)) => words.to_owned(),
+            None => format!("It is at work. {} Look again with thread_get.", self.doing),
+        };
+        complete(&text, structured, Failed::No)
+    }
+
+    fn task(&self, task: &Task) -> Value {
+        let mut shown = shown(task, "working");
+        match &self.end {
+            None => set(&mut shown, "statusMessage", self.doing.as_str().into()),
+            Some(End::Waits(waits)) => {
+                let asked = self.asked(waits);
+                if asked.is_empty() {
+                    set(&mut shown, "statusMessage", told(&self.settings.thread, waits).into());
+                } else {
+                    set(&mut shown, "status", "input_required".into());
+                    set(&mut shown, "inputRequests", Value::Object(asked));
+                }
+            }
+            Some(End::Over(over)) if over.outcome == "stopped" => {
+                set(&mut shown, "status", "cancelled".into());
+                set(&mut shown, "statusMessage", over.told.as_str().into());
+            }
+            Some(End::Over(_)) => {
+                set(&mut shown, "status", "completed".into());
+                set(&mut shown, "result", self.result());
+            }
+        }
+        shown
+    }
+}
+
+/// A task that has just been made, or how one stands.
+pub fn shown(task: &Task, status: &str) -> Value {
+    json!({
+        "taskId": task.id, "status": status, "createdAt": iso(task.created_us), "lastUpdatedAt": iso(task.now_us),
+        "ttlMs": null, "pollIntervalMs": POLL_MS,
+    })
+}
+
+/// Whether a tool has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// It has not.
+    No,
+    /// Its result says why.
+    Yes,
+}
+
+/// The result of a tool.
+pub fn complete(text: &str, structured: Value, failed: Failed) -> Value {
+    json!({
+        "content": [{ "type": "text", "text": text }],
+        "structuredContent": structured,
+        "isError": failed == Failed::Yes,
+    })
+}
+
+impl Encode for Ask {
+    fn push(&mut self, events: &str) -> Result<String> {
+        let mut text = String::new();
+        if self.end.is_some() {
+            return Ok(text);
+        }
+        for (kind, frame) in sse::frames(events)? {
+            if let ("run" | "run_parked" | "run_ended", Some(run)) =
+                (kind, frame.get("run").and_then(Value::as_str))
+            {
+                self.run = Some(run.to_owned());
+            }
+            for said in self.listener.take(kind, &frame)? {
+                if self.end.is_none() {
+                    text.extend(self.take(said));
+                }
+            }
+        }
+        if self.end.is_some() {
+            text.push_str(&sse::data(&self.whole()));
+        }
+        Ok(text)
+    }
+
+    fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
+    fn status(&self) -> u16 {
+        200
+    }
+
+    fn whole(&self) -> Value {
+        let result = match &self.settings.shape {
+            Shape::Answer => self.result(),
+            Shape::Thread => self.thread(),
+            Shape::Task(task) => self.task(task),
+        };
+        answer(self.settings.id.as_ref(), self.settings.era, result)
+    }
+
+    fn beat_ms(&self) -> Option<u32> {
+        Some(BEAT_MS)
+    }
+
+    fn beat(&mut self) -> Option<String> {
+        self.beats += 1;
+        if self.beats.is_multiple_of(BEATS_PER_NOTE) { self.progress(self.doing.clone()) } else { None }
+    }
+
+    fn leaving(&self) -> Option<String> {
+        let run = self.settings.began.as_ref().filter(|_| self.end.is_none())?;
+        let stop = ThreadRequest {
+            thread_id: self.settings.thread.clone(),
+            life: None,
+            caller: self.settings.caller.clone(),
+            route: ThreadRoute::Stop,
+            query: crate::request::Query::default(),
+            idempotency_key: None,
+            headers: Vec::new(),
+            body: String::new(),
+        };
+        let head = serde_json::to_string(&stop).ok()?;
+        Some(format!("{head}\n{}", json!({ "run": run })))
+    }
+}
+
+fn set(value: &mut Value, name: &str, field: Value) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert(name.to_owned(), field);
+    }
+}

@@ -1,0 +1,168 @@
+//! What a thread asks people, as clients of MCP show it, and what they answer.
+
+use serde_json::{Map, Value};
+
+use crate::api::wire::said::text_of;
+use crate::json;
+use crate::text::first_bytes;
+
+/// Bytes of arguments that a form shows.
+const ARGS_BYTES: usize = 4_000;
+
+/// The field in which a person approves.
+const APPROVE: &str = "approve";
+/// That in which they say why not.
+const REASON: &str = "reason";
+/// That of the answer to a question.
+const ANSWER: &str = "answer";
+
+/// What came back for something that was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reaction {
+    /// A decision, as `POST …/waits/:id` takes it.
+    Decided(Value),
+    /// The form was closed: nothing is decided.
+    Closed,
+    /// Nothing, or nothing that could be understood: it is asked again.
+    Nothing,
+}
+
+/// The request that shows what a wait asks; none where no form can.
+pub fn request(wait: &Value) -> Option<Value> {
+    let lines = [text_of(wait, "title"), text_of(wait, "reason")];
+    let mut message = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+    let schema = match text_of(wait, "kind") {
+        "approval" => {
+            message.push_str(&called(wait));
+            json!({
+                "type": "object",
+                "properties": {
+                    APPROVE: { "type": "boolean", "title": "Approve this call" },
+                    REASON: { "type": "string", "title": "Why not", "description": "told to the agent if it is denied" },
+                },
+                "required": [APPROVE],
+            })
+        }
+        "question" => {
+            let mut answer = json!({ "type": "string", "title": "Answer" });
+            if let Some(fields) = answer.as_object_mut() {
+                match (choices(wait), is_free(wait)) {
+                    ([], _) => {}
+                    (choices, false) => {
+                        fields.insert("enum".into(), json!(choices));
+                    }
+                    (choices, true) => {
+                        let offered: Vec<&str> = choices.iter().filter_map(Value::as_str).collect();
+                        let text = format!("For example: {}", offered.join("; "));
+                        fields.insert("description".into(), text.into());
+                    }
+                }
+            }
+            json!({ "type": "object", "properties": { ANSWER: answer }, "required": [ANSWER] })
+        }
+        _ => return None,
+    };
+    if message.is_empty() {
+        message.push_str("The agent waits for you.");
+    }
+    let params = json!({ "mode": "form", "message": message, "requestedSchema": schema });
+    Some(json!({ "method": "elicitation/create", "params": params }))
+}
+
+/// The requests for those of these waits that forms can show, by the waits' ids.
+pub fn requests(waits: &[Value]) -> Map<String, Value> {
+    waits.iter().filter_map(|wait| Some((text_of(wait, "id").to_owned(), request(wait)?))).collect()
+}
+
+/// The call that is to be approved, with what is too long left out in words.
+fn called(wait: &Value) -> String {
+    let Some(call) = wait.get("call").filter(|call| call.is_object()) else { return String::new() };
+    let args = call.get("args").unwrap_or(&Value::Null).to_string();
+    let shown = first_bytes(&args, ARGS_BYTES);
+    let rest = args.len() - shown.len();
+    let more =
+        if rest == 0 { String::new() } else { format!(" … and {rest} bytes more, which are not shown") };
+    format!("\n{}({shown}{more})", text_of(call, "tool"))
+}
+
+fn choices(wait: &Value) -> &[Value] {
+    wait.get("choices").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn is_free(wait: &Value) -> bool {
+    choices(wait).is_empty() || wait.get("freeText").and_then(Value::as_bool) == Some(true)
+}
+
+/// What a client's answer to the request for a wait says.
+pub fn reaction(wait: &Value, response: Option<&Value>) -> Reaction {
+    let Some(response) = response else { return Reaction::Nothing };
+    match text_of(response, "action") {
+        "cancel" => Reaction::Closed,
+        "decline" => Reaction::Decided(json!({ "decision": "deny" })),
+        "accept" => response
+            .get("content")
+            .and_then(|content| accepted(wait, content))
+            .map_or(Reaction::Nothing, Reaction::Decided),
+        _ => Reaction::Nothing,
+    }
+}
+
+fn accepted(wait: &Value, content: &Value) -> Option<Value> {
+    if text_of(wait, "kind") == "approval" {
+        if content.get(APPROVE)?.as_bool()? {
+            return Some(json!({ "decision": "approve" }));
+        }
+        let reason = text_of(content, REASON);
+        return Some(match reason.trim() {
+            "" => json!({ "decision": "deny" }),
+            reason => json!({ "decision": "deny", "reason": reason }),
+        });
+    }
+    let answer = content.get(ANSWER)?.as_str()?;
+    match choices(wait).iter().position(|choice| choice.as_str() == Some(answer)) {
+        Some(choice) => Some(json!({ "decision": "answer", "choice": choice })),
+        None if is_free(wait) && !answer.trim().is_empty() => {
+            Some(json!({ "decision": "answer", "text": answer }))
+        }
+        None => None,
+    }
+}
+
+/// What waits, for clients that show no forms.
+pub fn pending(waits: &[Value]) -> Vec<Value> {
+    let shown = |wait: &Value| {
+        let mut shown = json!({ "id": wait.get("id"), "kind": wait.get("kind"), "title": wait.get("title") });
+        if let Some(fields) = shown.as_object_mut() {
+            for name in ["reason", "choices", "freeText", "allows", "by", "budget", "expiresAt"] {
+                let known = wait.get(name).filter(|value| !value.is_null());
+                fields.extend(known.map(|value| (name.to_owned(), value.clone())));
+            }
+            for name in ["tool", "args"] {
+                let known = wait.get("call").and_then(|call| call.get(name));
+                fields.extend(known.map(|value| (name.to_owned(), value.clone())));
+            }
+        }
+        shown
+    };
+    waits.iter().map(shown).collect()
+}
+
+/// The same in words, with what to do about it.
+pub fn told(thread: &str, waits: &[Value]) -> String {
+    let mut text = "This waits for a person:\n".to_owned();
+    for wait in waits {
+        let what = match text_of(wait, "kind") {
+            "approval" => "approval".to_owned(),
+            "question" => "question".to_owned(),
+            kind => kind.replace('_', " "),
+        };
+        let title = text_of(wait, "title");
+        let title = if title.is_empty() { String::new() } else { format!(" – {title}") };
+        text.push_str(&format!("- {what} {}{title}{}\n", text_of(wait, "id"), called(wait)));
+    }
+    text.push_str(&format!(
+        "Show the person what is asked, pass on what they decide with thread_respond (thread {thread}), then read on \
+         with thread_get."
+    ));
+    text
+}

@@ -1,0 +1,193 @@
+//! Clients of MCP (docs/mcp.md): agents are tools, and what they are asked is done in threads. Nothing of this is in the thread's
+//! object, and nothing is remembered between two requests.
+
+use bobbin::access::{Caller, Scope};
+use bobbin::api::wire::mcp::{
+    self, Accepts, Era, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, Refusal,
+};
+use bobbin::api::wire::mcp_ask::{Failed, complete};
+use bobbin::api::wire::mcp_tools::{self, Tool};
+use bobbin::api::wire::sse;
+use bobbin::json;
+use bobbin::spec::Catalog;
+use bobbin::{Code, Error, Result};
+use serde_json::{Map, Value};
+
+use crate::answer::{self, Response};
+use crate::bindings::{Env, thrown};
+use crate::events;
+use crate::openai::tell;
+use crate::talk::{Step, Stops, Talk};
+
+/// A request of a client of MCP.
+pub(crate) struct Mcp<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) ctx: &'a wasm_bindgen::JsValue,
+    pub(crate) caller: Caller,
+    pub(crate) origin: Option<&'a str>,
+    pub(crate) catalog: &'a Catalog,
+    /// Scheme, host and port of the server.
+    pub(crate) server: &'a str,
+    /// Those of [`mcp::HEADERS`] that it has.
+    pub(crate) headers: Vec<(String, String)>,
+    /// Which of several keys it was, for the log of decisions.
+    pub(crate) fingerprint: Vec<(String, String)>,
+    /// What signs what clients give back.
+    pub(crate) secret: Option<Vec<u8>>,
+    pub(crate) dev: bool,
+}
+
+/// What becomes of a request.
+pub(crate) enum Done {
+    /// Its result.
+    Result(Value),
+    /// An answer that is made of a feed.
+    Response(Response),
+    /// An error of the protocol.
+    Refusal(Refusal),
+}
+
+impl Mcp<'_> {
+    /// `POST /mcp`.
+    pub(crate) async fn post(&self, body: String) -> Result<Response> {
+        let header =
+            |name: &str| self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let Some(accepts) = Accepts::of(header("accept").as_deref()) else {
+            let text = "The answer is JSON or server-sent events: the header Accept must name both.";
+            return self.tell(&Refusal::new(406, None, INVALID_REQUEST, text, None));
+        };
+        let message = match mcp::parse(&body, &header) {
+            Ok(message) => message,
+            Err(refusal) => return self.tell(&refusal),
+        };
+        drop(body);
+        if message.id.is_none() {
+            // What is cancelled that way cannot be found here: the request names an id that another connection has.
+            return answer::accepted(self.origin).map_err(|error| Error::internal(thrown(&error)));
+        }
+        let done = self.done(&message, accepts).await.unwrap_or_else(|stops| self.failed(&message, stops));
+        match done {
+            Done::Response(response) => Ok(response),
+            Done::Refusal(refusal) => self.tell(&refusal),
+            Done::Result(result) => {
+                let value = message.answer(result);
+                match accepts {
+                    Accepts::StreamAlone => events::whole(&sse::data(&value), self.origin, &[]),
+                    _ => tell(200, &value, self.origin, &[]),
+                }
+            }
+        }
+    }
+
+    fn tell(&self, refusal: &Refusal) -> Result<Response> {
+        tell(refusal.status, &refusal.body, self.origin, &[])
+    }
+
+    async fn done(&self, message: &Message, accepts: Accepts) -> Step<Done> {
+        Ok(match (message.era, message.method.as_str()) {
+            (Era::Modern, "server/discover") => Done::Result(mcp::discovered()),
+            (Era::Legacy, "initialize") => Done::Result(mcp::initialized(message)),
+            (Era::Legacy, "ping") => Done::Result(json!({})),
+            (era, "tools/list") => match message.params.get("cursor") {
+                Some(_) => invalid(message, "There is one page: `cursor` names none."),
+                None => {
+                    let list = mcp_tools::list(self.catalog, self.server);
+                    Done::Result(if era == Era::Modern { mcp::cached(list) } else { list })
+                }
+            },
+            (_, "tools/call") => return self.call(message, accepts).await,
+            (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => return self.task(message).await,
+            _ => Done::Refusal(message.unknown()),
+        })
+    }
+
+    async fn call(&self, message: &Message, accepts: Accepts) -> Step<Done> {
+        let Some(name) = message.params.get("name").and_then(Value::as_str) else {
+            return Ok(invalid(message, "`name` is the name of a tool."));
+        };
+        let Some(tool) = mcp_tools::find(self.catalog, name) else {
+            let shown: String = name.chars().take(64).collect();
+            return Ok(invalid(message, &format!("Unknown tool: {shown}")));
+        };
+        let args = match message.params.get("arguments") {
+            None => Map::new(),
+            Some(Value::Object(args)) => args.clone(),
+            Some(_) => return Ok(invalid(message, "`arguments` is an object.")),
+        };
+        match tool {
+            Tool::Ask(agent) => self.ask(message, accepts, name, agent, args).await,
+            Tool::Start => self.start(message, args).await,
+            Tool::Get => self.get(message, args).await,
+            Tool::Respond => self.respond(args).await,
+            Tool::Cancel => self.cancel(args).await,
+        }
+    }
+
+    pub(crate) fn talk(&self) -> Talk<'_> {
+        Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
+    }
+
+    /// What stops a request: for a tool a result that says what is wrong, so that a model can do better.
+    fn failed(&self, message: &Message, stops: Stops) -> Done {
+        let error = match stops {
+            Stops::Error(error) => answer::without_details_of(error, self.dev).to_json(),
+            Stops::Told(told) => {
+                let text = told.body.as_string().unwrap_or_default();
+                serde_json::from_str(&text).unwrap_or_default()
+            }
+        };
+        let field = |name: &str| {
+            error
+                .pointer("/error")
+                .and_then(|error| error.get(name))
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let (text, code) = (format!("{} {}", field("message"), field("hint")), field("code"));
+        if code == "internal" {
+            return Done::Refusal(message.refuse(INTERNAL, text.trim(), None));
+        }
+        if message.method != "tools/call" {
+            return Done::Refusal(message.refuse(INVALID_PARAMS, text.trim(), error.get("error").cloned()));
+        }
+        Done::Result(json!({
+            "content": complete(text.trim(), Value::Null, Failed::Yes).get("content"), "isError": true,
+        }))
+    }
+}
+
+/// Parameters that make no sense.
+pub(crate) fn invalid(message: &Message, text: &str) -> Done {
+    Done::Refusal(message.refuse(INVALID_PARAMS, text, None))
+}
+
+/// Whoever may use one thread alone has no agents to ask.
+pub(crate) fn must_have_agents(caller: &Caller) -> Result<()> {
+    match caller.scope {
+        Scope::Admin | Scope::Owner(_) => Ok(()),
+        Scope::Thread(_) | Scope::Wait(..) => {
+            Err(Error::new(Code::Forbidden, "These credentials are for one thread, and no agents."))
+        }
+    }
+}
+
+/// An error found before a message was read, as clients know it. `challenge`: how to authenticate.
+pub(crate) fn of_error(
+    error: &Error,
+    origin: Option<&str>,
+    allow: Option<&str>,
+    challenge: &str,
+) -> Result<Response> {
+    let status = error.code.status();
+    let code = if status < 500 { INVALID_REQUEST } else { INTERNAL };
+    let data = json!({ "code": error.code, "hint": error.hint, "field": error.field });
+    let refusal = Refusal::new(status, None, code, &error.message, Some(data));
+    let named = |name: &str, value: String| (name.to_owned(), value);
+    let mut extra: Vec<(String, String)> =
+        allow.map(|allow| named("allow", allow.to_owned())).into_iter().collect();
+    extra.extend(error.retry_after_s.map(|seconds| named("retry-after", seconds.to_string())));
+    if error.code == Code::Unauthenticated {
+        extra.push(named("www-authenticate", challenge.to_owned()));
+    }
+    tell(status, &refusal.body, origin, &extra)
+}

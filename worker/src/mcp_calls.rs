@@ -1,0 +1,387 @@
+//! The tools of MCP: what is said to an agent, what is done with a thread, and tasks.
+
+use bobbin::access::no_thread;
+use bobbin::api::wire::mcp::{Accepts, Era, INVALID_PARAMS, Message};
+use bobbin::api::wire::mcp_ask::{Ask, Failed, Settings, Shape, Task, complete, shown};
+use bobbin::api::wire::mcp_input::{Reaction, reaction};
+use bobbin::api::wire::mcp_state::Seal;
+use bobbin::api::wire::mcp_tools::WAIT_MAX_MS;
+use bobbin::api::wire::response_request::{parse_id, response_id};
+use bobbin::engine::feed::FeedOf;
+use bobbin::json;
+use bobbin::limits::SECOND_US;
+use bobbin::request::fields::Body;
+use bobbin::request::{Query, ThreadRequest, ThreadRoute, agents, thread_id};
+use bobbin::signing::digest;
+use bobbin::spec::Agent;
+use bobbin::{Code, Error};
+use serde_json::{Map, Value};
+
+use crate::bindings::{random, thrown};
+use crate::create;
+use crate::encoder::Encoder;
+use crate::events::{self, Encoded, EventsRequest, How};
+use crate::mcp::{Done, Mcp, invalid};
+use crate::openai::{hex, now_us};
+use crate::router;
+use crate::talk::{Step, Stops, found, good, text_of};
+
+/// What was said.
+struct Said {
+    thread: String,
+    message: String,
+    /// The run that it has begun.
+    began: Option<String>,
+    created_us: i64,
+}
+
+impl Mcp<'_> {
+    /// `ask_<agent>`.
+    pub(crate) async fn ask(
+        &self,
+        message: &Message,
+        accepts: Accepts,
+        name: &str,
+        agent: &Agent,
+        args: Map<String, Value>,
+    ) -> Step<Done> {
+        let called = [name, &Value::Object(args.clone()).to_string()];
+        let seal = self.seal(&called);
+        let state = match message.params.get("requestState") {
+            None if message.params.contains_key("inputResponses") => {
+                return Ok(invalid(message, "`inputResponses` belong to a `requestState`."));
+            }
+            None => None,
+            Some(text) => {
+                let opened = text.as_str().zip(seal.as_ref()).map(|(text, seal)| seal.open(text));
+                match opened {
+                    Some(Ok(state)) => Some(state),
+                    Some(Err(unfit)) => return Ok(invalid(message, &unfit.to_string())),
+                    None => return Ok(invalid(message, "The `requestState` is not valid.")),
+                }
+            }
+        };
+        let mut settings = Settings { seal, ..self.settings(message, Shape::Answer) };
+        match state {
+            Some(state) => {
+                let responses = message.params.get("inputResponses").and_then(Value::as_object);
+                let answers = Answers { waits: &state.waits, responses };
+                let closed = self.react(&state.thread, answers).await?;
+                settings.forms &= closed == Forms::Answered;
+                (settings.thread, settings.message) = (state.thread, state.message);
+                settings.began = state.began;
+            }
+            None => {
+                let said = self.say(message, agent, args).await?;
+                if message.capabilities.tasks {
+                    return Ok(Done::Result(new_task(&said)));
+                }
+                (settings.thread, settings.message) = (said.thread, said.message);
+                settings.began = said.began;
+            }
+        }
+        // Who has begun with `initialize` may lose its connection and means nothing by it.
+        settings.began = settings.began.filter(|_| message.era == Era::Modern);
+        let of = FeedOf::Message(settings.message.clone());
+        let how = if accepts == Accepts::Json { How::Whole } else { How::Streamed };
+        self.follow(of, how, settings).await
+    }
+
+    /// `thread_start`.
+    pub(crate) async fn start(&self, message: &Message, mut args: Map<String, Value>) -> Step<Done> {
+        let named = match args.remove("agent") {
+            Some(Value::String(named)) => named,
+            Some(_) => return Err(Stops::Error(Error::field("agent", "`agent` must be a string."))),
+            None => return Err(Stops::Error(Error::missing("agent"))),
+        };
+        let agent = self.catalog.shown_agent(&named).filter(|agent| agent.is_exposed());
+        let agent = agent.ok_or_else(|| agents::not_exposed(self.catalog, &named))?;
+        let said = self.say(message, agent, args).await?;
+        let text = format!("Started in thread {}. Look at it with thread_get.", said.thread);
+        let structured = json!({ "thread": said.thread, "run": said.began, "outcome": null, "reason": null });
+        Ok(Done::Result(complete(&text, structured, Failed::No)))
+    }
+
+    /// `thread_get`.
+    pub(crate) async fn get(&self, message: &Message, args: Map<String, Value>) -> Step<Done> {
+        let mut args = Body::of(args).known(&["thread", "wait_ms"])?;
+        let thread = self.named(&mut args)?;
+        let wait_ms = args.whole("wait_ms")?.unwrap_or(0);
+        if !(0..=WAIT_MAX_MS).contains(&wait_ms) {
+            let text = format!("`wait_ms` is from 0 to {WAIT_MAX_MS}.");
+            return Err(Stops::Error(Error::field("wait_ms", text)));
+        }
+        let told = self.talk().ask(&thread, ThreadRoute::Get, &[], None, "").await?;
+        good(told)?;
+        let Some(run) = self.talk().newest_run(&thread).await? else {
+            let structured = json!({
+                "thread": thread, "run": null, "outcome": null, "reason": null, "state": "idle", "reply": null,
+                "poll_after_ms": null,
+            });
+            return Ok(Done::Result(complete("Nothing was said yet.", structured, Failed::No)));
+        };
+        let of = FeedOf::Tail(text_of(&run, "run").to_owned());
+        let settings = Settings { thread, ..self.settings(message, Shape::Thread) };
+        let how = if wait_ms == 0 { How::Now } else { How::Within(wait_ms) };
+        self.follow(of, how, settings).await
+    }
+
+    /// `thread_respond`.
+    pub(crate) async fn respond(&self, args: Map<String, Value>) -> Step<Done> {
+        let mut args = Body::of(args).known(&["thread", "responses"])?;
+        let thread = self.named(&mut args)?;
+        let responses = args.take("responses").ok_or_else(|| Error::missing("responses"))?;
+        let body = json!({ "decisions": responses }).to_string();
+        // Whoever sends it again has not heard that it was taken.
+        let key = Some(format!("mcp:{}", digest(&[&body])));
+        let told = self.talk().ask(&thread, ThreadRoute::DecideWaits, &[], key, &body).await?;
+        let decided = good(told)?;
+        let shown = |wait: &Value| json!({ "id": wait.get("id"), "state": wait.get("state"), "decision": wait.get("decision") });
+        let decided = decided.get("waits").and_then(Value::as_array).into_iter().flatten();
+        let structured = json!({ "thread": thread, "decided": decided.map(shown).collect::<Vec<_>>() });
+        let text = "It is decided. Read what comes of it with thread_get.";
+        Ok(Done::Result(complete(text, structured, Failed::No)))
+    }
+
+    /// `thread_cancel`.
+    pub(crate) async fn cancel(&self, args: Map<String, Value>) -> Step<Done> {
+        let mut args = Body::of(args).known(&["thread"])?;
+        let thread = self.named(&mut args)?;
+        let told = self.talk().ask(&thread, ThreadRoute::Stop, &[], None, "").await?;
+        let told = good(told)?;
+        let structured = json!({ "thread": thread, "state": "idle" });
+        Ok(Done::Result(complete(text_of(&told, "message"), structured, Failed::No)))
+    }
+
+    /// `tasks/…`.
+    pub(crate) async fn task(&self, message: &Message) -> Step<Done> {
+        if !message.capabilities.tasks {
+            return Ok(Done::Refusal(message.needs_tasks()));
+        }
+        let id = message.params.get("taskId").and_then(Value::as_str).unwrap_or_default();
+        let named = id.strip_prefix(TASK).and_then(|rest| parse_id(&format!("resp_{rest}")));
+        let unknown = || Done::Refusal(message.refuse(INVALID_PARAMS, "There is no such task.", None));
+        let Some((thread, said)) = named else { return Ok(unknown()) };
+        let told = self.talk().ask(&thread, ThreadRoute::GetMessage(said.clone()), &[], None, "").await?;
+        let Some(row) = found(told)? else { return Ok(unknown()) };
+        let row = row.get("message").unwrap_or(&row);
+        if text_of(row, "role") != "user" {
+            return Ok(unknown());
+        }
+        match message.method.as_str() {
+            "tasks/update" => {
+                let Some(Value::Object(responses)) = message.params.get("inputResponses") else {
+                    return Ok(invalid(message, "`inputResponses` is an object."));
+                };
+                let waits: Vec<String> = responses.keys().cloned().collect();
+                self.react(&thread, Answers { waits: &waits, responses: Some(responses) }).await?;
+                Ok(Done::Result(json!({})))
+            }
+            "tasks/cancel" => {
+                if let Some(run) = self.run_of(&thread, &said).await? {
+                    let body = json!({ "run": run }).to_string();
+                    good(self.talk().ask(&thread, ThreadRoute::Stop, &[], None, &body).await?)?;
+                }
+                Ok(Done::Result(json!({})))
+            }
+            _ => {
+                let created_us = row.get("created_at").and_then(Value::as_i64).unwrap_or(0);
+                let task = Task { id: id.to_owned(), created_us, now_us: now_us() };
+                let settings = self.settings(message, Shape::Task(task));
+                let settings = Settings { thread, message: said.clone(), ..settings };
+                self.follow(FeedOf::Message(said), How::Now, settings).await
+            }
+        }
+    }
+
+    /// The run that has taken a message in.
+    async fn run_of(&self, thread: &str, message: &str) -> Step<Option<String>> {
+        let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
+        let query = Query::default();
+        let wanted = EventsRequest { thread, caller: self.caller.clone(), query: &query, origin: None };
+        Ok(events::run_alone(&threads, wanted, FeedOf::Message(message.to_owned())).await?)
+    }
+
+    /// The thread that arguments name, by its id or its key.
+    fn named(&self, args: &mut Body) -> Step<String> {
+        let named = args.string("thread")?.ok_or_else(|| Error::missing("thread"))?;
+        if thread_id::is_valid(&named) {
+            return Ok(named);
+        }
+        thread_id::check_key(&named).map_err(|error| error.at("thread"))?;
+        Ok(thread_id::of_key(self.caller.owner(), &named))
+    }
+
+    /// Says something to an agent, once for each call that the client's runtime names.
+    async fn say(&self, message: &Message, agent: &Agent, args: Map<String, Value>) -> Step<Said> {
+        let mut args = Body::of(args).known(&["message", "thread"])?;
+        let text = args.string("message")?.ok_or_else(|| Error::missing("message"))?;
+        let thread = match args.string("thread")? {
+            Some(named) => self.conversation(&named, agent).await?,
+            None => {
+                let call = message.call();
+                let owner = self.caller.owner().unwrap_or_default();
+                let id = call.map_or_else(
+                    || thread_id::from_random(random()),
+                    |call| thread_id::of_parts(&["mcp", owner, &agent.name, call]),
+                );
+                let body = json!({ "agent_id": agent.name }).to_string();
+                good(create::create_as(self.env, self.caller.clone(), id.clone(), body).await?)?;
+                id
+            }
+        };
+        // One of our own otherwise, so that what is lost on the way is sent again.
+        let key = message.call().map_or_else(|| hex(&random()), str::to_owned);
+        let body = json!({ "role": "user", "content": text }).to_string();
+        let trace = |name: &str| {
+            message.meta(name).and_then(Value::as_str).map(|value| (name.to_owned(), value.to_owned()))
+        };
+        let request = ThreadRequest {
+            thread_id: thread.clone(),
+            life: None,
+            caller: self.caller.clone(),
+            route: ThreadRoute::PostMessage,
+            query: Query::default(),
+            idempotency_key: Some(format!("mcp:{key}")),
+            headers: ["traceparent", "tracestate"].into_iter().filter_map(trace).collect(),
+            body: String::new(),
+        };
+        let told = match router::call_thread(self.env, &thread, &request, &body).await {
+            // An object that was just restarted answers at once.
+            Err(error) if error.code == Code::Overloaded => {
+                router::call_thread(self.env, &thread, &request, &body).await
+            }
+            other => other,
+        };
+        let posted = good(told?)?;
+        let said = text_of(&posted, "messageId");
+        if said.is_empty() {
+            return Err(Stops::Error(Error::internal("a message was stored and has no id")));
+        }
+        Ok(Said {
+            message: said.to_owned(),
+            began: posted.get("run").and_then(Value::as_str).map(str::to_owned),
+            created_us: posted.pointer("/message/created_at").and_then(Value::as_i64).unwrap_or_else(now_us),
+            thread,
+        })
+    }
+
+    /// The thread of a name. Where there is none for a key it is made.
+    async fn conversation(&self, named: &str, agent: &Agent) -> Step<String> {
+        if let Some(found) = self.talk().thread(named, agent, "thread").await? {
+            return Ok(found.id);
+        }
+        if thread_id::is_valid(named) {
+            return Err(Stops::Error(no_thread()));
+        }
+        let body = json!({ "agent_id": agent.name, "key": named });
+        let made = good(create::create(self.env, self.caller.clone(), None, body.to_string()).await?)?;
+        Ok(text_of(&made, "threadId").to_owned())
+    }
+
+    /// Gives a thread what people have answered to what it asks.
+    async fn react(&self, thread: &str, answers: Answers<'_>) -> Step<Forms> {
+        let waits = self.talk().waits(thread).await?;
+        let mut forms = Forms::Answered;
+        for id in answers.waits {
+            let Some(wait) = waits.iter().find(|wait| text_of(wait, "id") == id) else { continue };
+            match reaction(wait, answers.responses.and_then(|responses| responses.get(id))) {
+                Reaction::Nothing => {}
+                Reaction::Closed => forms = Forms::Closed,
+                Reaction::Decided(decision) => self.decide(thread, id, &decision).await?,
+            }
+        }
+        Ok(forms)
+    }
+
+    /// Decides a wait, once: the same again changes nothing, and another decision is refused.
+    async fn decide(&self, thread: &str, wait: &str, decision: &Value) -> Step<()> {
+        let route = ThreadRoute::DecideWait(wait.to_owned());
+        let key = Some(format!("mcp:{wait}"));
+        let told = self.talk().ask(thread, route, &[], key, &decision.to_string()).await?;
+        let otherwise = || {
+            let text = "This was decided otherwise already, and the first decision holds.";
+            Stops::Error(Error::new(Code::Conflict, text).hint("Read the thread with thread_get."))
+        };
+        match told.status {
+            status if status == Code::IdempotencyMismatch.status() => Err(otherwise()),
+            status if status == Code::Conflict.status() => {
+                // Somebody was faster: with the same decision, or with another one.
+                let route = ThreadRoute::GetWait(wait.to_owned());
+                let now = good(self.talk().ask(thread, route, &[], None, "").await?)?;
+                let now = now.get("wait").unwrap_or(&now);
+                let made = text_of(now, "decision");
+                let is_approval = text_of(now, "kind") == "approval";
+                let same = is_approval && made == text_of(decision, "decision");
+                // One that has ended by itself was denied.
+                let denied = made.is_empty() && text_of(decision, "decision") == "deny";
+                if same || denied { Ok(()) } else { Err(otherwise()) }
+            }
+            _ => good(told).map(|_| ()),
+        }
+    }
+
+    /// What signs the states of a call; none where the deployment has nothing to sign with.
+    fn seal(&self, called: &[&str]) -> Option<Seal> {
+        let secret = self.secret.as_deref()?;
+        let principal = self.caller.scope.to_string();
+        Some(Seal::new(secret, &principal, called, now_us() / SECOND_US))
+    }
+
+    fn settings(&self, message: &Message, shape: Shape) -> Settings {
+        Settings {
+            id: message.id.clone(),
+            era: message.era,
+            shape,
+            thread: String::new(),
+            message: String::new(),
+            progress: message.progress(),
+            forms: message.capabilities.forms,
+            seal: None,
+            caller: self.caller.clone(),
+            began: None,
+        }
+    }
+
+    async fn follow(&self, of: FeedOf, how: How, settings: Settings) -> Step<Done> {
+        let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
+        let thread = settings.thread.clone();
+        let query = Query(vec![("progress".to_owned(), "0".to_owned())]);
+        let wanted = EventsRequest {
+            thread: &thread,
+            caller: self.caller.clone(),
+            query: &query,
+            origin: self.origin,
+        };
+        let encoded = Encoded { extra: Vec::new(), encoder: Encoder::new(Ask::new(settings)).into() };
+        let answered = events::answered(&threads, self.ctx, wanted, of, how, encoded).await?;
+        answered.map(Done::Response).map_err(Stops::Told)
+    }
+}
+
+/// What was asked, and what came back.
+struct Answers<'a> {
+    waits: &'a [String],
+    responses: Option<&'a Map<String, Value>>,
+}
+
+/// What a person has done with forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forms {
+    Answered,
+    /// One was closed: it is not shown again at once.
+    Closed,
+}
+
+/// What the ids of tasks begin with.
+const TASK: &str = "task_";
+
+fn new_task(said: &Said) -> Value {
+    let named = response_id(&said.thread, &said.message);
+    let id = format!("{TASK}{}", named.trim_start_matches("resp_"));
+    let mut task = shown(&Task { id, created_us: said.created_us, now_us: said.created_us }, "working");
+    if let Some(fields) = task.as_object_mut() {
+        fields.insert("resultType".into(), "task".into());
+    }
+    task
+}

@@ -1,0 +1,165 @@
+//! The protocols of other systems that a deployment answers: what a request is handed to.
+
+use bobbin::access::{Action, Caller};
+use bobbin::request::surfaces::Surface;
+use bobbin::request::{AgUiRoute, BodyRule, ChatRoute, McpRoute, OpenAiRoute, route::no_route};
+use bobbin::{Code, Error, Result};
+
+use crate::ag_ui::AgUiRequest;
+use crate::answer::{self, Response};
+use crate::bindings::thrown;
+use crate::chat::Chat;
+use crate::mcp::{self, Mcp};
+use crate::objects::catalog;
+use crate::openai::{self, OpenAi};
+use crate::router::{Incoming, origin_of};
+
+impl Incoming<'_> {
+    /// Refuses what the deployment does not answer.
+    pub(crate) fn must_have(&self, surface: Surface) -> Result<()> {
+        let surfaces = self.config.surfaces.as_ref().map_err(Clone::clone)?;
+        if surfaces.has(surface) { Ok(()) } else { Err(no_route()) }
+    }
+
+    /// A chat of the AI SDK, where the deployment has them.
+    pub(crate) async fn chat(
+        &self,
+        caller: Caller,
+        agent: Option<&str>,
+        of: ChatRoute,
+        rule: BodyRule,
+    ) -> Result<Response> {
+        self.must_have(Surface::Chat)?;
+        let body = self.body(rule).await?;
+        let catalog = catalog(&self.catalog)?;
+        let chat = Chat {
+            env: &self.env,
+            ctx: &self.ctx,
+            query: &self.target.query,
+            caller,
+            origin: self.origin.as_deref(),
+            catalog: &catalog,
+            links: self.config.links(origin_of(&self.head.url)),
+            agent,
+            fingerprint: self.fingerprint(),
+        };
+        match of {
+            ChatRoute::Post => chat.post(body).await,
+            ChatRoute::History(id) => chat.history(&id).await,
+            ChatRoute::Stream(id) => chat.stream(&id).await,
+            ChatRoute::Stop(id) => chat.stop(&id).await,
+        }
+    }
+
+    /// What a client of AG-UI asks, where the deployment answers those.
+    pub(crate) async fn ag_ui(
+        &self,
+        caller: Caller,
+        agent: &str,
+        of: AgUiRoute,
+        rule: BodyRule,
+    ) -> Result<Response> {
+        self.must_have(Surface::AgUi)?;
+        let body = self.body(rule).await?;
+        let catalog = catalog(&self.catalog)?;
+        let asked = AgUiRequest {
+            env: &self.env,
+            ctx: &self.ctx,
+            query: &self.target.query,
+            caller,
+            origin: self.origin.as_deref(),
+            catalog: &catalog,
+            links: self.config.links(origin_of(&self.head.url)),
+            agent,
+            fingerprint: self.fingerprint(),
+        };
+        match of {
+            AgUiRoute::Read => asked.get().await,
+            AgUiRoute::Run => asked.post(&body).await,
+        }
+    }
+
+    /// What a client of OpenAI asks, where the deployment answers those.
+    pub(crate) async fn openai(&self, caller: Caller, of: OpenAiRoute, rule: BodyRule) -> Result<Response> {
+        self.must_have(Surface::OpenAi)?;
+        if matches!(of, OpenAiRoute::Models | OpenAiRoute::Model(_)) {
+            caller.may(&Action::Catalog, None)?;
+        }
+        let body = self.body(rule).await?;
+        let catalog = catalog(&self.catalog)?;
+        let headers = self.request.headers_of(openai::HEADERS);
+        let asked = OpenAi {
+            env: &self.env,
+            ctx: &self.ctx,
+            query: &self.target.query,
+            caller,
+            origin: self.origin.as_deref(),
+            catalog: &catalog,
+            headers: headers.map_err(|error| Error::internal(thrown(&error)))?,
+            idempotency_key: self.head.idempotency_key.clone(),
+            fingerprint: self.fingerprint(),
+        };
+        asked.answer(of, body).await
+    }
+
+    /// What a client of MCP asks, where the deployment answers those.
+    pub(crate) async fn mcp(&self, caller: Caller, of: McpRoute, rule: BodyRule) -> Result<Response> {
+        self.must_have(Surface::Mcp)?;
+        mcp::must_have_agents(&caller)?;
+        let body = self.body(rule).await?;
+        let catalog = catalog(&self.catalog)?;
+        let headers = self.request.headers_of(bobbin::api::wire::mcp::HEADERS);
+        let asked = Mcp {
+            env: &self.env,
+            ctx: &self.ctx,
+            caller,
+            origin: self.origin.as_deref(),
+            catalog: &catalog,
+            server: origin_of(&self.head.url),
+            headers: headers.map_err(|error| Error::internal(thrown(&error)))?,
+            fingerprint: self.fingerprint(),
+            secret: self.config.secret(),
+            dev: self.config.dev,
+        };
+        match of {
+            McpRoute::Post => asked.post(body).await,
+            McpRoute::Metadata => self.mcp_metadata(),
+        }
+    }
+
+    /// Who gives access tokens for MCP, where the deployment takes any.
+    pub(crate) fn mcp_metadata(&self) -> Result<Response> {
+        self.must_have(Surface::Mcp)?;
+        let oauth = self.config.oauth.as_ref().map_err(Clone::clone)?;
+        let metadata = oauth.as_ref().ok_or_else(no_route)?.metadata(&self.resource());
+        // It is for everybody, and pages of clients read it.
+        answer::of_value(&metadata, Some("*")).map_err(|error| Error::internal(thrown(&error)))
+    }
+
+    /// The address of MCP, by which access tokens name it.
+    pub(crate) fn resource(&self) -> String {
+        format!("{}/mcp", origin_of(&self.head.url))
+    }
+
+    /// How a client of MCP is told to authenticate.
+    pub(crate) fn challenge(&self) -> String {
+        if !matches!(self.config.oauth, Ok(Some(_))) {
+            return "Bearer".to_owned();
+        }
+        let wrong = if self.head.authorization.is_some() { ", error=\"invalid_token\"" } else { "" };
+        let origin = origin_of(&self.head.url);
+        format!("Bearer resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\"{wrong}")
+    }
+
+    /// Refuses pages of other origins: a name that was made to lead here opens nothing.
+    pub(crate) fn must_be_own(&self) -> Result<()> {
+        let own = |origin: &String| origin.eq_ignore_ascii_case(origin_of(&self.head.url));
+        match &self.head.origin {
+            Some(origin) if self.origin.is_none() && !own(origin) => {
+                Err(Error::new(Code::Forbidden, "Pages of this origin may not ask here.")
+                    .hint("Name it in BOBBIN_ALLOWED_ORIGINS."))
+            }
+            _ => Ok(()),
+        }
+    }
+}
