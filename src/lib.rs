@@ -28,6 +28,7 @@
 //! * `store`: the tables of a thread, one file each: its rows, its statements.
 //! * [`sandbox`]: code in the sandbox: values that cross, options, the handle.
 //! * [`sdk`]: the thread as the code sees it that works in it.
+//! * `mcp`: the protocol of MCP servers, as a client speaks it.
 //! * [`work`]: what definitions name with `run`: native functions, HTTP calls, code in the sandbox.
 //! * [`validate`]: what is wrong with a catalog.
 //! * [`memory`]: memories, whoever holds their tables: documents, chunks, vectors, what is found.
@@ -49,6 +50,7 @@ pub mod host;
 mod letters;
 pub mod limits;
 pub mod literal;
+mod mcp;
 pub mod memory;
 pub mod models;
 mod names;

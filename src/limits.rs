@@ -127,6 +127,8 @@ pub const NATIVE_MS: u64 = 900_000;
 pub const HTTP_TOOL_MAX_MS: u64 = 600_000;
 /// Answer of an http tool.
 pub const HTTP_TOOL_BYTES: usize = 1 << 20;
+/// Answer of an MCP server, with the files that it brings and whatever else comes with it.
+pub const MCP_ANSWER_BYTES: usize = 8 << 20;
 /// Part of a failing http tool's body that the model is told.
 pub const HTTP_TOOL_ERROR_BYTES: usize = 1 << 10;
 /// Tools of one MCP server that a catalog or a live list holds.

@@ -9,7 +9,7 @@ use crate::host::Sql;
 use crate::spec::budget::{Unit, Unpriced};
 use crate::spec::hook::Hook;
 use crate::spec::subagent::is_tool;
-use crate::spec::{Callable, Implementation, Model, Strictness, Tool, ToolEntry};
+use crate::spec::{Callable, Implementation, McpTool, Model, Strictness, Tool, ToolEntry};
 use crate::store::memory::refusals::Refusal;
 use crate::store::meta;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
@@ -17,6 +17,7 @@ use crate::store::runs::end::{Outcome, Reason};
 use crate::store::runs::ledger::{BudgetScope, Ledger};
 use crate::store::runs::{Phase, Run};
 use crate::store::state::State;
+use crate::work;
 
 /// What a memory did not take in.
 fn told(refusal: &Refusal, now: i64) -> Diagnostic {
@@ -249,6 +250,7 @@ impl Thread {
             Implementation::Code(_) if !self.sandbox.is_bound() => {
                 findings.lacks("binding.missing", ("binding", "ISOLATE"), unbound(&tool.name));
             }
+            Implementation::Mcp(of) => self.look_at_server(of, findings),
             _ => {}
         }
         if values
@@ -256,6 +258,15 @@ impl Thread {
             && let Some(text) = self.lacking(definitions, entry, tool)
         {
             findings.lacks("variable.missing", ("tool", &tool.name), text);
+        }
+    }
+
+    /// A server that this deployment will not reach. Where it is may be known only when it is asked.
+    fn look_at_server(&self, of: &McpTool, findings: &mut Findings) {
+        let found = self.catalog.mcp.get(&of.server).filter(|server| !server.url.contains("{{"));
+        let Some(server) = found else { return };
+        if let Err(text) = work::mcp::url(server, &*self.host, &|_| None, &|_| None) {
+            findings.lacks("mcp.unreachable", ("mcp", &server.name), text);
         }
     }
 

@@ -120,7 +120,7 @@ impl Thread {
                 .and_then(|id| Position::parse(&state.meta.stem, id))
                 .filter(|at| at.edits == state.meta.edits && at.mark <= state.settled());
             let start = self.pieces(state, sql, &followed, &filter, known, now)?;
-            let frames = start.frames.into_iter().flat_map(|frame| with_items(frame, &filter));
+            let frames = start.frames.into_iter().flat_map(|frame| with_items(frame, &filter, &self.catalog));
             Ok(FeedStart { frames: frames.filter(|frame| frame.passes(&filter)).collect(), ..start })
         })
     }

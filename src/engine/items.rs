@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::host::{Filter, Frame, Place};
 use crate::json;
+use crate::spec::Catalog;
 
 /// What one part of a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,17 +50,17 @@ impl ItemType {
 }
 
 /// The frame, and behind it the items of its messages where the listener wants them.
-pub(crate) fn with_items(frame: Frame, filter: &Filter) -> Vec<Frame> {
-    let items = if filter.items { items(&frame) } else { Vec::new() };
+pub(crate) fn with_items(frame: Frame, filter: &Filter, catalog: &Catalog) -> Vec<Frame> {
+    let items = if filter.items { items(&frame, catalog) } else { Vec::new() };
     std::iter::once(frame).chain(items).collect()
 }
 
 /// The items of a frame's messages, in the order of the rows: reasoning before the reply that it led to.
-pub(crate) fn items(frame: &Frame) -> Vec<Frame> {
+pub(crate) fn items(frame: &Frame, catalog: &Catalog) -> Vec<Frame> {
     let of_message = |message: &Value| {
         let silent = message.get("silent").and_then(Value::as_bool).unwrap_or(false);
         let depth = message.get("depth").and_then(Value::as_u64).and_then(|depth| u32::try_from(depth).ok());
-        parts(message)
+        parts(message, catalog)
             .into_iter()
             .map(|(kind, data)| Frame {
                 place: frame.place,
@@ -90,7 +91,7 @@ fn item(message: &Value, kind: ItemType, data: Value, silent: bool, depth: u32) 
 }
 
 /// What a message shows. People's messages, and those that wait in the queue, are no items.
-fn parts(message: &Value) -> Vec<(ItemType, Value)> {
+fn parts(message: &Value, catalog: &Catalog) -> Vec<(ItemType, Value)> {
     let text = |name: &str| message.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let metadata = |name: &str| message.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
     match text("role") {
@@ -108,7 +109,7 @@ fn parts(message: &Value) -> Vec<(ItemType, Value)> {
             let has_files =
                 message.get("attachments").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
             let kind = match () {
-                () if tool.starts_with("mcp_") => ItemType::McpToolCall,
+                () if catalog.is_of_mcp(tool) => ItemType::McpToolCall,
                 () if has_files => ItemType::FileChange,
                 () => ItemType::CommandExecution,
             };
@@ -134,13 +135,21 @@ fn parts(message: &Value) -> Vec<(ItemType, Value)> {
 mod tests {
     use super::*;
 
+    fn catalog() -> Catalog {
+        let run = json!({ "mcp": { "server": "github", "tool": "search" } });
+        let search = json!({ "description": "Searches.", "run": run });
+        let live = json!({ "url": "https://a.example/mcp", "list": "live" });
+        let catalog = json!({ "tools": { "github__search": search }, "mcp": { "shop": live } });
+        Catalog::from_json(&catalog.to_string()).unwrap()
+    }
+
     /// Type, id and data of each item.
     fn shown(message: Value) -> Vec<(String, String, Value)> {
         let data = json!({ "type": "message_data", "data": message });
         let frame =
             Frame { kind: "message_data", id: None, data, silent: false, depth: 0, place: Place::Outside };
         let field = |frame: &Frame, name: &str| frame.data[name].as_str().unwrap().to_owned();
-        items(&frame)
+        items(&frame, &catalog())
             .iter()
             .map(|item| (field(item, "itemType"), field(item, "itemId"), item.data["data"].clone()))
             .collect()
@@ -171,7 +180,9 @@ mod tests {
             shown(message).remove(0)
         };
         assert_eq!(result("add", json!([])).0, "command_execution");
-        assert_eq!(result("mcp_github_search", json!([])).0, "mcp_tool_call");
+        assert_eq!(result("github__search", json!([])).0, "mcp_tool_call");
+        assert_eq!(result("shop__find", json!([])).0, "mcp_tool_call", "of a list that is not known here");
+        assert_eq!(result("shops__find", json!([])).0, "command_execution");
         let (kind, _, data) = result("draw", json!([{ "path": "/a.png" }]));
         assert_eq!((kind.as_str(), &data["files"]), ("file_change", &json!(["/a.png"])));
         assert_eq!(data["callId"], "call_1");
@@ -196,8 +207,8 @@ mod tests {
         let frame =
             Frame { kind: "snapshot", id: None, data, silent: false, depth: 0, place: Place::Outside };
         let without = Filter::default();
-        assert_eq!(with_items(frame.clone(), &without).len(), 1);
-        let all = with_items(frame, &Filter { items: true, ..without });
+        assert_eq!(with_items(frame.clone(), &without, &catalog()).len(), 1);
+        let all = with_items(frame, &Filter { items: true, ..without }, &catalog());
         assert_eq!(
             all.iter().map(|frame| (frame.kind, frame.silent, frame.depth)).collect::<Vec<_>>(),
             [("snapshot", false, 0), ("item", true, 1)]

@@ -32,7 +32,7 @@
 //! * `stream`: what listeners are sent; `told`: of calls; `feed`: the same of one run, from its beginning to its end; `items`: the same in other words; `progress`: what a run does, in one line. `outbox`: what
 //!   the directory, a parent and children are told. `log`: attempts, durably. `operator`: failures, for the server's terminal.
 //!   `traces`: which trace work is part of.
-//! * `budget`: what a run may use, and has used. `memory`: what it looks things up in.
+//! * `budget`: what a run may use, and has used. `memory`: what it looks things up in. `mcp`: calls of the tools of MCP servers.
 //! * `jobs`: work beside runs that the thread owes. `summary`: the job that makes a summary of older messages; `cancel`: the one that
 //!   ends what a provider goes on with after a stop. `spans`: what a
 //!   run did, as tracing systems show it; `export`: the job that sends it to one.
@@ -69,6 +69,7 @@ pub(crate) mod invoke;
 pub(crate) mod items;
 pub(crate) mod jobs;
 pub(crate) mod log;
+pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod model_call;
 pub(crate) mod notes;

@@ -6,7 +6,7 @@ use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::retry::{Places, Policy, Resolved, Retry, RetryKind, shared_attempts};
-use crate::spec::{Model, Tool};
+use crate::spec::{Implementation, Model, Tool};
 use crate::work::tier::may_repeat;
 
 impl Thread {
@@ -20,7 +20,11 @@ impl Thread {
         if !may_repeat(tool) {
             return Ok(None);
         }
-        self.retry_policy(definitions, RetryKind::Tool, &tool.retry).map(Some)
+        let kind = match &tool.run {
+            Implementation::Mcp(_) => RetryKind::Mcp,
+            _ => RetryKind::Tool,
+        };
+        self.retry_policy(definitions, kind, &tool.retry).map(Some)
     }
 
     /// What holds for a model of vectors that the step needs.

@@ -175,7 +175,7 @@ impl Thread {
                 None => Ok(vec![self.snapshot(state, sql, filter)?]),
             }
         })?;
-        let frames = frames.into_iter().flat_map(|frame| with_items(frame, filter));
+        let frames = frames.into_iter().flat_map(|frame| with_items(frame, filter, &self.catalog));
         Ok(frames.filter(|frame| frame.passes(filter)).collect())
     }
 
@@ -347,7 +347,7 @@ impl Thread {
         let listeners = self.host.listeners();
         listeners.broadcast(&frame);
         if listeners.want_items() {
-            items(&frame).iter().for_each(|item| listeners.broadcast(item));
+            items(&frame, &self.catalog).iter().for_each(|item| listeners.broadcast(item));
         }
         Ok(())
     }

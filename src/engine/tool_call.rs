@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 use crate::models::backoff_us;
 use crate::sdk::scope::{Entered, Scope};
 use crate::spec::message::{ToolCall, ToolResult};
-use crate::spec::retry::Resolved;
-use crate::spec::{Callable, Tier, Tool, ToolEntry};
+use crate::spec::retry::{Resolved, RetryOn};
+use crate::spec::{Callable, Implementation, Tier, Tool, ToolEntry};
 use crate::store::messages::{Inbound, Shared};
 use crate::store::opening::Opening;
 use crate::store::receipts;
@@ -410,18 +410,19 @@ impl Thread {
         let policy = policy.filter(|policy| policy.max_attempts > 1);
         loop {
             let again = policy.as_ref().map(|policy| (policy, call.clone()));
-            let failure = match work::run(self.lender(), way, call).await {
+            let (failed, may_pass) = match self.run_once(inside, tool, &way, call).await? {
                 Ok(result) => return Ok(result),
-                Err(failure) => failure,
+                Err(failed) => failed,
             };
-            let may_pass = failure.may_pass();
-            let late = matches!(failure, Failure::Late(_));
-            let text = failure.of(&format!("\"{}\"", tool.name));
-            let text = if late { text + "." } else { text };
             if let Some((policy, again)) =
                 again.filter(|(policy, _)| policy.retries(may_pass, may_pass.is_some()))
             {
-                match self.next_tool_run(inside, policy, &tool.name, &text)? {
+                match self.next_tool_run(
+                    inside,
+                    policy,
+                    &tool.name,
+                    failed.error.as_deref().unwrap_or_default(),
+                )? {
                     NextRun::After(pause) => {
                         let depth = inside.depth.saturating_sub(1);
                         self.tell_retry(&format!("{} failed", tool.name), depth, pause)?;
@@ -433,8 +434,31 @@ impl Thread {
                     NextRun::None => {}
                 }
             }
-            return Ok(ToolResult::error(text));
+            return Ok(*failed);
         }
+    }
+
+    /// Runs it once. Of a failure the result that it is, and how it may pass.
+    async fn run_once(
+        self: &Rc<Self>,
+        inside: &Scope,
+        tool: &Tool,
+        way: &Way<'_>,
+        call: NativeCall,
+    ) -> Result<Result<ToolResult, (Box<ToolResult>, Option<RetryOn>)>> {
+        if let Implementation::Mcp(of) = &tool.run {
+            let ran = self.mcp_call(inside, tool, (of, way), call).await?;
+            return Ok(ran.map_err(|trouble| {
+                let result = ToolResult::error(trouble.text);
+                (Box::new(ToolResult { error_code: Some(trouble.code.into()), ..result }), trouble.may_pass)
+            }));
+        }
+        Ok(work::run(self.lender(), *way, call).await.map_err(|failure| {
+            let may_pass = failure.may_pass();
+            let late = matches!(failure, Failure::Late(_));
+            let text = failure.of(&format!("\"{}\"", tool.name));
+            (Box::new(ToolResult::error(if late { text + "." } else { text })), may_pass)
+        }))
     }
 
     /// What follows a run of a call that has failed with this text. One more run is counted in the call's receipt, where

@@ -8,7 +8,8 @@ use crate::spec::agent::Agent;
 use crate::spec::effect::Effect;
 use crate::spec::endpoint::{Endpoint, EndpointRoute};
 use crate::spec::hook::Hook;
-use crate::spec::mcp::McpServer;
+use crate::spec::mcp::listed::SEPARATOR;
+use crate::spec::mcp::{McpList, McpServer};
 use crate::spec::memory::Memory;
 use crate::spec::model::Model;
 use crate::spec::package::Packages;
@@ -17,7 +18,7 @@ use crate::spec::runtime;
 use crate::spec::schema;
 use crate::spec::settings::Settings;
 use crate::spec::skill::Skill;
-use crate::spec::tool::Tool;
+use crate::spec::tool::{Implementation, Tool};
 use crate::spec::variable::is_default;
 
 /// Names that start so belong to the runtime: no definition sees their values.
@@ -190,6 +191,17 @@ impl Catalog {
     pub fn hooks_of<'c>(&'c self, agent: &'c Agent, prompt: &'c Prompt) -> impl Iterator<Item = &'c Hook> {
         let listed = if prompt.hooks.is_empty() { &agent.hooks } else { &prompt.hooks };
         listed.iter().filter_map(|id| self.hooks.get(id))
+    }
+
+    /// Whether a tool is one of an MCP server, also of one whose list is not known here.
+    pub fn is_of_mcp(&self, tool: &str) -> bool {
+        match self.tools.get(tool) {
+            Some(tool) => matches!(tool.run, Implementation::Mcp(_)),
+            None => {
+                let server = tool.split_once(SEPARATOR).and_then(|(server, _)| self.mcp.get(server));
+                server.is_some_and(|server| server.list == McpList::Live)
+            }
+        }
     }
 
     /// Whether a name is secret whatever is declared: the runtime's own names, and every model's key.

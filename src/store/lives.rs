@@ -3,10 +3,10 @@
 
 use std::ops::ControlFlow;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::{Cell, Param, Sql};
 use crate::store::meta::Meta;
-use crate::store::table::Table;
+use crate::store::table::{Table, is_missing};
 
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS lives (
@@ -58,9 +58,4 @@ impl Past {
             meta.edits = self.edits + 1;
         }
     }
-}
-
-/// Nobody was here before.
-fn is_missing(error: &Error) -> bool {
-    error.message.contains("no such table")
 }

@@ -32,6 +32,7 @@ pub(crate) mod jobs;
 pub(crate) mod lives;
 pub(crate) mod log;
 pub(crate) mod logs;
+pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod messages;
 pub(crate) mod meta;

@@ -6,12 +6,12 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::store::table::Table;
 use crate::store::{
-    bodies, children, chunks, effects, env, file_texts, files, idempotency, jobs, logs, memory, messages,
-    meta, objects, outbox, receipts, runs, summaries, values, waits, works,
+    bodies, children, chunks, effects, env, file_texts, files, idempotency, jobs, logs, mcp, memory,
+    messages, meta, objects, outbox, receipts, runs, summaries, values, waits, works,
 };
 
 /// All but `meta`, which says that the thread exists, and those that are made once they are needed: the index over texts, the
-/// waits, the jobs, the summaries, the work that a collector is told of and memories, with their first row.
+/// waits, the jobs, the summaries, the work that a collector is told of, what is kept of MCP servers and memories, with their first row.
 const TABLES: [Table; 14] = [
     messages::TABLE,
     runs::TABLE,
@@ -72,6 +72,7 @@ pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
         &memory::sources::TABLE,
         &memory::refusals::TABLE,
         &works::TABLE,
+        &mcp::TABLE,
         &meta::TABLE,
     ]);
     tables.into_iter().try_for_each(|table| sql.run(table.drop, &[]))

@@ -2,12 +2,14 @@
 //! hooks and endpoints are run alike, by [`run`]: with one rule for time, one for panics, one signed request.
 //!
 //! * `kinds`: what each of the four is given in each of the three ways, and what its answers mean.
-//! * `native`: functions that crates register. `http`: the signed request. `code`: files in the sandbox.
+//! * `native`: functions that crates register. `http`: the signed request. `code`: files in the sandbox. `mcp`: requests to MCP
+//!   servers, which tools alone make.
 //! * `tier`: what a tool may change. `timeout`: a limit in time.
 
 pub(crate) mod code;
 pub(crate) mod http;
 pub(crate) mod kinds;
+pub(crate) mod mcp;
 pub mod native;
 pub(crate) mod tier;
 pub(crate) mod timeout;
@@ -167,7 +169,8 @@ pub(crate) async fn run<W: Work>(
             let value = in_time(&*host, way.limit_ms, run_file(around, code, call)).await?;
             meaning(value.map_err(Failure::Failed)?)
         }
-        Implementation::Mcp(_) => Err(Failure::Failed("No MCP server can be called yet.".to_owned())),
+        // Tools of MCP servers may have to wait for people, and are called by the engine itself.
+        Implementation::Mcp(_) => Err(Failure::Failed("No MCP server can be called here.".to_owned())),
         // Calls that clients carry out are parked before they get here.
         Implementation::Client(_) => Err(Failure::Failed("No client can carry this out here.".to_owned())),
         Implementation::Http(http) => {

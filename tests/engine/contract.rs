@@ -325,7 +325,12 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
     let idempotent = |name: &str| {
         definitions.as_object().into_iter().flat_map(|tools| tools.values()).any(|tool| {
             let run = &tool["run"];
-            let runs = run["native"] == name || run["http"]["url"] == name;
+            let of_server = || {
+                let (server, tool) = (run["mcp"]["server"].as_str()?, run["mcp"]["tool"].as_str()?);
+                Some(format!("{server}/{tool}"))
+            };
+            let runs =
+                run["native"] == name || run["http"]["url"] == name || of_server().as_deref() == Some(name);
             runs && (tool["idempotent"] == true || tool["tier"] == "read_only")
         })
     };

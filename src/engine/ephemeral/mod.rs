@@ -19,6 +19,7 @@ use crate::engine::budget::Spending;
 use crate::engine::ephemeral::offers::Offers;
 use crate::engine::ephemeral::values::Values;
 use crate::engine::ephemeral::works::Works;
+use crate::engine::mcp::KnownSession;
 use crate::engine::progress::Progress;
 use crate::engine::summary::Summaries;
 use crate::error::Result;
@@ -90,6 +91,8 @@ pub(crate) struct Ephemeral {
     pub(crate) spending: Spending,
     /// What is known of summaries.
     pub(crate) summaries: Summaries,
+    /// Sessions with MCP servers, by the servers' names.
+    pub(crate) mcp: RefCell<SortedMap<String, KnownSession>>,
     /// System messages of the last requests.
     pub(crate) system: RefCell<Vec<CachedJson<ChatMessage>>>,
 }

@@ -34,6 +34,8 @@ pub(crate) trait Telling {
     fn search(&self, span: &mut Span, facts: &Facts, search: &Logged);
 
     fn call(&self, span: &mut Span, facts: &Facts, call: &Receipt);
+
+    fn mcp(&self, span: &mut Span, facts: &Facts, call: &Receipt);
 }
 
 /// What is told of spans besides their rows: what today's definitions say, and the deployment.
@@ -142,8 +144,12 @@ impl Telling for SpanDetails<'_> {
         }
         span.text("gen_ai.tool.name", Some(call.name.as_str()));
         span.text("gen_ai.tool.call.id", Some(call.call_id.as_str()));
-        let of_memory = tool.is_some_and(is_of_memory);
-        span.text("gen_ai.tool.type", Some(if of_memory { "datastore" } else { "function" }));
+        let kind = match tool {
+            _ if call.kind == Kind::Mcp => "extension",
+            Some(tool) if is_of_memory(tool) => "datastore",
+            _ => "function",
+        };
+        span.text("gen_ai.tool.type", Some(kind));
         span.text("gen_ai.tool.description", tool.map(|tool| tool.description.as_str()));
         span.text("bobbin.tool.kind", Some(call.kind.as_str()));
         span.text("bobbin.tier", tier_of_call(self.catalog, call).map(Tier::as_str));
@@ -162,12 +168,38 @@ impl Telling for SpanDetails<'_> {
             span.text("gen_ai.tool.call.arguments", args.as_deref());
             span.text("gen_ai.tool.call.result", result.as_deref());
         }
-        match (call.state, call.kind) {
-            (ReceiptState::Failed, Kind::Refused) => span.fails("refused", call.error.as_deref()),
-            (ReceiptState::Failed, _) => span.fails("tool_error", call.error.as_deref()),
-            (ReceiptState::Indeterminate, _) => span.fails("indeterminate", call.error.as_deref()),
-            _ => {}
+        ended(span, call);
+    }
+
+    fn mcp(&self, span: &mut Span, facts: &Facts, call: &Receipt) {
+        let of = self.catalog.tools.get(&call.name).and_then(|tool| match &tool.run {
+            Implementation::Mcp(of) => Some(of),
+            _ => None,
+        });
+        let tool = of.map_or(call.name.as_str(), |of| of.tool.as_str());
+        span.name = format!("tools/call {tool}");
+        span.kind = SpanKind::Client;
+        common(span, facts, "execute_tool");
+        span.text("mcp.method.name", Some("tools/call"));
+        span.text("gen_ai.tool.name", Some(tool));
+        let server = of.and_then(|of| self.catalog.mcp.get(&of.server));
+        span.text("bobbin.mcp.server", server.map(|server| server.name.as_str()));
+        let url = server.map(|server| server.url.as_str()).filter(|url| !url.contains("{{"));
+        if let Some((host, port)) = url.and_then(place) {
+            span.text("server.address", Some(host));
+            span.number("server.port", port);
         }
+        ended(span, call);
+    }
+}
+
+/// How a call has failed, if it did.
+fn ended(span: &mut Span, call: &Receipt) {
+    match (call.state, call.kind) {
+        (ReceiptState::Failed, Kind::Refused) => span.fails("refused", call.error.as_deref()),
+        (ReceiptState::Failed, _) => span.fails("tool_error", call.error.as_deref()),
+        (ReceiptState::Indeterminate, _) => span.fails("indeterminate", call.error.as_deref()),
+        _ => {}
     }
 }
 

@@ -6,7 +6,7 @@ use crate::engine::spans::facts::{Facts, Logged};
 use crate::engine::spans::{AttributeValue, Place, Span, Subject};
 use crate::memory::log::PURPOSE as EMBEDDING;
 use crate::sorted::SortedMap;
-use crate::store::receipts::Receipt;
+use crate::store::receipts::{Kind, Receipt};
 use crate::store::runs::Run;
 use crate::store::waits::Wait;
 use crate::trace::span_id;
@@ -123,6 +123,7 @@ pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
         let mut span = of_call(facts, telling, call, ended_us);
         span.parent = Some(places.parent(facts, below));
         span.block = block;
+        spans.extend(of_mcp(facts, telling, call, &span));
         spans.push(span);
     }
     for wait in facts.waits.iter().rev() {
@@ -241,6 +242,18 @@ fn of_call(facts: &Facts, telling: &dyn Telling, call: &Receipt, ended_us: i64) 
     let mut span = Span::new(Subject::Call, id, String::new(), call.started_us, ended_us);
     telling.call(&mut span, facts, call);
     span
+}
+
+/// What an MCP server was asked for a call, below the span of that.
+fn of_mcp(facts: &Facts, telling: &dyn Telling, call: &Receipt, around: &Span) -> Option<Span> {
+    if call.kind != Kind::Mcp || call.runs == 0 {
+        return None;
+    }
+    let id = span_id(&facts.stem, "mcp", call.id);
+    let mut span = Span::new(Subject::Mcp, id, String::new(), around.start_us, around.end_us);
+    telling.mcp(&mut span, facts, call);
+    place(&mut span, around.id.clone(), around.block);
+    Some(span)
 }
 
 /// From the question to what became of it. What was asked and answered is content, and not told.

@@ -35,6 +35,8 @@ pub(crate) enum Subject {
     Attempt,
     Search,
     Call,
+    /// A request to an MCP server.
+    Mcp,
     Wait,
     /// Work beside runs.
     Work,

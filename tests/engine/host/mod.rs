@@ -8,7 +8,7 @@
 //! * `database`: the platform's limits and coalesced writes; counters. `statement`: what the words of a statement say.
 //! * `alarm`: the one alarm of an object.
 //! * `sim_host`: the `Host` itself.
-//! * `outside`, `answer`: models, http and native tools, other objects, as the test scripts them.
+//! * `outside`, `answer`: models, http and native tools, other objects, as the test scripts them. `mcp`: MCP servers.
 //! * `sandbox`: code, as the test scripts it.
 //! * `upload`: bodies that clients send. `bucket`: objects beside the database.
 //! * `collector`: where spans are sent.
@@ -26,6 +26,7 @@ mod family;
 #[cfg(test)]
 mod family_toys;
 pub mod fault;
+pub mod mcp;
 mod member;
 pub mod outside;
 mod pipe;
@@ -48,6 +49,7 @@ pub use collector::COLLECTOR_URL;
 pub use database::Counters;
 pub use embeddings::EMBED_URL;
 pub use fault::{At, Fault};
+pub use mcp::MCP_URL;
 pub use member::{Listener, Member, Object};
 pub use outside::{Handler, MODEL_URL, Native, TOOL_URL};
 pub use sim_host::{SimHost, open, open_memory};

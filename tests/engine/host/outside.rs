@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::collector::{COLLECTOR_URL, Collector};
 use super::embeddings::{EMBED_URL, Embeddings};
+use super::mcp::{MCP_URL, Mcp};
 use super::sandbox::Sandbox;
 use super::{claude, strict};
 
@@ -173,6 +174,8 @@ pub struct Outside {
     pub collector: Collector,
     /// Who makes vectors.
     pub embeddings: Embeddings,
+    /// MCP servers.
+    pub mcp: Mcp,
     /// Code.
     pub sandbox: Sandbox,
     /// Requests to models.
@@ -255,6 +258,7 @@ impl Outside {
         self.sandbox.clear();
         self.collector.clear();
         self.embeddings.clear();
+        self.mcp.clear();
     }
 
     /// A request arrives. The complaints are about the request itself.
@@ -319,6 +323,11 @@ impl Outside {
             let (answer, wrong) =
                 self.collector.receive(path, &request.headers, text.unwrap_or_default(), now_us);
             return (answer, None, wrong);
+        }
+        if let Some(name) = request.url.strip_prefix(MCP_URL) {
+            let (answer, acted, wrong) = self.mcp.receive(name, request);
+            let place = acted.map(|(name, key, args)| self.record(&name, &key, args));
+            return (answer, place, wrong);
         }
         let script = self.servers.borrow().get(&request.url).cloned();
         let Some(script) = script else {

@@ -35,6 +35,7 @@ mod immediate;
 mod invoke;
 mod keys;
 mod limits;
+mod mcp;
 mod memories;
 mod memories_paid;
 mod memories_seen;
@@ -141,6 +142,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(tools::all());
     all.extend(tiers::all());
     all.extend(batches::all());
+    all.extend(mcp::all());
     all.extend(background::all());
     all.extend(queue::all());
     all.extend(stops::all());

@@ -1,0 +1,49 @@
+//! Texts of others' that the thread keeps for them, such as the name of a session: encrypted with the deployment's keys, where it
+//! has some, and bound to the thread and to what they are.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::thread::Thread;
+use crate::env::Encrypted;
+
+/// A text that is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Sealed {
+    /// With the id of its key: the nonce and what it has encrypted, in base64.
+    Encrypted { key: String, sealed: String },
+    /// The deployment has no keys.
+    Plain(String),
+}
+
+impl Thread {
+    /// Seals a text. `what`: what it is; nothing else opens it.
+    pub(crate) fn sealed(&self, thread: &str, what: &str, text: &str) -> Sealed {
+        let keys = self.keys().unwrap_or_default();
+        match keys.seal(self.host.random(), &context(thread, what), text) {
+            Ok(Encrypted { key, bytes }) => Sealed::Encrypted { key, sealed: STANDARD.encode(bytes) },
+            Err(_) => Sealed::Plain(text.to_owned()),
+        }
+    }
+
+    /// The text; none where its key is gone.
+    pub(crate) fn unsealed(&self, thread: &str, what: &str, sealed: Sealed) -> Option<String> {
+        match sealed {
+            Sealed::Plain(text) => Some(text),
+            Sealed::Encrypted { key, sealed } => {
+                let bytes = STANDARD.decode(sealed).ok()?;
+                let opened = self.keys().ok()?.open(&Encrypted { key, bytes }, &context(thread, what));
+                opened
+                    .map_err(|error| self.log_once(format!("what was kept for a server is lost: {error}")))
+                    .ok()
+            }
+        }
+    }
+}
+
+/// What a sealed text is bound to.
+fn context(thread: &str, what: &str) -> String {
+    format!("thread {thread}\0mcp\0{what}")
+}

@@ -1,0 +1,100 @@
+//! Sessions with servers that want them. Each thread has its own, for what one conversation has done there is of no other's
+//! concern; in memory while the object lives, and in a row, so that a restart costs no request.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::engine::mcp::sealed::Sealed;
+use crate::engine::thread::Thread;
+use crate::error::{Error, Result};
+use crate::mcp::Session;
+use crate::store::mcp;
+use crate::work::mcp::{Address, Memory};
+
+/// What is known of the session with a server.
+#[derive(Clone)]
+pub(crate) struct KnownSession {
+    principal: String,
+    session: Option<Session>,
+}
+
+/// A row's session.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<Sealed>,
+    version: String,
+}
+
+/// The thread's memory of one server.
+pub(crate) struct Sessions<'a> {
+    thread: &'a Thread,
+    server: &'a str,
+    principal: String,
+}
+
+impl<'a> Sessions<'a> {
+    pub(crate) fn new(thread: &'a Thread, address: &'a Address) -> Sessions<'a> {
+        Sessions { thread, server: &address.server, principal: principal(address) }
+    }
+
+    fn remember(&self, session: Option<Session>) {
+        let known = KnownSession { principal: self.principal.clone(), session };
+        self.thread.ephemeral.mcp.borrow_mut().insert(self.server.to_owned(), known);
+    }
+
+    fn read(&self) -> Result<Option<Session>> {
+        self.thread.read(|state, sql| {
+            let Some(text) = mcp::session(sql, self.server, &self.principal)? else { return Ok(None) };
+            let Stored { id, version } = serde_json::from_str(&text).map_err(Error::internal)?;
+            let opened = id.map(|id| self.thread.unsealed(&state.meta.thread_id, self.server, id));
+            // One whose name nobody can read any more is none.
+            Ok(match opened {
+                None => Some(Session { id: None, version }),
+                Some(Some(id)) => Some(Session { id: Some(id), version }),
+                Some(None) => None,
+            })
+        })
+    }
+}
+
+impl Memory for Sessions<'_> {
+    fn session(&self) -> Option<Session> {
+        let known = self.thread.ephemeral.mcp.borrow().get(self.server).cloned();
+        if let Some(known) = known.filter(|known| known.principal == self.principal) {
+            return known.session;
+        }
+        // What cannot be read is begun anew.
+        let session = self.read().unwrap_or_else(|error| {
+            self.thread
+                .log(&format!("the session with the MCP server {} could not be read: {error}", self.server));
+            None
+        });
+        self.remember(session.clone());
+        session
+    }
+
+    fn learns(&self, session: Option<&Session>) -> Result<()> {
+        self.thread.transition(|state, sql| {
+            let thread = &state.meta.thread_id;
+            let stored = |session: &Session| {
+                let id = session.id.as_deref().map(|id| self.thread.sealed(thread, self.server, id));
+                serde_json::to_string(&Stored { id, version: session.version.clone() })
+            };
+            let stored = session.map(stored).transpose().map_err(Error::internal)?;
+            mcp::set_session(sql, self.server, &self.principal, stored.as_deref())
+        })?;
+        self.remember(session.cloned());
+        Ok(())
+    }
+}
+
+/// Whom a server takes the thread for: what it is shown, and where it is, as a hash.
+fn principal(address: &Address) -> String {
+    let mut digest = Sha256::new();
+    digest.update(&address.url);
+    for (name, value) in &address.headers {
+        digest.update(format!("\0{name}\0{}\0{value}", value.len()));
+    }
+    digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,256 @@
+//! What the answer to a call means: a result, with its files.
+
+use serde_json::{Map, Value};
+
+use crate::json;
+use crate::mcp::reader::RpcError;
+use crate::spec::message::{ToolResult, ToolStatus};
+
+/// Characters of a file's name.
+const NAME_CHARS: usize = 100;
+/// Characters of a media type.
+const TYPE_CHARS: usize = 100;
+
+/// What came of a call.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// Its result.
+    Done(Box<ToolResult>),
+}
+
+/// What the result of `tools/call` means.
+///
+/// # Errors
+/// It is of no kind that is known: which.
+pub(crate) fn of_call(mut result: Map<String, Value>) -> Result<Outcome, String> {
+    match result.remove("resultType") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(kind)) if kind == "complete" => {}
+        Some(kind) => return Err(format!("a result of the type {kind} was not asked for")),
+    }
+    Ok(Outcome::Done(Box::new(of_result(result))))
+}
+
+/// A result as tools give it: what is structured, or else the texts, and the files.
+pub(crate) fn of_result(mut result: Map<String, Value>) -> ToolResult {
+    let is_error = result.get("isError") == Some(&Value::Bool(true));
+    let parts = match result.remove("content") {
+        Some(Value::Array(parts)) => parts,
+        _ => Vec::new(),
+    };
+    let (mut texts, mut files) = (Vec::new(), Vec::new());
+    for part in parts {
+        take(part, &mut texts, &mut files);
+    }
+    let structured = result.remove("structuredContent").filter(|value| !value.is_null());
+    let text = texts.join("\n");
+    let given = if is_error {
+        // A model is told why; what is structured says it where no text does.
+        let said = structured.filter(|_| text.is_empty()).map_or(text, |value| value.to_string());
+        ToolResult::error(if said.is_empty() {
+            "The tool failed, and did not say why.".to_owned()
+        } else {
+            said
+        })
+    } else {
+        match structured {
+            Some(value) => ToolResult { result: Some(value), ..ToolResult::success("") },
+            None => ToolResult::success(text),
+        }
+    };
+    ToolResult { attachments: files, ..given }
+}
+
+/// One part of what came back: its text, or its file.
+fn take(part: Value, texts: &mut Vec<String>, files: &mut Vec<Value>) {
+    let Value::Object(mut part) = part else { return };
+    let kind = text(&mut part, "type").unwrap_or_default();
+    match kind.as_str() {
+        "text" => texts.extend(text(&mut part, "text")),
+        "image" | "audio" => {
+            let name = format!("{kind}-{}", files.len() + 1);
+            files.extend(file(&mut part, "data", name));
+        }
+        "resource" => {
+            let Some(Value::Object(mut resource)) = part.remove("resource") else { return };
+            let name = text(&mut resource, "uri").unwrap_or_default();
+            match text(&mut resource, "text") {
+                Some(content) => texts.push(content),
+                None => files.extend(file(&mut resource, "blob", file_name(&name, files.len() + 1))),
+            }
+        }
+        "resource_link" => {
+            let (name, uri) = (text(&mut part, "name"), text(&mut part, "uri").unwrap_or_default());
+            let about = text(&mut part, "description").map(|about| format!(" ({about})")).unwrap_or_default();
+            texts.push(name.map_or_else(|| format!("{uri}{about}"), |name| format!("{name}: {uri}{about}")));
+        }
+        _ => {
+            part.insert("type".into(), kind.into());
+            texts.push(Value::Object(part).to_string());
+        }
+    }
+}
+
+fn text(fields: &mut Map<String, Value>, name: &str) -> Option<String> {
+    match fields.remove(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// A file as attachments have it. `field`: with its content, in base64.
+fn file(part: &mut Map<String, Value>, field: &str, name: String) -> Option<Value> {
+    let data = text(part, field)?;
+    let kind = text(part, "mimeType").filter(|kind| {
+        let fine = |c: char| c.is_ascii_alphanumeric() || "/+-.;=_ ".contains(c);
+        !kind.is_empty() && kind.len() <= TYPE_CHARS && kind.chars().all(fine)
+    });
+    let kind = kind.unwrap_or_else(|| "application/octet-stream".to_owned());
+    // The names of kinds are the endings of files: `image/png`.
+    let ending: String = kind
+        .split_once('/')
+        .map(|(_, ending)| ending.chars().take_while(char::is_ascii_alphanumeric).take(8).collect())
+        .unwrap_or_default();
+    let name = match (name.contains('.'), ending.as_str()) {
+        (true, _) | (_, "" | "octet") => name,
+        (false, ending) => format!("{name}.{ending}"),
+    };
+    Some(json!({ "name": name, "mimeType": kind, "data": data }))
+}
+
+/// What a file is called that a server knows by this URI.
+fn file_name(uri: &str, place: usize) -> String {
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let fine = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let name: String = last.chars().map(fine).take(NAME_CHARS).collect();
+    match name.trim_matches(['.', '_']) {
+        "" => format!("resource-{place}"),
+        name => name.to_owned(),
+    }
+}
+
+/// Whether an error, or a result that is one, says that the server has no such tool.
+pub(crate) fn is_missing(error: &RpcError, tool: &str) -> bool {
+    match error.code {
+        -32601 => true,
+        -32602 => says_missing(&error.message, tool),
+        _ => false,
+    }
+}
+
+/// The same of a result: some servers answer so.
+pub(crate) fn result_is_missing(result: &ToolResult, tool: &str) -> bool {
+    let text = result.error.as_deref().unwrap_or_default();
+    result.status == ToolStatus::Error
+        && text.len() < 512
+        && (text.starts_with("MCP error -32602") || text.starts_with("Unknown tool"))
+        && says_missing(text, tool)
+}
+
+fn says_missing(text: &str, tool: &str) -> bool {
+    let text = text.to_lowercase();
+    let unknown = ["not found", "unknown tool", "no such tool", "does not exist"]
+        .iter()
+        .any(|said| text.contains(said));
+    unknown && text.contains(&tool.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(result: Value) -> ToolResult {
+        let Outcome::Done(result) = of_call(result.as_object().unwrap().clone()).unwrap();
+        *result
+    }
+
+    fn content(parts: Value) -> ToolResult {
+        done(json!({ "content": parts }))
+    }
+
+    #[test]
+    fn texts_are_joined_and_what_is_structured_is_the_result() {
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        assert_eq!(content(json!([text("a"), text("b")])).text(), "a\nb");
+        assert_eq!(content(json!([])).text(), "");
+        assert_eq!(done(json!({ "resultType": "complete", "content": [] })).text(), "");
+        let structured = done(json!({ "content": [text("{}")], "structuredContent": { "n": 1 } }));
+        assert_eq!((structured.text(), structured.status), ("{\"n\":1}".to_owned(), ToolStatus::Success));
+        let failed =
+            done(json!({ "content": [text("no")], "isError": true, "structuredContent": { "n": 1 } }));
+        assert_eq!((failed.text(), failed.status), ("no".to_owned(), ToolStatus::Error));
+        assert_eq!(done(json!({ "isError": true, "structuredContent": { "n": 1 } })).text(), "{\"n\":1}");
+        assert!(done(json!({ "isError": true })).text().contains("did not say why"));
+    }
+
+    #[test]
+    fn images_and_resources_are_files_and_links_are_texts() {
+        let result = content(json!([
+            { "type": "image", "data": "aW1n", "mimeType": "image/png" },
+            { "type": "audio", "data": "c25k", "mimeType": "audio/wav" },
+            { "type": "resource", "resource": { "uri": "file:///a/my report.pdf?x", "mimeType": "application/pdf", "blob": "cGRm" } },
+            { "type": "resource", "resource": { "uri": "https://a.example/", "blob": "eA==" } },
+            { "type": "resource", "resource": { "uri": "file:///b.txt", "text": "inside" } },
+            { "type": "resource_link", "uri": "file:///c", "name": "c", "description": "more" },
+            { "type": "resource_link", "uri": "file:///d" },
+            { "type": "hologram", "x": 1 },
+            { "type": "image", "mimeType": "image/png" },
+            "loose",
+        ]));
+        let named: Vec<(&str, &str, &str)> = result
+            .attachments
+            .iter()
+            .map(|file| {
+                let text = |name: &str| file[name].as_str().unwrap();
+                (text("name"), text("mimeType"), text("data"))
+            })
+            .collect();
+        assert_eq!(
+            named,
+            [
+                ("image-1.png", "image/png", "aW1n"),
+                ("audio-2.wav", "audio/wav", "c25k"),
+                ("my_report.pdf", "application/pdf", "cGRm"),
+                ("resource-4", "application/octet-stream", "eA=="),
+            ]
+        );
+        let text = result.text();
+        let lines: Vec<&str> = text.split('\n').collect();
+        assert_eq!(lines[..3], ["inside", "c: file:///c (more)", "file:///d"]);
+        assert!(lines[3].contains("hologram"));
+    }
+
+    #[test]
+    fn names_and_kinds_of_files_hold_nothing_odd() {
+        let of = |uri: &str, kind: &str| {
+            let resource = json!({ "uri": uri, "mimeType": kind, "blob": "eA==" });
+            let result = content(json!([{ "type": "resource", "resource": resource }]));
+            let file = result.attachments[0].clone();
+            (file["name"].as_str().unwrap().to_owned(), file["mimeType"].as_str().unwrap().to_owned())
+        };
+        assert_eq!(of("x:///../..", "a\r\nb"), ("resource-1".into(), "application/octet-stream".into()));
+        assert_eq!(of("x:/\u{1b}[2J", &"x".repeat(200)), ("2J".into(), "application/octet-stream".into()));
+        assert_eq!(of(&"é".repeat(300), "image/svg+xml").0, "resource-1.svg");
+    }
+
+    #[test]
+    fn an_unknown_type_of_result_is_none() {
+        for kind in ["task", "input_required", "later"] {
+            assert!(of_call(json!({ "resultType": kind }).as_object().unwrap().clone()).is_err(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_is_not_there_is_told_from_one_that_fails() {
+        let error = |code, message: &str| RpcError { code, message: message.into(), data: Value::Null };
+        assert!(is_missing(&error(-32602, "Unknown tool: find"), "find"));
+        assert!(is_missing(&error(-32602, "Tool find not found"), "find"));
+        assert!(is_missing(&error(-32601, "Method not found"), "find"));
+        assert!(!is_missing(&error(-32602, "Invalid arguments for find"), "find"));
+        assert!(!is_missing(&error(-32603, "find not found"), "find"));
+        assert!(result_is_missing(&ToolResult::error("MCP error -32602: Tool find not found"), "find"));
+        assert!(!result_is_missing(&ToolResult::error("The file find was not found"), "find"));
+        assert!(!result_is_missing(&ToolResult::success("Unknown tool: find"), "find"));
+    }
+}

@@ -1,0 +1,223 @@
+//! Answers as they come: one message of JSON, or events, among which other messages come first.
+
+use serde_json::{Map, Value};
+
+use crate::limits;
+use crate::models::sse::{Decoder, Event, TooLarge};
+
+/// What the server says while it answers.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Said {
+    /// The answer.
+    Answer(Result<Map<String, Value>, RpcError>),
+    /// It asks something itself, and waits for an answer: its id, and what it asks.
+    Asks(Value, String),
+}
+
+/// An error as the protocol has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RpcError {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) data: Value,
+}
+
+/// What comes back is no answer: why, as the end of a sentence.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// It is over the limit.
+    TooLarge,
+    /// It is not what the protocol has.
+    Malformed(String),
+    /// It ended before the answer.
+    Ended,
+}
+
+impl From<TooLarge> for Broken {
+    fn from(_: TooLarge) -> Broken {
+        Broken::TooLarge
+    }
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Broken::TooLarge => write!(f, "is over {} bytes, the limit", limits::MCP_ANSWER_BYTES),
+            Broken::Malformed(why) => write!(f, "is not of the protocol: {why}"),
+            Broken::Ended => f.write_str("broke off"),
+        }
+    }
+}
+
+/// Puts the answer to one request together.
+pub(crate) struct Reader {
+    id: String,
+    left: usize,
+    form: Form,
+}
+
+enum Form {
+    /// One message.
+    Whole(Vec<u8>),
+    Events(Decoder),
+}
+
+impl Reader {
+    /// Of the answer to the request `id`.
+    pub(crate) fn new(content_type: Option<&str>, id: &str) -> Reader {
+        let kind = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        let form = match kind.eq_ignore_ascii_case("text/event-stream") {
+            true => Form::Events(Decoder::default()),
+            false => Form::Whole(Vec::new()),
+        };
+        Reader { id: id.to_owned(), left: limits::MCP_ANSWER_BYTES, form }
+    }
+
+    /// Takes the next bytes; what they say.
+    pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<Vec<Said>, Broken> {
+        self.left = self.left.checked_sub(chunk.len()).ok_or(Broken::TooLarge)?;
+        let mut said = Vec::new();
+        match &mut self.form {
+            Form::Whole(body) => body.extend_from_slice(chunk),
+            Form::Events(decoder) => {
+                decoder.push(chunk, &mut |event| of_event(&self.id, event, &mut said))?
+            }
+        }
+        Ok(said)
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn finish(self) -> Result<Vec<Said>, Broken> {
+        let mut said = Vec::new();
+        match self.form {
+            Form::Whole(body) => {
+                let message = serde_json::from_slice(&body)
+                    .map_err(|_| Broken::Malformed("it is neither JSON nor a stream of events".to_owned()))?;
+                take(&self.id, message, &mut said);
+            }
+            Form::Events(mut decoder) => decoder.finish(&mut |event| of_event(&self.id, event, &mut said))?,
+        }
+        Ok(said)
+    }
+}
+
+fn of_event(id: &str, event: Event<'_>, said: &mut Vec<Said>) -> Result<(), Broken> {
+    // Events with other names, and such without data, keep the connection open.
+    if matches!(event.name, "" | "message") && !event.data.is_empty() {
+        let message = serde_json::from_slice(event.data)
+            .map_err(|error| Broken::Malformed(format!("an event is no JSON: {error}")))?;
+        take(id, message, said);
+    }
+    Ok(())
+}
+
+/// Keeps of a message what concerns the request. Notifications, and answers to others, are passed over.
+fn take(id: &str, message: Value, said: &mut Vec<Said>) {
+    let mut fields = match message {
+        // Once, several messages could come as one.
+        Value::Array(messages) => return messages.into_iter().for_each(|message| take(id, message, said)),
+        Value::Object(fields) => fields,
+        _ => return,
+    };
+    let of = fields.remove("id").filter(|of| !of.is_null());
+    if let (Some(Value::String(method)), Some(of)) = (fields.remove("method"), &of) {
+        return said.push(Said::Asks(of.clone(), method));
+    }
+    let error = fields.remove("error").and_then(rpc_error);
+    // An error that names no request can only be about this one.
+    let ours = match &of {
+        Some(of) => of.as_str() == Some(id),
+        None => error.is_some(),
+    };
+    match (ours, error, fields.remove("result")) {
+        (true, Some(error), _) => said.push(Said::Answer(Err(error))),
+        (true, None, Some(Value::Object(result))) => said.push(Said::Answer(Ok(result))),
+        _ => {}
+    }
+}
+
+fn rpc_error(error: Value) -> Option<RpcError> {
+    let Value::Object(mut error) = error else { return None };
+    let message =
+        error.remove("message").and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default();
+    let data = error.remove("data").unwrap_or_default();
+    Some(RpcError { code: error.get("code")?.as_i64()?, message, data })
+}
+
+/// The error that the body of a refusal holds, and the id of the request that it names.
+pub(crate) fn error_in(body: &[u8]) -> Option<(RpcError, Option<String>)> {
+    let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    let error = body.remove("error").and_then(rpc_error)?;
+    Some((error, body.get("id").and_then(Value::as_str).map(str::to_owned)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    const EVENTS: Option<&str> = Some("Text/Event-Stream; charset=utf-8");
+
+    fn read(content_type: Option<&str>, chunks: &[&str]) -> Result<Vec<Said>, Broken> {
+        let mut reader = Reader::new(content_type, "q");
+        let mut said = Vec::new();
+        for chunk in chunks {
+            said.extend(reader.push(chunk.as_bytes())?);
+        }
+        said.extend(reader.finish()?);
+        Ok(said)
+    }
+
+    fn answer(id: &str) -> String {
+        json!({ "jsonrpc": "2.0", "id": id, "result": { "a": 1 } }).to_string()
+    }
+
+    fn result() -> Said {
+        Said::Answer(Ok(json!({ "a": 1 }).as_object().unwrap().clone()))
+    }
+
+    #[test]
+    fn an_answer_is_read_from_json_and_from_events() {
+        let ours = answer("q");
+        let (begin, end) = ours.split_at(9);
+        assert_eq!(read(Some("application/json"), &[begin, end]).unwrap(), [result()]);
+        assert_eq!(read(None, &[&format!("[{}, {ours}]", answer("other"))]).unwrap(), [result()]);
+        let event = format!(": open\n\nevent: message\ndata: {ours}\n\n");
+        let (begin, end) = event.split_at(31);
+        assert_eq!(read(EVENTS, &[begin, end]).unwrap(), [result()]);
+        let error = r#"{"jsonrpc":"2.0","id":"q","error":{"code":-32602,"message":"no","data":{"x":1}}}"#;
+        let expected = RpcError { code: -32602, message: "no".into(), data: json!({ "x": 1 }) };
+        assert_eq!(read(None, &[error]).unwrap(), [Said::Answer(Err(expected))]);
+    }
+
+    #[test]
+    fn what_else_comes_is_passed_over_but_what_the_server_asks() {
+        let events = [
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","id":3,"method":"sampling/createMessage","params":{}}"#.to_owned(),
+            answer("another"),
+            r#"{"jsonrpc":"2.0","id":"q","result":"no object"}"#.to_owned(),
+            "17".to_owned(),
+            answer("q"),
+        ];
+        let mut text: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        text.insert_str(0, "event: ping\ndata: x\n\nid: 1\nretry: 5\ndata:\n\n");
+        let said = read(EVENTS, &[&text]).unwrap();
+        assert_eq!(said, [Said::Asks(json!(3), "sampling/createMessage".into()), result()]);
+    }
+
+    #[test]
+    fn what_is_no_answer_says_so() {
+        assert!(matches!(read(Some("text/html"), &["<html>"]), Err(Broken::Malformed(_))));
+        assert!(matches!(read(EVENTS, &["data: {\n\n"]), Err(Broken::Malformed(_))));
+        assert_eq!(read(EVENTS, &["data: {}\n\n"]).unwrap(), []);
+        let much = "x".repeat(1 << 20);
+        let chunks: Vec<&str> =
+            std::iter::repeat_n(much.as_str(), (limits::MCP_ANSWER_BYTES >> 20) + 1).collect();
+        assert_eq!(read(None, &chunks), Err(Broken::TooLarge));
+        assert_eq!(read(EVENTS, &[": ", &much, &much, &much, &much]), Err(Broken::TooLarge), "one line");
+        let notification = format!("data: {{\"method\":\"n\",\"params\":\"{much}\"}}\n\n");
+        let endless: Vec<&str> = std::iter::repeat_n(notification.as_str(), chunks.len()).collect();
+        assert_eq!(read(EVENTS, &endless), Err(Broken::TooLarge), "many events");
+    }
+}

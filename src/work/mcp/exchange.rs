@@ -1,0 +1,144 @@
+//! One message to a server, and what comes back.
+
+use bytes::Bytes;
+use futures::StreamExt;
+use serde_json::{Map, Value};
+
+use crate::host::Host;
+use crate::host::http::{FetchError, Reads, Request, Response};
+use crate::limits;
+use crate::mcp::Era;
+use crate::mcp::ask::{self, Ask, answer_to};
+use crate::mcp::reader::{Broken, Reader, RpcError, Said};
+use crate::spec::retry::RetryOn;
+use crate::work::mcp::{Failed, PROTOCOL, Peer, Trouble, UNREACHABLE};
+
+/// Requests of a server's that are answered while it answers one.
+const ANSWERED: usize = 16;
+
+/// A message that is written.
+pub(super) struct Message {
+    pub(super) id: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+}
+
+/// What came back.
+pub(super) enum Came {
+    Result(Map<String, Value>),
+    Error(RpcError),
+    /// It is no 2xx.
+    Refused(Refused),
+}
+
+/// An answer that is no 2xx.
+pub(super) struct Refused {
+    pub(super) status: u16,
+    /// Its beginning.
+    pub(super) body: Vec<u8>,
+    /// The id of the request.
+    pub(super) id: String,
+}
+
+/// An id unlike those of all other requests to a server.
+pub(super) fn request_id(host: &dyn Host) -> String {
+    format!("{:032x}", u128::from_be_bytes(host.random()))
+}
+
+impl Peer<'_> {
+    /// Sends a request; reads until it is answered.
+    pub(super) async fn exchange(&self, ask: &Ask, era: &Era) -> Result<Came, Failed> {
+        let message = self.message(ask, Some(era));
+        let id = message.id.clone();
+        let response = self.send(message, Reads::Type).await?;
+        self.read(response, id, era).await
+    }
+
+    /// The same of `initialize`, whose headers name the session.
+    pub(super) async fn send_for_session(&self, message: Message) -> Result<(Came, Option<String>), Failed> {
+        let id = message.id.clone();
+        let response = self.send(message, Reads::All).await?;
+        let session = response.header("mcp-session-id").map(str::to_owned);
+        Ok((self.read(response, id, &Era::Modern).await?, session))
+    }
+
+    /// Tells a server something that it does not answer.
+    pub(super) async fn tell(&self, era: &Era, body: String) -> Result<(), Failed> {
+        let headers = self.with_own(ask::headers(Some(era)));
+        // Whatever it says to that: the next request shows whether it took it.
+        self.send(Message { id: String::new(), headers, body }, Reads::Type).await.map(drop)
+    }
+
+    async fn send(&self, message: Message, reads: Reads) -> Result<Response, Failed> {
+        self.around.counts_request();
+        let request = Request {
+            method: "POST",
+            url: self.address.url.clone(),
+            headers: message.headers,
+            body: Some(Bytes::from(message.body)),
+            reads,
+        };
+        let sent = self.around.host().fetch(request).await;
+        sent.map_err(|error| self.network(format_args!("could not be reached: {error}")))
+    }
+
+    fn network(&self, what: std::fmt::Arguments<'_>) -> Failed {
+        let text = format!("The MCP server \"{}\" {what}", self.address.server);
+        Trouble { code: UNREACHABLE, text, may_pass: Some(RetryOn::Network) }.into()
+    }
+
+    fn broken(&self, broken: &Broken) -> Failed {
+        let server = &self.address.server;
+        match broken {
+            // It may have been lost on its way.
+            Broken::Ended => self.network(format_args!("broke off its answer")),
+            Broken::TooLarge | Broken::Malformed(_) => {
+                Trouble::new(PROTOCOL, format!("The answer of the MCP server \"{server}\" {broken}.")).into()
+            }
+        }
+    }
+
+    async fn read(&self, mut response: Response, id: String, era: &Era) -> Result<Came, Failed> {
+        let broke = |error: FetchError| self.network(format_args!("broke off its answer: {error}"));
+        if !(200..300).contains(&response.status) {
+            let mut body = Vec::new();
+            // What it says besides may break off; that it refused is known.
+            while let Some(Ok(chunk)) = response.body.next().await {
+                body.extend_from_slice(&chunk);
+                if body.len() > limits::HTTP_TOOL_BYTES {
+                    break;
+                }
+            }
+            return Ok(Came::Refused(Refused { status: response.status, body, id }));
+        }
+        let mut reader = Reader::new(response.header("content-type"), &id);
+        let mut answered = 0;
+        while let Some(chunk) = response.body.next().await {
+            let said = reader.push(&chunk.map_err(broke)?).map_err(|wrong| self.broken(&wrong))?;
+            if let Some(came) = self.take(said, era, &mut answered).await? {
+                return Ok(came);
+            }
+        }
+        let said = reader.finish().map_err(|wrong| self.broken(&wrong))?;
+        match self.take(said, era, &mut answered).await? {
+            Some(came) => Ok(came),
+            None => Err(self.broken(&Broken::Ended)),
+        }
+    }
+
+    /// Looks for the answer in what was said. What a server asks within a session is answered, or it would wait for it.
+    async fn take(&self, said: Vec<Said>, era: &Era, answered: &mut usize) -> Result<Option<Came>, Failed> {
+        for said in said {
+            match said {
+                Said::Answer(Ok(result)) => return Ok(Some(Came::Result(result))),
+                Said::Answer(Err(error)) => return Ok(Some(Came::Error(error))),
+                Said::Asks(id, method) if matches!(era, Era::Legacy(_)) && *answered < ANSWERED => {
+                    *answered += 1;
+                    self.tell(era, answer_to(&id, &method)).await?;
+                }
+                Said::Asks(..) => {}
+            }
+        }
+        Ok(None)
+    }
+}

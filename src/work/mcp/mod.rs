@@ -1,0 +1,310 @@
+//! Requests to MCP servers: which era a server speaks is found out by asking, sessions are begun where it wants them, and begun
+//! anew where it has lost them. One request a call, once that is known. Bounded in bytes and time; no redirect is followed.
+//!
+//! * Here: the conversation. `exchange`: one message and its answer.
+
+mod exchange;
+
+use serde_json::{Map, Value};
+
+use crate::host::Host;
+use crate::host::http::{lists, private_target};
+use crate::mcp::ask::{self, Ask, Asker};
+use crate::mcp::reader::{RpcError, error_in};
+use crate::mcp::{Era, LEGACY, MODERN, Refusal, Session, lost_session, refusal, wants_legacy, wants_modern};
+use crate::spec::retry::RetryOn;
+use crate::spec::{McpProtocol, McpServer, template};
+use crate::work::Surroundings;
+use crate::work::mcp::exchange::{Came, Message, Refused};
+use crate::work::timeout::Watch;
+use crate::{error, limits};
+
+/// Times that a request is sent at most, while it is found out how: in both eras, and in a new session.
+const ROUNDS: usize = 4;
+
+/// What is kept of how a server is spoken to, for one set of credentials.
+pub(crate) trait Memory {
+    /// The session that there is.
+    fn session(&self) -> Option<Session>;
+
+    /// There is another one, or none any more.
+    ///
+    /// # Errors
+    /// It could not be stored.
+    fn learns(&self, session: Option<&Session>) -> error::Result<()>;
+}
+
+/// A server, as a call reaches it.
+pub(crate) struct Peer<'a> {
+    pub(crate) around: &'a dyn Surroundings,
+    /// What failures name: the tool.
+    pub(crate) subject: &'a str,
+    pub(crate) address: &'a Address,
+    /// Milliseconds for all that it takes.
+    pub(crate) limit_ms: u64,
+    pub(crate) asker: Asker,
+    /// Headers that name the trace.
+    pub(crate) trace: Vec<(String, String)>,
+    pub(crate) memory: &'a dyn Memory,
+}
+
+/// Where a server is, and what it is shown.
+pub(crate) struct Address {
+    /// Its name in the folder.
+    pub(crate) server: String,
+    pub(crate) url: String,
+    /// Of the definition, with their values; names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    protocol: McpProtocol,
+    /// Whether it wanted sessions when its tools were listed, which saves a question.
+    pinned_legacy: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    /// For clients and programs.
+    pub(crate) code: &'static str,
+    /// In words.
+    pub(crate) text: String,
+    /// As policies name it; `None` where the same would fail again.
+    pub(crate) may_pass: Option<RetryOn>,
+}
+
+/// What a server does not answer, or not well.
+pub(crate) const UNREACHABLE: &str = "mcp_unreachable";
+/// What is not of the protocol, or an error of it.
+pub(crate) const PROTOCOL: &str = "mcp_protocol";
+/// A tool that the server does not have.
+pub(crate) const TOOL_MISSING: &str = "mcp_tool_missing";
+/// Credentials that are missing, or not taken.
+pub(crate) const UNAUTHORIZED: &str = "mcp_unauthorized";
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The server answered with an error.
+    Rpc(RpcError),
+    /// It did not answer.
+    Trouble(Trouble),
+}
+
+impl From<Trouble> for Failed {
+    fn from(trouble: Trouble) -> Failed {
+        Failed::Trouble(trouble)
+    }
+}
+
+impl Trouble {
+    pub(crate) fn new(code: &'static str, text: String) -> Trouble {
+        Trouble { code, text, may_pass: None }
+    }
+
+    /// It may pass.
+    fn passing(self, kind: RetryOn) -> Trouble {
+        Trouble { may_pass: Some(kind), ..self }
+    }
+}
+
+impl Address {
+    /// That of a server, with the values that its definition names.
+    ///
+    /// # Errors
+    /// A value is missing, or the address may not be reached: why, as a whole sentence.
+    pub(crate) fn of(
+        server: &McpServer,
+        around: &dyn Surroundings,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Address, String> {
+        let deployment = |variable: &str| around.of_deployment(variable);
+        let url = url(server, &**around.host(), &deployment, env)?;
+        let mut headers = Vec::with_capacity(server.headers.len());
+        for (header, value) in &server.headers {
+            let value = template::render(value, env).map_err(|error| unset(server, &error))?;
+            headers.push((header.to_ascii_lowercase(), value));
+        }
+        let pinned = server.pinned.as_ref().map(|pinned| pinned.protocol);
+        Ok(Address {
+            server: server.name.clone(),
+            url,
+            headers,
+            protocol: server.protocol,
+            pinned_legacy: pinned == Some(McpProtocol::Legacy),
+        })
+    }
+}
+
+/// Where a server is.
+///
+/// # Errors
+/// As [`Address::of`].
+pub(crate) fn url(
+    server: &McpServer,
+    host: &dyn Host,
+    deployment: &dyn Fn(&str) -> Option<String>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let name = &server.name;
+    let url = template::render_url(&server.url, deployment, env).map_err(|error| unset(server, &error))?;
+    let allowed = host.var("BOBBIN_ALLOW_PRIVATE_HOSTS").unwrap_or_default();
+    if let Some(at) = private_target(&url, &allowed) {
+        return Err(format!(
+            "The MCP server \"{name}\" is at the private address {at}, which is not allowed here."
+        ));
+    }
+    // Elsewhere than on this machine, whoever is on the way could read and change all that is said.
+    if !url.starts_with("https://") && !lists(&allowed, &url) {
+        return Err(format!("The MCP server \"{name}\" is at no https address, which is not allowed here."));
+    }
+    Ok(url)
+}
+
+fn unset(server: &McpServer, error: &template::Error) -> String {
+    format!("The MCP server \"{}\" is not set up: {error}.", server.name)
+}
+
+impl Peer<'_> {
+    /// Asks, and gives the result.
+    pub(crate) async fn ask(&self, ask: &Ask) -> Result<Map<String, Value>, Failed> {
+        let mut watch = Watch::for_ms(&**self.around.host(), self.limit_ms);
+        let answer = watch.within(self.converse(ask)).await;
+        answer.unwrap_or_else(|| {
+            let text = format!("{} did not answer within {} s.", self.subject, self.limit_ms as f64 / 1000.0);
+            Err(Trouble::new(UNREACHABLE, text).passing(RetryOn::Timeout).into())
+        })
+    }
+
+    async fn converse(&self, ask: &Ask) -> Result<Map<String, Value>, Failed> {
+        let auto = self.address.protocol == McpProtocol::Auto;
+        let mut session = self.memory.session();
+        let mut modern = match self.address.protocol {
+            McpProtocol::Modern => true,
+            McpProtocol::Legacy => false,
+            McpProtocol::Auto => session.is_none() && !self.address.pinned_legacy,
+        };
+        let (mut turned, mut renewed) = (false, false);
+        for _ in 0..ROUNDS {
+            if modern {
+                match self.exchange(ask, &Era::Modern).await? {
+                    Came::Result(result) => return Ok(result),
+                    Came::Error(error) if auto && !turned && wants_legacy(&error) => {
+                        (modern, turned) = (false, true)
+                    }
+                    Came::Error(error) => return Err(Failed::Rpc(error)),
+                    Came::Refused(refused) => match refusal(refused.status, &refused.body, &refused.id) {
+                        Some(Refusal::Legacy) if auto && !turned => (modern, turned) = (false, true),
+                        _ => return Err(self.refused(refused)),
+                    },
+                }
+                continue;
+            }
+            let known = match session.take() {
+                Some(known) => known,
+                None => self.initialize().await?,
+            };
+            let had_id = known.id.is_some();
+            match self.exchange(ask, &Era::Legacy(known)).await? {
+                Came::Result(result) => return Ok(result),
+                Came::Error(error) => return Err(Failed::Rpc(error)),
+                Came::Refused(refused) => {
+                    if auto && !turned && wants_modern(refused.status, &refused.body) {
+                        self.learn(None)?;
+                        (modern, turned) = (true, true);
+                    } else if had_id && !renewed && lost_session(refused.status, &refused.body, &refused.id) {
+                        renewed = true;
+                    } else {
+                        return Err(self.refused(refused));
+                    }
+                }
+            }
+        }
+        let text = format!(
+            "The MCP server \"{}\" takes requests neither of {MODERN} nor of {LEGACY}.",
+            self.address.server
+        );
+        Err(Trouble::new(PROTOCOL, text).into())
+    }
+
+    /// Begins a session.
+    async fn initialize(&self) -> Result<Session, Failed> {
+        let message = self.message(&Ask::initialize(), None);
+        let (came, id) = self.send_for_session(message).await?;
+        let result = match came {
+            Came::Result(result) => result,
+            Came::Error(error) => return Err(Failed::Rpc(error)),
+            Came::Refused(refused) => return Err(self.refused(refused)),
+        };
+        let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or(LEGACY);
+        let fits = |text: &str| {
+            !text.is_empty() && text.len() <= 512 && text.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        if !fits(version) || id.as_deref().is_some_and(|id| !fits(id)) {
+            let text = format!(
+                "The MCP server \"{}\" began a session with a name that no header can carry.",
+                self.address.server
+            );
+            return Err(Trouble::new(PROTOCOL, text).into());
+        }
+        let session = Session { id, version: version.to_owned() };
+        self.learn(Some(&session))?;
+        self.tell(&Era::Legacy(session.clone()), ask::initialized()).await?;
+        Ok(session)
+    }
+
+    fn learn(&self, session: Option<&Session>) -> Result<(), Failed> {
+        let failed = |error: error::Error| Trouble::new(UNREACHABLE, error.into_message());
+        Ok(self.memory.learns(session).map_err(failed)?)
+    }
+
+    fn message(&self, ask: &Ask, era: Option<&Era>) -> Message {
+        let id = exchange::request_id(&**self.around.host());
+        let (headers, body) = ask.written(&id, era, &self.asker);
+        Message { id, headers: self.with_own(headers), body }
+    }
+
+    /// Headers of the protocol with those of the definition and of the trace. The protocol's count.
+    fn with_own(&self, mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
+        for (name, value) in self.trace.iter().chain(&self.address.headers) {
+            if headers.iter().all(|(known, _)| known != name) {
+                headers.push((name.clone(), value.clone()));
+            }
+        }
+        headers
+    }
+
+    /// What is told of a request that was refused.
+    fn refused(&self, refused: Refused) -> Failed {
+        let server = &self.address.server;
+        let said = error_in(&refused.body).filter(|_| !matches!(refused.status, 401 | 403 | 500..));
+        if let Some((error, _)) = said {
+            return Failed::Rpc(error);
+        }
+        let status = refused.status;
+        let said = || {
+            let body = String::from_utf8_lossy(&refused.body).into_owned();
+            self.around.without_secrets(body).cut(limits::HTTP_TOOL_ERROR_BYTES).to_string()
+        };
+        let trouble = match status {
+            300..=399 => Trouble::new(
+                UNREACHABLE,
+                format!("http {status} from the MCP server \"{server}\": a redirect, which is not followed"),
+            ),
+            401 | 403 => Trouble::new(
+                UNAUTHORIZED,
+                format!(
+                    "http {status} from the MCP server \"{server}\": the credentials that its definition sends in `headers` are missing, or they are not taken. {}",
+                    said()
+                ),
+            ),
+            _ => Trouble::new(
+                UNREACHABLE,
+                format!("http {status} from the MCP server \"{server}\": {}", said()),
+            ),
+        };
+        match RetryOn::of_status(status) {
+            Some(kind) => trouble.passing(kind),
+            None => trouble,
+        }
+        .into()
+    }
+}
