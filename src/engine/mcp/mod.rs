@@ -120,7 +120,7 @@ fn uses_values(server: &McpServer, of: &McpTool) -> bool {
     let named = |text: &str| text.contains("{{");
     named(&server.url)
         || server.headers.values().any(|value| named(value))
-        || of.provide.values().any(|value| value.as_str().is_some_and(named))
+        || of.provide.values().any(|value| named(&value.to_string()))
 }
 
 /// The arguments, with those that the application fills in.
@@ -133,14 +133,21 @@ fn provided(of: &McpTool, mut args: Value, env: &dyn Fn(&str) -> Option<String>)
     }
     let Some(fields) = args.as_object_mut() else { return Ok(args) };
     for (name, value) in &of.provide {
-        let value = match value {
-            Value::String(text) => {
-                let unset = |error: template::Error| format!("\"{}\" is not set up: {error}.", of.tool);
-                template::render(text, env).map_err(unset)?.into()
-            }
-            other => other.clone(),
-        };
-        fields.insert(name.clone(), value);
+        let unset = |error: template::Error| format!("\"{}\" is not set up: {error}.", of.tool);
+        fields.insert(name.clone(), filled(value, env).map_err(unset)?);
     }
     Ok(args)
+}
+
+/// A value with the variables that its texts name, at any depth.
+fn filled(value: &Value, env: &dyn Fn(&str) -> Option<String>) -> Result<Value, template::Error> {
+    Ok(match value {
+        Value::String(text) => template::render(text, env)?.into(),
+        Value::Array(items) => items.iter().map(|item| filled(item, env)).collect::<Result<_, _>>()?,
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| Ok((name.clone(), filled(value, env)?)));
+            Value::Object(fields.collect::<Result<_, template::Error>>()?)
+        }
+        other => other.clone(),
+    })
 }

@@ -308,7 +308,7 @@ fn a_call_of_a_server_is_tried_again_by_its_own_policy() {
 #[test]
 fn arguments_of_the_application_and_values_of_the_thread_are_sent() {
     const TOKEN: &str = "tok-1234567890-abcdef";
-    let run = json!({ "mcp": { "server": "shop", "tool": "grüß", "provide": { "team": "{{env TEAM}}", "n": 4 },
+    let run = json!({ "mcp": { "server": "shop", "tool": "grüß", "provide": { "team": "{{env TEAM}}", "n": 4, "in": [{ "team": "{{env TEAM}}" }] },
         "headers": { "Team": "/team", "Deep": "/at/place" } } });
     let variables = json!([{ "name": "TOKEN", "type": "secret" }, { "name": "TEAM", "type": "text" }]);
     let text = json!({ "type": "string" });
@@ -334,7 +334,7 @@ fn arguments_of_the_application_and_values_of_the_thread_are_sent() {
             assert_eq!(call.header("authorization"), Some("Bearer tok-1234567890-abcdef"));
             assert_eq!(call.header("mcp-param-team"), Some("t1"));
             assert_eq!(call.header("mcp-param-deep"), Some("=?base64?WsO8cmljaA==?="));
-            assert_eq!(*call.args(), json!({ "at": { "place": "Zürich" }, "team": "t1", "n": 4 }));
+            assert_eq!(*call.args(), json!({ "at": { "place": "Zürich" }, "team": "t1", "n": 4, "in": [{ "team": "t1" }] }));
             Gives::text(&format!("you are {TOKEN}"))
         });
         sim.world.outside.mcp.serve("shop", server);
