@@ -1,4 +1,4 @@
-// Requests to a server: one at a time, bounded in bytes and time, and never to another origin than the one that is asked.
+// Requests to a server: one at a time, bounded in bytes and time, and never to another address than the one that is asked.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { Complaint } from "../lib/complaint.mjs";
@@ -11,8 +11,6 @@ export const MOST_BYTES = 16 * 1024 * 1024;
 /** One answer. */
 const ANSWER_BYTES = 4 * 1024 * 1024;
 const ANSWER_MS = 20_000;
-/** Redirects within the origin. */
-const MOST_REDIRECTS = 3;
 /** What is shown of what a server says. */
 const SHOWN = 300;
 
@@ -87,28 +85,22 @@ export class Door {
     }
   }
 
-  /** @param {string} body @param {Record<string, string>} headers @param {AbortSignal} signal */
+  /** No redirect is followed, here as in a run: what is asked is what the definition says. @param {string} body @param {Record<string, string>} headers @param {AbortSignal} signal */
   async #open(body, headers, signal) {
-    let url = this.address.url;
-    for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects++) {
-      const response = await fetch(url.href, {
-        method: "POST",
-        headers: { ...this.address.headers, ...headers, accept: "application/json, text/event-stream", "content-type": "application/json" },
-        body,
-        redirect: "manual",
-        signal,
-      });
-      if (response.status < 300 || response.status > 399) return response;
-      await response.body?.cancel();
-      const to = response.headers.get("location") ?? "";
-      const next = URL.canParse(to, url.href) ? new URL(to, url) : undefined;
-      if (next === undefined) throw this.complaint(`it answers ${response.status} without an address.`);
-      if (next.origin !== url.origin) throw this.complaint(`it leads to ${next.origin}, which is not asked. If that is the right server, put its address into \`url\`.`);
-      // 301 to 303 would make of it a request that asks nothing.
-      if (response.status !== 307 && response.status !== 308) throw this.complaint(`it answers ${response.status} and leads to ${next.pathname}: put that into \`url\`.`);
-      url = next;
-    }
-    throw this.complaint("it leads in circles.");
+    const { url } = this.address;
+    const response = await fetch(url.href, {
+      method: "POST",
+      headers: { ...this.address.headers, ...headers, accept: "application/json, text/event-stream", "content-type": "application/json" },
+      body,
+      redirect: "manual",
+      signal,
+    });
+    if (response.status < 300 || response.status > 399) return response;
+    await response.body?.cancel();
+    const to = response.headers.get("location") ?? "";
+    const next = URL.canParse(to, url.href) ? new URL(to, url) : undefined;
+    if (next === undefined) throw this.complaint(`it answers ${response.status} without an address.`);
+    throw this.complaint(`it leads to ${next.origin === url.origin ? next.pathname : next.origin}, and redirects are not followed. If that is the right server, put its address into \`url\`.`);
   }
 
   /** @param {Response} response @param {number | undefined} id @returns {Promise<Answer>} */

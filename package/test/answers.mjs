@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { TOOLS } from "./catalog.mjs";
+import { called, mcpCall, opening, replayed, rpcOf } from "./mcp.mjs";
 import { refusal } from "./outside.mjs";
 import { isObject, shown } from "./schema.mjs";
 import { Stubs } from "./stubs.mjs";
@@ -37,7 +38,7 @@ export class Answers {
 
   /**
    * @param {import("./cases.mjs").Case} case_
-   * @param {{ model: Model, cassette: import("./cassette.mjs").Cassette | undefined, problem: (text: string) => void, drop: (object: string) => Promise<unknown> }} by
+   * @param {{ model: Model, cassette: import("./cassette.mjs").Cassette | undefined, mcp: import("./mcp.mjs").McpTool[], problem: (text: string) => void, drop: (object: string) => Promise<unknown> }} by
    */
   constructor(case_, by) {
     this.#case = case_;
@@ -48,7 +49,8 @@ export class Answers {
   /** @param {Asked} asked @returns {Promise<Answer>} */
   async answer(asked) {
     if (this.#by.model.asks(asked)) return this.#by.model.answer(asked);
-    return this.#outside(asked);
+    const rpc = rpcOf(asked);
+    return rpc === undefined ? this.#outside(asked) : this.#server(asked, rpc);
   }
 
   /** @param {Asked} asked @returns {Promise<Answer>} */
@@ -74,6 +76,25 @@ export class Answers {
     return json(outcome.response ?? null, stub.status);
   }
 
+  /** What an MCP server is asked. @param {Asked} asked @param {import("./mcp.mjs").Rpc} rpc @returns {Promise<Answer>} */
+  async #server(asked, rpc) {
+    const { method, url, body } = asked;
+    const call = mcpCall(rpc, url, this.#by.mcp);
+    if (call === undefined) {
+      if (this.#case.tools === "real") return passedOn(asked);
+      const { _meta: _, ...params } = rpc.params;
+      const recorded = await this.#by.cassette?.tool(url.host, { method: rpc.method, params }, () => passedOn(asked));
+      return recorded === undefined ? opening(rpc) : replayed(rpc.id, recorded);
+    }
+    const { name: who, args, key } = call;
+    const answered = this.#stubs.ofTool(who, { args, key });
+    this.sent.push({ who, call: true, method, url: url.href, body, key, repeatable: answered?.stub.repeatable ?? false, at: Date.now() });
+    if (answered === undefined) return this.#unstubbed(asked, who, args).then((answer) => replayed(rpc.id, answer));
+    if (answered.crash) await this.#by.drop(asked.object);
+    if (answered.delayMs > 0) await sleep(answered.delayMs);
+    return called(rpc.id, answered.outcome);
+  }
+
   /** How often that call was made before. @param {string} who @param {unknown} args */
   #time(who, args) {
     const call = JSON.stringify([who, args]);
@@ -86,7 +107,7 @@ export class Answers {
   async #unstubbed(asked, who, args) {
     const { method, url, body } = asked;
     if (this.#case.tools === "real") return passedOn(asked);
-    const what = toolCall(asked) ? args : { method, url: url.href, body };
+    const what = toolCall(asked) || rpcOf(asked) ? args : { method, url: url.href, body };
     const recorded = await this.#by.cassette?.tool(who, what, () => passedOn(asked));
     if (recorded !== undefined) return recorded;
     const text = `“${who}” asks ${method} ${url.origin}${url.pathname} with ${shown(args)}, and no stub fits: add one, or let requests out with "tools": "real"`;

@@ -62,6 +62,8 @@ const READERS = ["calculate", "convert_units", "current_time", "list_files", "lo
 export function readsOnly(catalog, name) {
   const tool = catalog.tools[name];
   if (tool?.tier !== undefined) return tool.tier === "read_only";
+  // Of these it is their server that says so.
+  if (tool?.run.mcp !== undefined) return tool.idempotent === true;
   return READERS.includes(tool?.run.native) && tool.idempotent !== false;
 }
 

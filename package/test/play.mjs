@@ -36,6 +36,7 @@ import { shown } from "./schema.mjs";
  * @property {{ key: string | undefined } | undefined} [deployed]   it is a deployment, asked with this key
  * @property {(play: Play) => import("./answers.mjs").Model} model
  * @property {import("./cassette.mjs").Cassette | undefined} cassette
+ * @property {import("./mcp.mjs").McpTool[]} mcp         tools of MCP servers
  * @property {((model: string | undefined) => string) | undefined} judge   the agent that judges with a model; without, nobody does
  * @property {Record<string, string>} stubbed     tools that are code and have stubs, by their files
  * @property {(tool: string) => boolean} reads     whether a second call of a tool changes nothing
@@ -105,6 +106,7 @@ export class Play {
     this.answers = new Answers(case_, {
       model: stage.model(this),
       cassette: stage.cassette,
+      mcp: stage.mcp,
       problem: (what) => this.problem(what),
       drop: (object) => api.post("/test/drop", { object }),
     });

@@ -8,6 +8,7 @@ import { sweep } from "./crash.mjs";
 import { present } from "./environment.mjs";
 import { judgeOf } from "./judges.mjs";
 import { startMachine } from "./machine.mjs";
+import { mcpTools } from "./mcp.mjs";
 import { byCassette, byScript, byThemselves } from "./models.mjs";
 import { startOutside } from "./outside.mjs";
 import { workerd } from "./places.mjs";
@@ -82,7 +83,7 @@ export async function runDeployed(cases, { url, key, done = () => {} }) {
     cases.map(async (case_) => {
       const why = notDeployed(case_);
       /** @type {Stage} */
-      const stage = { url, outside: undefined, deployed: { key }, cassette: undefined, model: byThemselves, judge: undefined, stubbed: {}, reads: () => false };
+      const stage = { url, outside: undefined, deployed: { key }, cassette: undefined, mcp: [], model: byThemselves, judge: undefined, stubbed: {}, reads: () => false };
       const result = why === undefined ? await resultOf(case_, stage, { crash: false, hold }) : skipped(case_, why);
       done(result);
       return result;
@@ -137,6 +138,7 @@ export function stageOf(case_, catalog, { url, outside, cassette }) {
     url,
     outside,
     cassette,
+    mcp: mcpTools(catalog),
     model(play) {
       const problem = (/** @type {string} */ text) => play.problem(text);
       if (cassette !== undefined) return byCassette(cassette, problem);

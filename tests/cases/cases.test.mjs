@@ -102,6 +102,25 @@ const TRIALS = {
     }),
     says: [/the value “note” is "milk", not "bread"/, /there is no value “other”; values are: before, length, note/, /there is no file \/other.txt/],
   },
+  "tools of an MCP server": {
+    case: {
+      agent: "clerk",
+      model: { script: [{ calls: [{ tool: "desk__find", arguments: { day: "Friday" } }] }, { calls: [{ tool: "desk__book", arguments: { room: "A" } }] }, { text: "It is booked." }] },
+      stubs: [
+        { tool: "desk__find", outcome: { response: { rooms: ["A"] } } },
+        { tool: "desk__book", match: { room: "A" }, outcome: { throw: "somebody was faster" } },
+      ],
+      turns: [{ send: "A room, please", expect: [{ called: "desk__find", result: '"A"' }, { called: "desk__book", result: "somebody was faster" }, { reply: "It is booked." }] }],
+    },
+  },
+  "a tool of an MCP server that may be called again, under crashes": {
+    crash: true,
+    case: calling([{ tool: "desk__find", arguments: {} }], { stubs: [{ tool: "desk__find", outcome: { response: "A" } }], turns: [{ send: "A room, please", expect: [{ called: "desk__find", result: "A" }, { reply: "Done." }] }] }),
+  },
+  "a tool of an MCP server without a stub": {
+    case: calling([{ tool: "desk__book", arguments: { room: "A" } }], { turns: [{ send: "A room, please" }] }),
+    says: [/“desk__book” asks POST https:\/\/desk\.example\.com\/mcp with \{"room":"A"\}, and no stub fits/],
+  },
   "no answer in the script": {
     case: { ...ASKED, model: { script: [LOOKUP] }, turns: [{ send: "Where is A1?" }] },
     says: [/the script has 1 answer for the prompt “clerk”, and answer 2 is asked for, behind the result of a call: “\{"state":"sent"\}”/],

@@ -202,8 +202,8 @@ test("what cannot be asked is told, and no key is in what is said", async () => 
   const cases = [
     [{ url, headers: { authorization: key } }, /wants a key \(401\).*Bearer <WRONG_KEY>/],
     [{ url, headers: { authorization: "Bearer {{env NO_SUCH}}" } }, /NO_SUCH is not set\. Put NO_SUCH=… into \.dev\.vars/],
-    [{ url: somewhere.url, headers: { authorization: key } }, /leads to https:\/\/example\.com, which is not asked/],
-    [{ url: inside.url }, /answers 302 and leads to \/other: put that into `url`/],
+    [{ url: somewhere.url, headers: { authorization: key } }, /leads to https:\/\/example\.com, and redirects are not followed/],
+    [{ url: inside.url }, /leads to \/other, and redirects are not followed/],
     [{ url: page.url }, /It says: <h1>␛\[2JWelcome/],
     [{ url: "http://example.com/mcp" }, /begins with https:/],
     [{ url: "https://me:secret@example.com/mcp" }, /has a password in it/],

@@ -78,7 +78,8 @@ function toolProblems(tools) {
     names.add(name);
     const schema = tool.function?.parameters;
     if (schema?.type !== "object") found.push(`tool ${name}: parameters are no object schema`);
-    else found.push(...schemaProblems(schema, `tool ${name}`, tool.function.strict === true));
+    // Schemas of MCP servers are shown as their servers have them.
+    else if (!name?.includes("__") || tool.function.strict === true) found.push(...schemaProblems(schema, `tool ${name}`, tool.function.strict === true));
   }
   return found;
 }
