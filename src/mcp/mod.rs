@@ -46,6 +46,8 @@ pub(crate) enum Refusal {
     Modern,
     /// It wants `initialize`.
     Legacy,
+    /// It speaks the version that it refuses, by its own words: it may have begun to meanwhile.
+    Again,
 }
 
 /// The same of the status and the body of an answer to the request `id`; `None` where it is about something else.
@@ -55,6 +57,9 @@ pub(crate) fn refusal(status: u16, body: &[u8], id: &str) -> Option<Refusal> {
         return None;
     }
     let Some((error, of)) = error_in(body) else { return Some(Refusal::Legacy) };
+    if error.code == UNSUPPORTED && supported(&error).any(|version| version == MODERN) {
+        return Some(Refusal::Again);
+    }
     if wants_legacy(&error) {
         return Some(Refusal::Legacy);
     }
@@ -84,8 +89,12 @@ pub(crate) fn lost_session(status: u16, body: &[u8], id: &str) -> bool {
 
 /// Whether an error names a version among those it supports that has sessions.
 fn speaks_legacy(error: &RpcError) -> bool {
+    supported(error).any(|version| version < MODERN)
+}
+
+fn supported(error: &RpcError) -> impl Iterator<Item = &str> {
     let supported = error.data.get("supported").and_then(serde_json::Value::as_array);
-    supported.into_iter().flatten().filter_map(serde_json::Value::as_str).any(|version| version < MODERN)
+    supported.into_iter().flatten().filter_map(serde_json::Value::as_str)
 }
 
 #[cfg(test)]
@@ -112,6 +121,7 @@ mod tests {
             (400, error(json!("a"), -32600, json!(null)), Some(Refusal::Legacy)),
             (400, error(json!("a"), -32022, supported(&[LEGACY])), Some(Refusal::Legacy)),
             (400, error(json!("a"), -32022, supported(&["2027-01-01"])), Some(Refusal::Modern)),
+            (400, error(json!("a"), -32022, supported(&[LEGACY, MODERN])), Some(Refusal::Again)),
             (400, error(json!("a"), -32020, json!(null)), Some(Refusal::Modern)),
             (400, error(json!(null), -32021, json!(null)), Some(Refusal::Modern)),
             (404, error(json!("a"), -32601, json!(null)), Some(Refusal::Modern)),

@@ -182,7 +182,7 @@ impl Peer<'_> {
             McpProtocol::Legacy => false,
             McpProtocol::Auto => session.is_none() && !self.address.pinned_legacy,
         };
-        let (mut turned, mut renewed) = (false, false);
+        let (mut turned, mut renewed, mut repeated) = (false, false, false);
         for _ in 0..ROUNDS {
             if modern {
                 match self.exchange(ask, &Era::Modern).await? {
@@ -193,6 +193,7 @@ impl Peer<'_> {
                     Came::Error(error) => return Err(Failed::Rpc(error)),
                     Came::Refused(refused) => match refusal(refused.status, &refused.body, &refused.id) {
                         Some(Refusal::Legacy) if auto && !turned => (modern, turned) = (false, true),
+                        Some(Refusal::Again) if !repeated => repeated = true,
                         _ => return Err(self.refused(refused)),
                     },
                 }
