@@ -131,6 +131,8 @@ pub const HTTP_TOOL_BYTES: usize = 1 << 20;
 pub const MCP_ANSWER_BYTES: usize = 8 << 20;
 /// Part of a failing http tool's body that the model is told.
 pub const HTTP_TOOL_ERROR_BYTES: usize = 1 << 10;
+/// Bytes of what the deployment is told of a failure of an MCP server.
+pub const MCP_TOLD_BYTES: usize = 500;
 /// Tools of one MCP server that a catalog or a live list holds.
 pub const MCP_TOOLS: usize = 256;
 /// Bytes of the name of an MCP server's tool.

@@ -81,6 +81,8 @@ pub enum Action<'a> {
     },
     /// List the owners of all threads.
     ListOwners,
+    /// See the MCP servers, and how they answer.
+    ListServers,
     /// See and set the values of variables of this owner, or of the instance.
     Values {
         /// The owner; `None` for the instance.
@@ -162,7 +164,7 @@ impl Caller {
                 Scope::Owner(own) => *user_id == Some(own.as_str()),
                 Scope::Thread(_) | Scope::Wait(..) => false,
             },
-            Action::ListOwners => self.scope == Scope::Admin,
+            Action::ListOwners | Action::ListServers => self.scope == Scope::Admin,
             Action::MintToken => {
                 !matches!(self.scope, Scope::Thread(_) | Scope::Wait(..))
                     && !matches!(self.via, Via::Token { .. })
@@ -282,6 +284,7 @@ mod tests {
             (Action::ListThreads { user_id: own }, &["admin", "owner:alice"]),
             (Action::ListThreads { user_id: None }, &["admin"]),
             (Action::ListOwners, &["admin"]),
+            (Action::ListServers, &["admin"]),
             (Action::Values { user_id: own }, &["admin", "owner:alice"]),
             (Action::Values { user_id: Some("bob") }, &["admin", "owner:bob"]),
             (Action::Values { user_id: None }, &["admin"]),

@@ -5,6 +5,7 @@
 //!   files. `runs`: the runs, and what came of them; `trace`: what happened in one; `spans`: the same for tracing systems.
 //! * `context`: what the next request to a model would hold; `steps`: what an earlier one has held. `budget`: what runs may use, and have used.
 //! * `waits`: what people are asked, and what they say. [`wire`]: the protocols of other systems, made of a run's feed.
+//! * `servers`: MCP servers, and how they answer.
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 
 mod budget;
@@ -18,6 +19,7 @@ mod history;
 pub(crate) mod logs;
 pub(crate) mod read;
 pub(crate) mod runs;
+pub mod servers;
 pub(crate) mod spans;
 mod steps;
 pub(crate) mod trace;

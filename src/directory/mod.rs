@@ -7,7 +7,7 @@
 //! Requests to a directory are in `request/directory_call`.
 //!
 //! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
-//! * `inbox`: what people are asked.
+//! * `inbox`: what people are asked. `servers`: how MCP servers answer.
 //! * `env`: values of the owner, or of the instance. `store`: the tables.
 
 pub(crate) mod claims;
@@ -15,6 +15,7 @@ pub(crate) mod env;
 pub(crate) mod inbox;
 pub(crate) mod list;
 pub(crate) mod owners;
+pub(crate) mod servers;
 pub(crate) mod store;
 pub(crate) mod threads;
 
@@ -79,6 +80,8 @@ impl Directory {
                 self.owner(owner.as_deref(), threads, version)
             }
             DirectoryCall::Owners { query } => self.owners(&query),
+            DirectoryCall::McpTold { report } => self.server_told(&report),
+            DirectoryCall::McpKnown => self.servers_known(),
             DirectoryCall::Env { directory, ask } => self.env(&directory, ask),
         }
     }

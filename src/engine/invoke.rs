@@ -299,6 +299,7 @@ impl Thread {
             if has_invoked {
                 abandon_inner(sql, &scope.origin, id, 0, now)?;
             }
+            self.post_mcp(state_now, sql)?;
             receipts::close_with(sql, id, state, error.as_deref(), &result, now)
         })?;
         Ok(result)

@@ -85,9 +85,22 @@ impl Thread {
         version: i64,
         due: i64,
     ) -> Result<()> {
-        let body = serde_json::to_string(call).map_err(Error::internal)?;
         let target = call::name_of(state.meta.owner.as_deref());
-        Post { subject, target: &target, body: &body, version, due_us: due }.replace(sql)?;
+        self.post_to(&target, state, sql, subject, call, (version, due))
+    }
+
+    /// The same to the directory of this name.
+    pub(crate) fn post_to(
+        &self,
+        target: &str,
+        state: &State,
+        sql: &dyn Sql,
+        subject: &str,
+        call: &DirectoryCall,
+        (version, due): (i64, i64),
+    ) -> Result<()> {
+        let body = serde_json::to_string(call).map_err(Error::internal)?;
+        Post { subject, target, body: &body, version, due_us: due }.replace(sql)?;
         self.arm_at(state, sql, due, self.host.now_us())
     }
 

@@ -89,6 +89,7 @@ impl Thread {
                 run.steps += 1;
                 run.update(sql)?;
             }
+            self.post_mcp(state, sql)?;
             state.insert(sql, row)
         })
     }

@@ -5,16 +5,18 @@
 //! anything: the core is compiled once, whoever hosts it.
 //!
 //! * `sql`: SQLite. [`http`]: requests and responses as data. [`ai`]: requests to models of the platform's own. `bucket`: where the content of large files lies. `listeners`: who
-//!   listens to a thread.
+//!   listens to a thread. `process`: what the objects of one process share.
 
 pub mod ai;
 pub(crate) mod bucket;
 pub mod http;
 pub(crate) mod listeners;
+pub(crate) mod process;
 pub(crate) mod sql;
 
 pub use crate::host::bucket::Bucket;
 pub use crate::host::listeners::{Feed, Filter, Frame, Listeners, Place};
+pub use crate::host::process::Process;
 pub use crate::host::sql::{Cell, Param, Sql};
 pub(crate) use crate::host::sql::{integer, pairs};
 
@@ -112,6 +114,9 @@ pub trait Host: Object {
 
     /// Who listens to the thread.
     fn listeners(&self) -> &dyn Listeners;
+
+    /// What it shares with the other objects of its process.
+    fn process(&self) -> Rc<Process>;
 }
 
 /// A transaction that has a value.

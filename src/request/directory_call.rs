@@ -111,6 +111,13 @@ pub enum DirectoryCall {
         /// Grows with each message of the same owner's directory.
         version: i64,
     },
+    /// To [`ROOT`] only: how requests to an MCP server went.
+    McpTold {
+        /// What is told.
+        report: McpReport,
+    },
+    /// To [`ROOT`] only: what was told of MCP servers, `{servers: [McpKnown]}`.
+    McpKnown,
     /// To [`ROOT`] only: `GET /threads/owners`.
     Owners {
         /// The request's query.
@@ -199,6 +206,40 @@ pub struct WaitRow {
     pub expires_at_us: i64,
     /// Whether it is open.
     pub open: bool,
+}
+
+/// How a request to an MCP server went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpReport {
+    /// The server's name in the catalog.
+    pub server: String,
+    /// Microseconds since 1970.
+    pub at_us: i64,
+    /// What was wrong with it; `None` when it answered well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<McpError>,
+}
+
+/// What was wrong with a request to an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpError {
+    /// For clients and programs.
+    pub code: String,
+    /// In words, without secrets.
+    pub message: String,
+}
+
+/// What is known of an MCP server by what was told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpKnown {
+    /// The server's name in the catalog.
+    pub server: String,
+    /// When it last answered well; microseconds since 1970.
+    pub success_us: Option<i64>,
+    /// When it last did not.
+    pub failure_us: Option<i64>,
+    /// What was wrong then.
+    pub error: Option<McpError>,
 }
 
 /// A directory's answer as text, read by the one who asked: its reply, or `overloaded` when it is none that a

@@ -28,6 +28,8 @@ pub enum Route {
     MintToken,
     /// `GET /api/waits`: what is open in all threads of an owner.
     ListWaits,
+    /// `GET /api/mcp`: the MCP servers, and how they answer.
+    ListServers,
     /// `POST /api/resume`: decides with the token of a link.
     Resume,
     /// `GET /api/envs/instance`, `GET /api/envs/account`.
@@ -260,8 +262,10 @@ impl Route {
                 "GET" | "HEAD" => Ok(Route::Health),
                 _ => allowed("GET"),
             },
-            ["api", "agents"] => match method {
-                "GET" => Ok(Route::Agents),
+            ["api", list @ ("agents" | "waits" | "mcp")] => match (method, *list) {
+                ("GET", "agents") => Ok(Route::Agents),
+                ("GET", "waits") => Ok(Route::ListWaits),
+                ("GET", _) => Ok(Route::ListServers),
                 _ => allowed("GET"),
             },
             ["api", "agents", name] => match method {
@@ -276,10 +280,6 @@ impl Route {
             ["api", "tokens"] => match method {
                 "POST" => Ok(Route::MintToken),
                 _ => allowed("POST"),
-            },
-            ["api", "waits"] => match method {
-                "GET" => Ok(Route::ListWaits),
-                _ => allowed("GET"),
             },
             ["api", "resume"] => match method {
                 "POST" => Ok(Route::Resume),

@@ -27,6 +27,7 @@ impl Route {
             | Route::CreateThread
             | Route::MintToken
             | Route::Mcp(_)
+            | Route::ListServers
             | Route::Resume => NONE,
             Route::ListWaits => &["user_id", "kind", "limit", "cursor"],
             Route::ListThreads => &[
@@ -120,6 +121,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/.well-known/oauth-protected-resource/mcp"),
     ("POST", "/api/tokens"),
     ("GET", "/api/waits"),
+    ("GET", "/api/mcp"),
     ("POST", "/api/resume"),
     ("GET", "/api/envs/instance"),
     ("PATCH", "/api/envs/instance"),
@@ -241,6 +243,7 @@ mod tests {
                 "agents/x/explain",
                 "tokens",
                 "waits",
+                "mcp",
                 "resume",
                 "envs/instance",
                 "envs/account",

@@ -13,6 +13,7 @@ mod host;
 mod lists;
 mod owners;
 mod rows;
+mod servers;
 
 use std::rc::Rc;
 

@@ -124,6 +124,7 @@ test("an owner creates threads only as themselves, and lists only their own", as
   await until("Bob's list has his", async () => (await bobbin.as(BOB).threads()).total === 1);
   assert.ok(!(await bobbin.as(BOB).threads()).threads.some(({ id }) => id === thread.id));
   refused(await bobbin.as(BOB).send("GET", "/threads/owners"), 403, "forbidden");
+  refused(await bobbin.as(BOB).send("GET", "/mcp"), 403, "forbidden");
 });
 
 test("an admin may read every thread; the list without user_id has those without owner", async () => {

@@ -21,6 +21,8 @@ const calls = (/** @type {string} */ path) => asked.filter((one) => one.path ===
 const tools = {
   find: ({ params }) => ({ content: [{ type: "text", text: `found ${params.arguments.word}` }] }),
   draw: () => ({ content: [{ type: "image", mimeType: "image/gif", data: "R0lGODlhAQABAIAAAP///wAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==" }] }),
+  // Its calls find no server.
+  down: () => ({}),
   // In the middle of its first call when the server dies.
   slow: ({ closed, params }, n) => (n === 1 ? closed.then(() => ({ content: [] })) : { content: [{ type: "text", text: `slow ${params.arguments.word}` }] }),
 };
@@ -47,6 +49,7 @@ const server = http.createServer(async (request, response) => {
     return response.writeHead(400).end();
   }
   const name = message.params.name;
+  if (name === "down") return response.writeHead(503).end("down for today");
   const n = calls(path).filter(({ params }) => params.name === name).length;
   const result = await tools[name]?.(one, n);
   if (!response.closed) answer({ resultType: "complete", ...result });
@@ -118,4 +121,24 @@ test("killed during a call of a server: not called again, but where the server s
   assert.deepEqual([slow("/modern").length, slow("/hinted").length], [1, 2]);
   const keys = slow("/hinted").map(({ params }) => params._meta["dev.bobbin/call"]);
   assert.equal(keys[0], keys[1]);
+});
+
+test("GET /api/mcp says how servers answer, to administrators alone", async () => {
+  const thread = await bobbin.client.thread(agent.name);
+  await thread.ask("modern__find x");
+  const list = async () => (await bobbin.client.send("GET", "/mcp")).json.servers;
+  await until("the success is told", async () => (await list()).find((/** @type {{ name: string }} */ { name }) => name === "modern")?.last_success);
+  const servers = await list();
+  assert.deepEqual(servers.map((/** @type {{ name: string }} */ { name }) => name), ["hinted", "legacy", "modern"]);
+  const { last_success, url, tools: shown, ...rest } = servers[2];
+  assert.ok(Math.abs(last_success / 1e6 - Date.now() / 1e3) < 600, String(last_success));
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);
+  assert.deepEqual(rest, { name: "modern", list: "pinned", protocol: "2026-07-28", server: { name: "modern", version: "1" }, agents: [agent.name], last_error: null });
+  assert.deepEqual(shown[2], { name: "modern__find", tool: "find", description: "find", tier: "side_effecting", approval: "never" });
+
+  await thread.ask("modern__down");
+  const failed = await until("the failure is told", async () => (await list())[2].last_error);
+  assert.equal(failed.code, "mcp_unreachable");
+  assert.match(failed.message, /503.*"modern".*down for today/);
+  assert.ok((await list())[2].last_success >= last_success, "the failure does not undo it");
 });

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use bobbin::engine::spilled_above;
 use bobbin::host::ai::{AI_BINDING, AiRequest};
 use bobbin::host::http::{FetchError, Request, Response};
-use bobbin::host::{Bucket, Host, Listeners, Object, Pending, Sibling, Sql};
+use bobbin::host::{Bucket, Host, Listeners, Object, Pending, Process, Sibling, Sql};
 use bobbin::sandbox::{HostCalls, Outcome, Run, Sandbox};
 use bobbin::{Error, Result};
 use futures::FutureExt;
@@ -157,7 +157,16 @@ impl Object for ObjectHost {
     }
 }
 
+thread_local! {
+    // What the objects of the isolate share.
+    static PROCESS: Rc<Process> = Rc::default();
+}
+
 impl Host for ObjectHost {
+    fn process(&self) -> Rc<Process> {
+        PROCESS.with(Rc::clone)
+    }
+
     fn fetch(&self, request: Request) -> Pending<Result<Response, FetchError>> {
         Box::pin(fetch(request))
     }

@@ -3,6 +3,7 @@
 
 use bobbin::access::links::{EXPIRES, LIFE, SIGNATURE};
 use bobbin::access::{Action, Caller, Scope, no_thread};
+use bobbin::api::servers;
 use bobbin::directory::{DirectoryCall, EnvAsk};
 use bobbin::json;
 use bobbin::memory::{check_body, shared_scope};
@@ -174,6 +175,16 @@ impl Incoming<'_> {
                 caller.may(&Action::ListOwners, None)?;
                 let call = DirectoryCall::Owners { query: self.target.query.clone() };
                 self.answer(&call_directory(&self.env, ROOT, &call).await?)
+            }
+            Route::ListServers => {
+                caller.may(&Action::ListServers, None)?;
+                let answer = call_directory(&self.env, ROOT, &DirectoryCall::McpKnown).await?;
+                if answer.status != 200 {
+                    return self.answer(&answer);
+                }
+                let known = answer.body.as_string().unwrap_or_default();
+                let known = serde_json::from_str(&known).map_err(Error::internal)?;
+                self.value(&servers::servers(&*catalog(&self.catalog)?, &known))
             }
             Route::GetEnv(of) => self.values(&caller, of, EnvAsk::Shown).await,
             Route::PatchEnv(of) => {

@@ -24,6 +24,7 @@ use crate::engine::progress::Progress;
 use crate::engine::summary::Summaries;
 use crate::error::Result;
 use crate::models::{CachedJson, ChatMessage};
+use crate::request::directory_call::McpReport;
 use crate::sdk::run_handle::{Abort, Context};
 use crate::sdk::scope::Entered;
 use crate::sorted::{SortedMap, SortedSet};
@@ -93,6 +94,8 @@ pub(crate) struct Ephemeral {
     pub(crate) summaries: Summaries,
     /// Sessions with MCP servers, by the servers' names.
     pub(crate) mcp: RefCell<SortedMap<String, KnownSession>>,
+    /// How requests to MCP servers went, by the subjects of letters, until the deployment is told.
+    pub(crate) mcp_reports: RefCell<SortedMap<String, McpReport>>,
     /// System messages of the last requests.
     pub(crate) system: RefCell<Vec<CachedJson<ChatMessage>>>,
 }

@@ -1,10 +1,12 @@
 //! Calls of the tools of MCP servers (docs/mcp.md). They have receipts as any call has, and are made again by the same rules: once
 //! a request was sent, nobody knows what became of it unless its answer came.
 //!
-//! * Here: one call. `sessions`: what the thread keeps of servers. `sealed`: texts that only this thread can read.
+//! * Here: one call. `sessions`: what the thread keeps of servers. `sealed`: texts that only this thread can read. `told`: what the
+//!   deployment is told of servers.
 
 mod sealed;
 mod sessions;
+mod told;
 
 use std::rc::Rc;
 
@@ -65,7 +67,9 @@ impl Thread {
             address: &address,
         };
         let answer = peer.ask(&Ask::call(of, args)).await;
-        Ok(self.mcp_outcome(of, answer))
+        let outcome = self.mcp_outcome(of, answer);
+        self.mcp_went(&server.name, outcome.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
+        Ok(outcome)
     }
 
     /// What an answer, or that there is none, makes of a call.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use bobbin::Result;
 use bobbin::engine::Place;
 use bobbin::host::http::{Body, FetchError, Request, Response};
-use bobbin::host::{Bucket, Frame, Host, Listeners, Object, Pending, Sibling, Sql};
+use bobbin::host::{Bucket, Frame, Host, Listeners, Object, Pending, Process, Sibling, Sql};
 use bobbin::memory::SharedMemory;
 use bobbin::spec::Catalog;
 use bytes::Bytes;
@@ -181,6 +181,10 @@ impl Object for SimHost {
 }
 
 impl Host for SimHost {
+    fn process(&self) -> Rc<Process> {
+        self.world().process.borrow().clone()
+    }
+
     fn fetch(&self, request: Request) -> Pending<Result<Response, FetchError>> {
         let host = self.clone();
         Box::pin(async move {

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::rc::Rc;
 
-use bobbin::host::Frame;
+use bobbin::host::{Frame, Process};
 
 use super::bucket::Bucket;
 use super::executor::{Executor, Owner, Polled, Timer};
@@ -57,6 +57,8 @@ pub struct World {
     pub log: RefCell<Vec<String>>,
     /// Variables of the deployment.
     pub vars: RefCell<BTreeMap<String, String>>,
+    /// What the objects of the process share.
+    pub process: RefCell<Rc<Process>>,
     /// Calls between objects that are under way.
     pub open_calls: Cell<u32>,
     cuts: RefCell<Cuts>,
@@ -94,6 +96,7 @@ impl World {
             failures: RefCell::default(),
             log: RefCell::default(),
             vars: RefCell::default(),
+            process: RefCell::default(),
             open_calls: Cell::default(),
             cuts: RefCell::new(Box::new(|_, _| false)),
             late_us: Cell::default(),
@@ -343,6 +346,7 @@ impl World {
             drop(object);
             member.life.set(member.life.get() + 1);
         }
+        self.process.take();
     }
 
     fn crash(&self, keep: bool, dying: &[Rc<Member>]) {
@@ -350,6 +354,9 @@ impl World {
         self.vitality.set(Vitality::Alive);
         self.executor.drop_process(|object| dying.iter().any(|member| member.place == object));
         dying.iter().for_each(|member| member.died(self.now_us()));
+        if dying.len() == self.members().len() {
+            self.process.take();
+        }
     }
 
     /// Kills the process now, between two polls: every object.

@@ -284,7 +284,7 @@ async fn three_levels(sim: &Sim) {
     sim.send(&calls(json!([["research", { "q": research }]]))).await;
 }
 
-async fn delete(sim: &Sim) -> Value {
+pub(super) async fn delete(sim: &Sim) -> Value {
     for _ in 0..60 {
         let seen = sim.once(ThreadRoute::Delete, &[], None, String::new()).await;
         match seen {
@@ -299,7 +299,7 @@ async fn delete(sim: &Sim) -> Value {
 }
 
 /// The contract's last look needs a thread; what the deleted one did is in no log.
-async fn begin_anew(sim: &Sim) {
+pub(super) async fn begin_anew(sim: &Sim) {
     sim.accepted.borrow_mut().clear();
     sim.world.outside.requests.borrow_mut().clear();
     sim.world.outside.executions.borrow_mut().clear();

@@ -1,5 +1,6 @@
 //! Tools of MCP servers: both eras, answers in one piece and in events, and whatever goes wrong with servers (docs/mcp.md).
 
+use bobbin::host::Sibling;
 use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![stateless(), sessions(), forgotten(), together()]
+    vec![stateless(), sessions(), forgotten(), together(), reported(), deleted()]
 }
 
 /// A tool of the server `shop`.
@@ -167,6 +168,86 @@ fn together() -> Scenario {
 #[test]
 fn readers_of_a_server_are_called_at_the_same_time() {
     together().sweep();
+}
+
+/// What the root was told of servers: what was wrong, or nothing.
+fn reports(sim: &Sim) -> Vec<Option<String>> {
+    let siblings = sim.world.outside.siblings.borrow();
+    let told = siblings.iter().filter(|(_, call)| call["call"] == "mcp_told");
+    told.map(|(to, call)| {
+        assert_eq!(*to, Sibling::Directory("root".into()));
+        let report = &call["report"];
+        assert!(report["server"] == "shop" && report["at_us"].is_i64(), "{report}");
+        let error = &report["error"];
+        assert!(error.is_null() || error["code"] == "mcp_unreachable", "{report}");
+        error["message"].as_str().map(str::to_owned)
+    })
+    .collect()
+}
+
+/// The deployment is told how servers answer: a failure, and what has changed, at once; the same again once a minute.
+fn reported() -> Scenario {
+    shop("what the deployment is told of servers")
+        .setup(serves(counting))
+        .lasting(1)
+        .drive(|sim| async move {
+            let mcp = &sim.world.outside.mcp;
+            for away in [false, true, false] {
+                mcp.serve(
+                    "shop",
+                    if away {
+                        Server::new(|_, _| Gives::Raw(Answer::status(503, "key k")))
+                    } else {
+                        counting()
+                    },
+                );
+                sim.ask("use safe").await;
+                sim.ask("use safe").await;
+                sim.world.pause(5 * SECOND_US).await;
+            }
+            sim.world.pause(61 * SECOND_US).await;
+            sim.ask("use safe").await;
+            sim.world.pause(5 * SECOND_US).await;
+        })
+        .check(|sim, history| {
+            let told: Vec<bool> = reports(sim).iter().map(Option::is_some).collect();
+            assert!(
+                reports(sim).iter().flatten().all(|text| text.contains("http 503")),
+                "{:?}",
+                reports(sim)
+            );
+            if history.faults == 0 {
+                assert_eq!(told, [false, true, false, false], "once each, and once more a minute later");
+            }
+            assert!(told.len() <= 4 + 8 * history.faults, "{told:?}");
+            assert!(told.contains(&true) && told.contains(&false), "{told:?}");
+        })
+}
+
+#[test]
+fn the_deployment_is_told_how_servers_answer_and_not_more_often_than_once_a_minute() {
+    reported().sweep();
+}
+
+/// A thread that is deleted leaves nothing that would have to be told.
+fn deleted() -> Scenario {
+    shop("deleted with a report on its way")
+        .setup(serves(counting))
+        .drive(|sim| async move {
+            sim.ask("use safe").await;
+            super::family::delete(&sim).await;
+            super::family::begin_anew(&sim).await;
+        })
+        .terms(|terms| {
+            terms.alarm_may_stay = true;
+            terms.more_requests = 3;
+        })
+        .check(|sim, history| assert!(reports(sim).len() <= 1 + history.faults))
+}
+
+#[test]
+fn a_report_of_a_thread_that_is_deleted_may_be_lost() {
+    deleted().sweep();
 }
 
 /// What comes back, what the model is told, and with which code.

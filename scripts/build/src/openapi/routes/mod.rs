@@ -27,6 +27,7 @@ pub(super) const TAGS: [(&str, &str); 10] = [
 pub(super) fn all() -> Vec<Operation> {
     let parts = [
         ("Server", of_server::server()),
+        ("Server", of_server::values()),
         ("Threads", of_threads::threads()),
         ("Threads", of_threads::of_thread()),
         ("Threads", of_threads::context()),

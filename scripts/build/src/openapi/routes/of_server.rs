@@ -3,7 +3,7 @@
 use bobbin::error::Code;
 
 use crate::openapi::operation::{Operation, Scope};
-use crate::openapi::types::{agents, threads, waits};
+use crate::openapi::types::{agents, mcp, threads, waits};
 
 pub(super) fn server() -> Vec<Operation> {
     let new = Operation::new;
@@ -39,10 +39,18 @@ pub(super) fn server() -> Vec<Operation> {
             "What is asked of people in all threads of an owner.",
         )
         .gives::<waits::InboxPage>(200, "Those that are open, newest first."),
+        new("GET /api/mcp", "listMcpServers", Scope::Admin, "MCP servers, and how they answer.")
+            .gives::<mcp::McpServers>(200, "By name."),
         new("POST /api/resume", "resume", Scope::Link, "Decides with the token of a link.")
             .takes::<waits::Resume>()
             .gives::<waits::WaitDecided>(200, "It is decided.")
             .fails(&[Code::InvalidToken, Code::Conflict]),
+    ]
+}
+
+pub(super) fn values() -> Vec<Operation> {
+    let new = Operation::new;
+    vec![
         new("GET /api/envs/instance", "getInstanceEnv", Scope::Admin, "Values of variables of the instance.")
             .gives::<threads::ShownEnv>(200, "Those of the type `text`, and the types of all."),
         new(

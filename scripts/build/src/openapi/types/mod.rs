@@ -9,6 +9,7 @@ pub(super) mod errors;
 pub(super) mod files;
 pub(super) mod frames;
 pub(super) mod logs;
+pub(super) mod mcp;
 pub(super) mod memories;
 pub(super) mod messages;
 pub(super) mod runs;

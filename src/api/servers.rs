@@ -1,0 +1,107 @@
+//! `GET /api/mcp`: the MCP servers of the catalog, and how they answer. No value of a variable: addresses stand as the definition
+//! has them.
+
+use serde_json::Value;
+
+use crate::json;
+use crate::request::directory_call::McpKnown;
+use crate::spec::graph::{Item, reach};
+use crate::spec::{Catalog, Implementation, McpProtocol, McpServer, Tool};
+use crate::work::tier::tier;
+
+/// `{servers: [{name, url, list, protocol, server, tools, agents, last_success, last_error}]}`, by name. `known`: what the root
+/// knows, `{servers: [McpKnown]}`.
+pub fn servers(catalog: &Catalog, known: &Value) -> Value {
+    let known: Vec<McpKnown> =
+        known.get("servers").and_then(|known| serde_json::from_value(known.clone()).ok()).unwrap_or_default();
+    let reached = reached(catalog);
+    let shown = catalog.mcp.iter().map(|(name, server)| {
+        let known = known.iter().find(|known| known.server == *name);
+        let agents: Vec<&str> =
+            reached.iter().filter(|(of, _)| of == name).map(|(_, agent)| *agent).collect();
+        shown(catalog, server, &agents, known)
+    });
+    json!({ "servers": shown.collect::<Vec<_>>() })
+}
+
+fn shown(catalog: &Catalog, server: &McpServer, agents: &[&str], known: Option<&McpKnown>) -> Value {
+    let pinned = server.pinned.as_ref();
+    let protocol = match (pinned.map(|pinned| pinned.protocol), server.protocol) {
+        (None | Some(McpProtocol::Auto), McpProtocol::Auto) => None,
+        (None | Some(McpProtocol::Auto), fixed) => Some(fixed),
+        (spoken, _) => spoken,
+    };
+    let failed = known.and_then(|known| known.failure_us.zip(known.error.as_ref()));
+    let tools = catalog.tools.values().filter_map(|tool| Some((tool, of(tool, &server.name)?)));
+    json!({
+        "name": server.name,
+        "url": origin(&server.url),
+        "list": server.list,
+        "protocol": protocol,
+        "server": pinned.map(|pinned| &pinned.server),
+        "tools": tools.map(|(tool, own)| tool_of(tool, own)).collect::<Vec<_>>(),
+        "agents": agents,
+        "last_success": known.and_then(|known| known.success_us),
+        "last_error": failed.map(|(at, error)| json!({ "at": at, "code": error.code, "message": error.message })),
+    })
+}
+
+fn tool_of(tool: &Tool, own: &str) -> Value {
+    json!({
+        "name": tool.name,
+        "tool": own,
+        "description": tool.description,
+        "tier": tier(tool).as_str(),
+        "approval": tool.approval.clone().unwrap_or_default().mode,
+    })
+}
+
+/// The name at the server of a tool that is one of it.
+fn of<'c>(tool: &'c Tool, server: &str) -> Option<&'c str> {
+    match &tool.run {
+        Implementation::Mcp(of) if of.server == server => Some(&of.tool),
+        _ => None,
+    }
+}
+
+/// Servers, and agents whose own prompts lead to tools of them: each pair once.
+fn reached(catalog: &Catalog) -> Vec<(&str, &str)> {
+    let mut pairs = Vec::new();
+    for agent in catalog.agents.values() {
+        for found in reach(catalog, agent).iter().filter(|found| !found.handed) {
+            let server = match found.item {
+                Item::Server(server) => Some(&server.name),
+                Item::Tool(Tool { run: Implementation::Mcp(of), .. }) => Some(&of.server),
+                _ => None,
+            };
+            let pair = server.map(|server| (server.as_str(), agent.name.as_str()));
+            pairs.extend(pair.filter(|pair| !pairs.contains(pair)));
+        }
+    }
+    pairs
+}
+
+/// Scheme, host and port of an address, which may hold names of variables.
+fn origin(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    if scheme.is_empty() { host.to_owned() } else { format!("{scheme}://{host}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::origin;
+
+    #[test]
+    fn only_the_origin_of_an_address_is_shown() {
+        for (url, shown) in [
+            ("https://mcp.linear.app/mcp?key={{env KEY}}", "https://mcp.linear.app"),
+            ("https://ann:word@a.example:8443/x", "https://a.example:8443"),
+            ("{{env BASE}}/mcp", "{{env BASE}}"),
+            ("https://{{env HOST}}#x", "https://{{env HOST}}"),
+        ] {
+            assert_eq!(origin(url), shown);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What the deployment is told of servers, for `GET /api/mcp`: how the last requests to each went. The root is told through the
+//! outbox, in the transaction that keeps what came of a call; a process that tells the same again does so once a minute.
+
+use crate::engine::outbox::INLINE_US;
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::host::process::Told;
+use crate::limits;
+use crate::request::directory_call::{DirectoryCall, McpError, McpReport, ROOT};
+use crate::store::state::State;
+
+/// The same is told again after this.
+const AGAIN_US: i64 = 60 * limits::SECOND_US;
+
+impl Thread {
+    /// A request to a server went so; `wrong`: a code, and a text. Whoever keeps what came of it tells ([`Thread::post_mcp`]).
+    pub(crate) fn mcp_went(&self, server: &str, wrong: Option<(&str, &str)>) {
+        let now = self.host.now_us();
+        let error = wrong.map(|(code, text)| McpError {
+            code: code.to_owned(),
+            message: self.shown(text.to_owned()).cut(limits::MCP_TOLD_BYTES).to_string(),
+        });
+        let message = error.as_ref().map(|error| &error.message);
+        let process = self.host.process();
+        let mut told = process.told.borrow_mut();
+        let same = |told: &Told| told.error.as_ref() == message && now - told.at_us < AGAIN_US;
+        if told.get(server).is_some_and(same) {
+            return;
+        }
+        told.insert(server.to_owned(), Told { at_us: now, error: message.cloned() });
+        // One of each kind: a failure that the next try makes good is told, too.
+        let subject = format!("{}:{server}", if error.is_some() { "mcp_error" } else { "mcp" });
+        let report = McpReport { server: server.to_owned(), at_us: now, error };
+        self.ephemeral.mcp_reports.borrow_mut().insert(subject, report);
+    }
+
+    /// Tells what is to be told. Inside a transition; no statement where there is nothing.
+    pub(crate) fn post_mcp(&self, state: &State, sql: &dyn Sql) -> Result<()> {
+        let reports = std::mem::take(&mut *self.ephemeral.mcp_reports.borrow_mut());
+        for (subject, report) in reports {
+            let (version, due) = (report.at_us, self.host.now_us() + INLINE_US);
+            let call = DirectoryCall::McpTold { report };
+            self.post_to(ROOT, state, sql, &subject, &call, (version, due))?;
+        }
+        Ok(())
+    }
+}
