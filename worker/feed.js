@@ -107,7 +107,8 @@ export async function answered(first, objects, name, header, listen, ctx, untilM
     .finally(() => encoder.free());
   ctx.waitUntil(done);
   if (streamed) {
-    await Promise.race([following.begun, done, new Promise((resolve) => setTimeout(resolve, BEGIN_MS))]);
+    // One whose failures are no statuses begins at once: that its client goes is seen by what it does not take.
+    if (encoder.beatMs === undefined) await Promise.race([following.begun, done, new Promise((resolve) => setTimeout(resolve, BEGIN_MS))]);
     if (following.hasBegun || !following.isOver) {
       const response = new Response(readable, { headers: forOrigin(EVENTS_TYPE, origin) });
       for (const [key, value] of pairs) response.headers.set(key, value);

@@ -87,6 +87,12 @@ impl OAuth {
         self.audience.as_deref().unwrap_or(resource)
     }
 
+    /// Where the server is for its clients, who ask it under `origin` as far as it knows: a proxy may stand before it.
+    pub fn server<'a>(&'a self, origin: &'a str) -> &'a str {
+        let named = self.audience.as_deref().and_then(|audience| audience.strip_suffix("/mcp"));
+        named.filter(|named| named.contains("://")).unwrap_or(origin)
+    }
+
     /// The metadata of a protected resource (RFC 9728).
     pub fn metadata(&self, resource: &str) -> Value {
         json!({
@@ -250,6 +256,12 @@ mod tests {
             ("id.example", false, false),
         ] {
             assert_eq!(oauth(&[("BOBBIN_OAUTH_ISSUER", issuer)], dev).is_ok(), fine, "{issuer}");
+        }
+        for (audience, server) in
+            [("https://a.example/mcp", "https://a.example"), ("mine", "http://b"), ("/mcp", "http://b")]
+        {
+            let named = [("BOBBIN_OAUTH_ISSUER", "https://id.example"), ("BOBBIN_OAUTH_AUDIENCE", audience)];
+            assert_eq!(oauth(&named, false).unwrap().unwrap().server("http://b"), server);
         }
         let named = [("BOBBIN_OAUTH_ISSUER", "https://id.example"), ("BOBBIN_OAUTH_AUDIENCE", "mine")];
         let metadata = oauth(&named, false).unwrap().unwrap().metadata(RESOURCE);

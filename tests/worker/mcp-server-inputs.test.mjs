@@ -202,7 +202,7 @@ test("a client that names the extension is given a task, and answers what it ask
   const acked = await alice.send("tasks/update", { taskId, inputResponses: { [wait]: accept({ approve: true }), unknown: accept({}) } });
   assert.deepEqual(Object.keys(acked.result).sort(), ["_meta", "resultType"], acked.text);
   const done = await reached(alice, taskId, "completed");
-  assert.deepEqual([done.result.content[0].text, done.result.structuredContent.outcome, calls() - before], ["So: paid 5", "completed", 1]);
+  assert.deepEqual([done.result.content[0].text, done.result.resultType, done.result.structuredContent.outcome, calls() - before], ["So: paid 5", "complete", "completed", 1]);
   assert.deepEqual((await alice.send("tasks/update", { taskId, inputResponses: { [wait]: accept({ approve: true }) } })).result.resultType, "complete");
   assert.equal((await alice.send("tasks/cancel", { taskId })).result.resultType, "complete", "it is over, and stays so");
   assert.equal((await alice.send("tasks/get", { taskId })).result.status, "completed");

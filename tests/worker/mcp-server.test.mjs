@@ -78,6 +78,7 @@ test("what headers and body say must belong together", async () => {
     ["the same in the header alone", { ...list, params: {} }, { "mcp-protocol-version": "2031-01-01" }, 400, -32022],
     ["a null id", { ...list, id: null }, {}, 400, -32600],
     ["a fraction as id", { ...list, id: 1.5 }, {}, 400, -32600],
+    ["a long id", { ...list, id: "x".repeat(1_001) }, {}, 400, -32600],
     ["another JSON-RPC", { ...list, jsonrpc: "1.0" }, {}, 400, -32600],
     ["a batch", [list], {}, 400, -32600],
     ["an answer", { jsonrpc: "2.0", id: 1, result: {} }, {}, 400, -32600],

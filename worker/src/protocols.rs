@@ -143,11 +143,9 @@ impl Incoming<'_> {
 
     /// How a client of MCP is told to authenticate.
     pub(crate) fn challenge(&self) -> String {
-        if !matches!(self.config.oauth, Ok(Some(_))) {
-            return "Bearer".to_owned();
-        }
+        let Ok(Some(oauth)) = &self.config.oauth else { return "Bearer".to_owned() };
         let wrong = if self.head.authorization.is_some() { ", error=\"invalid_token\"" } else { "" };
-        let origin = origin_of(&self.head.url);
+        let origin = oauth.server(origin_of(&self.head.url));
         format!("Bearer resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\"{wrong}")
     }
 

@@ -18,8 +18,10 @@ pub const VERSIONS: [&str; 4] = [MODERN, NEWEST_LEGACY, "2025-06-18", "2025-03-2
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// The field of `_meta` by which a runtime of this kind says which of its calls this is.
 pub const CALL: &str = "dev.bobbin/call";
-/// Characters of such a name.
-const CALL_CHARS: usize = 200;
+/// Characters of such a name, and of what notes of progress are known by.
+const NAME_CHARS: usize = 200;
+/// Bytes of an id that is text.
+const ID_BYTES: usize = 1_000;
 
 /// What a request cannot be read as.
 pub const PARSE_ERROR: i32 = -32_700;
@@ -110,10 +112,10 @@ pub fn parse(body: &str, header: &dyn Fn(&str) -> Option<String>) -> Result<Mess
         return Err(refused(None, INVALID_REQUEST, "The body is one message: batches are not served."));
     };
     let id = fields.remove("id");
-    let fine = |id: &Value| id.is_string() || id.is_i64() || id.is_u64();
+    let fine = |id: &Value| is_name(id, ID_BYTES);
     let known = id.as_ref().filter(|id| fine(id));
     if id.is_some() && known.is_none() {
-        return Err(refused(None, INVALID_REQUEST, "`id` is a string or a whole number."));
+        return Err(refused(None, INVALID_REQUEST, "`id` is a short text or a whole number."));
     }
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(refused(known, INVALID_REQUEST, "`jsonrpc` is \"2.0\"."));
@@ -146,14 +148,12 @@ impl Message {
     /// What the client's runtime calls this call, so that it is made once however often it comes.
     pub fn call(&self) -> Option<&str> {
         let named = self.meta(CALL)?.as_str()?;
-        (!named.is_empty() && named.chars().count() <= CALL_CHARS).then_some(named)
+        (!named.is_empty() && named.chars().count() <= NAME_CHARS).then_some(named)
     }
 
     /// By what the client wants to be told how far it is.
     pub fn progress(&self) -> Option<Value> {
-        self.meta("progressToken")
-            .filter(|token| token.is_string() || token.is_i64() || token.is_u64())
-            .cloned()
+        self.meta("progressToken").filter(|token| is_name(token, NAME_CHARS)).cloned()
     }
 
     /// An error about it, with the status that it has.
@@ -298,6 +298,11 @@ pub fn initialized(message: &Message) -> Value {
         "serverInfo": server(),
         "instructions": INSTRUCTIONS,
     })
+}
+
+/// Whether it is a text of at most so many bytes, or a whole number.
+fn is_name(value: &Value, bytes: usize) -> bool {
+    value.as_str().map_or(value.is_i64() || value.is_u64(), |text| text.len() <= bytes)
 }
 
 /// The value of a header whose text may be in Base64 because it is not plain.

@@ -250,8 +250,10 @@ impl Ask {
                 set(&mut shown, "statusMessage", over.told.as_str().into());
             }
             Some(End::Over(_)) => {
+                let mut result = self.result();
+                set(&mut result, "resultType", "complete".into());
                 set(&mut shown, "status", "completed".into());
-                set(&mut shown, "result", self.result());
+                set(&mut shown, "result", result);
             }
         }
         shown

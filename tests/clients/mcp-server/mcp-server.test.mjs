@@ -1,0 +1,5 @@
+// Agents as tools, with MCP's official clients of both lines.
+
+import { mcpServer } from "./mcp-server.mjs";
+
+mcpServer(false);
