@@ -141,6 +141,8 @@ pub const MCP_TOOL_NAME_BYTES: usize = 256;
 pub const MCP_DESCRIPTION_BYTES: usize = 16 << 10;
 /// Bytes of the schema of an MCP tool's arguments.
 pub const MCP_SCHEMA_BYTES: usize = 64 << 10;
+/// Bytes of what an authorization server says at once.
+pub const MCP_AUTH_BYTES: usize = 64 << 10;
 /// Levels of schemas within it.
 pub const MCP_SCHEMA_DEPTH: usize = 32;
 /// Part of a tool result that enters the model's context; the row keeps the whole.

@@ -8,7 +8,7 @@
 //!
 //! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
 //! * `inbox`: what people are asked. `servers`: how MCP servers answer.
-//! * `env`: values of the owner, or of the instance. `store`: the tables.
+//! * `env`: values of the owner, or of the instance. `tokens`: for MCP servers. `store`: the tables.
 
 pub(crate) mod claims;
 pub(crate) mod env;
@@ -18,8 +18,9 @@ pub(crate) mod owners;
 pub(crate) mod servers;
 pub(crate) mod store;
 pub(crate) mod threads;
+pub(crate) mod tokens;
 
-pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow};
+pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow, TokenAsk};
 
 use std::cell::Cell as Flag;
 use std::rc::Rc;
@@ -83,6 +84,7 @@ impl Directory {
             DirectoryCall::McpTold { report } => self.server_told(&report),
             DirectoryCall::McpKnown => self.servers_known(),
             DirectoryCall::Env { directory, ask } => self.env(&directory, ask),
+            DirectoryCall::Token { name, ask } => self.token(&name, ask),
         }
     }
 

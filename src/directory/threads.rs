@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::directory::store::threads::{Activity, Known};
-use crate::directory::store::{inbox, state, threads as table};
+use crate::directory::store::{inbox, state, threads as table, tokens};
 use crate::directory::{Directory, ThreadRow};
 use crate::error::Result;
 use crate::host::{Sql, Transactions};
@@ -82,6 +82,7 @@ impl Directory {
             }
             table::delete(sql, id, life)?;
             inbox::forget_thread(sql, id)?;
+            tokens::forget_thread(sql, id)?;
             if known.listed {
                 state::thread_went(sql, i64::from(!known.child))?;
                 self.root_is_behind(sql)?;

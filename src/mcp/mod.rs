@@ -2,9 +2,10 @@
 //! out; `work/mcp` does.
 //!
 //! * Here: the eras, and how it is told which one a server speaks. `ask`: requests. `reader`: answers as they come, as JSON or as
-//!   events. `outcome`: what an answer to a call means.
+//!   events. `outcome`: what an answer to a call means. `oauth`: signing in to servers.
 
 pub(crate) mod ask;
+pub(crate) mod oauth;
 pub(crate) mod outcome;
 pub(crate) mod reader;
 

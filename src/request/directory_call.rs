@@ -102,6 +102,13 @@ pub enum DirectoryCall {
         /// What is asked.
         ask: EnvAsk,
     },
+    /// About a token for an MCP server: the owner's, a thread's that nobody owns, or in [`ROOT`] the application's.
+    Token {
+        /// `<thread, or nothing>/<what it is for>`.
+        name: String,
+        /// What is asked.
+        ask: TokenAsk,
+    },
     /// To [`ROOT`] only: how many threads an owner has now.
     Owner {
         /// The owner; `None` for threads without one.
@@ -135,6 +142,30 @@ pub enum EnvAsk {
     Shown,
     /// `PATCH /envs/…`: to change them; the request's body.
     Change(String),
+}
+
+/// What is asked about a token. All are answered with `{version, token, taken}`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenAsk {
+    /// Which one there is.
+    Read,
+    /// To renew it, alone: what renews a token can often be used once. `taken` if it is still this version and nobody else is at it.
+    Take {
+        /// The version that is known.
+        version: i64,
+        /// Who asks.
+        by: String,
+        /// Until when, in microseconds since 1970; then somebody else may.
+        until_us: i64,
+    },
+    /// There is a new one, or none any more. `taken` if it is stored now.
+    Put {
+        /// Who has taken it; whoever has signed in need not.
+        by: Option<String>,
+        /// Sealed.
+        token: Option<String>,
+    },
 }
 
 impl DirectoryCall {

@@ -14,6 +14,7 @@ mod lists;
 mod owners;
 mod rows;
 mod servers;
+mod tokens;
 
 use std::rc::Rc;
 

@@ -79,6 +79,19 @@ impl Thread {
         secrets.whole.set(whole);
     }
 
+    /// A secret that is no value of a variable. One that was known under this name before is over.
+    pub(crate) fn learn_secret(&self, name: &str, value: &str) {
+        let secrets = &self.ephemeral.env.secrets;
+        let mut known = secrets.known.borrow_mut();
+        if known.iter().any(|(its, held)| its == name && held == value) {
+            return;
+        }
+        known.retain(|(its, _)| its != name);
+        known.push((name.to_owned(), value.to_owned()));
+        drop(known);
+        secrets.forget();
+    }
+
     /// A text without secrets.
     #[inline(never)]
     pub(crate) fn redact(&self, text: String) -> String {

@@ -23,6 +23,7 @@ use crate::engine::mcp::KnownSession;
 use crate::engine::progress::Progress;
 use crate::engine::summary::Summaries;
 use crate::error::Result;
+use crate::mcp::oauth::grant::KnownToken;
 use crate::models::{CachedJson, ChatMessage};
 use crate::request::directory_call::McpReport;
 use crate::sdk::run_handle::{Abort, Context};
@@ -96,6 +97,10 @@ pub(crate) struct Ephemeral {
     pub(crate) mcp: RefCell<SortedMap<String, KnownSession>>,
     /// How requests to MCP servers went, by the subjects of letters, until the deployment is told.
     pub(crate) mcp_reports: RefCell<SortedMap<String, McpReport>>,
+    /// Tokens for MCP servers, by where they are kept.
+    pub(crate) tokens: RefCell<SortedMap<String, KnownToken>>,
+    /// Those that are being renewed.
+    pub(crate) renewing: RefCell<Vec<String>>,
     /// System messages of the last requests.
     pub(crate) system: RefCell<Vec<CachedJson<ChatMessage>>>,
 }

@@ -1,11 +1,12 @@
 //! Calls of the tools of MCP servers (docs/mcp.md). They have receipts as any call has, and are made again by the same rules: once
 //! a request was sent, nobody knows what became of it unless its answer came.
 //!
-//! * Here: one call. `sessions`: what the thread keeps of servers. `sealed`: texts that only this thread can read. `told`: what the
-//!   deployment is told of servers.
+//! * Here: one call. `sessions`: what the thread keeps of servers. `tokens`: for those that have to know who asks. `sealed`: texts
+//!   that only this thread, or the threads of one owner, can read. `told`: what the deployment is told of servers.
 
 mod sealed;
 mod sessions;
+mod tokens;
 mod told;
 
 use std::rc::Rc;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use crate::engine::mcp::sessions::KnownSession;
 use crate::engine::mcp::sessions::Sessions;
+use crate::engine::mcp::tokens::Signed;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::json;
@@ -57,17 +59,22 @@ impl Thread {
         let mut meta = vec![(CALL.to_owned(), call.idempotency_key)];
         meta.extend(trace.iter().cloned());
         let limit_ms = way.http_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
-        let peer = Peer {
-            around: &*lender,
-            subject: &format!("\"{}\"", tool.name),
-            limit_ms: limit_ms.min(limits::HTTP_TOOL_MAX_MS),
-            asker: Asker { capabilities: json!({}), meta },
-            trace,
-            memory: &Sessions::new(self, &address),
-            address: &address,
+        let asker = Asker { capabilities: json!({}), meta };
+        let ask = Ask::call(of, args);
+        let signed = Signed { around: &*lender, server, address: &address, env: way.env };
+        let send = async |address: &Address| {
+            let peer = Peer {
+                around: &*lender,
+                subject: &format!("\"{}\"", tool.name),
+                limit_ms: limit_ms.min(limits::HTTP_TOOL_MAX_MS),
+                asker: asker.clone(),
+                trace: trace.clone(),
+                memory: &Sessions::new(self, address),
+                address,
+            };
+            peer.ask(&ask).await
         };
-        let answer = peer.ask(&Ask::call(of, args)).await;
-        let outcome = self.mcp_outcome(of, answer);
+        let outcome = self.mcp_outcome(of, self.signed(&signed, send).await);
         self.mcp_went(&server.name, outcome.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
         Ok(outcome)
     }
@@ -122,7 +129,8 @@ fn missing(of: &McpTool) -> Trouble {
 /// Whether a value stands in what a server is sent.
 fn uses_values(server: &McpServer, of: &McpTool) -> bool {
     let named = |text: &str| text.contains("{{");
-    named(&server.url)
+    server.auth.is_some()
+        || named(&server.url)
         || server.headers.values().any(|value| named(value))
         || of.provide.values().any(|value| named(&value.to_string()))
 }

@@ -38,6 +38,8 @@ pub(super) struct Refused {
     pub(super) body: Vec<u8>,
     /// The id of the request.
     pub(super) id: String,
+    /// `WWW-Authenticate`.
+    pub(super) challenge: Option<String>,
 }
 
 /// An id unlike those of all other requests to a server.
@@ -84,7 +86,7 @@ impl Peer<'_> {
 
     fn network(&self, what: std::fmt::Arguments<'_>) -> Failed {
         let text = format!("The MCP server \"{}\" {what}", self.address.server);
-        Trouble { code: UNREACHABLE, text, may_pass: Some(RetryOn::Network) }.into()
+        Trouble::new(UNREACHABLE, text).passing(RetryOn::Network).into()
     }
 
     fn broken(&self, broken: &Broken) -> Failed {
@@ -101,6 +103,7 @@ impl Peer<'_> {
     async fn read(&self, mut response: Response, id: String, era: &Era) -> Result<Came, Failed> {
         let broke = |error: FetchError| self.network(format_args!("broke off its answer: {error}"));
         if !(200..300).contains(&response.status) {
+            let challenge = response.header("www-authenticate").map(str::to_owned);
             let mut body = Vec::new();
             // What it says besides may break off; that it refused is known.
             while let Some(Ok(chunk)) = response.body.next().await {
@@ -109,7 +112,7 @@ impl Peer<'_> {
                     break;
                 }
             }
-            return Ok(Came::Refused(Refused { status: response.status, body, id }));
+            return Ok(Came::Refused(Refused { status: response.status, body, id, challenge }));
         }
         let mut reader = Reader::new(response.header("content-type"), &id);
         let mut answered = 0;

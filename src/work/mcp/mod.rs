@@ -1,8 +1,9 @@
 //! Requests to MCP servers: which era a server speaks is found out by asking, sessions are begun where it wants them, and begun
 //! anew where it has lost them. One request a call, once that is known. Bounded in bytes and time; no redirect is followed.
 //!
-//! * Here: the conversation. `exchange`: one message and its answer.
+//! * Here: the conversation. `exchange`: one message and its answer. `auth`: who gives tokens, and the tokens.
 
+pub(crate) mod auth;
 mod exchange;
 
 use serde_json::{Map, Value};
@@ -10,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::host::Host;
 use crate::host::http::{lists, private_target};
 use crate::mcp::ask::{self, Ask, Asker};
+use crate::mcp::oauth::Challenge;
 use crate::mcp::reader::{RpcError, error_in};
 use crate::mcp::{Era, LEGACY, MODERN, Refusal, Session, lost_session, refusal, wants_legacy, wants_modern};
 use crate::spec::retry::RetryOn;
@@ -49,6 +51,7 @@ pub(crate) struct Peer<'a> {
 }
 
 /// Where a server is, and what it is shown.
+#[derive(Clone)]
 pub(crate) struct Address {
     /// Its name in the folder.
     pub(crate) server: String,
@@ -69,6 +72,8 @@ pub(crate) struct Trouble {
     pub(crate) text: String,
     /// As policies name it; `None` where the same would fail again.
     pub(crate) may_pass: Option<RetryOn>,
+    /// What the server said of who may ask, where that is the trouble.
+    pub(crate) challenge: Option<Box<Challenge>>,
 }
 
 /// What a server does not answer, or not well.
@@ -97,11 +102,11 @@ impl From<Trouble> for Failed {
 
 impl Trouble {
     pub(crate) fn new(code: &'static str, text: String) -> Trouble {
-        Trouble { code, text, may_pass: None }
+        Trouble { code, text, may_pass: None, challenge: None }
     }
 
     /// It may pass.
-    fn passing(self, kind: RetryOn) -> Trouble {
+    pub(crate) fn passing(self, kind: RetryOn) -> Trouble {
         Trouble { may_pass: Some(kind), ..self }
     }
 }
@@ -134,6 +139,17 @@ impl Address {
     }
 }
 
+impl Address {
+    /// The same, with a token.
+    #[must_use]
+    pub(crate) fn with_bearer(&self, token: Option<&str>) -> Address {
+        let mut address = self.clone();
+        let shown = token.map(|token| ("authorization".to_owned(), format!("Bearer {token}")));
+        address.headers.extend(shown);
+        address
+    }
+}
+
 /// Where a server is.
 ///
 /// # Errors
@@ -146,17 +162,20 @@ pub(crate) fn url(
 ) -> Result<String, String> {
     let name = &server.name;
     let url = template::render_url(&server.url, deployment, env).map_err(|error| unset(server, &error))?;
+    match forbidden(host, &url) {
+        Some(where_) => Err(format!("The MCP server \"{name}\" is at {where_}, which is not allowed here.")),
+        None => Ok(url),
+    }
+}
+
+/// What an address is that nothing is sent to from here.
+pub(crate) fn forbidden(host: &dyn Host, url: &str) -> Option<String> {
     let allowed = host.var("BOBBIN_ALLOW_PRIVATE_HOSTS").unwrap_or_default();
-    if let Some(at) = private_target(&url, &allowed) {
-        return Err(format!(
-            "The MCP server \"{name}\" is at the private address {at}, which is not allowed here."
-        ));
+    if let Some(at) = private_target(url, &allowed) {
+        return Some(format!("the private address {at}"));
     }
     // Elsewhere than on this machine, whoever is on the way could read and change all that is said.
-    if !url.starts_with("https://") && !lists(&allowed, &url) {
-        return Err(format!("The MCP server \"{name}\" is at no https address, which is not allowed here."));
-    }
-    Ok(url)
+    (!url.starts_with("https://") && !lists(&allowed, url)).then(|| "no https address".to_owned())
 }
 
 fn unset(server: &McpServer, error: &template::Error) -> String {
@@ -290,13 +309,16 @@ impl Peer<'_> {
                 UNREACHABLE,
                 format!("http {status} from the MCP server \"{server}\": a redirect, which is not followed"),
             ),
-            401 | 403 => Trouble::new(
-                UNAUTHORIZED,
-                format!(
+            401 | 403 => {
+                let text = format!(
                     "http {status} from the MCP server \"{server}\": the credentials that its definition sends in `headers` are missing, or they are not taken. {}",
                     said()
-                ),
-            ),
+                );
+                let challenge = Challenge::of(refused.challenge.as_deref().unwrap_or_default());
+                let lacks = status == 401 || challenge.error.as_deref() == Some("insufficient_scope");
+                let challenge = lacks.then(|| Box::new(challenge));
+                Trouble { challenge, ..Trouble::new(UNAUTHORIZED, text) }
+            }
             _ => Trouble::new(
                 UNREACHABLE,
                 format!("http {status} from the MCP server \"{server}\": {}", said()),

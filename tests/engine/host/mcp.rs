@@ -72,6 +72,9 @@ impl Gives {
 /// What a server makes of a call; the number tells how often its tool was called before.
 pub type Script = Rc<dyn Fn(&McpRequest, usize) -> Gives>;
 
+/// What a server answers to a request that it does not let in.
+pub type Guard = Rc<dyn Fn(&McpRequest) -> Option<Answer>>;
+
 /// How a server speaks.
 #[derive(Clone)]
 pub struct Server {
@@ -85,6 +88,8 @@ pub struct Server {
     pub takes_us: i64,
     /// Calls after which it forgets a session.
     pub forgets_after: usize,
+    /// What it answers to those that it does not let in.
+    pub guard: Option<Guard>,
 }
 
 impl Server {
@@ -96,6 +101,7 @@ impl Server {
             events: false,
             takes_us: 1_000_000,
             forgets_after: usize::MAX,
+            guard: None,
         }
     }
 
@@ -166,6 +172,10 @@ impl Mcp {
             && !self.ids.borrow_mut().insert(id.into())
         {
             wrong.push(format!("the id {id} was used before"));
+        }
+        if let Some(answer) = server.guard.as_ref().and_then(|guard| guard(&arrived)) {
+            let wrong = wrong.into_iter().map(|what| format!("MCP server {name}: {what}")).collect();
+            return (answer, None, wrong);
         }
         let (answer, acted) = match server.legacy {
             true => self.in_session(&server, &arrived, &mut wrong),

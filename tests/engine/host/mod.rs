@@ -8,7 +8,8 @@
 //! * `database`: the platform's limits and coalesced writes; counters. `statement`: what the words of a statement say.
 //! * `alarm`: the one alarm of an object.
 //! * `sim_host`: the `Host` itself.
-//! * `outside`, `answer`: models, http and native tools, other objects, as the test scripts them. `mcp`: MCP servers.
+//! * `outside`, `answer`: models, http and native tools, other objects, as the test scripts them. `mcp`: MCP servers. `issuer`: who gives
+//!   tokens for them.
 //! * `sandbox`: code, as the test scripts it.
 //! * `upload`: bodies that clients send. `bucket`: objects beside the database.
 //! * `collector`: where spans are sent.
@@ -26,6 +27,7 @@ mod family;
 #[cfg(test)]
 mod family_toys;
 pub mod fault;
+pub mod issuer;
 pub mod mcp;
 mod member;
 pub mod outside;

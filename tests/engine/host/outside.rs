@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::collector::{COLLECTOR_URL, Collector};
 use super::embeddings::{EMBED_URL, Embeddings};
+use super::issuer::Issuer;
 use super::mcp::{MCP_URL, Mcp};
 use super::sandbox::Sandbox;
 use super::{claude, strict};
@@ -176,6 +177,8 @@ pub struct Outside {
     pub embeddings: Embeddings,
     /// MCP servers.
     pub mcp: Mcp,
+    /// Who gives tokens for them.
+    pub issuer: Issuer,
     /// Code.
     pub sandbox: Sandbox,
     /// Requests to models.
@@ -322,6 +325,9 @@ impl Outside {
             let text = request.body.as_ref().map(|body| String::from_utf8_lossy(body).into_owned());
             let (answer, wrong) =
                 self.collector.receive(path, &request.headers, text.unwrap_or_default(), now_us);
+            return (answer, None, wrong);
+        }
+        if let Some((answer, wrong)) = self.issuer.receive(request) {
             return (answer, None, wrong);
         }
         if let Some(name) = request.url.strip_prefix(MCP_URL) {

@@ -36,6 +36,7 @@ mod invoke;
 mod keys;
 mod limits;
 mod mcp;
+mod mcp_auth;
 mod memories;
 mod memories_paid;
 mod memories_seen;
@@ -143,6 +144,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(tiers::all());
     all.extend(batches::all());
     all.extend(mcp::all());
+    all.extend(mcp_auth::all());
     all.extend(background::all());
     all.extend(queue::all());
     all.extend(stops::all());

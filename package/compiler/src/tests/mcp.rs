@@ -245,7 +245,7 @@ fn what_is_wrong_with_a_server_is_told_with_its_place() {
             "mcp/t.json: error in auth.clientSecret: no secret stands in a file: name a variable, as `{{env NAME}}`",
         ),
         (
-            r#", "auth": { "type": "oauth" }, "headers": { "Authorization": "x" }"#,
+            r#", "auth": { "type": "client_credentials", "clientId": "a", "clientSecret": "{{env S}}" }, "variables": [{ "name": "S", "type": "secret" }], "headers": { "Authorization": "x" }"#,
             Some(small),
             "mcp/t.json: error in headers.Authorization: `auth` sets this header",
         ),

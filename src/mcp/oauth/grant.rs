@@ -1,0 +1,250 @@
+//! Requests for tokens, and the tokens.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::limits::SECOND_US;
+use crate::mcp::oauth::discovery::Issuer;
+use crate::mcp::oauth::{escape, form};
+use crate::text::first_bytes;
+
+/// Before a token ends it is renewed: so long does a call take to get there.
+const MARGIN_US: i64 = 30 * SECOND_US;
+/// How long a token counts whose end nobody says.
+const UNSAID_US: i64 = 3_600 * SECOND_US;
+/// Bytes of a token.
+const TOKEN_BYTES: usize = 16 << 10;
+
+/// Who asks, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Client {
+    /// Who gives the tokens.
+    pub(crate) issuer: String,
+    /// Where.
+    pub(crate) endpoint: String,
+    pub(crate) id: String,
+    /// What the tokens are for.
+    pub(crate) resource: String,
+    /// Whether a secret is told in the form; in a header unless so.
+    #[serde(default)]
+    pub(crate) in_form: bool,
+}
+
+/// A token, as it is kept.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Token {
+    pub(crate) access: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refresh: Option<String>,
+    /// Microseconds since 1970.
+    pub(crate) ends_us: i64,
+    /// What it allows, as it was asked for or given.
+    #[serde(default)]
+    pub(crate) scope: String,
+    pub(crate) client: Client,
+}
+
+/// A token that is known, and which one it is.
+#[derive(Clone, Default)]
+pub(crate) struct KnownToken {
+    /// Grows with each.
+    pub(crate) version: i64,
+    pub(crate) token: Option<Token>,
+}
+
+impl Token {
+    /// Whether it still counts when a request with it arrives.
+    pub(crate) fn counts(&self, now: i64) -> bool {
+        now < self.ends_us.saturating_sub(MARGIN_US)
+    }
+}
+
+/// What a token is given for.
+pub(crate) enum Grant<'a> {
+    /// A token that was given for this.
+    Refresh { token: &'a str },
+    /// The client's own secret.
+    Client,
+}
+
+/// A request for a token: headers and body.
+pub(crate) struct Asked {
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Client {
+    /// A client of an authorization server.
+    pub(crate) fn of(issuer: &Issuer, id: String, resource: String) -> Client {
+        // What it does not list is the header alone (RFC 8414, 2).
+        let methods = issuer.token_endpoint_auth_methods_supported.as_deref();
+        let in_form =
+            methods.is_some_and(|methods| methods.iter().all(|method| method != "client_secret_basic"));
+        Client {
+            issuer: issuer.issuer.clone(),
+            endpoint: issuer.token_endpoint.clone(),
+            id,
+            resource,
+            in_form,
+        }
+    }
+
+    /// The request for a token.
+    pub(crate) fn asks(&self, grant: &Grant<'_>, scope: &str, secret: Option<&str>) -> Asked {
+        let mut fields = match grant {
+            Grant::Refresh { token } => vec![("grant_type", "refresh_token"), ("refresh_token", *token)],
+            Grant::Client => vec![("grant_type", "client_credentials")],
+        };
+        fields.push(("resource", &self.resource));
+        if matches!(grant, Grant::Client) && !scope.is_empty() {
+            fields.push(("scope", scope));
+        }
+        let mut headers = vec![
+            ("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned()),
+            ("accept".to_owned(), "application/json".to_owned()),
+        ];
+        match secret {
+            Some(secret) if !self.in_form => {
+                let mut both = String::new();
+                escape(&self.id, &mut both);
+                both.push(':');
+                escape(secret, &mut both);
+                headers.push(("authorization".to_owned(), format!("Basic {}", STANDARD.encode(both))));
+            }
+            Some(secret) => fields.extend([("client_id", self.id.as_str()), ("client_secret", secret)]),
+            None => fields.push(("client_id", &self.id)),
+        }
+        Asked { headers, body: form(&fields) }
+    }
+}
+
+/// Why there is no token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoToken {
+    /// What it was asked for with does not count any more.
+    Denied(String),
+    /// Another time there may be one.
+    Failed(String),
+}
+
+/// The token in an answer. `before`: the one that it takes the place of, whose other half may go on.
+pub(crate) fn token(
+    client: Client,
+    (status, body): (u16, &[u8]),
+    now: i64,
+    asked: &str,
+    before: Option<&Token>,
+) -> Result<Token, NoToken> {
+    let said: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |field: &str| said.get(field).and_then(Value::as_str);
+    if status != 200 {
+        // Only these words, and only as many as can be read: whoever answers is foreign.
+        let word =
+            |text: &str| first_bytes(text, 200).chars().filter(|c| !c.is_control()).collect::<String>();
+        let code = text("error").map(word).unwrap_or_default();
+        let told = match text("error_description").map(word) {
+            Some(more) => format!("http {status} {code}: {more}"),
+            None => format!("http {status} {code}").trim_end().to_owned(),
+        };
+        return Err(match code.as_str() {
+            "invalid_grant"
+            | "invalid_client"
+            | "unauthorized_client"
+            | "invalid_scope"
+            | "invalid_target" => NoToken::Denied(told),
+            _ => NoToken::Failed(told),
+        });
+    }
+    let fits = |token: &&str| {
+        !token.is_empty() && token.len() <= TOKEN_BYTES && token.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    let bearer = text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("bearer"));
+    let Some(access) = text("access_token").filter(fits).filter(|_| bearer) else {
+        return Err(NoToken::Failed("the answer has no bearer token".to_owned()));
+    };
+    let seconds = said.get("expires_in").and_then(|value| {
+        let number = value.as_i64();
+        number.or_else(|| value.as_str()?.parse().ok())
+    });
+    let lasts = seconds.map_or(UNSAID_US, |seconds| seconds.clamp(0, 366 * 86_400) * SECOND_US);
+    let refresh = text("refresh_token").filter(|token| token.len() <= TOKEN_BYTES).map(str::to_owned);
+    Ok(Token {
+        access: access.to_owned(),
+        refresh: refresh.or_else(|| before?.refresh.clone()),
+        ends_us: now.saturating_add(lasts),
+        scope: text("scope").unwrap_or(asked).to_owned(),
+        client,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    fn client(methods: Value) -> Client {
+        let issuer = json!({ "issuer": "https://auth.example", "token_endpoint": "https://auth.example/token",
+            "token_endpoint_auth_methods_supported": methods });
+        Client::of(&serde_json::from_value(issuer).unwrap(), "a b".into(), "https://a.example/mcp".into())
+    }
+
+    #[test]
+    fn a_client_says_who_it_is_as_the_authorization_server_wants() {
+        let basic = client(json!(["client_secret_post", "client_secret_basic"])).asks(
+            &Grant::Client,
+            "x y",
+            Some("s:1"),
+        );
+        assert_eq!(
+            basic.body,
+            "grant_type=client_credentials&resource=https%3A%2F%2Fa.example%2Fmcp&scope=x%20y"
+        );
+        assert_eq!(basic.headers[2].1, format!("Basic {}", STANDARD.encode("a%20b:s%3A1")));
+        let refresh = Grant::Refresh { token: "r" };
+        let in_form = client(json!(["client_secret_post"])).asks(&refresh, "", Some("s"));
+        assert!(in_form.body.ends_with("&client_id=a%20b&client_secret=s") && in_form.headers.len() == 2);
+        let public = client(Value::Null).asks(&refresh, "x", None);
+        assert_eq!(
+            public.body,
+            "grant_type=refresh_token&refresh_token=r&resource=https%3A%2F%2Fa.example%2Fmcp&client_id=a%20b"
+        );
+    }
+
+    #[test]
+    fn an_answer_is_a_token_or_says_why_not() {
+        let read = |status: u16, body: Value, before: Option<&Token>| {
+            token(client(Value::Null), (status, body.to_string().as_bytes()), 1_000_000, "asked", before)
+        };
+        let first = read(
+            200,
+            json!({ "access_token": "a", "token_type": "bearer", "expires_in": 60, "refresh_token": "r" }),
+            None,
+        )
+        .ok()
+        .unwrap();
+        assert_eq!(
+            (first.ends_us, first.scope.as_str(), first.refresh.as_deref()),
+            (61_000_000, "asked", Some("r"))
+        );
+        assert!(first.counts(30_999_999) && !first.counts(31_000_000));
+        let second =
+            read(200, json!({ "access_token": "b", "token_type": "Bearer", "scope": "less" }), Some(&first))
+                .ok()
+                .unwrap();
+        assert_eq!((second.refresh.as_deref(), second.scope.as_str()), (Some("r"), "less"));
+        let denied =
+            read(400, json!({ "error": "invalid_grant", "error_description": "used\u{7}" }), None).err();
+        assert_eq!(denied, Some(NoToken::Denied("http 400 invalid_grant: used".into())));
+        for (status, body) in [
+            (503, json!({})),
+            (400, json!({ "error": "temporarily_unavailable" })),
+            (200, json!({ "access_token": "a", "token_type": "dpop" })),
+            (200, json!({ "access_token": "a\nb", "token_type": "bearer" })),
+            (200, json!({ "token_type": "bearer" })),
+        ] {
+            assert!(matches!(read(status, body.clone(), None), Err(NoToken::Failed(_))), "{body}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Who gives tokens for a server, and requests for them. Addresses come from foreign servers: none leads to a place that a server
+//! itself may not be at, no redirect is followed, and answers are bounded.
+
+use bytes::Bytes;
+use futures::StreamExt;
+
+use crate::host::http::{Reads, Request};
+use crate::limits;
+use crate::mcp::oauth::discovery::{Issuer, Resource};
+use crate::mcp::oauth::grant::{Asked, Client, Grant, NoToken, Token};
+use crate::mcp::oauth::{Challenge, discovery, grant};
+use crate::work::Surroundings;
+use crate::work::mcp::forbidden;
+use crate::work::timeout::Watch;
+
+/// Milliseconds that one request may take.
+const LIMIT_MS: u64 = 20_000;
+
+/// Whom to ask for tokens.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) resource: Resource,
+    pub(crate) issuer: Issuer,
+}
+
+/// Finds out who gives tokens for a server. `wanted`: the one that its definition names.
+///
+/// # Errors
+/// Nobody can be found: why, without a full stop.
+pub(crate) async fn discover(
+    around: &dyn Surroundings,
+    server: &str,
+    challenge: &Challenge,
+    wanted: Option<&str>,
+) -> Result<Found, String> {
+    let addresses = discovery::resource_addresses(server, challenge);
+    let resource = first(around, &addresses, |body| discovery::resource(server, body)).await?;
+    let issuer = match wanted {
+        Some(wanted) => resource.issuers.iter().find(|issuer| *issuer == wanted).ok_or_else(|| {
+            format!(
+                "the server does not name {wanted}, which its definition asks for, but {}",
+                resource.issuers.join(", ")
+            )
+        })?,
+        // None of them is told to be the better one.
+        None => resource.issuers.first().ok_or("it names no authorization server")?,
+    };
+    let addresses = discovery::issuer_addresses(issuer);
+    let issuer = first(around, &addresses, |body| discovery::issuer(issuer, body)).await?;
+    if let Some(place) = forbidden(&**around.host(), &issuer.token_endpoint) {
+        return Err(format!("{} is at {place}", issuer.issuer));
+    }
+    Ok(Found { resource, issuer })
+}
+
+/// What the first address says that says something; one that says the wrong thing is the end of it.
+async fn first<T>(
+    around: &dyn Surroundings,
+    addresses: &[String],
+    read: impl Fn(&[u8]) -> Result<T, String>,
+) -> Result<T, String> {
+    let mut failed = String::new();
+    for address in addresses {
+        let headers = vec![("accept".to_owned(), "application/json".to_owned())];
+        let request =
+            Request { method: "GET", url: address.clone(), headers, body: None, reads: Reads::Type };
+        match send(around, request).await {
+            Ok((200, body)) => return read(&body).map_err(|why| format!("{address}: {why}")),
+            Ok((status, _)) => failed = format!("{address}: http {status}"),
+            Err(why) => failed = format!("{address}: {why}"),
+        }
+    }
+    Err(failed)
+}
+
+/// Asks for a token.
+pub(crate) async fn token(
+    around: &dyn Surroundings,
+    client: &Client,
+    grant: &Grant<'_>,
+    (scope, secret): (&str, Option<&str>),
+    before: Option<&Token>,
+) -> Result<Token, NoToken> {
+    let Asked { headers, body } = client.asks(grant, scope, secret);
+    let body = Some(Bytes::from(body));
+    let url = client.endpoint.clone();
+    let sent = send(around, Request { method: "POST", url, headers, body, reads: Reads::Type }).await;
+    let (status, body) = sent.map_err(|why| NoToken::Failed(format!("{}: {why}", client.endpoint)))?;
+    let now = around.host().now_us();
+    grant::token(client.clone(), (status, &body), now, scope, before)
+}
+
+/// Sends a request; status and body of what comes back.
+async fn send(around: &dyn Surroundings, request: Request) -> Result<(u16, Vec<u8>), String> {
+    if let Some(place) = forbidden(&**around.host(), &request.url) {
+        return Err(format!("{place}, which is not allowed here"));
+    }
+    around.counts_request();
+    let exchange = async {
+        let mut response = around.host().fetch(request).await.map_err(|error| error.to_string())?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.body.next().await {
+            body.extend_from_slice(&chunk.map_err(|error| error.to_string())?);
+            if body.len() > limits::MCP_AUTH_BYTES {
+                return Err(format!("more than {} bytes", limits::MCP_AUTH_BYTES));
+            }
+        }
+        Ok((response.status, body))
+    };
+    let answered = Watch::for_ms(&**around.host(), LIMIT_MS).within(exchange).await;
+    answered.unwrap_or_else(|| Err(format!("no answer within {} s", LIMIT_MS / 1000)))
+}
