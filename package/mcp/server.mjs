@@ -49,7 +49,10 @@ export async function listed(door) {
 async function open(door) {
   const { protocol } = door.definition;
   if (protocol === "2025-11-25") return legacy(door);
-  const answer = await door.request("server/discover", modernParams({}), modernHeaders("server/discover"));
+  const discover = () => door.request("server/discover", modernParams({}), modernHeaders("server/discover"));
+  let answer = await discover();
+  // It names what it wants, and that is what it was sent: it may have been another server behind the same address.
+  if (answer.message?.error?.code === UNSUPPORTED && answer.message.error.data?.supported?.includes?.(MODERN)) answer = await discover();
   const { status, message } = answer;
   const supported = message?.result?.supportedVersions ?? (message?.error?.code === UNSUPPORTED ? message.error.data?.supported : undefined);
   const speaks = Array.isArray(supported) ? supported : [];

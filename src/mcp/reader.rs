@@ -22,6 +22,20 @@ pub(crate) struct RpcError {
     pub(crate) data: Value,
 }
 
+/// Where a stream of the era of sessions is taken up again.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Of the newest event that has come.
+    pub(crate) id: String,
+    /// Milliseconds before it is asked for.
+    pub(crate) after_ms: u64,
+}
+
+/// Milliseconds before a stream is taken up again, unless the server says; and the bounds of what it may say.
+const RESUME_MS: u64 = 1_000;
+const RESUME_LEAST_MS: u64 = 100;
+const RESUME_MOST_MS: u64 = 30_000;
+
 /// What comes back is no answer: why, as the end of a sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
@@ -86,16 +100,28 @@ impl Reader {
         Ok(said)
     }
 
+    /// Where a stream can be taken up again that has ended before the answer.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let Form::Events(decoder) = &self.form else { return None };
+        let after_ms = decoder.retry_ms().unwrap_or(RESUME_MS).clamp(RESUME_LEAST_MS, RESUME_MOST_MS);
+        Some(Place { id: decoder.last_id()?.to_owned(), after_ms })
+    }
+
+    /// It is taken up again: what was half there is not.
+    pub(crate) fn resumed(&mut self) {
+        self.form = Form::Events(Decoder::default());
+    }
+
     /// Nothing more comes.
-    pub(crate) fn finish(self) -> Result<Vec<Said>, Broken> {
+    pub(crate) fn finish(&mut self) -> Result<Vec<Said>, Broken> {
         let mut said = Vec::new();
-        match self.form {
+        match &mut self.form {
             Form::Whole(body) => {
-                let message = serde_json::from_slice(&body)
+                let message = serde_json::from_slice(body)
                     .map_err(|_| Broken::Malformed("it is neither JSON nor a stream of events".to_owned()))?;
                 take(&self.id, message, &mut said);
             }
-            Form::Events(mut decoder) => decoder.finish(&mut |event| of_event(&self.id, event, &mut said))?,
+            Form::Events(decoder) => decoder.finish(&mut |event| of_event(&self.id, event, &mut said))?,
         }
         Ok(said)
     }
@@ -188,6 +214,26 @@ mod tests {
         let error = r#"{"jsonrpc":"2.0","id":"q","error":{"code":-32602,"message":"no","data":{"x":1}}}"#;
         let expected = RpcError { code: -32602, message: "no".into(), data: json!({ "x": 1 }) };
         assert_eq!(read(None, &[error]).unwrap(), [Said::Answer(Err(expected))]);
+    }
+
+    #[test]
+    fn a_stream_that_says_where_it_is_can_be_taken_up_again() {
+        let place = |kind, text: &str| {
+            let mut reader = Reader::new(kind, "q");
+            reader.push(text.as_bytes()).unwrap();
+            (reader.finish().is_ok(), reader.place())
+        };
+        let at = |id: &str, after_ms| Some(Place { id: id.into(), after_ms });
+        assert_eq!(place(EVENTS, ": open\n\n"), (true, None));
+        assert_eq!(place(EVENTS, "id: 7\ndata: \n\n"), (true, at("7", 1_000)));
+        assert_eq!(place(EVENTS, "id: 7\nretry: 0\ndata: \n\n"), (true, at("7", 100)));
+        assert_eq!(place(EVENTS, "id: 7\nretry: 99999999\ndata: \n\n"), (true, at("7", 30_000)));
+        assert_eq!(place(None, "id: 7"), (false, None));
+        let mut reader = Reader::new(EVENTS, "q");
+        reader.push(b"id: 1\n\ndata: {\"half").unwrap();
+        reader.resumed();
+        let said = reader.push(format!("data: {}\n\n", answer("q")).as_bytes()).unwrap();
+        assert_eq!(said, [result()]);
     }
 
     #[test]

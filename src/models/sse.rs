@@ -6,6 +6,9 @@
 /// Bytes of one event, or of one line, at most.
 pub const EVENT_BYTES: usize = 4 << 20;
 
+/// Bytes of an `id` that is kept.
+const ID_BYTES: usize = 512;
+
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// An event, lent for the time of the call that hands it out.
@@ -32,6 +35,10 @@ pub struct Decoder {
     /// It has had a `data` line, perhaps an empty one.
     has_data: bool,
     name: String,
+    /// The newest `id` that a header can carry back.
+    last_id: String,
+    /// Milliseconds before the stream is asked for again.
+    retry_ms: Option<u64>,
     /// The last chunk ended with a CR: a LF at the start of the next one belongs to it.
     after_cr: bool,
     /// The first line, which may carry a byte order mark, has been read.
@@ -39,6 +46,16 @@ pub struct Decoder {
 }
 
 impl Decoder {
+    /// The newest `id`, where there was one.
+    pub fn last_id(&self) -> Option<&str> {
+        Some(self.last_id.as_str()).filter(|id| !id.is_empty())
+    }
+
+    /// The newest `retry`, in milliseconds.
+    pub fn retry_ms(&self) -> Option<u64> {
+        self.retry_ms
+    }
+
     /// Takes the next bytes and hands every event that they complete to `on_event`, whose first error ends the call.
     pub fn push<E: From<TooLarge>>(
         &mut self,
@@ -136,10 +153,21 @@ impl Decoder {
                 self.name.push_str("error");
                 self.add(value)?;
             }
-            // A comment has an empty field name; `id` and `retry` serve reconnecting, which no model offers.
+            // What serves reconnecting, which no model offers, and MCP did.
+            b"id" => self.name_place(value),
+            b"retry" => self.retry_ms = std::str::from_utf8(value).ok().and_then(|ms| ms.parse().ok()),
+            // A comment has an empty field name.
             _ => {}
         }
         Ok(())
+    }
+
+    fn name_place(&mut self, value: &[u8]) {
+        let fits = value.len() <= ID_BYTES && value.iter().all(|byte| (b' '..=b'~').contains(byte));
+        self.last_id.clear();
+        if fits {
+            self.last_id.push_str(&String::from_utf8_lossy(value));
+        }
     }
 
     fn add(&mut self, value: &[u8]) -> Result<(), TooLarge> {
@@ -214,6 +242,22 @@ mod tests {
     fn every_way_of_ending_lines_gives_the_same_events() {
         for (text, expected) in CASES {
             assert_eq!(data(decode([text.as_bytes()]).unwrap()), *expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_place_is_that_of_the_newest_event_whether_it_has_data_or_not() {
+        let long = format!("id: {}\n\n", "x".repeat(ID_BYTES + 1));
+        for (text, id, retry) in [
+            ("data: a\n\n", None, None),
+            ("id: 1\nretry: 500\ndata:\n\nid: 2\ndata: b\n\n", Some("2"), Some(500)),
+            ("id: 1\n\nid: \n\n", None, None),
+            ("id: 1\nretry: soon\n\nid: ü\n\n", None, None),
+            (&long, None, None),
+        ] {
+            let mut decoder = Decoder::default();
+            decoder.push(text.as_bytes(), &mut |_| Ok::<_, TooLarge>(())).unwrap();
+            assert_eq!((decoder.last_id(), decoder.retry_ms()), (id, retry), "{text:?}");
         }
     }
 

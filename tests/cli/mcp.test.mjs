@@ -171,6 +171,18 @@ test("a server of 2025-11-25 is found out, by 400, 404 or 405, and left in order
   assert.match((await said("pull", "old")).error, /does not speak 2026-07-28/);
 });
 
+test("a server that refuses the version once, and names it as one that it speaks, is asked again", async () => {
+  let refusals = 1;
+  const { url, asked } = await serve((one, response) => {
+    const { method } = one;
+    if (refusals-- > 0) return reply(response, one, { error: { code: -32022, message: "Unsupported", data: { supported: ["2026-07-28"], requested: "2026-07-28" } } }, 400);
+    reply(response, one, { result: method === "tools/list" ? { tools: [tool("a")] } : { supportedVersions: ["2026-07-28"], capabilities: {} } });
+  });
+  define("again", { url });
+  assert.equal((await said("pull", "again")).protocol, "2026-07-28");
+  assert.deepEqual(asked.map(({ method }) => method), ["server/discover", "server/discover", "tools/list"]);
+});
+
 test("only the tools that the definition lets through are written", async () => {
   const { url } = await modern({ tools: [tool("a"), tool("b"), tool("c")] });
   const names = () => JSON.parse(pinned("some")).tools.map((/** @type {any} */ { name }) => name);

@@ -9,12 +9,15 @@ use crate::host::http::{FetchError, Reads, Request, Response};
 use crate::limits;
 use crate::mcp::Era;
 use crate::mcp::ask::{self, Ask, answer_to};
-use crate::mcp::reader::{Broken, Reader, RpcError, Said};
+use crate::mcp::reader::{Broken, Place, Reader, RpcError, Said};
 use crate::spec::retry::RetryOn;
 use crate::work::mcp::{Failed, PROTOCOL, Peer, Trouble, UNREACHABLE};
 
 /// Requests of a server's that are answered while it answers one.
 const ANSWERED: usize = 16;
+
+/// Times that a stream is taken up again, for one request.
+const RESUMED: usize = 32;
 
 /// A message that is written.
 pub(super) struct Message {
@@ -101,7 +104,6 @@ impl Peer<'_> {
     }
 
     async fn read(&self, mut response: Response, id: String, era: &Era) -> Result<Came, Failed> {
-        let broke = |error: FetchError| self.network(format_args!("broke off its answer: {error}"));
         if !(200..300).contains(&response.status) {
             let challenge = response.header("www-authenticate").map(str::to_owned);
             let mut body = Vec::new();
@@ -116,17 +118,61 @@ impl Peer<'_> {
         }
         let mut reader = Reader::new(response.header("content-type"), &id);
         let mut answered = 0;
+        for _ in 0..=RESUMED {
+            let ended = match self.through(&mut response, &mut reader, era, &mut answered).await {
+                Ok(Some(came)) => return Ok(came),
+                Ok(None) => self.broken(&Broken::Ended),
+                Err(failed) => failed,
+            };
+            let may_go_on =
+                matches!(&ended, Failed::Trouble(trouble) if trouble.may_pass == Some(RetryOn::Network));
+            let place = reader.place().filter(|_| may_go_on && matches!(era, Era::Legacy(_)));
+            let Some(place) = place else { return Err(ended) };
+            match self.resume(era, place).await {
+                Some(again) => response = again,
+                None => return Err(ended),
+            }
+            reader.resumed();
+        }
+        Err(self.broken(&Broken::Ended))
+    }
+
+    /// Reads an answer to its end, or until it has what was asked for.
+    async fn through(
+        &self,
+        response: &mut Response,
+        reader: &mut Reader,
+        era: &Era,
+        answered: &mut usize,
+    ) -> Result<Option<Came>, Failed> {
+        let broke = |error: FetchError| self.network(format_args!("broke off its answer: {error}"));
         while let Some(chunk) = response.body.next().await {
             let said = reader.push(&chunk.map_err(broke)?).map_err(|wrong| self.broken(&wrong))?;
-            if let Some(came) = self.take(said, era, &mut answered).await? {
-                return Ok(came);
+            if let Some(came) = self.take(said, era, answered).await? {
+                return Ok(Some(came));
             }
         }
         let said = reader.finish().map_err(|wrong| self.broken(&wrong))?;
-        match self.take(said, era, &mut answered).await? {
-            Some(came) => Ok(came),
-            None => Err(self.broken(&Broken::Ended)),
-        }
+        self.take(said, era, answered).await
+    }
+
+    /// Takes a stream up again that has ended before its answer, as servers of sessions may want it (2025-11-25, transports:
+    /// resumability). `None` where the server does not.
+    async fn resume(&self, era: &Era, place: Place) -> Option<Response> {
+        let host = self.around.host();
+        host.sleep_until(host.now_us() + i64::try_from(place.after_ms).unwrap_or_default() * 1000).await;
+        let mut headers = ask::headers(Some(era));
+        headers.retain(|(name, _)| !matches!(name.as_str(), "content-type" | "accept"));
+        headers.push(("accept".to_owned(), "text/event-stream".to_owned()));
+        headers.push(("last-event-id".to_owned(), place.id));
+        self.around.counts_request();
+        let url = self.address.url.clone();
+        let headers = self.with_own(headers);
+        let request = Request { method: "GET", url, headers, body: None, reads: Reads::Type };
+        let response = host.fetch(request).await.ok()?;
+        let streams =
+            response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        (response.status == 200 && streams).then_some(response)
     }
 
     /// Looks for the answer in what was said. What a server asks within a session is answered, or it would wait for it.

@@ -91,6 +91,13 @@ peers.test("a session is kept for the calls of a thread, and begun again where t
   assert.equal(methods().filter((method) => method === "initialize").length, before);
 });
 
+peers.test("a stream that a server of sessions ends before its answer is taken up again", async () => {
+  const before = books("legacy").count("part");
+  assert.equal((await peers.call("legacy", "part")).result, "It came later.");
+  assert.equal(books("legacy").count("part") - before, 1, "it was called once");
+  assert.ok(books("legacy").methods.includes("GET"));
+});
+
 peers.test("what a server of sessions asks on an open stream is refused, and the call is not left hanging", async () => {
   const { ok } = await peers.call("legacy", "ask");
   assert.equal(ok, false);

@@ -1,6 +1,7 @@
 // A server of 2025-11-25, by the official package of that line: sessions, streams, and questions on an open stream.
 
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { CallToolRequestSchema, isInitializeRequest, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
@@ -26,7 +27,9 @@ export const legacy = ({ sessions = true, ...options } = {}) =>
       }
       if (transport === undefined) {
         const made = new StreamableHTTPServerTransport(
-          sessions ? { sessionIdGenerator: randomUUID, onsessioninitialized: (session) => void open.set(session, made) } : { sessionIdGenerator: undefined },
+          sessions
+            ? { sessionIdGenerator: randomUUID, onsessioninitialized: (session) => void open.set(session, made), eventStore: new Events(), retryInterval: 200 }
+            : { sessionIdGenerator: undefined },
         );
         await server(books).connect(/** @type {any} */ (made));
         transport = made;
@@ -35,12 +38,35 @@ export const legacy = ({ sessions = true, ...options } = {}) =>
     };
   }, options);
 
+/** What was sent, for streams that are taken up again. */
+class Events {
+  /** @type {{ id: string, stream: string, message: any }[]} */
+  #events = [];
+
+  /** @param {string} stream @param {any} message */
+  async storeEvent(stream, message) {
+    const id = `${stream}_${this.#events.length}`;
+    this.#events.push({ id, stream, message });
+    return id;
+  }
+
+  /** @param {string} last @param {{ send: (id: string, message: any) => Promise<void> }} to */
+  async replayEventsAfter(last, { send }) {
+    const at = this.#events.findIndex(({ id }) => id === last);
+    const { stream = "" } = this.#events[at] ?? {};
+    for (const event of this.#events.slice(at + 1)) if (event.stream === stream) await send(event.id, event.message);
+    return stream;
+  }
+}
+
 /** @param {Books} books */
 function server(books) {
   const made = new Server({ name: "legacy-peer", version: "0.9.0" }, { capabilities: { tools: {} } });
   const own = {
     ask: { description: "Asks a person by a form, on the open stream.", inputSchema: args({}) },
     progress: { description: "Tells how far it is.", inputSchema: args({}) },
+    // What follows is there for whoever takes the stream up again.
+    part: { description: "Ends its stream before it has answered.", inputSchema: args({}) },
   };
   // Two pages, as a server of many tools has them.
   made.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
@@ -55,6 +81,11 @@ function server(books) {
     if (name === "ask") {
       const { action, content } = await made.elicitInput({ message: "Who are you?", requestedSchema: /** @type {any} */ (FORM) });
       return text(`${action}: ${JSON.stringify(content ?? null)}`);
+    }
+    if (name === "part") {
+      extra.closeSSEStream?.();
+      await sleep(500);
+      return text("It came later.");
     }
     if (name !== "progress") throw Object.assign(new Error(`Unknown tool: ${name}`), { code: -32602 });
     const progressToken = meta?.progressToken;
