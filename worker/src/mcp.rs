@@ -91,7 +91,7 @@ impl Mcp<'_> {
             (era, "tools/list") => match message.params.get("cursor") {
                 Some(_) => invalid(message, "There is one page: `cursor` names none."),
                 None => {
-                    let list = mcp_tools::list(self.catalog, self.server);
+                    let list = mcp_tools::list(self.catalog, self.server)?;
                     Done::Result(if era == Era::Modern { mcp::cached(list) } else { list })
                 }
             },

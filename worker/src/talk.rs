@@ -1,5 +1,7 @@
 //! How a protocol of another system talks to a thread: in the requests of the API, one after the other.
 
+use std::pin::Pin;
+
 use bobbin::access::Caller;
 use bobbin::api::wire::said::seq_of;
 use bobbin::request::{Query, ThreadRequest, ThreadRoute, thread_id};
@@ -54,7 +56,19 @@ pub(crate) struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    pub(crate) async fn ask(
+    /// What a thread answers. Boxed: it is asked in many places, and each would hold all that this takes.
+    pub(crate) fn ask<'b>(
+        &'b self,
+        thread: &'b str,
+        route: ThreadRoute,
+        query: &'b [(&'b str, &'b str)],
+        idempotency_key: Option<String>,
+        body: &'b str,
+    ) -> Pin<Box<dyn Future<Output = Result<Told>> + 'b>> {
+        Box::pin(self.asked(thread, route, query, idempotency_key, body))
+    }
+
+    async fn asked(
         &self,
         thread: &str,
         route: ThreadRoute,

@@ -2,15 +2,16 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::json;
 use crate::signing::{digest, hmac_sha256, same};
 
 /// How long a client may take for its answers, seconds.
 pub const STATE_S: i64 = 24 * 3_600;
 
 /// What was asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     /// The thread.
     pub thread: String,
@@ -20,19 +21,6 @@ pub struct State {
     pub began: Option<String>,
     /// The waits.
     pub waits: Vec<String>,
-}
-
-/// The same as it is signed.
-#[derive(Debug, Serialize, Deserialize)]
-struct Signed {
-    #[serde(flatten)]
-    state: State,
-    /// Of who asks.
-    principal: String,
-    /// Of what was called with what.
-    call: String,
-    /// Seconds since 1970.
-    until: i64,
 }
 
 /// Why a state is not taken.
@@ -74,13 +62,12 @@ impl Seal {
 
     /// The state as text.
     pub fn close(&self, state: State) -> String {
-        let signed = Signed {
-            state,
-            principal: self.principal.clone(),
-            call: self.call.clone(),
-            until: self.now_s + STATE_S,
-        };
-        let payload = URL_SAFE_NO_PAD.encode(serde_json::to_string(&signed).unwrap_or_default());
+        let State { thread, message, began, waits } = state;
+        let signed = json!({
+            "thread": thread, "message": message, "began": began, "waits": waits,
+            "principal": self.principal, "call": self.call, "until": self.now_s + STATE_S,
+        });
+        let payload = URL_SAFE_NO_PAD.encode(signed.to_string());
         let signature = URL_SAFE_NO_PAD.encode(self.signature(&payload));
         format!("{payload}.{signature}")
     }
@@ -96,12 +83,21 @@ impl Seal {
             return Err(Unfit::Forged);
         }
         let signed = URL_SAFE_NO_PAD.decode(payload).map_err(|_| Unfit::Forged)?;
-        let Signed { state, principal, call, until } =
-            serde_json::from_slice(&signed).map_err(|_| Unfit::Forged)?;
-        if principal != self.principal || call != self.call {
+        let signed: Value = serde_json::from_slice(&signed).map_err(|_| Unfit::Forged)?;
+        let text = |name: &str| signed.get(name).and_then(Value::as_str);
+        if text("principal") != Some(&self.principal) || text("call") != Some(&self.call) {
             return Err(Unfit::Others);
         }
-        if until <= self.now_s { Err(Unfit::Expired) } else { Ok(state) }
+        if signed.get("until").and_then(Value::as_i64).is_none_or(|until| until <= self.now_s) {
+            return Err(Unfit::Expired);
+        }
+        let waits = signed.get("waits").and_then(Value::as_array).into_iter().flatten();
+        Ok(State {
+            thread: text("thread").unwrap_or_default().to_owned(),
+            message: text("message").unwrap_or_default().to_owned(),
+            began: text("began").map(str::to_owned),
+            waits: waits.filter_map(|wait| wait.as_str().map(str::to_owned)).collect(),
+        })
     }
 
     fn signature(&self, payload: &str) -> [u8; 32] {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::error::{Error, Result};
 use crate::json;
 use crate::request::agents;
 use crate::signing::digest;
@@ -59,140 +60,58 @@ fn ask_name(agent: &Agent) -> String {
     }
 }
 
+/// What of the tools does not depend on the agents: of `ask_<agent>`, and the others.
+const KNOWN: &str = include_str!("mcp_tools.json");
+
 /// `tools/list`.
-pub fn list(catalog: &Catalog, origin: &str) -> Value {
-    let mut tools: Vec<Value> = exposed(catalog).map(|agent| ask(agent, origin)).collect();
-    let names: Vec<&str> = exposed(catalog).map(|agent| agent.name.as_str()).collect();
-    if !names.is_empty() {
-        tools.extend([start(&names), get(), respond(), cancel()]);
+///
+/// # Errors
+/// `internal`: what is known of the tools cannot be read.
+pub fn list(catalog: &Catalog, origin: &str) -> Result<Value> {
+    let mut known: Value = serde_json::from_str(KNOWN).map_err(Error::internal)?;
+    let names: Vec<Value> = exposed(catalog).map(|agent| agent.name.as_str().into()).collect();
+    if let Some(agent) = known.pointer_mut("/threads/0/inputSchema/properties/agent") {
+        set(agent, "enum", names.into());
     }
-    json!({ "tools": tools })
-}
-
-fn thread(text: &str) -> Value {
-    json!({ "type": "string", "minLength": 1, "description": text })
-}
-
-fn object(properties: Value, required: &[&str]) -> Value {
-    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
-}
-
-/// What every tool tells of a thread. Fields may be added.
-fn output(more: Value) -> Value {
-    let mut properties = json!({
-        "thread": { "type": "string", "description": "Give it again to go on with this conversation." },
-        "run": { "type": ["string", "null"] },
-        "outcome": { "type": ["string", "null"], "description": "completed, failed, stopped; parked while it waits" },
-        "reason": { "type": ["string", "null"] },
-        "pending": { "type": "array", "items": { "type": "object" }, "description": "what waits for a person" },
-    });
-    if let (Some(fields), Value::Object(more)) = (properties.as_object_mut(), more) {
-        fields.extend(more);
+    let of_ask = known.get("ask").cloned().unwrap_or_default();
+    let mut tools: Vec<Value> = exposed(catalog).map(|agent| ask(agent, origin, of_ask.clone())).collect();
+    if let (false, Some(Value::Array(threads))) = (tools.is_empty(), known.get_mut("threads")) {
+        tools.append(threads);
     }
-    json!({ "type": "object", "properties": properties, "required": ["thread"] })
+    Ok(json!({ "tools": tools }))
 }
 
-fn hints(read_only: bool, destructive: bool, idempotent: bool, open_world: bool) -> Value {
-    json!({
-        "readOnlyHint": read_only, "destructiveHint": destructive, "idempotentHint": idempotent,
-        "openWorldHint": open_world,
-    })
-}
-
-fn ask(agent: &Agent, origin: &str) -> Value {
-    let shown = agents::summary(agent, origin);
+fn ask(agent: &Agent, origin: &str, mut tool: Value) -> Value {
     let title = agent.title.as_deref().unwrap_or(&agent.name);
     let about = agent.description.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
-    let properties = json!({
-        "message": { "type": "string", "minLength": 1, "description": "what to say to the agent" },
-        "thread": thread("the conversation to go on with, as an earlier result names it; a new one without it"),
-    });
-    let mut tool = json!({
-        "name": ask_name(agent), "title": title,
-        "description": format!("Asks the agent {title} and waits for its answer{about}"),
-        "inputSchema": object(properties, &["message"]),
-        "outputSchema": output(json!({})),
-        "annotations": hints(false, true, false, true),
-    });
-    let icon = shown.get("icon").and_then(Value::as_str).filter(|icon| icon.starts_with("http"));
-    if let (Some(icon), Some(fields)) = (icon, tool.as_object_mut()) {
-        fields.insert("icons".into(), json!([{ "src": icon }]));
+    set(&mut tool, "name", ask_name(agent).into());
+    set(&mut tool, "title", title.into());
+    set(&mut tool, "description", format!("Asks the agent {title} and waits for its answer{about}").into());
+    let shown = agents::summary(agent, origin);
+    if let Some(icon) = shown.get("icon").and_then(Value::as_str).filter(|icon| icon.starts_with("http")) {
+        set(&mut tool, "icons", json!([{ "src": icon }]));
     }
     tool
 }
 
-fn start(agents: &[&str]) -> Value {
-    let properties = json!({
-        "agent": { "type": "string", "enum": agents },
-        "message": { "type": "string", "minLength": 1, "description": "what to say to the agent" },
-        "thread": thread("the conversation to go on with; a new one without it"),
-    });
-    json!({
-        "name": "thread_start", "title": "Start work without waiting",
-        "description": "Says something to an agent and returns at once; the work goes on whatever becomes of this call. \
-            Read what comes of it with thread_get.",
-        "inputSchema": object(properties, &["agent", "message"]),
-        "outputSchema": output(json!({})),
-        "annotations": hints(false, true, false, true),
-    })
+fn set(value: &mut Value, name: &str, field: Value) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert(name.to_owned(), field);
+    }
 }
 
-fn get() -> Value {
-    let properties = json!({
-        "thread": thread("the thread"),
-        "wait_ms": {
-            "type": "integer", "minimum": 0, "maximum": WAIT_MAX_MS,
-            "description": "how long to wait for its work to end or to ask something, milliseconds",
-        },
-    });
-    let more = json!({
-        "state": { "type": "string", "description": "idle, running, parked, queued or terminated" },
-        "reply": { "type": ["string", "null"], "description": "the newest reply" },
-        "poll_after_ms": { "type": ["integer", "null"] },
-    });
-    json!({
-        "name": "thread_get", "title": "Look at a thread",
-        "description": "How a thread is: its state, its newest reply, and what waits for a person.",
-        "inputSchema": object(properties, &["thread"]),
-        "outputSchema": output(more),
-        "annotations": hints(true, false, true, false),
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn respond() -> Value {
-    let response = object(
-        json!({
-            "id": { "type": "string", "description": "of what is pending" },
-            "decision": { "type": "string", "enum": ["approve", "deny", "answer", "retry", "extend", "finish"] },
-            "reason": { "type": "string", "description": "why it is denied" },
-            "text": { "type": "string", "description": "the answer to a question" },
-            "choice": { "type": "integer", "description": "which of the choices, from 0" },
-            "result": { "description": "what a call has given that is left to the client" },
-            "args": { "type": "object", "description": "other arguments to approve, where they may be edited" },
-            "add": { "type": "object", "description": "by how much a budget is extended" },
-        }),
-        &["id", "decision"],
-    );
-    let properties = json!({
-        "thread": thread("the thread"),
-        "responses": { "type": "array", "minItems": 1, "items": response },
-    });
-    json!({
-        "name": "thread_respond", "title": "Answer for a person",
-        "description": "Passes on what a person has decided about what a thread has pending. Only they decide: show them \
-            what is asked first.",
-        "inputSchema": object(properties, &["thread", "responses"]),
-        "outputSchema": output(json!({ "decided": { "type": "array", "items": { "type": "object" } } })),
-        "annotations": hints(false, true, true, true),
-    })
-}
-
-fn cancel() -> Value {
-    json!({
-        "name": "thread_cancel", "title": "Stop a thread's work",
-        "description": "Stops what a thread does now. It can be asked something again.",
-        "inputSchema": object(json!({ "thread": thread("the thread") }), &["thread"]),
-        "outputSchema": output(json!({ "state": { "type": "string" } })),
-        "annotations": hints(false, true, true, false),
-    })
+    #[test]
+    fn what_is_known_of_the_tools_is_of_those_that_there_are() {
+        let known: Value = serde_json::from_str(KNOWN).unwrap();
+        let catalog = Catalog::default();
+        for tool in known["threads"].as_array().unwrap() {
+            assert!(find(&catalog, tool["name"].as_str().unwrap()).is_some(), "{tool}");
+        }
+        let longest = &known["threads"][1]["inputSchema"]["properties"]["wait_ms"]["maximum"];
+        assert_eq!(longest, &json!(WAIT_MAX_MS));
+    }
 }
