@@ -127,8 +127,16 @@ pub const NATIVE_MS: u64 = 900_000;
 pub const HTTP_TOOL_MAX_MS: u64 = 600_000;
 /// Answer of an http tool.
 pub const HTTP_TOOL_BYTES: usize = 1 << 20;
-/// Answer of an MCP server, with the files that it brings and whatever else comes with it.
+/// Answer of an MCP server, with its files.
 pub const MCP_ANSWER_BYTES: usize = 8 << 20;
+/// How often the task of an MCP server is asked for, where that does not say.
+pub const MCP_POLL_US: i64 = 5 * SECOND_US;
+/// How seldom it is at most.
+pub const MCP_POLL_MAX_US: i64 = 600 * SECOND_US;
+/// Times in a row that a task is asked for in vain before its call is given up.
+pub const MCP_POLL_MISSES: u32 = 20;
+/// Times that an MCP server may ask for input before it answers a call.
+pub const MCP_ROUNDS: u32 = 10;
 /// Part of a failing http tool's body that the model is told.
 pub const HTTP_TOOL_ERROR_BYTES: usize = 1 << 10;
 /// Bytes of what the deployment is told of a failure of an MCP server.
@@ -149,7 +157,6 @@ pub const MCP_SCHEMA_DEPTH: usize = 32;
 pub const RESULT_IN_CONTEXT_BYTES: usize = 32 << 10;
 /// Text and tool calls of one reply together; a larger reply is refused whole.
 pub const REPLY_BYTES: usize = 1_200_000;
-
 /// What a provider wants back with a reply (thinking, signatures); a larger one is not kept.
 pub const PAYLOAD_BYTES: usize = 512 << 10;
 /// `max_tokens` of an answer, where the provider asks for it and the model's definition does not say; thinking comes on

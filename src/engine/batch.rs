@@ -19,13 +19,14 @@ use crate::engine::thread::Thread;
 use crate::engine::told::Told;
 use crate::engine::tool_call::{AskedWork, NEEDS_APPROVAL, fitting};
 use crate::engine::waits::answer::DENIED;
-use crate::engine::waits::gate::{Place, asked_call};
+use crate::engine::waits::gate::{Place, WOULD_WAIT, asked_call};
 use crate::engine::waits::question::Approved;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::sdk::scope::{Entered, Scope};
+use crate::spec::message::ToolResult;
 use crate::spec::retry::RetryMode;
-use crate::spec::{Callable, SideConfig, Tier, Tool, ToolEntry};
+use crate::spec::{Callable, Implementation, SideConfig, Tier, Tool, ToolEntry};
 use crate::store::messages::{Inbound, Shared};
 use crate::store::receipts::{NewReceipt, ReceiptState};
 use crate::store::{receipts, waits};
@@ -80,8 +81,10 @@ impl<'a> Batch<'a> {
     fn keep(&mut self, thread: &Thread, (place, ended): (usize, Result<CallOutcome>)) -> Result<()> {
         let ended = ended?;
         let Some(begun) = self.0.get_mut(place) else { return Ok(()) };
-        // One that asks for an approval has not ended with that.
-        if ended.result.error_code.as_deref() != Some(NEEDS_APPROVAL) {
+        // One that asks for an approval has not ended with that, nor one that is to be made alone.
+        if ended.result.error_code.as_deref() != Some(NEEDS_APPROVAL)
+            && !waits_alone(begun.tool, &ended.result)
+        {
             let text = serde_json::to_string(&ended.result).map_err(Error::internal)?;
             if text.len() <= limits::KEPT_RESULT_BYTES {
                 let (seq, now) = (begun.seq, thread.host.now_us());
@@ -168,6 +171,13 @@ impl Thread {
         }
         self.announce_tool_start(&Told::of(call));
         let (done, tool, args) = batch.take(self, call.seq).await?;
+        if waits_alone(tool, &done.result) {
+            // The run may be parked for it, which ends what is under way.
+            batch.finish(self).await?;
+            let scope = self.step_scope(definitions)?;
+            let earlier = self.read(|_, sql| receipts::find(sql, call.seq))?;
+            return self.call(&scope, definitions, reply, call, earlier).await;
+        }
         self.announce_tool_end(&Told::of(call), done.result.status);
         if done.result.error_code.as_deref() == Some(NEEDS_APPROVAL) {
             // The run may be parked, which ends what is under way.
@@ -283,6 +293,9 @@ impl Thread {
     ) -> Begun<'a> {
         let Member { call, tool, entry, args, entered } = member;
         let inside = scope.within(format!("r{reply}.{}", call.index), call.seq, entered);
+        // A server that would have people asked is called once more, alone.
+        let of_mcp = matches!(tool.run, Implementation::Mcp(_));
+        let inside = if of_mcp { inside.held_by_code() } else { inside };
         let (seq, given) = (call.seq, args.clone());
         let running = async move {
             let work = Work::Tool(tool);
@@ -294,6 +307,11 @@ impl Thread {
         };
         Begun { seq, tool, args, running: Some(Box::pin(running)), ended: None }
     }
+}
+
+/// Whether a call could not wait beside others, and can alone.
+fn waits_alone(tool: &Tool, result: &ToolResult) -> bool {
+    matches!(tool.run, Implementation::Mcp(_)) && result.error_code.as_deref() == Some(WOULD_WAIT)
 }
 
 /// Whether a tool has a meaning for the session.

@@ -72,6 +72,7 @@ impl<'a> Work<'a> {
     /// Whether it may be run again, given what its receipt says of earlier runs. What a prompt did before is in the thread.
     pub(crate) fn repeats(self, earlier: &Receipt) -> bool {
         match self {
+            Work::Tool(_) if earlier.task().is_some() => true,
             Work::Tool(tool) => {
                 earlier.kind != Kind::Prompt
                     && may_repeat(tool)

@@ -138,6 +138,7 @@ impl Thread {
         let unhooked = self.stores_as_is(&state.meta.agent, run.side);
         for receipt in receipts::abandon_run(sql, run.block, now)? {
             let waited = receipt.has_only_waited();
+            self.owe_task_cancel(state, sql, &receipt, now)?;
             let early = unhooked && ended_early(&receipt);
             if let Some(result) = receipt.result.as_ref().filter(|_| early) {
                 let error =

@@ -72,6 +72,7 @@ impl Thread {
                 Some(Kind::Index) => thread.index(&job).await,
                 Some(Kind::Fork) => thread.copy_fork(&job).await,
                 Some(Kind::Cancel) => thread.cancel_answer(&job).await,
+                Some(Kind::CancelTask) => thread.cancel_task(&job).await,
                 None => return,
             };
             let ended = end.and_then(|end| thread.job_ended(job, end)).and_then(|()| thread.tell_summary());
@@ -106,7 +107,7 @@ impl Thread {
         job.attempts += 1;
         let lost_us = match job.kind {
             // What lives on does not begin it again, and nothing is stored twice: one that is lost need not wait long.
-            Some(Kind::Index | Kind::Summary | Kind::Fork | Kind::Cancel) => {
+            Some(Kind::Index | Kind::Summary | Kind::Fork | Kind::Cancel | Kind::CancelTask) => {
                 pause_us(job.attempts, self.host.random())
             }
             Some(Kind::Export) | None => limits::JOB_LOST_US,

@@ -297,6 +297,8 @@ pub(crate) fn waiting_for(waits: &[Wait]) -> Option<String> {
         WaitKind::Retry => format!("Waiting for the next attempt: {title}"),
         WaitKind::Budget => "Waiting for a decision on the budget".to_owned(),
         WaitKind::Children => "Waiting for subagents".to_owned(),
+        WaitKind::Task => format!("Waiting for {}", listed(&tools)),
+        WaitKind::Elicitation => format!("Waiting for input: {title}"),
     })
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::call::{Call, CallOutcome, Work, arguments, off, too_deep};
 use crate::engine::definitions::Definitions;
+use crate::engine::mcp::Calling;
 use crate::engine::progress::AtWork;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
@@ -410,7 +411,7 @@ impl Thread {
         let policy = policy.filter(|policy| policy.max_attempts > 1);
         loop {
             let again = policy.as_ref().map(|policy| (policy, call.clone()));
-            let (failed, may_pass) = match self.run_once(inside, tool, &way, call).await? {
+            let (failed, may_pass) = match self.run_once(inside, definitions, tool, &way, call).await? {
                 Ok(result) => return Ok(result),
                 Err(failed) => failed,
             };
@@ -442,12 +443,13 @@ impl Thread {
     async fn run_once(
         self: &Rc<Self>,
         inside: &Scope,
+        definitions: &Definitions<'_>,
         tool: &Tool,
         way: &Way<'_>,
         call: NativeCall,
     ) -> Result<Result<ToolResult, (Box<ToolResult>, Option<RetryOn>)>> {
         if let Implementation::Mcp(of) = &tool.run {
-            let ran = self.mcp_call(inside, tool, (of, way), call).await?;
+            let ran = self.mcp_call(Calling { tool, of, inside, definitions }, way, call).await?;
             return Ok(ran.map_err(|trouble| {
                 let result = ToolResult::error(trouble.text);
                 (Box::new(ToolResult { error_code: Some(trouble.code.into()), ..result }), trouble.may_pass)

@@ -50,6 +50,14 @@ impl Ask {
         Ask { name: Some(tool.tool.clone()), mirrored, ..Ask::of("tools/call", params) }
     }
 
+    /// The same call once more, with what people have answered.
+    #[must_use]
+    pub(crate) fn with_input(mut self, responses: Option<Value>, state: Option<String>) -> Ask {
+        self.params.extend(responses.map(|responses| ("inputResponses".to_owned(), responses)));
+        self.params.extend(state.map(|state| ("requestState".to_owned(), state.into())));
+        self
+    }
+
     /// `initialize`, which begins a session.
     pub(crate) fn initialize() -> Ask {
         let mut params = Map::new();

@@ -2,12 +2,15 @@
 //! out; `work/mcp` does.
 //!
 //! * Here: the eras, and how it is told which one a server speaks. `ask`: requests. `reader`: answers as they come, as JSON or as
-//!   events. `outcome`: what an answer to a call means. `oauth`: signing in to servers.
+//!   events. `outcome`: what an answer to a call means; `elicit`: what is asked of people before there is one;
+//!   `task`: calls that take their time. `oauth`: signing in to servers.
 
 pub(crate) mod ask;
+pub(crate) mod elicit;
 pub(crate) mod oauth;
 pub(crate) mod outcome;
 pub(crate) mod reader;
+pub(crate) mod task;
 
 use crate::mcp::reader::{RpcError, error_in};
 

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value};
 
 use crate::json;
+use crate::mcp::elicit::InputRequired;
 use crate::mcp::reader::RpcError;
+use crate::mcp::task;
 use crate::spec::message::{ToolResult, ToolStatus};
 
 /// Characters of a file's name.
@@ -16,6 +18,10 @@ const TYPE_CHARS: usize = 100;
 pub(crate) enum Outcome {
     /// Its result.
     Done(Box<ToolResult>),
+    /// It goes on once people have answered.
+    Input(InputRequired),
+    /// It takes its time: the task's name, and after how many microseconds it is asked for.
+    Task(String, i64),
 }
 
 /// What the result of `tools/call` means.
@@ -26,6 +32,12 @@ pub(crate) fn of_call(mut result: Map<String, Value>) -> Result<Outcome, String>
     match result.remove("resultType") {
         None | Some(Value::Null) => {}
         Some(Value::String(kind)) if kind == "complete" => {}
+        Some(Value::String(kind)) if kind == "input_required" => {
+            return InputRequired::of(&mut result).map(Outcome::Input);
+        }
+        Some(Value::String(kind)) if kind == "task" => {
+            return task::created(result).map(|(id, poll_us)| Outcome::Task(id, poll_us));
+        }
         Some(kind) => return Err(format!("a result of the type {kind} was not asked for")),
     }
     Ok(Outcome::Done(Box::new(of_result(result))))
@@ -161,8 +173,10 @@ mod tests {
     use super::*;
 
     fn done(result: Value) -> ToolResult {
-        let Outcome::Done(result) = of_call(result.as_object().unwrap().clone()).unwrap();
-        *result
+        match of_call(result.as_object().unwrap().clone()).unwrap() {
+            Outcome::Done(result) => *result,
+            other => panic!("{other:?}"),
+        }
     }
 
     fn content(parts: Value) -> ToolResult {

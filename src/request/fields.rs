@@ -21,6 +21,7 @@ macro_rules! decision {
             "choice",
             "result",
             "isError",
+            "content",
             "until",
             "add",
             "actor",

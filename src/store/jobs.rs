@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     /// Cancels an answer that its provider goes on with by itself, and that nobody waits for any more. The subject is what the
     /// provider calls it.
     Cancel,
+    /// Tells an MCP server that nobody waits for its task any more. The subject is what it calls that.
+    CancelTask,
 }
 
 impl Kind {
@@ -42,19 +44,21 @@ impl Kind {
             Kind::Index => "index",
             Kind::Fork => "fork",
             Kind::Cancel => "cancel",
+            Kind::CancelTask => "cancel_task",
         }
     }
 
     /// Attempts that are made.
     pub(crate) const fn attempts(self) -> u32 {
         match self {
-            Kind::Export | Kind::Index | Kind::Fork | Kind::Cancel => limits::JOB_ATTEMPTS,
+            Kind::Export | Kind::Index | Kind::Fork | Kind::Cancel | Kind::CancelTask => limits::JOB_ATTEMPTS,
             Kind::Summary => limits::SUMMARY_FAILURES,
         }
     }
 
     fn parse(text: &str) -> Option<Kind> {
-        const ALL: [Kind; 5] = [Kind::Export, Kind::Summary, Kind::Index, Kind::Fork, Kind::Cancel];
+        const ALL: [Kind; 6] =
+            [Kind::Export, Kind::Summary, Kind::Index, Kind::Fork, Kind::Cancel, Kind::CancelTask];
         ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }

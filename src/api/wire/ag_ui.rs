@@ -412,7 +412,7 @@ pub(super) fn tool(id: &str, call: &str, text: &str, failed: bool) -> Value {
 
 /// What somebody is asked in a run, as the list of waits shows it; nothing for what is left to the client, and what nobody decides.
 pub fn pending(wait: &Value, run: &str) -> Option<Value> {
-    let asks = !matches!(text_of(wait, "kind"), "client_tool" | "children" | "retry");
+    let asks = !matches!(text_of(wait, "kind"), "client_tool" | "children" | "retry" | "task");
     asks.then(|| interrupt(wait, run))
 }
 
@@ -420,7 +420,7 @@ pub fn pending(wait: &Value, run: &str) -> Option<Value> {
 fn interrupt(wait: &Value, run: &str) -> Value {
     let reason = match text_of(wait, "kind") {
         "approval" => "tool_call".to_owned(),
-        "question" => "input_required".to_owned(),
+        "question" | "elicitation" => "input_required".to_owned(),
         kind => format!("bobbin:{kind}"),
     };
     let schema = response_schema(wait);

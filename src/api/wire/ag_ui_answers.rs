@@ -77,10 +77,20 @@ pub(super) fn response_schema(wait: &Value) -> Value {
             json!({ "type": "object", "properties": properties, "minProperties": 1 })
         }
         "client_tool" => json!({}),
+        "elicitation" => wait.get("form").cloned().unwrap_or_else(|| json!({ "type": "object" })),
         _ => json!({
             "type": "object", "properties": { "decision": { "enum": wait.get("allows") } }, "required": ["decision"],
         }),
     }
+}
+
+/// What was filled in for an MCP server, or that its page was visited.
+fn filled_in(wait: &Value, id: &str, payload: &Value) -> Option<Value> {
+    payload.as_object()?;
+    Some(match wait.get("form") {
+        Some(_) => json!({ "id": id, "decision": "answer", "content": payload }),
+        None => json!({ "id": id, "decision": "answer" }),
+    })
 }
 
 fn is_about(wait: &Value, answer: &Answer) -> bool {
@@ -121,6 +131,7 @@ fn decision(wait: &Value, answer: &Answer) -> Result<Value> {
         "approval" => approval(wait, payload),
         "question" => question(id, payload),
         "client_tool" => Some(json!({ "id": id, "decision": "answer", "result": payload })),
+        "elicitation" => filled_in(wait, id, payload),
         _ => None,
     }
     .ok_or_else(|| {

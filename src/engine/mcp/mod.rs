@@ -1,11 +1,14 @@
 //! Calls of the tools of MCP servers (docs/mcp.md). They have receipts as any call has, and are made again by the same rules: once
 //! a request was sent, nobody knows what became of it unless its answer came.
 //!
-//! * Here: one call. `sessions`: what the thread keeps of servers. `tokens`: for those that have to know who asks. `sealed`: texts
-//!   that only this thread, or the threads of one owner, can read. `told`: what the deployment is told of servers.
+//! * Here: one call. `input`: what a server asks people before it goes on. `tasks`: calls that take their time. `sessions`: what the
+//!   thread keeps of servers. `tokens`: for those that have to know who asks. `sealed`: texts that only this thread, or the threads of
+//!   one owner, can read. `told`: what the deployment is told of servers.
 
+mod input;
 mod sealed;
 mod sessions;
+mod tasks;
 mod tokens;
 mod told;
 
@@ -13,32 +16,82 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use crate::engine::definitions::Definitions;
 pub(crate) use crate::engine::mcp::sessions::KnownSession;
 use crate::engine::mcp::sessions::Sessions;
 use crate::engine::mcp::tokens::Signed;
 use crate::engine::thread::Thread;
+use crate::engine::waits::gate::WOULD_WAIT;
 use crate::error::Result;
 use crate::json;
 use crate::limits;
 use crate::mcp::ask::{Ask, Asker, CALL};
 use crate::mcp::outcome::{self, Outcome, is_missing, result_is_missing};
+use crate::mcp::task;
 use crate::sdk::scope::Scope;
 use crate::spec::message::ToolResult;
 use crate::spec::{McpServer, McpTool, Tool, template};
+use crate::store::receipts::{AtServer, AtTask};
+use crate::store::runs::Parking;
 use crate::trace::span_id;
 use crate::work::Way;
 use crate::work::mcp::{Address, Failed, PROTOCOL, Peer, TOOL_MISSING, Trouble};
 use crate::work::native::NativeCall;
 
+/// A call that is made of a server.
+#[derive(Clone, Copy)]
+pub(crate) struct Calling<'a> {
+    pub(crate) tool: &'a Tool,
+    pub(crate) of: &'a McpTool,
+    pub(crate) inside: &'a Scope,
+    pub(crate) definitions: &'a Definitions<'a>,
+}
+
+/// A server, as a call of a thread asks it: with a token, where its definition has `auth`.
+pub(crate) struct Asking<'a> {
+    pub(crate) thread: &'a Thread,
+    pub(crate) signed: Signed<'a>,
+    /// What failures name: the tool.
+    pub(crate) subject: String,
+    /// Milliseconds for each request.
+    pub(crate) limit_ms: u64,
+    pub(crate) asker: Asker,
+    /// Headers that name the trace.
+    pub(crate) trace: Vec<(String, String)>,
+}
+
+impl Asking<'_> {
+    /// Asks, and gives the result.
+    async fn ask(&self, ask: &Ask) -> Result<Map<String, Value>, Failed> {
+        let send = async |address: &Address| {
+            let peer = Peer {
+                around: self.signed.around,
+                subject: &self.subject,
+                limit_ms: self.limit_ms,
+                asker: self.asker.clone(),
+                trace: self.trace.clone(),
+                memory: &Sessions::new(self.thread, address),
+                address,
+            };
+            peer.ask(ask).await
+        };
+        self.thread.signed(&self.signed, send).await
+    }
+}
+
+/// The error of a server that asks people, or takes its time, of a client that has said that it cannot wait.
+const MISSING_CAPABILITY: i64 = -32021;
+
 impl Thread {
-    /// Makes a call of a server's tool, once.
+    /// Makes a call of a server's tool, once; or goes on with one for which the server waits. It may park the run, and then never
+    /// comes back.
     pub(crate) async fn mcp_call(
         self: &Rc<Self>,
-        inside: &Scope,
-        tool: &Tool,
-        (of, way): (&McpTool, &Way<'_>),
+        at: Calling<'_>,
+        way: &Way<'_>,
         call: NativeCall,
     ) -> Result<Result<ToolResult, Trouble>> {
+        let Calling { tool, of, inside, .. } = at;
         let Some(server) = self.catalog.mcp.get(&of.server) else {
             let text = format!("The MCP server \"{}\" of \"{}\" is not there.", of.server, tool.name);
             return Ok(Err(Trouble::new(TOOL_MISSING, text)));
@@ -50,33 +103,66 @@ impl Thread {
         }
         let lender = self.lender();
         let found = Address::of(server, &*lender, way.env)
-            .and_then(|address| Ok((address, provided(of, call.args, way.env)?)));
+            .and_then(|address| Ok((address, provided(of, call.args.clone(), way.env)?)));
         let (address, args) = match found {
             Ok(found) => found,
             Err(text) => return Ok(Ok(ToolResult::error(text))),
         };
         let trace = self.mcp_trace(inside, way).headers();
-        let mut meta = vec![(CALL.to_owned(), call.idempotency_key)];
+        let mut meta = vec![(CALL.to_owned(), call.idempotency_key.clone())];
         meta.extend(trace.iter().cloned());
         let limit_ms = way.http_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
-        let asker = Asker { capabilities: json!({}), meta };
-        let ask = Ask::call(of, args);
-        let signed = Signed { around: &*lender, server, address: &address, env: way.env };
-        let send = async |address: &Address| {
-            let peer = Peer {
-                around: &*lender,
-                subject: &format!("\"{}\"", tool.name),
-                limit_ms: limit_ms.min(limits::HTTP_TOOL_MAX_MS),
-                asker: asker.clone(),
-                trace: trace.clone(),
-                memory: &Sessions::new(self, address),
-                address,
-            };
-            peer.ask(&ask).await
+        let asking = Asking {
+            thread: self,
+            signed: Signed { around: &*lender, server, address: &address, env: way.env },
+            subject: format!("\"{}\"", tool.name),
+            limit_ms: limit_ms.min(limits::HTTP_TOOL_MAX_MS),
+            asker: Asker { capabilities: capabilities(inside), meta },
+            trace,
         };
-        let outcome = self.mcp_outcome(of, self.signed(&signed, send).await);
-        self.mcp_went(&server.name, outcome.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
-        Ok(outcome)
+        let far = self.at_server(inside)?.unwrap_or_default();
+        self.mcp_goes_on(at, &asking, args, &call, far).await
+    }
+
+    /// Asks the server for what comes next: for the result, with what people have answered, or how far its task is.
+    async fn mcp_goes_on(
+        self: &Rc<Self>,
+        at: Calling<'_>,
+        asking: &Asking<'_>,
+        args: Value,
+        call: &NativeCall,
+        mut far: AtServer,
+    ) -> Result<Result<ToolResult, Trouble>> {
+        let of = at.of;
+        let (responses, back) = self.answered_input(&far)?;
+        if far.task.is_some() {
+            return self.task_goes_on(at, asking, call, far, responses).await;
+        }
+        let mut ask = Ask::call(of, args.clone()).with_input(responses, back);
+        loop {
+            let outcome = self.mcp_outcome(of, asking.ask(&ask).await);
+            self.mcp_went(&of.server, outcome.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
+            let required = match outcome {
+                Ok(Outcome::Done(result)) => return Ok(Ok(*result)),
+                Ok(Outcome::Input(required)) => required,
+                Ok(Outcome::Task(id, poll_us)) => {
+                    let task = AtTask { id, since_us: self.host.now_us(), ..AtTask::default() };
+                    let far = AtServer { round: far.round, task: Some(task), ..AtServer::default() };
+                    return self.park_for_task(at, call, far, poll_us).await.map(Ok);
+                }
+                Err(trouble) => return Ok(Err(trouble)),
+            };
+            far.round += 1;
+            if far.round > limits::MCP_ROUNDS {
+                return Ok(Err(asks_on(of)));
+            }
+            if !required.asked.is_empty() {
+                return self.park_for_input(at, call, required, far).await.map(Ok);
+            }
+            // It only wants to be asked once more.
+            self.pause_before_retry(limits::SECOND_US).await;
+            ask = Ask::call(of, args.clone()).with_input(None, required.state);
+        }
     }
 
     /// What an answer, or that there is none, makes of a call.
@@ -84,12 +170,12 @@ impl Thread {
         &self,
         of: &McpTool,
         answer: Result<Map<String, Value>, Failed>,
-    ) -> Result<ToolResult, Trouble> {
+    ) -> Result<Outcome, Trouble> {
         let McpTool { server, tool, .. } = of;
         match answer {
             Ok(result) => match outcome::of_call(result) {
                 Ok(Outcome::Done(result)) if result_is_missing(&result, tool) => Err(missing(of)),
-                Ok(Outcome::Done(result)) => Ok(*result),
+                Ok(outcome) => Ok(outcome),
                 Err(text) => {
                     let text =
                         format!("The answer of the MCP server \"{server}\" is not of the protocol: {text}.");
@@ -101,7 +187,8 @@ impl Thread {
             Err(Failed::Rpc(error)) => {
                 let said = self.shown(error.message).cut(limits::HTTP_TOOL_ERROR_BYTES);
                 let text = format!("The MCP server \"{server}\" answered with error {}: {said}", error.code);
-                Err(Trouble::new(PROTOCOL, text))
+                let code = if error.code == MISSING_CAPABILITY { WOULD_WAIT } else { PROTOCOL };
+                Err(Trouble::new(code, text))
             }
         }
     }
@@ -114,6 +201,21 @@ impl Thread {
             (Some(receipt), Ok(stem)) => trace.within(span_id(&stem, "mcp", receipt)),
             _ => trace,
         }
+    }
+}
+
+/// What is told of a server that never has enough.
+fn asks_on(of: &McpTool) -> Trouble {
+    Trouble::new(PROTOCOL, format!("The MCP server \"{}\" asks for input again and again.", of.server))
+}
+
+/// What the client says that it can do: nothing that takes people, where the run cannot be parked.
+fn capabilities(inside: &Scope) -> Value {
+    match inside.parking {
+        Parking::Possible => {
+            json!({ "elicitation": { "form": {}, "url": {} }, "extensions": task::capability() })
+        }
+        Parking::Impossible => json!({}),
     }
 }
 

@@ -8,13 +8,20 @@ use crate::limits;
 use crate::page::json_bytes;
 use crate::request::fields::Body;
 use crate::spec::message::ToolResult;
+use crate::spec::schema;
 use crate::store::waits::{Decision, Wait, WaitKind};
 
 #[derive(Debug)]
 pub(crate) enum Answer {
     Text(String),
     Choice(u64),
-    Result { result: Value, is_error: bool },
+    Result {
+        result: Value,
+        is_error: bool,
+    },
+    Content(Value),
+    /// That what was asked is done.
+    Done,
 }
 
 impl Answer {
@@ -23,6 +30,19 @@ impl Answer {
         let choice = body.take("choice");
         let result = body.take("result");
         let is_error = body.flag("isError")?;
+        if let Some(content) = body.take("content") {
+            if text.is_some() || choice.is_some() || result.is_some() {
+                return Err(Error::field(
+                    "decision",
+                    "An answer has one of `text`, `choice`, `result` and `content`.",
+                ));
+            }
+            if json_bytes(&content) > limits::WAIT_DATA_BYTES {
+                let text = format!("`content` is over {} bytes.", limits::WAIT_DATA_BYTES);
+                return Err(Error::new(Code::TooLarge, text).at("content"));
+            }
+            return Ok(Answer::Content(content));
+        }
         match (text, choice, result) {
             (Some(text), None, None) => Ok(Answer::Text(text)),
             (None, Some(choice), None) => choice.as_u64().map(Answer::Choice).ok_or_else(|| {
@@ -36,10 +56,11 @@ impl Answer {
                 }
                 Ok(Answer::Result { result, is_error })
             }
-            (None, None, None) => {
-                Err(Error::missing("text").hint("An answer has `text`, `choice` or `result`."))
-            }
-            _ => Err(Error::field("decision", "An answer has one of `text`, `choice` and `result`.")),
+            (None, None, None) => Ok(Answer::Done),
+            _ => Err(Error::field(
+                "decision",
+                "An answer has one of `text`, `choice`, `result` and `content`.",
+            )),
         }
     }
 }
@@ -86,11 +107,35 @@ pub(crate) fn answered(wait: &Wait, answer: &Answer, decision: &mut Decision) ->
             });
         }
         (WaitKind::ClientTool, _) => return Err(Error::missing("result")),
-        (WaitKind::Question, Answer::Result { .. }) => return Err(Error::missing("text")),
+        (WaitKind::Question, Answer::Result { .. } | Answer::Content(_)) => {
+            return Err(Error::missing("text"));
+        }
         _ => return Err(takes(wait, "answer").err().unwrap_or_else(no_wait)),
     };
     decision.text = Some(text.clone());
     Ok(ToolResult::success(text))
+}
+
+/// What was filled in for an MCP server, held against its form; none where it only wanted a page visited.
+pub(crate) fn filled_in(wait: &Wait, answer: &Answer) -> Result<Option<Value>> {
+    let form = wait.asked.input.as_ref().and_then(|input| input.form.as_ref());
+    match (form, answer) {
+        (None, Answer::Done) => Ok(None),
+        (None, _) => Err(Error::field(
+            "content",
+            "There is nothing to fill in: an answer says that the page was visited.",
+        )),
+        (Some(form), Answer::Content(content)) => {
+            let problems = schema::validate(form, content);
+            if problems.is_empty() {
+                return Ok(Some(content.clone()));
+            }
+            Err(Error::new(Code::InvalidArgs, schema::lines(&problems)).at("content"))
+        }
+        (Some(_), _) => {
+            Err(Error::missing("content").hint("An answer has what the `form` asks for as `content`."))
+        }
+    }
 }
 
 pub(crate) fn bounded_text(body: &mut Body, field: &str) -> Result<Option<String>> {

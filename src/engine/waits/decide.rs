@@ -9,7 +9,7 @@ use crate::access::{Caller, MINIMUM_SECRET_BYTES, Scope, token};
 use crate::engine::budget::Reached;
 use crate::engine::control::Halted;
 use crate::engine::thread::Thread;
-use crate::engine::waits::answer::{Answer, answered, bounded_text, denied};
+use crate::engine::waits::answer::{Answer, answered, bounded_text, denied, filled_in};
 use crate::engine::waits::budget::{Outcome, Settled};
 use crate::engine::waits::restart::has_begun;
 use crate::error::{Code, Error, Result};
@@ -196,6 +196,7 @@ impl Verdict {
             ("choice", matches!(self, Verdict::Answer(_))),
             ("result", matches!(self, Verdict::Answer(_))),
             ("isError", matches!(self, Verdict::Answer(_))),
+            ("content", matches!(self, Verdict::Answer(_))),
             ("until", matches!(self, Verdict::Defer { .. })),
             ("add", matches!(self, Verdict::Extend { .. })),
         ] {
@@ -388,7 +389,14 @@ impl Thread {
                 takes(wait, "deny")?;
                 decision.decision = "deny".into();
                 decision.reason.clone_from(reason);
-                Some(denied(wait, reason.as_deref()))
+                // An MCP server is told itself, and says what becomes of the call.
+                (wait.kind != WaitKind::Elicitation).then(|| denied(wait, reason.as_deref()))
+            }
+            Verdict::Answer(answer) if wait.kind == WaitKind::Elicitation => {
+                takes(wait, "answer")?;
+                decision.decision = "answer".into();
+                decision.content = filled_in(wait, answer)?;
+                None
             }
             Verdict::Answer(answer) => {
                 decision.decision = "answer".into();

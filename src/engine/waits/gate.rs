@@ -81,6 +81,12 @@ impl Thread {
         earlier: Option<&Receipt>,
     ) -> Result<Gate> {
         let Work::Tool(tool) = work else { return Ok(passes(args)) };
+        let at_server = earlier.is_some_and(|earlier| earlier.data.mcp.is_some());
+        if let Some(earlier) = earlier.filter(|_| at_server)
+            && let Some(ended) = self.gate_at_server(earlier).await?
+        {
+            return Ok(ended);
+        }
         let waited = match earlier {
             Some(earlier) => self.read(|state, sql| match state.meta.wait_next {
                 1 => Ok(None),
@@ -95,7 +101,8 @@ impl Thread {
                 None => self.first_question(place, tool, call, args).await,
             };
         };
-        let waiting = earlier.is_some_and(|earlier| earlier.state == ReceiptState::Waiting);
+        // What was asked before a call began at its server was decided then.
+        let waiting = earlier.is_some_and(|earlier| earlier.state == ReceiptState::Waiting) && !at_server;
         match earlier.and_then(|earlier| earlier.result.clone()).filter(|_| waiting) {
             Some(result) => {
                 let approval = self.read(|state, _| Ok(approval_by(&wait, &state.meta.stem)))?;
@@ -122,6 +129,37 @@ impl Thread {
             return self.next_question(place, tool, call, passed).await;
         }
         Ok(Gate::Passes(Box::new(passed)))
+    }
+
+    /// A call that its MCP server has begun with, and waits: until people have answered, or it has ended by that.
+    async fn gate_at_server(self: &Rc<Self>, earlier: &Receipt) -> Result<Option<Gate>> {
+        if earlier.state != ReceiptState::Waiting {
+            return Ok(None);
+        }
+        if let Some(result) = earlier.result.clone() {
+            let approval = self.approval_of(earlier.id)?;
+            self.close_waits_of_call(earlier.id, WaitState::Cancelled)?;
+            return Ok(Some(Gate::Ends(Box::new(CallOutcome { approval, ..CallOutcome::ran(result) }))));
+        }
+        // What nobody decides is looked at by whoever comes.
+        let of_call = |wait: &Wait| wait.receipt == Some(earlier.id) && wait.kind != WaitKind::Task;
+        if self.read(|_, sql| Ok(waits::open(sql)?.iter().any(of_call)))? {
+            return self.park_behind().await;
+        }
+        Ok(None)
+    }
+
+    /// Closes what is still asked about a call that has ended.
+    pub(crate) fn close_waits_of_call(&self, receipt: i64, to: WaitState) -> Result<()> {
+        let closed = self.transition(|state, sql| {
+            let mut open = waits::open(sql)?;
+            open.retain(|wait| wait.receipt == Some(receipt));
+            for wait in &mut open {
+                self.close_wait(state, sql, wait, to, None)?;
+            }
+            Ok(open)
+        })?;
+        self.announce_waits(&closed)
     }
 
     /// What stands before the call has run by now, and its own question is open still: the run is parked again.
@@ -403,6 +441,9 @@ impl Approval {
     }
 }
 
+/// The `error_code` of that.
+pub(crate) const WOULD_WAIT: &str = "would_wait";
+
 /// What is told where a call would have to wait and cannot.
 pub(crate) fn would_wait(name: &str) -> ToolResult {
     let text =
@@ -415,7 +456,7 @@ fn forbidden(tool: &Tool) -> ToolResult {
     ToolResult { error_code: Some("approval_required".into()), ..ToolResult::error(text) }
 }
 
-fn too_large(tool: &Tool) -> ToolResult {
+pub(crate) fn too_large(tool: &Tool) -> ToolResult {
     let text = format!(
         "A call of \"{}\" has to be decided on or carried out elsewhere first, and what would be shown for it is over {} bytes. \
          Nobody was asked. Send less.",

@@ -27,6 +27,7 @@ use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
+use crate::limits;
 use crate::request::directory_call::{DirectoryCall, WaitRow};
 use crate::sdk::scope::Entered;
 use crate::spec::message::ToolResult;
@@ -258,7 +259,7 @@ impl Thread {
             let mut closed = Vec::new();
             let mut halted = None;
             let (mut entry, mut failed, mut told) = (None, None, Vec::new());
-            for mut wait in waits::open(sql)?.into_iter().filter(|wait| wait.expires_us <= now) {
+            for mut wait in self.overdue(state, sql, now, &mut entry)? {
                 self.close_wait(state, sql, &mut wait, WaitState::Expired, None)?;
                 let text = format!("Nobody answered within {}.", lasted(wait.expires_us - wait.created_us));
                 let on_expiry = wait.asked.on_expiry;
@@ -307,6 +308,27 @@ impl Thread {
             self.send_envelopes();
         }
         Ok(())
+    }
+
+    /// What nobody has decided in time. Where a task is waited for, its server is asked how far it is: such a wait stays open
+    /// meanwhile, and nobody who listens hears of that.
+    fn overdue(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        now: i64,
+        entry: &mut Option<Entered>,
+    ) -> Result<Vec<Wait>> {
+        let mut overdue = waits::open(sql)?;
+        overdue.retain(|wait| wait.expires_us <= now);
+        for wait in overdue.extract_if(.., |wait| wait.kind == WaitKind::Task) {
+            let until = now + limits::MCP_POLL_MAX_US;
+            waits::defer(sql, wait.id, until)?;
+            state.wait_due.take();
+            self.arm_at(state, sql, until, now)?;
+            *entry = self.resume_after(state, sql, &wait)?.or(*entry);
+        }
+        Ok(overdue)
     }
 
     /// Tells whoever listens what opened and what closed.

@@ -181,7 +181,7 @@ impl Thread {
     }
 
     /// How long a wait lasts unless its tool says so: what is nearest to the call counts.
-    fn lasts_us(&self, definitions: &Definitions<'_>) -> i64 {
+    pub(crate) fn lasts_us(&self, definitions: &Definitions<'_>) -> i64 {
         let (prompt, agent) = (&definitions.prompt.approvals, &definitions.agent.approvals);
         let folder = &self.catalog.settings.approvals;
         let said = [prompt, agent, folder].into_iter().find_map(|of| of.expires_after_seconds);

@@ -146,6 +146,40 @@ pub(crate) struct ReceiptData {
     /// What was taken out of its result.
     #[serde(default, skip_serializing_if = "Scrubbed::is_none")]
     pub(crate) scrubbed: Scrubbed,
+    /// What an MCP server waits for before it goes on with the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mcp: Option<AtServer>,
+}
+
+/// How far a call is at its MCP server, which has begun with it and waits.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct AtServer {
+    /// How often it has asked.
+    pub(crate) round: u32,
+    /// The waits in which people are asked what it wants to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) waits: Vec<i64>,
+    /// What it wants back with the answers, sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<Value>,
+    /// The task that it works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<AtTask>,
+}
+
+/// A task of an MCP server's.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct AtTask {
+    /// As the server calls it.
+    pub(crate) id: String,
+    /// When it was begun.
+    pub(crate) since_us: i64,
+    /// Times in a row that it was asked for in vain.
+    #[serde(default)]
+    pub(crate) misses: u32,
+    /// What it asked that people have answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) answered: Vec<String>,
 }
 
 impl ReceiptData {
@@ -247,7 +281,12 @@ pub(crate) struct Receipt {
 impl Receipt {
     /// Whether it waited for a person, and never began.
     pub(crate) fn has_only_waited(&self) -> bool {
-        self.state == ReceiptState::Waiting && self.kind != Kind::Subagent
+        self.state == ReceiptState::Waiting && self.kind != Kind::Subagent && self.data.mcp.is_none()
+    }
+
+    /// The task that an MCP server works on for it. To ask for that again changes nothing.
+    pub(crate) fn task(&self) -> Option<&AtTask> {
+        self.data.mcp.as_ref().and_then(|at| at.task.as_ref())
     }
 
     /// What was taken out of its result; a result that it keeps says so itself.
@@ -333,6 +372,16 @@ pub(crate) fn wait_again(sql: &dyn Sql, id: i64) -> Result<()> {
     sql.run(
         "UPDATE calls SET state = 'waiting', result = NULL, ended_us = NULL WHERE id = ?",
         &[Param::Int(id)],
+    )
+}
+
+/// A call has begun at its MCP server, which waits. It is one run, however often it goes on.
+pub(crate) fn wait_at_server(sql: &dyn Sql, id: i64, at: &AtServer) -> Result<()> {
+    let at = serde_json::to_string(at).map_err(Error::internal)?;
+    sql.run(
+        "UPDATE calls SET runs = 1, state = 'waiting', result = NULL, ended_us = NULL,
+            data = json_set(ifnull(data, '{}'), '$.mcp', json(?)) WHERE id = ?",
+        &[Param::Text(&at), Param::Int(id)],
     )
 }
 

@@ -56,6 +56,8 @@ pub enum Gives {
     Result(Value),
     /// It does nothing but answer so.
     Only(Value),
+    /// It begins a task of this name.
+    Task(&'static str),
     /// An error of the protocol.
     Error(i64, String),
     /// It acts, and whatever this is comes back.
@@ -74,6 +76,8 @@ pub type Script = Rc<dyn Fn(&McpRequest, usize) -> Gives>;
 
 /// What a server answers to a request that it does not let in.
 pub type Guard = Rc<dyn Fn(&McpRequest) -> Option<Answer>>;
+/// What it says of a task.
+pub type TaskScript = Rc<dyn Fn(&McpRequest, usize) -> Gives>;
 
 /// How a server speaks.
 #[derive(Clone)]
@@ -90,6 +94,8 @@ pub struct Server {
     pub forgets_after: usize,
     /// What it answers to those that it does not let in.
     pub guard: Option<Guard>,
+    /// What it says of a task; the number tells how often it was asked for that before.
+    pub tasks: TaskScript,
 }
 
 impl Server {
@@ -102,6 +108,7 @@ impl Server {
             takes_us: 1_000_000,
             forgets_after: usize::MAX,
             guard: None,
+            tasks: Rc::new(|_, _| Gives::Error(-32602, "there is no such task".into())),
         }
     }
 
@@ -202,6 +209,7 @@ impl Mcp {
         wrong.extend(of_modern(arrived));
         match arrived.method.as_str() {
             "tools/call" => self.call(server, arrived),
+            "tasks/get" | "tasks/update" | "tasks/cancel" => (self.task(server, arrived), None),
             method => {
                 wrong.push(format!("{method} is not of the protocol"));
                 (Answer::status(404, error(arrived, -32601, "Method not found")), None)
@@ -263,8 +271,24 @@ impl Mcp {
         match (server.script)(arrived, before) {
             Gives::Result(result) => (self.answer(server, arrived, result).after(server.takes_us), acted),
             Gives::Only(result) => (self.answer(server, arrived, result).after(server.takes_us), None),
+            Gives::Task(id) => {
+                let task = json!({ "resultType": "task", "taskId": id, "status": "working", "ttlMs": null,
+                    "pollIntervalMs": 3000, "createdAt": "2026-11-26T08:00:00Z", "lastUpdatedAt": "2026-11-26T08:00:00Z" });
+                (self.answer(server, arrived, task).after(server.takes_us), acted)
+            }
             Gives::Error(code, message) => (Answer::status(200, error(arrived, code, &message)), None),
             Gives::Raw(answer) => (answer, acted),
+        }
+    }
+
+    fn task(&self, server: &Server, arrived: &McpRequest) -> Answer {
+        let before =
+            *self.called.borrow_mut().entry(arrived.method.clone()).and_modify(|n| *n += 1).or_insert(0);
+        match (server.tasks)(arrived, before) {
+            Gives::Result(result) | Gives::Only(result) => self.answer(server, arrived, result),
+            Gives::Error(code, message) => Answer::status(200, error(arrived, code, &message)),
+            Gives::Raw(answer) => answer,
+            Gives::Task(_) => unreachable!("a task is no task of a task"),
         }
     }
 

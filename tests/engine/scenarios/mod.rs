@@ -37,6 +37,8 @@ mod keys;
 mod limits;
 mod mcp;
 mod mcp_auth;
+mod mcp_input;
+mod mcp_tasks;
 mod memories;
 mod memories_paid;
 mod memories_seen;
@@ -145,6 +147,8 @@ pub fn all() -> Vec<Scenario> {
     all.extend(batches::all());
     all.extend(mcp::all());
     all.extend(mcp_auth::all());
+    all.extend(mcp_input::all());
+    all.extend(mcp_tasks::all());
     all.extend(background::all());
     all.extend(queue::all());
     all.extend(stops::all());

@@ -15,6 +15,8 @@ pub(in crate::openapi) enum WaitKind {
     Budget,
     Retry,
     Children,
+    Elicitation,
+    Task,
 }
 
 #[derive(JsonSchema)]
@@ -77,6 +79,15 @@ pub(in crate::openapi) struct Wait {
     wanted: Option<String>,
     #[schemars(skip_serializing_if = "Option::is_none")]
     budget: Option<Object>,
+    /// Of what an MCP server asks: its name in the folder.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    /// The same: JSON Schema of a form to fill in.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    form: Option<Object>,
+    /// The same: a page to visit.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
     /// Who may decide.
     by: String,
     created_at: Micros,
@@ -154,6 +165,8 @@ pub(in crate::openapi) struct DecisionFields {
     /// Of `answer`: what a client's tool came to.
     result: Option<Value>,
     is_error: Option<bool>,
+    /// Of `answer`: what was filled in for an MCP server.
+    content: Option<Value>,
     /// Of `defer`.
     until: Option<Seconds>,
     /// Of `extend`: by how much.

@@ -1,5 +1,7 @@
 //! The table `waits`: what is asked of the outside, and what was decided (docs/approvals.md). A row is written in the
-//! transaction that parks the run, and closed in the one that lets it go on.
+//! transaction that parks the run, and closed in the one that lets it go on. `shown`: a row as clients see it.
+
+mod shown;
 
 use std::ops::ControlFlow;
 
@@ -8,13 +10,11 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
-use crate::json;
 use crate::limits;
 use crate::page::json_bytes;
 use crate::spec::Tier;
 use crate::spec::budget::Unit;
 use crate::store::amounts::BudgetScope;
-use crate::store::meta::Meta;
 use crate::store::state::State;
 use crate::store::table::Table;
 
@@ -53,16 +53,22 @@ pub(crate) enum WaitKind {
     Retry,
     /// Subagents that were spawned.
     Children,
+    /// What people say to a question of an MCP server's, or that they have visited its page.
+    Elicitation,
+    /// Nobody: an MCP server takes its time, and is asked when this ends, which it does again and again.
+    Task,
 }
 
 impl WaitKind {
-    const ALL: [WaitKind; 6] = [
+    const ALL: [WaitKind; 8] = [
         WaitKind::Approval,
         WaitKind::Question,
         WaitKind::ClientTool,
         WaitKind::Budget,
         WaitKind::Retry,
         WaitKind::Children,
+        WaitKind::Elicitation,
+        WaitKind::Task,
     ];
 
     /// As the table and clients have it.
@@ -74,6 +80,8 @@ impl WaitKind {
             WaitKind::Budget => "budget",
             WaitKind::Retry => "retry",
             WaitKind::Children => "children",
+            WaitKind::Elicitation => "elicitation",
+            WaitKind::Task => "task",
         }
     }
 
@@ -181,6 +189,9 @@ pub(crate) struct Asked {
     /// The limit that is reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) budget: Option<AskedBudget>,
+    /// What an MCP server wants to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<AskedInput>,
 }
 
 impl Asked {
@@ -189,6 +200,21 @@ impl Asked {
     pub(crate) fn fits(&self) -> bool {
         json_bytes(self) + DIGEST_BYTES <= limits::WAIT_DATA_BYTES
     }
+}
+
+/// What an MCP server wants to know, which the title says: a form that is filled in, or a page that is visited.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AskedInput {
+    /// Its name in the folder.
+    pub(crate) server: String,
+    /// As the server calls what it asks.
+    pub(crate) name: String,
+    /// JSON Schema of what is filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) form: Option<Value>,
+    /// The page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<String>,
 }
 
 /// A limit that forbids what is to come next.
@@ -239,6 +265,9 @@ pub(crate) struct Decision {
     pub(crate) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
+    /// What was filled in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<Value>,
     /// What was added to a budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) add: Option<Value>,
@@ -297,6 +326,11 @@ impl Wait {
         })
     }
 
+    /// Whether it stands for the task that an MCP server works on for the call with this receipt.
+    pub(crate) fn is_of_task(&self, receipt: i64) -> bool {
+        self.kind == WaitKind::Task && self.receipt == Some(receipt)
+    }
+
     /// Writes a new one, which is open.
     pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
         if !self.asked.fits() {
@@ -341,45 +375,6 @@ impl Wait {
         format!("w_{}_{}", thread.split('-').next().unwrap_or(thread), self.id)
     }
 
-    /// As clients see it. `message`: makes the id of a message of its seq.
-    pub(crate) fn to_json(&self, meta: &Meta, message: &dyn Fn(i64) -> String) -> Value {
-        let Asked { call, title, reason, by, on_expiry, edit, choices, free_text, workers, budget, .. } =
-            &self.asked;
-        let call = call.as_ref().map(|call| {
-            json!({
-                "id": call.id, "tool": call.tool, "tier": call.tier, "args": call.args,
-                "digest": self.digest.as_ref().map(|digest| format!("sha256:{digest}")),
-                "messageId": self.batch.map(message),
-            })
-        });
-        let mut shown = json!({
-            "id": self.public_id(&meta.stem), "kind": self.kind.as_str(), "state": self.state.as_str(),
-            "threadId": meta.thread_id, "run": self.run.map(|run| format!("r_{run}")), "batch": self.batch.map(message),
-            "call": call, "title": title, "reason": reason, "allows": self.allows(), "by": by,
-            "createdAt": self.created_us, "expiresAt": self.expires_us, "onExpiry": on_expiry,
-            "decision": self.decision.as_ref().map(|decision| &decision.decision), "decidedAt": self.closed_us,
-            "decidedBy": self.decision.as_ref().map(Decision::who),
-        });
-        if let Some(fields) = shown.as_object_mut() {
-            if !edit.is_empty() {
-                fields.insert("edit".into(), json!(edit));
-            }
-            if self.kind == WaitKind::Question {
-                fields.insert("choices".into(), json!(choices));
-                fields.insert("freeText".into(), json!(free_text));
-            }
-            if let Some(budget) = budget {
-                fields.insert("budget".into(), budget.to_json());
-            }
-            if let Some(AwaitedWorkers { named, any }) = workers {
-                let ids: Vec<&String> = named.iter().map(|(_, id)| id).collect();
-                fields.insert("agentIds".into(), json!(ids));
-                fields.insert("for".into(), if *any { "any" } else { "all" }.into());
-            }
-        }
-        shown
-    }
-
     /// When the run went on with what came of it, if it did: what was decided ahead of its turn is taken up with what was
     /// asked before it. `others`: all waits of the run.
     pub(crate) fn resumed_us(&self, others: &[Wait]) -> Option<i64> {
@@ -400,42 +395,6 @@ impl Wait {
         }
         let ahead = |other: &&Wait| other.receipt < self.receipt && other.created_us <= closed_us;
         others.iter().filter(ahead).try_fold(closed_us, |at, other| Some(at.max(other.closed_us?)))
-    }
-
-    /// The decisions that it takes.
-    pub(crate) fn allows(&self) -> Vec<&'static str> {
-        match self.kind {
-            WaitKind::Approval if self.asked.edit.is_empty() => vec!["approve", "deny", "defer"],
-            WaitKind::Approval => vec!["approve", "deny", "edit", "defer"],
-            WaitKind::Question | WaitKind::ClientTool => vec!["answer", "deny", "defer"],
-            WaitKind::Retry => vec!["retry"],
-            // The parent answers.
-            WaitKind::Budget
-                if self.asked.budget.as_ref().is_some_and(|asked| asked.scope == BudgetScope::Parent) =>
-            {
-                Vec::new()
-            }
-            WaitKind::Budget => vec!["extend", "finish", "deny", "defer"],
-            WaitKind::Children => Vec::new(),
-        }
-    }
-}
-
-impl AskedBudget {
-    fn to_json(&self) -> Value {
-        let AskedBudget { scope, unit, limit, spent, needed, for_child, .. } = self;
-        json!({
-            "scope": scope, "unit": unit, "limit": unit.shown(*limit), "spent": unit.shown(*spent),
-            "needed": unit.shown(*needed), "forChild": for_child,
-            "asks": if *scope == BudgetScope::Parent { "parent" } else { "people" },
-        })
-    }
-}
-
-impl Decision {
-    /// Who decided, as clients see it.
-    fn who(&self) -> Value {
-        json!({ "scope": self.scope, "fingerprint": self.fingerprint, "actor": self.actor })
     }
 }
 
@@ -480,12 +439,13 @@ pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: i64) -> Result<Vec<Wait>
     Ok(found)
 }
 
-/// The newest question about the call with this receipt. That it was tried again later says nothing of that.
+/// The newest question about the call with this receipt. That it was tried again later says nothing of that, nor what an MCP
+/// server asked.
 pub(crate) fn of_receipt(sql: &dyn Sql, receipt: i64) -> Result<Option<Wait>> {
     let statement = concat!(
         "SELECT ",
         columns!(),
-        " FROM waits WHERE open IN (0, 1) AND receipt = ? AND kind <> 'retry' ORDER BY id DESC LIMIT 1"
+        " FROM waits WHERE open IN (0, 1) AND receipt = ? AND kind NOT IN ('retry', 'elicitation', 'task') ORDER BY id DESC LIMIT 1"
     );
     one(sql, statement, &[Param::Int(receipt)])
 }

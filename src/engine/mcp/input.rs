@@ -1,0 +1,128 @@
+//! What a server asks people before it goes on with a call (`input_required`): the run is parked, and the call is made once more
+//! with what they said. It survives restarts, deployments and days, for nothing of it is in memory.
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use crate::engine::mcp::Calling;
+use crate::engine::mcp::sealed::Sealed;
+use crate::engine::thread::Thread;
+use crate::engine::waits::NewWait;
+use crate::engine::waits::gate::{too_large, would_wait};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::mcp::elicit::{InputRequired, Requested, response};
+use crate::sdk::scope::{Entered, Scope};
+use crate::spec::message::ToolResult;
+use crate::store::receipts::AtServer;
+use crate::store::runs::Parking;
+use crate::store::waits::{Asked, AskedCall, AskedInput, DecidedBy, Wait, WaitKind, WaitState};
+use crate::store::{receipts, waits};
+use crate::text::shorten;
+use crate::work::native::NativeCall;
+use crate::work::tier::tier;
+
+impl Thread {
+    /// How far a call is at its server, if it has begun there and been parked.
+    pub(super) fn at_server(&self, inside: &Scope) -> Result<Option<AtServer>> {
+        let (Some(receipt), Entered::Again) = (inside.receipt, inside.entered) else { return Ok(None) };
+        self.read(|_, sql| Ok(receipts::find(sql, receipt)?.and_then(|receipt| receipt.data.mcp)))
+    }
+
+    /// What people have said to what a server asked, and what it wants back with that.
+    pub(super) fn answered_input(&self, at: &AtServer) -> Result<(Option<Value>, Option<String>)> {
+        self.read(|state, sql| {
+            let mut said = Map::new();
+            for id in &at.waits {
+                let wait = waits::find(sql, *id)?.filter(|wait| wait.state == WaitState::Decided);
+                let Some(Wait { asked: Asked { input: Some(input), .. }, decision: Some(decision), .. }) =
+                    wait
+                else {
+                    continue;
+                };
+                said.insert(input.name, response(&decision));
+            }
+            let sealed = at.state.clone().and_then(|sealed| serde_json::from_value::<Sealed>(sealed).ok());
+            let back = sealed.and_then(|sealed| self.unsealed(&state.meta.thread_id, "state", sealed));
+            Ok(((!said.is_empty()).then_some(Value::Object(said)), back))
+        })
+    }
+
+    /// Asks people what a server wants to know, each thing in a wait of its own, and parks the run. Comes back only where nobody can
+    /// be asked, with what the model is told of that.
+    pub(super) async fn park_for_input(
+        self: &Rc<Self>,
+        at: Calling<'_>,
+        call: &NativeCall,
+        required: InputRequired,
+        far: AtServer,
+    ) -> Result<ToolResult> {
+        let (Some(receipt), Parking::Possible) = (at.inside.receipt, at.inside.parking) else {
+            return Ok(would_wait(&at.tool.name));
+        };
+        let asked: Vec<Asked> =
+            required.asked.into_iter().map(|one| self.asked_of_people(at, call, one)).collect();
+        if !asked.iter().all(Asked::fits) {
+            return Ok(too_large(at.tool));
+        }
+        let lasts_us = self.lasts_us(at.definitions);
+        let opened = self.transition(|state, sql| {
+            let found = receipts::find(sql, receipt)?;
+            let batch = found.ok_or_else(|| Error::internal("a receipt is gone"))?.reply;
+            let back = required.state.as_deref().map(|back| {
+                serde_json::to_value(self.sealed(&state.meta.thread_id, "state", back))
+                    .map_err(Error::internal)
+            });
+            let mut opened = Vec::with_capacity(asked.len());
+            for asked in asked {
+                let digest = String::new();
+                let new = NewWait { kind: WaitKind::Elicitation, receipt, batch, digest, asked, lasts_us };
+                opened.push(self.open_wait(state, sql, new)?);
+            }
+            // Until people have answered, nobody need look how far its task is.
+            for of_task in waits::open(sql)?.iter().filter(|wait| wait.is_of_task(receipt)) {
+                waits::defer(sql, of_task.id, self.host.now_us() + lasts_us)?;
+                state.wait_due.take();
+            }
+            let waits = opened.iter().map(|wait| wait.id).collect();
+            receipts::wait_at_server(
+                sql,
+                receipt,
+                &AtServer { waits, state: back.transpose()?, ..far.clone() },
+            )?;
+            self.post_mcp(state, sql)?;
+            self.park_run(state, sql)?;
+            Ok(opened)
+        })?;
+        self.parked(&opened).await
+    }
+
+    /// What is shown of one thing that a server wants to know. It says itself why; who asks is said beside it.
+    fn asked_of_people(&self, at: Calling<'_>, call: &NativeCall, one: Requested) -> Asked {
+        let mut title = match one.message.as_str() {
+            "" => format!("{} needs input", at.tool.name),
+            message => self.redact(message.to_owned()),
+        };
+        shorten(&mut title, limits::WAIT_REASON_BYTES);
+        let server = at.of.server.clone();
+        Asked {
+            title,
+            reason: Some(format!("The MCP server “{server}” asks this.")),
+            by: DecidedBy::Thread,
+            call: Some(AskedCall {
+                id: call.call_id.clone(),
+                tool: at.tool.name.clone(),
+                tier: tier(at.tool),
+                args: call.args.clone(),
+            }),
+            input: Some(AskedInput {
+                server,
+                name: one.name,
+                form: one.schema.map(|schema| self.redact_json(schema)),
+                url: one.url,
+            }),
+            ..Asked::default()
+        }
+    }
+}

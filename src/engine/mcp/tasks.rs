@@ -1,0 +1,288 @@
+//! Tasks of MCP servers: the run is parked, and the alarm has the server asked now and then. A stop of the run tells it that nobody
+//! waits any more: a job does that.
+
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::engine::jobs::JobEnd;
+use crate::engine::mcp::tokens::Signed;
+use crate::engine::mcp::{Asking, Calling, asks_on};
+use crate::engine::thread::Thread;
+use crate::engine::waits::NewWait;
+use crate::engine::waits::gate::would_wait;
+use crate::error::{Error, Result};
+use crate::host::Sql;
+use crate::json;
+use crate::limits;
+use crate::mcp::ask::Asker;
+use crate::mcp::elicit::{InputRequired, Requested};
+use crate::mcp::outcome::Outcome;
+use crate::mcp::task::{self, Progress};
+use crate::spec::Implementation;
+use crate::spec::message::ToolResult;
+use crate::store::jobs::{Job, Kind};
+use crate::store::receipts::{AtServer, AtTask, Receipt};
+use crate::store::runs::Parking;
+use crate::store::state::State;
+use crate::store::waits::{Asked, AskedCall, AskedInput, OnExpiry, WaitKind, WaitState};
+use crate::store::{jobs, receipts, waits};
+use crate::work::mcp::{Address, Failed, PROTOCOL, Trouble, UNREACHABLE};
+use crate::work::native::NativeCall;
+use crate::work::tier::tier;
+
+/// What a job has to know.
+#[derive(Serialize, Deserialize)]
+struct Cancels {
+    /// The tool that was called.
+    tool: String,
+}
+
+/// What was heard of a task.
+enum Heard {
+    /// It goes on: after how many microseconds it is asked for again; and why nothing was heard, if so.
+    On(i64, Option<Trouble>),
+    /// It waits for people.
+    Asks(Vec<Requested>),
+    /// It is over.
+    Over(Box<Result<ToolResult, Trouble>>),
+}
+
+impl Heard {
+    fn over(result: Result<ToolResult, Trouble>) -> Heard {
+        Heard::Over(Box::new(result))
+    }
+
+    fn wrong(&self) -> Option<&Trouble> {
+        match self {
+            Heard::On(_, wrong) => wrong.as_ref(),
+            Heard::Over(over) => (**over).as_ref().err(),
+            Heard::Asks(_) => None,
+        }
+    }
+}
+
+impl Thread {
+    /// Asks how far a task is, and goes on with its call, or parks the run again. Whoever asks once more changes nothing, so that
+    /// what goes wrong is tried again for long.
+    pub(super) async fn task_goes_on(
+        self: &Rc<Self>,
+        at: Calling<'_>,
+        asking: &Asking<'_>,
+        call: &NativeCall,
+        mut far: AtServer,
+        responses: Option<Value>,
+    ) -> Result<Result<ToolResult, Trouble>> {
+        let mut task = far.task.take().unwrap_or_default();
+        let heard = match tell(asking, &mut task, responses).await {
+            Ok(told) => {
+                if told {
+                    far.waits.clear();
+                }
+                self.heard(at, &task, asking.ask(&task::get(&task.id)).await)
+            }
+            Err(trouble) => self.heard(at, &task, Err(trouble)),
+        };
+        self.mcp_went(&at.of.server, heard.wrong().map(|trouble| (trouble.code, &*trouble.text)));
+        let over = match heard {
+            Heard::Over(over) => *over,
+            Heard::Asks(asked) => {
+                far.round += 1;
+                if far.round <= limits::MCP_ROUNDS {
+                    let far = AtServer { task: Some(task), ..far };
+                    let required = InputRequired { asked, state: None };
+                    return self.park_for_input(at, call, required, far).await.map(Ok);
+                }
+                Err(asks_on(at.of))
+            }
+            Heard::On(poll_us, missed) => {
+                task.misses = if missed.is_some() { task.misses + 1 } else { 0 };
+                let late = self.host.now_us() - task.since_us > limits::WAIT_MAX_US;
+                match missed {
+                    Some(trouble) if trouble.may_pass.is_none() || task.misses > limits::MCP_POLL_MISSES => {
+                        Err(Trouble { may_pass: None, ..trouble })
+                    }
+                    _ if late => {
+                        let text = format!(
+                            "The MCP server \"{}\" has not ended its task within 30 days.",
+                            at.of.server
+                        );
+                        Err(Trouble::new(UNREACHABLE, text))
+                    }
+                    _ => {
+                        let far = AtServer { task: Some(task), ..far };
+                        return self.park_for_task(at, call, far, poll_us).await.map(Ok);
+                    }
+                }
+            }
+        };
+        if let Some(receipt) = at.inside.receipt {
+            self.close_waits_of_call(receipt, WaitState::Decided)?;
+        }
+        Ok(over)
+    }
+
+    fn heard(&self, at: Calling<'_>, task: &AtTask, said: Result<Map<String, Value>, Failed>) -> Heard {
+        let server = &at.of.server;
+        match said.map(task::progress) {
+            Ok(Ok(Progress::Working(poll_us))) => Heard::On(poll_us, None),
+            Ok(Ok(Progress::Input(mut asked, poll_us))) => {
+                // What people have answered may be asked until the server has taken that in.
+                asked.retain(|one| !task.answered.contains(&one.name));
+                if asked.is_empty() { Heard::On(poll_us, None) } else { Heard::Asks(asked) }
+            }
+            Ok(Ok(Progress::Completed(result))) => {
+                Heard::over(self.mcp_outcome(at.of, Ok(result)).and_then(|outcome| match outcome {
+                    Outcome::Done(result) => Ok(*result),
+                    Outcome::Input(_) | Outcome::Task(..) => Err(Trouble::new(
+                        PROTOCOL,
+                        format!("The task of the MCP server \"{server}\" ended without a result."),
+                    )),
+                }))
+            }
+            Ok(Ok(Progress::Failed(error))) | Err(Failed::Rpc(error)) => {
+                Heard::over(self.mcp_outcome(at.of, Err(Failed::Rpc(error))).map(|_| ToolResult::error("")))
+            }
+            Ok(Ok(Progress::Cancelled)) => Heard::over(Ok(ToolResult::error(format!(
+                "The MCP server \"{server}\" has cancelled the task."
+            )))),
+            Ok(Err(text)) => {
+                let text =
+                    format!("The answer of the MCP server \"{server}\" is not of the protocol: {text}.");
+                Heard::over(Err(Trouble::new(PROTOCOL, text)))
+            }
+            Err(Failed::Trouble(trouble)) => {
+                let poll_us = limits::MCP_POLL_US << task.misses.min(8);
+                Heard::On(poll_us.min(limits::MCP_POLL_MAX_US), Some(trouble))
+            }
+        }
+    }
+
+    /// Parks the run until a task is asked for again. Comes back only where it cannot be parked, with what the model is told of that.
+    pub(super) async fn park_for_task(
+        self: &Rc<Self>,
+        at: Calling<'_>,
+        call: &NativeCall,
+        far: AtServer,
+        poll_us: i64,
+    ) -> Result<ToolResult> {
+        let (Some(receipt), Parking::Possible) = (at.inside.receipt, at.inside.parking) else {
+            return Ok(would_wait(&at.tool.name));
+        };
+        let opened = self.transition(|state, sql| {
+            let now = self.host.now_us();
+            let open = if state.meta.waits == 0 { Vec::new() } else { waits::open(sql)? };
+            let of_call = open.into_iter().find(|wait| wait.is_of_task(receipt));
+            let mut opened = Vec::new();
+            match of_call {
+                // One wait for all of it, however often its server is asked.
+                Some(wait) => {
+                    waits::defer(sql, wait.id, now + poll_us)?;
+                    state.wait_due.take();
+                    self.arm_at(state, sql, now + poll_us, now)?;
+                }
+                None => {
+                    let found = receipts::find(sql, receipt)?;
+                    let batch = found.ok_or_else(|| Error::internal("a receipt is gone"))?.reply;
+                    let (kind, digest, asked) = (WaitKind::Task, String::new(), self.asked_of_task(at, call));
+                    let new = NewWait { kind, receipt, batch, digest, asked, lasts_us: poll_us };
+                    opened.push(self.open_wait(state, sql, new)?);
+                }
+            }
+            receipts::wait_at_server(sql, receipt, &far)?;
+            self.post_mcp(state, sql)?;
+            self.park_run(state, sql)?;
+            Ok(opened)
+        })?;
+        self.parked(&opened).await
+    }
+
+    fn asked_of_task(&self, at: Calling<'_>, call: &NativeCall) -> Asked {
+        let server = at.of.server.clone();
+        let asked = Asked {
+            title: format!("{} is under way", at.tool.name),
+            reason: Some(format!("The MCP server “{server}” works on it.")),
+            on_expiry: OnExpiry::Continue,
+            call: Some(AskedCall {
+                id: call.call_id.clone(),
+                tool: at.tool.name.clone(),
+                tier: tier(at.tool),
+                args: call.args.clone(),
+            }),
+            input: Some(AskedInput { server, name: String::new(), form: None, url: None }),
+            ..Asked::default()
+        };
+        match asked.fits() {
+            true => asked,
+            false => Asked { call: None, ..asked },
+        }
+    }
+
+    /// A run ends in the middle of its step: a server that works on a task for this call is told.
+    pub(crate) fn owe_task_cancel(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        receipt: &Receipt,
+        now: i64,
+    ) -> Result<()> {
+        let Some(task) = receipt.task() else { return Ok(()) };
+        let data = serde_json::to_string(&Cancels { tool: receipt.name.clone() }).map_err(Error::internal)?;
+        if jobs::add(state, sql, Kind::CancelTask, &task.id, now, &data)? {
+            self.arm_at(state, sql, now, now)?;
+        }
+        Ok(())
+    }
+
+    /// One attempt at the job. A task that is not known any more is none to cancel.
+    pub(crate) async fn cancel_task(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
+        let done = || JobEnd::Done(Box::new(|_, _| Ok(None)));
+        let Cancels { tool } = serde_json::from_str(&job.data).map_err(Error::internal)?;
+        let server = self.catalog.tools.get(&tool).and_then(|tool| match &tool.run {
+            Implementation::Mcp(of) => self.catalog.mcp.get(&of.server),
+            _ => None,
+        });
+        let Some(server) = server else {
+            self.log(&format!("a task was not cancelled: there is no tool \"{tool}\" any more"));
+            return Ok(done());
+        };
+        self.refresh_env().await?;
+        let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
+        let lender = self.lender();
+        let env = |name: &str| self.agent_env(&agent, name);
+        let address = match Address::of(server, &*lender, &env) {
+            Ok(address) => address,
+            Err(text) => {
+                self.log(&format!("a task was not cancelled: {text}"));
+                return Ok(done());
+            }
+        };
+        let asking = Asking {
+            thread: self,
+            signed: Signed { around: &*lender, server, address: &address, env: &env },
+            subject: format!("\"{tool}\""),
+            limit_ms: limits::CANCEL_MS,
+            asker: Asker { capabilities: json!({ "extensions": task::capability() }), meta: Vec::new() },
+            trace: Vec::new(),
+        };
+        Ok(match asking.ask(&task::cancel(&job.subject)).await {
+            Ok(_) | Err(Failed::Rpc(_)) => done(),
+            Err(Failed::Trouble(trouble)) => {
+                JobEnd::Failed { error: trouble.text, after_us: 0, data: job.data.clone() }
+            }
+        })
+    }
+}
+
+/// Tells a task what people have answered. Whether it was told; one that does not want it any more was, too.
+async fn tell(asking: &Asking<'_>, task: &mut AtTask, responses: Option<Value>) -> Result<bool, Failed> {
+    let Some(responses) = responses else { return Ok(false) };
+    let names: Vec<String> =
+        responses.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+    if let Err(Failed::Trouble(trouble)) = asking.ask(&task::update(&task.id, responses)).await {
+        return Err(Failed::Trouble(trouble));
+    }
+    task.answered.extend(names);
+    Ok(true)
+}

@@ -1,0 +1,162 @@
+//! What a server wants to know of people before it goes on (`input_required`): a form, or a visit to a page of its own.
+
+use serde_json::{Map, Value};
+
+use crate::json;
+use crate::store::waits::Decision;
+use crate::text::shorten;
+
+/// Things that are asked at once.
+const MOST: usize = 10;
+/// Bytes of a message.
+const MESSAGE_BYTES: usize = 4 << 10;
+/// Bytes of what a server wants back.
+const STATE_BYTES: usize = 64 << 10;
+/// Bytes of a name, and of an address.
+const NAME_BYTES: usize = 256;
+const URL_BYTES: usize = 4 << 10;
+
+/// One thing that is asked: a form, or a page that is visited.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Requested {
+    /// As the server calls it.
+    pub(crate) name: String,
+    /// Why.
+    pub(crate) message: String,
+    /// JSON Schema of a form.
+    pub(crate) schema: Option<Value>,
+    /// The page.
+    pub(crate) url: Option<String>,
+}
+
+/// What is wanted.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct InputRequired {
+    /// Nothing, where the server only wants to be asked once more.
+    pub(crate) asked: Vec<Requested>,
+    /// What it wants back with the answers.
+    pub(crate) state: Option<String>,
+}
+
+impl InputRequired {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Something else is wanted, or it makes no sense: what.
+    pub(crate) fn of(result: &mut Map<String, Value>) -> Result<InputRequired, String> {
+        let state = match result.remove("requestState") {
+            Some(Value::String(state)) if state.len() <= STATE_BYTES => Some(state),
+            Some(Value::String(_)) => return Err(format!("`requestState` is over {STATE_BYTES} bytes")),
+            _ => None,
+        };
+        let asked = InputRequired::asked(result.remove("inputRequests"))?;
+        if asked.is_empty() && state.is_none() {
+            return Err("it asks for input, and does not say which".to_owned());
+        }
+        Ok(InputRequired { asked, state })
+    }
+
+    /// What is asked, by the names that the server gave.
+    pub(crate) fn asked(requests: Option<Value>) -> Result<Vec<Requested>, String> {
+        let Some(Value::Object(requests)) = requests else { return Ok(Vec::new()) };
+        if requests.len() > MOST {
+            return Err(format!("it asks for {} things at once, and {MOST} are too many", requests.len()));
+        }
+        requests.into_iter().map(|(name, request)| one(name, request)).collect()
+    }
+}
+
+fn one(name: String, mut request: Value) -> Result<Requested, String> {
+    let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
+    if method != "elicitation/create" {
+        return Err(format!("it asks for `{method}`, which is not offered"));
+    }
+    if name.len() > NAME_BYTES {
+        return Err("the name of what it asks for is too long".to_owned());
+    }
+    let mut params = request.get_mut("params").map(Value::take).unwrap_or_default();
+    let mut text = |field: &str| match params.get_mut(field).map(Value::take) {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    };
+    let (mode, mut message, url) = (text("mode"), text("message"), text("url"));
+    shorten(&mut message, MESSAGE_BYTES);
+    match mode.as_str() {
+        "" | "form" => {
+            let schema = params.get_mut("requestedSchema").map(Value::take).filter(Value::is_object);
+            let schema = schema.ok_or("a form has no `requestedSchema`")?;
+            Ok(Requested { name, message, schema: Some(schema), url: None })
+        }
+        "url" => {
+            let web = url.starts_with("https://") || url.starts_with("http://");
+            let fine = url.len() <= URL_BYTES && url.bytes().all(|byte| byte.is_ascii_graphic());
+            if !web || !fine {
+                return Err("what it asks people to visit is no address of a page".to_owned());
+            }
+            Ok(Requested { name, message, schema: None, url: Some(url) })
+        }
+        other => Err(format!("it asks in the mode `{other}`, which is not offered")),
+    }
+}
+
+/// What the server is told of what was decided about one thing that it asked.
+pub(crate) fn response(decision: &Decision) -> Value {
+    match (decision.decision.as_str(), &decision.content) {
+        ("answer", None) => json!({ "action": "accept" }),
+        ("answer", Some(content)) => json!({ "action": "accept", "content": content }),
+        _ => json!({ "action": "decline" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(result: Value) -> Result<InputRequired, String> {
+        InputRequired::of(&mut result.as_object().unwrap().clone())
+    }
+
+    fn form(message: &str) -> Value {
+        let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+        json!({ "method": "elicitation/create", "params": { "message": message, "requestedSchema": schema } })
+    }
+
+    #[test]
+    fn forms_and_addresses_are_asked_and_nothing_else() {
+        let url = |url: &str| json!({ "method": "elicitation/create", "params": { "mode": "url", "message": "Go", "url": url } });
+        let asked = of(
+            json!({ "inputRequests": { "a": form("Who?"), "b": url("https://x.example/y") }, "requestState": "s" }),
+        );
+        let InputRequired { asked, state } = asked.unwrap();
+        assert_eq!(
+            (asked[0].message.as_str(), asked[1].url.as_deref()),
+            ("Who?", Some("https://x.example/y"))
+        );
+        assert_eq!(state.as_deref(), Some("s"));
+        assert_eq!(of(json!({ "requestState": "s" })).unwrap().asked, []);
+        for (result, says) in [
+            (json!({}), "does not say"),
+            (json!({ "inputRequests": { "a": { "method": "sampling/createMessage" } } }), "sampling"),
+            (json!({ "inputRequests": { "a": url("javascript:alert(1)") } }), "no address"),
+            (json!({ "inputRequests": { "a": url("https://x.example/\u{1b}") } }), "no address"),
+            (
+                json!({ "inputRequests": { "a": { "method": "elicitation/create", "params": {} } } }),
+                "requestedSchema",
+            ),
+            (json!({ "requestState": "x".repeat(STATE_BYTES + 1) }), "over"),
+        ] {
+            assert!(of(result).unwrap_err().contains(says), "{says}");
+        }
+    }
+
+    #[test]
+    fn what_was_decided_is_told_in_the_words_of_the_protocol() {
+        let told = |decision: &str, content: Option<Value>| {
+            response(&Decision { decision: decision.into(), content, ..Decision::default() })
+        };
+        let one = json!({ "name": "Ann" });
+        assert_eq!(told("answer", Some(one.clone())), json!({ "action": "accept", "content": one }));
+        assert_eq!(told("answer", None), json!({ "action": "accept" }));
+        assert_eq!(told("deny", None), json!({ "action": "decline" }));
+    }
+}
