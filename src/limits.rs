@@ -31,8 +31,7 @@ pub const EXPIRE_AGAIN_US: i64 = 600 * SECOND_US;
 pub const CONTENT_BYTES: usize = 1 << 20;
 /// `metadata` of one message, and `tags` or `properties` of a thread, as JSON.
 pub const METADATA_BYTES: usize = 64 << 10;
-/// Arrays and objects within each other, in JSON that is stored; the parser reads 128 levels, and an answer has some
-/// around a value.
+/// Arrays and objects within each other, in JSON that is stored; the parser reads 128 levels, and an answer has some around a value.
 pub const JSON_DEPTH: usize = 100;
 /// Rows of a page when the request does not say.
 pub const PAGE_DEFAULT: u32 = 100;
@@ -141,6 +140,8 @@ pub const MCP_ROUNDS: u32 = 10;
 pub const HTTP_TOOL_ERROR_BYTES: usize = 1 << 10;
 /// Bytes of what the deployment is told of a failure of an MCP server.
 pub const MCP_TOLD_BYTES: usize = 500;
+/// Bytes of what one MCP server lists while threads run, as far as it may be offered.
+pub const MCP_LIST_BYTES: usize = 1 << 20;
 /// Tools of one MCP server that a catalog or a live list holds.
 pub const MCP_TOOLS: usize = 256;
 /// Bytes of the name of an MCP server's tool.
@@ -159,8 +160,7 @@ pub const RESULT_IN_CONTEXT_BYTES: usize = 32 << 10;
 pub const REPLY_BYTES: usize = 1_200_000;
 /// What a provider wants back with a reply (thinking, signatures); a larger one is not kept.
 pub const PAYLOAD_BYTES: usize = 512 << 10;
-/// `max_tokens` of an answer, where the provider asks for it and the model's definition does not say; thinking comes on
-/// top. Tokens.
+/// `max_tokens` of an answer, where the provider asks for it and the model's definition does not say; thinking comes on top. Tokens.
 pub const OUTPUT_TOKENS: u64 = 8_192;
 /// Tokens of thinking at a level of 100, where the provider counts in tokens.
 pub const THINKING_TOKENS: u64 = 32_000;
@@ -295,8 +295,7 @@ pub const WAIT_MAX_US: i64 = 30 * DAY_US;
 pub const WAIT_DEFAULT_US: i64 = 7 * DAY_US;
 /// The same of a call that the client carries out.
 pub const CLIENT_WAIT_US: i64 = 600 * SECOND_US;
-/// Bytes of what a wait keeps of what is asked, all of it together: title, reason, arguments, choices, digest. What is larger is
-/// not asked.
+/// Bytes of what a wait keeps of what is asked, all of it together: title, reason, arguments, choices, digest. What is larger is not asked.
 pub const WAIT_DATA_BYTES: usize = 64 * 1024;
 /// Bytes of why a run waits that is tried again by itself.
 pub const WAIT_REASON_BYTES: usize = 4 << 10;
@@ -350,8 +349,7 @@ pub const THREAD_BYTES: i64 = 9_000_000_000;
 pub const FILE_CHUNK_BYTES: usize = 1_000_000;
 /// A file that native code reads or writes as a whole.
 pub const FILE_WHOLE_BYTES: usize = 32 << 20;
-/// Bytes that code can give another thread at once: a message between two objects has 32 MiB at most, and bytes travel in
-/// it as text.
+/// Bytes that code can give another thread at once: a message between two objects has 32 MiB at most, and bytes travel in it as text.
 pub const REMOTE_BYTES: usize = 16 << 20;
 /// Thumbnail of a file.
 pub const THUMBNAIL_BYTES: usize = 256 << 10;

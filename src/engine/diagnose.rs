@@ -212,6 +212,7 @@ impl Thread {
         for entry in &definitions.prompt.tools {
             match self.catalog.callable(&entry.name) {
                 None if is_tool(&entry.name) => {}
+                None if entry.mcp().is_some() => self.look_at_list(entry, findings),
                 None => {
                     let text = format!("\"{}\" is listed, and is not among the definitions.", entry.name);
                     findings.lacks("tool.missing", ("tool", &entry.name), text);
@@ -259,6 +260,14 @@ impl Thread {
         {
             findings.lacks("variable.missing", ("tool", &tool.name), text);
         }
+    }
+
+    /// A server that did not list its tools.
+    fn look_at_list(&self, entry: &ToolEntry, findings: &mut Findings) {
+        let Some(server) = entry.mcp() else { return };
+        let why = self.why_no_list(server).unwrap_or_else(|| "nobody has asked it".to_owned());
+        let text = format!("The tools of the MCP server \"{server}\" are not known: {why}");
+        findings.lacks("mcp.unreachable", ("mcp", server), text);
     }
 
     /// A server that this deployment will not reach. Where it is may be known only when it is asked.

@@ -6,7 +6,7 @@
 //! behind it, the run's among them, are in `store`.
 //!
 //! * `thread`: one thread, its transitions. `ephemeral`: what exists only while the object lives. `definitions`: what the
-//!   definitions say about the open step.
+//!   definitions say about the open step. `catalogs`: the catalog, as it grows.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `accept`: messages that come in. `control`: stop, continue, terminate, delete; `expiry`: threads that delete
 //!   themselves. `edit`: changes to messages and the thread. `cut`: to go on from an earlier message.
@@ -45,6 +45,7 @@ pub(crate) mod batch;
 pub(crate) mod budget;
 pub(crate) mod call;
 pub(crate) mod cancel;
+pub(crate) mod catalogs;
 pub(crate) mod close;
 pub(crate) mod context;
 pub(crate) mod control;

@@ -23,7 +23,8 @@ impl Thread {
         if let Some(known) = self.ephemeral.snapshots.borrow().get(agent) {
             return Some(known.clone());
         }
-        let mut today = Snapshot::of(&self.catalog, agent)?;
+        // What servers list besides is no change of the definitions.
+        let mut today = Snapshot::of(self.catalog.compiled(), agent)?;
         if let Some(tools) = parent.and_then(|parent| parent.tools.as_ref()) {
             today = today.narrowed(tools);
         }

@@ -38,6 +38,7 @@ impl Thread {
     /// One step, from wherever the stored phase says that it stands.
     pub(crate) async fn step(self: &Rc<Self>) -> Result<Next> {
         self.ready_env().await?;
+        self.ready_lists().await?;
         let Some(definitions) = self.definitions()? else { return self.definition_missing() };
         if let Some(text) = self.look_through(&definitions)? {
             return self.ended(Reason::StrictDiagnostics, Some(text));

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::access;
+use crate::engine::catalogs::Catalogs;
 use crate::engine::ephemeral::Ephemeral;
 use crate::error::Result;
 use crate::host::{Host, Sql, Transactions};
@@ -17,7 +18,7 @@ pub struct Thread {
     pub(crate) host: Rc<dyn Host>,
     pub(crate) natives: Rc<dyn Natives>,
     pub(crate) sandbox: Rc<dyn Sandbox>,
-    pub(crate) catalog: Rc<Catalog>,
+    pub(crate) catalog: Catalogs,
     /// A cache; `None` until read, and again after anything went wrong.
     pub(crate) state: RefCell<Option<State>>,
     /// What exists only while the object lives: the flow, waiters, the partial text.
@@ -46,7 +47,8 @@ impl Place {
         let mut held = self.0.borrow_mut();
         if held.gone.get() {
             let Thread { host, natives, sandbox, catalog, .. } = &**held;
-            let next = Thread::new(host.clone(), natives.clone(), sandbox.clone(), catalog.clone());
+            let compiled = catalog.compiled().clone();
+            let next = Thread::new(host.clone(), natives.clone(), sandbox.clone(), compiled);
             *held = next;
         }
         held.clone()
@@ -65,7 +67,7 @@ impl Thread {
             host,
             natives,
             sandbox,
-            catalog,
+            catalog: Catalogs::new(catalog),
             state: RefCell::new(None),
             ephemeral: Ephemeral::default(),
             gone: Cell::new(false),
@@ -138,6 +140,7 @@ impl Thread {
     pub(crate) fn ensure_loaded(&self) -> Result<()> {
         self.must_be_here()?;
         self.load()?;
+        self.load_lists()?;
         let Err(error) = self.settle_works() else { return Ok(()) };
         // A thread that can be written no more stays readable; the next look tries again.
         self.log_once(format!("the outcome of calls could not be stored: {error}"));

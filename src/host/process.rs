@@ -1,6 +1,8 @@
 //! What the objects of one process share: it saves work, is lost with the process, and nothing depends on it.
 
+use std::any::Any;
 use std::cell::RefCell;
+use std::rc::Weak;
 
 use crate::sorted::SortedMap;
 
@@ -9,6 +11,20 @@ use crate::sorted::SortedMap;
 pub struct Process {
     /// What the deployment was told last of each MCP server.
     pub(crate) told: RefCell<SortedMap<String, Told>>,
+    /// What MCP servers listed, the newest last.
+    pub(crate) lists: RefCell<Vec<SharedList>>,
+    /// Catalogs that have grown, by what they have grown with, as long as an object has them.
+    pub(crate) catalogs: RefCell<SortedMap<String, Weak<dyn Any>>>,
+}
+
+/// What a server listed.
+pub(crate) struct SharedList {
+    /// The server, and for whom it was listed.
+    pub(crate) key: String,
+    /// Microseconds since 1970.
+    pub(crate) until_us: i64,
+    /// A JSON array.
+    pub(crate) tools: String,
 }
 
 /// What was told of a server.

@@ -3,10 +3,11 @@
 //!
 //! * Here: the eras, and how it is told which one a server speaks. `ask`: requests. `reader`: answers as they come, as JSON or as
 //!   events. `outcome`: what an answer to a call means; `elicit`: what is asked of people before there is one;
-//!   `task`: calls that take their time. `oauth`: signing in to servers.
+//!   `list`: pages of tools; `task`: calls that take their time. `oauth`: signing in to servers.
 
 pub(crate) mod ask;
 pub(crate) mod elicit;
+pub(crate) mod list;
 pub(crate) mod oauth;
 pub(crate) mod outcome;
 pub(crate) mod reader;

@@ -322,17 +322,24 @@ fn is_of(key: &str, thread: &str) -> bool {
 fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<String>) {
     let catalog = sim.catalog.borrow().clone();
     let definitions = serde_json::to_value(&catalog.tools).unwrap();
+    // Of a server that lists its tools while threads run, its own definition says it.
+    let of_live = |name: &str| {
+        let (server, tool) = name.split_once('/')?;
+        catalog.mcp.get(server)?.idempotent.get(tool).copied()
+    };
     let idempotent = |name: &str| {
-        definitions.as_object().into_iter().flat_map(|tools| tools.values()).any(|tool| {
-            let run = &tool["run"];
-            let of_server = || {
-                let (server, tool) = (run["mcp"]["server"].as_str()?, run["mcp"]["tool"].as_str()?);
-                Some(format!("{server}/{tool}"))
-            };
-            let runs =
-                run["native"] == name || run["http"]["url"] == name || of_server().as_deref() == Some(name);
-            runs && (tool["idempotent"] == true || tool["tier"] == "read_only")
-        })
+        of_live(name) == Some(true)
+            || definitions.as_object().into_iter().flat_map(|tools| tools.values()).any(|tool| {
+                let run = &tool["run"];
+                let of_server = || {
+                    let (server, tool) = (run["mcp"]["server"].as_str()?, run["mcp"]["tool"].as_str()?);
+                    Some(format!("{server}/{tool}"))
+                };
+                let runs = run["native"] == name
+                    || run["http"]["url"] == name
+                    || of_server().as_deref() == Some(name);
+                runs && (tool["idempotent"] == true || tool["tier"] == "read_only")
+            })
     };
     let mut by_key: BTreeMap<(String, String), usize> = BTreeMap::new();
     let members = sim.world.members();

@@ -39,6 +39,7 @@ const server = http.createServer(async (request, response) => {
     response.writeHead(200, { "content-type": events ? "text/event-stream" : "application/json", ...headers });
     response.end(events ? `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{}}\n\nevent: message\ndata: ${body}\n\n` : body);
   };
+  if (path === "/live" && request.headers["mcp-method"] === "tools/list") return answer({ resultType: "complete", tools: listed({ readOnlyHint: true }), ttlMs: 600_000, cacheScope: "private" });
   if (path === "/legacy") {
     if (message.method === "initialize") {
       return answer({ protocolVersion: "2025-06-18", capabilities: {}, serverInfo: { name: "old", version: "1" } }, { "mcp-session-id": "s-1" });
@@ -61,15 +62,19 @@ before(async () => {
 after(() => server.close());
 
 const schema = { type: "object", properties: { word: { type: "string" } }, additionalProperties: false };
+const listed = (/** @type {object} */ hints) => Object.keys(tools).map((tool) => ({ name: tool, description: tool, inputSchema: schema, annotations: hints }));
 for (const [name, hints] of /** @type {const} */ ([["modern", {}], ["legacy", {}], ["hinted", { readOnlyHint: true }]])) {
   bobbin.definitions.push(() => {
     const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
     bobbin.folder.json(`mcp/${name}.json`, { url: `http://127.0.0.1:${port}/${name}` });
-    const listed = Object.keys(tools).map((tool) => ({ name: tool, description: tool, inputSchema: schema, annotations: hints }));
     const protocol = name === "legacy" ? "2025-11-25" : "2026-07-28";
-    bobbin.folder.json(`mcp/${name}.tools.json`, { protocol, server: { name, version: "1" }, tools: listed });
+    bobbin.folder.json(`mcp/${name}.tools.json`, { protocol, server: { name, version: "1" }, tools: listed(hints) });
   });
 }
+bobbin.definitions.push(() => {
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  bobbin.folder.json("mcp/live.json", { url: `http://127.0.0.1:${port}/live`, list: "live", tools: { block: ["down"] } });
+});
 
 /** Calls the tool that the message names. @type {import("./support/model.mjs").Script} */
 const clerk = ({ messages }) => {
@@ -78,6 +83,7 @@ const clerk = ({ messages }) => {
   return last?.role === "tool" ? say(`done: ${last.content}`) : use({ name, args: { word } });
 };
 const agent = bobbin.agent("caller", clerk, { tools: ["mcp:modern", "mcp:legacy", "mcp:hinted"] });
+const lister = bobbin.agent("lister", clerk, { tools: ["mcp:live"] });
 
 test("a server without sessions is asked once a call, and gives texts and files", async () => {
   const thread = await bobbin.client.thread(agent.name);
@@ -123,22 +129,33 @@ test("killed during a call of a server: not called again, but where the server s
   assert.equal(keys[0], keys[1]);
 });
 
+test("tools that are listed while agents work: once for the threads of a process, and over a kill", async () => {
+  const threads = [await bobbin.client.thread(lister.name), await bobbin.client.thread(lister.name)];
+  for (const thread of threads) await thread.ask("live__find x");
+  await bobbin.server.crash();
+  await threads[0]?.ask("live__find y");
+  assert.deepEqual(await threads[0]?.results(), ["found x", "found y"]);
+  const lists = asked.filter(({ path, method }) => path === "/live" && method === "tools/list");
+  assert.equal(lists.length, 1);
+  assert.equal(lists[0]?.headers["mcp-protocol-version"], "2026-07-28");
+});
+
 test("GET /api/mcp says how servers answer, to administrators alone", async () => {
   const thread = await bobbin.client.thread(agent.name);
   await thread.ask("modern__find x");
   const list = async () => (await bobbin.client.send("GET", "/mcp")).json.servers;
   await until("the success is told", async () => (await list()).find((/** @type {{ name: string }} */ { name }) => name === "modern")?.last_success);
   const servers = await list();
-  assert.deepEqual(servers.map((/** @type {{ name: string }} */ { name }) => name), ["hinted", "legacy", "modern"]);
-  const { last_success, url, tools: shown, ...rest } = servers[2];
+  assert.deepEqual(servers.map((/** @type {{ name: string }} */ { name }) => name), ["hinted", "legacy", "live", "modern"]);
+  const { last_success, url, tools: shown, ...rest } = servers[3];
   assert.ok(Math.abs(last_success / 1e6 - Date.now() / 1e3) < 600, String(last_success));
   assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);
   assert.deepEqual(rest, { name: "modern", list: "pinned", protocol: "2026-07-28", server: { name: "modern", version: "1" }, agents: [agent.name], last_error: null });
   assert.deepEqual(shown[2], { name: "modern__find", tool: "find", description: "find", tier: "side_effecting", approval: "never" });
 
   await thread.ask("modern__down");
-  const failed = await until("the failure is told", async () => (await list())[2].last_error);
+  const failed = await until("the failure is told", async () => (await list())[3].last_error);
   assert.equal(failed.code, "mcp_unreachable");
   assert.match(failed.message, /503.*"modern".*down for today/);
-  assert.ok((await list())[2].last_success >= last_success, "the failure does not undo it");
+  assert.ok((await list())[3].last_success >= last_success, "the failure does not undo it");
 });

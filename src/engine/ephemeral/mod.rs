@@ -30,6 +30,7 @@ use crate::sdk::run_handle::{Abort, Context};
 use crate::sdk::scope::Entered;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::spec::Snapshot;
+use crate::store::mcp::List;
 use crate::store::messages::Shared;
 use crate::store::runs::Run;
 
@@ -95,6 +96,10 @@ pub(crate) struct Ephemeral {
     pub(crate) summaries: Summaries,
     /// Sessions with MCP servers, by the servers' names.
     pub(crate) mcp: RefCell<SortedMap<String, KnownSession>>,
+    /// What MCP servers have listed for the thread, by the servers' names; `None` until it was read.
+    pub(crate) mcp_lists: RefCell<Option<SortedMap<String, List>>>,
+    /// What the catalog has grown with.
+    pub(crate) grown: RefCell<String>,
     /// How requests to MCP servers went, by the subjects of letters, until the deployment is told.
     pub(crate) mcp_reports: RefCell<SortedMap<String, McpReport>>,
     /// Tokens for MCP servers, by where they are kept.

@@ -1,11 +1,12 @@
 //! Calls of the tools of MCP servers (docs/mcp.md). They have receipts as any call has, and are made again by the same rules: once
 //! a request was sent, nobody knows what became of it unless its answer came.
 //!
-//! * Here: one call. `input`: what a server asks people before it goes on. `tasks`: calls that take their time. `sessions`: what the
-//!   thread keeps of servers. `tokens`: for those that have to know who asks. `sealed`: texts that only this thread, or the threads of
-//!   one owner, can read. `told`: what the deployment is told of servers.
+//! * Here: one call. `input`: what a server asks people before it goes on. `tasks`: calls that take their time. `lists`: tools that
+//!   servers list while threads run. `sessions`: what the thread keeps of servers. `tokens`: for those that have to know who asks.
+//!   `sealed`: texts that only this thread, or the threads of one owner, can read. `told`: what the deployment is told of servers.
 
 mod input;
+mod lists;
 mod sealed;
 mod sessions;
 mod tasks;

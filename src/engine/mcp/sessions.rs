@@ -90,11 +90,16 @@ impl Memory for Sessions<'_> {
 }
 
 /// Whom a server takes the thread for: what it is shown, and where it is, as a hash.
-fn principal(address: &Address) -> String {
+pub(super) fn principal(address: &Address) -> String {
     let mut digest = Sha256::new();
     digest.update(&address.url);
     for (name, value) in &address.headers {
         digest.update(format!("\0{name}\0{}\0{value}", value.len()));
     }
-    digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest.finalize())
+}
+
+/// The first half of a hash, in hexadecimal.
+pub(super) fn hex(hash: &[u8]) -> String {
+    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -138,6 +138,14 @@ impl Thread {
         }
     }
 
+    /// Who the thread is to a server by its token; `None` where it has none.
+    pub(crate) fn bearer_of(&self, signed: &Signed<'_>) -> Result<Option<String>, Trouble> {
+        let Some(auth) = &signed.server.auth else { return Ok(None) };
+        let place =
+            self.token_place(auth, &TokenWanted { signed: *signed, challenge: None, refused: None })?;
+        Ok(Some(digest(&[&place.directory, &place.name])))
+    }
+
     /// The token that a request shows; none where the server has to ask for one first, or somebody to sign in.
     async fn mcp_token(&self, wanted: &TokenWanted<'_>) -> Result<Option<Bearer>, Trouble> {
         let Some(auth) = &wanted.signed.server.auth else { return Ok(None) };

@@ -2,9 +2,10 @@
 
 //!
 //! `listed`: its tools as it lists them, and the tools of the catalog that they become. `schema`: schemas that are not of the
-//! folder.
+//! folder. `live`: the catalog with what servers list while threads run.
 
 pub mod listed;
+mod live;
 pub(crate) mod schema;
 
 use serde::{Deserialize, Serialize};

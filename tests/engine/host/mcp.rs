@@ -79,11 +79,16 @@ pub type Guard = Rc<dyn Fn(&McpRequest) -> Option<Answer>>;
 /// What it says of a task.
 pub type TaskScript = Rc<dyn Fn(&McpRequest, usize) -> Gives>;
 
+/// What a server answers to `tools/list`.
+pub type Lists = Rc<dyn Fn(&McpRequest, usize) -> Gives>;
+
 /// How a server speaks.
 #[derive(Clone)]
 pub struct Server {
     /// What it makes of calls.
     pub script: Script,
+    /// What it answers to `tools/list`; by its cursor, and how often it was asked before.
+    pub lists: Lists,
     /// Whether it wants sessions.
     pub legacy: bool,
     /// Whether it answers in events, after others, one of which is a request of its own where it has sessions.
@@ -103,6 +108,7 @@ impl Server {
     pub fn new(script: impl Fn(&McpRequest, usize) -> Gives + 'static) -> Server {
         Server {
             script: Rc::new(script),
+            lists: Rc::new(|_, _| Gives::Error(-32601, "Method not found".into())),
             legacy: false,
             events: false,
             takes_us: 1_000_000,
@@ -110,6 +116,11 @@ impl Server {
             guard: None,
             tasks: Rc::new(|_, _| Gives::Error(-32602, "there is no such task".into())),
         }
+    }
+
+    /// One that lists its tools.
+    pub fn listing(self, lists: impl Fn(&McpRequest, usize) -> Gives + 'static) -> Server {
+        Server { lists: Rc::new(lists), ..self }
     }
 
     /// One with sessions.
@@ -210,6 +221,7 @@ impl Mcp {
         match arrived.method.as_str() {
             "tools/call" => self.call(server, arrived),
             "tasks/get" | "tasks/update" | "tasks/cancel" => (self.task(server, arrived), None),
+            "tools/list" => (self.list(server, arrived), None),
             method => {
                 wrong.push(format!("{method} is not of the protocol"));
                 (Answer::status(404, error(arrived, -32601, "Method not found")), None)
@@ -245,6 +257,7 @@ impl Mcp {
             wrong.push(format!("mcp-protocol-version is {:?}", arrived.header("mcp-protocol-version")));
         }
         match arrived.method.as_str() {
+            "tools/list" => (self.list(server, arrived), None),
             "notifications/initialized" | "" => (Answer::status(202, ""), None),
             "tools/call" if calls >= server.forgets_after => {
                 self.live.borrow_mut().remove(session);
@@ -289,6 +302,16 @@ impl Mcp {
             Gives::Error(code, message) => Answer::status(200, error(arrived, code, &message)),
             Gives::Raw(answer) => answer,
             Gives::Task(_) => unreachable!("a task is no task of a task"),
+        }
+    }
+
+    fn list(&self, server: &Server, arrived: &McpRequest) -> Answer {
+        let before = self.of("tools/list").iter().filter(|one| one.server == arrived.server).count() - 1;
+        match (server.lists)(arrived, before) {
+            Gives::Result(result) | Gives::Only(result) => self.answer(server, arrived, result),
+            Gives::Error(code, message) => Answer::status(200, error(arrived, code, &message)),
+            Gives::Raw(answer) => answer,
+            Gives::Task(_) => unreachable!("a list is no task"),
         }
     }
 

@@ -38,6 +38,7 @@ mod limits;
 mod mcp;
 mod mcp_auth;
 mod mcp_input;
+mod mcp_live;
 mod mcp_tasks;
 mod memories;
 mod memories_paid;
@@ -149,6 +150,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(mcp_auth::all());
     all.extend(mcp_input::all());
     all.extend(mcp_tasks::all());
+    all.extend(mcp_live::all());
     all.extend(background::all());
     all.extend(queue::all());
     all.extend(stops::all());

@@ -3,8 +3,9 @@
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::sorted::SortedSet;
+use crate::spec::mcp::PREFIX;
 use crate::spec::subagent::OF_WORKERS;
-use crate::spec::{Agent, Catalog, Prompt, SideConfig};
+use crate::spec::{Agent, Catalog, Implementation, Prompt, SideConfig};
 
 /// The tools that an agent has: what the prompts of its sides list, and those of the runtime's own that come with it.
 pub(crate) fn tools_of<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<&'c str> {
@@ -40,7 +41,14 @@ impl Thread {
             };
             let agent = self.catalog.agents.get(&state.meta.agent);
             let ends = agent.into_iter().flat_map(sides).flat_map(ends).any(|tool| tool == name);
-            Ok(ends || tools.iter().any(|tool| tool == name))
+            // Tools that a server lists while threads run are given as all of the server's.
+            let server = match self.catalog.tools.get(name).map(|tool| &tool.run) {
+                Some(Implementation::Mcp(of)) => Some(of.server.as_str()),
+                _ => None,
+            };
+            let given =
+                |tool: &String| tool == name || server.is_some() && tool.strip_prefix(PREFIX) == server;
+            Ok(ends || tools.iter().any(given))
         })
     }
 

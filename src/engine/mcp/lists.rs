@@ -1,0 +1,345 @@
+//! Servers whose tools are not pinned (`"list": "live"`) are asked for them at the first step of a run. What they list is kept in
+//! the thread and holds until the run ends, also over a restart; later runs have it until it is older than the server says, and an
+//! old list while the server does not answer. The catalog grows with it: from there on these are tools as any.
+
+use std::any::Any;
+use std::rc::{Rc, Weak};
+
+use futures::future::join_all;
+use sha2::{Digest, Sha256};
+
+use crate::engine::definitions::Definitions;
+use crate::engine::mcp::sessions::{Sessions, hex, principal};
+use crate::engine::mcp::tokens::Signed;
+use crate::engine::thread::Thread;
+use crate::error::{Error, Result};
+use crate::host::process::{Process, SharedList};
+use crate::json;
+use crate::limits;
+use crate::mcp::ask::{Ask, Asker};
+use crate::mcp::list::Page;
+use crate::signing::digest;
+use crate::sorted::SortedMap;
+use crate::spec::{Callable, Catalog, ListedTool, McpList, McpServer, Prompt, ToolEntry};
+use crate::store::mcp;
+use crate::store::mcp::List;
+use crate::store::runs::diagnostics::{Diagnostic, Kind};
+use crate::work::mcp::{Address, Failed, PROTOCOL, Peer, Trouble, UNREACHABLE};
+use crate::work::timeout::Watch;
+
+/// How long a list counts where the server does not say.
+const COUNTS_US: i64 = 5 * 60 * limits::SECOND_US;
+/// When a server that did not list its tools is asked again at the soonest.
+const PAUSE_US: i64 = 15 * limits::SECOND_US;
+/// Milliseconds that a run waits for a list.
+const LIST_MS: u64 = 20_000;
+/// Pages of a list.
+const PAGES: usize = 32;
+/// Lists that objects of a process share, and their bytes.
+const SHARED: (usize, usize) = (64, 4 << 20);
+
+/// A server whose tools a prompt has, and where that stands.
+struct Wanted<'c> {
+    server: &'c McpServer,
+    prompt: &'c Prompt,
+    entry: &'c ToolEntry,
+}
+
+impl Thread {
+    /// Reads what servers have listed, if that was not done yet.
+    pub(crate) fn load_lists(&self) -> Result<()> {
+        if !self.catalog.is_live() || self.ephemeral.mcp_lists.borrow().is_some() {
+            return Ok(());
+        }
+        let mut lists = SortedMap::new();
+        mcp::lists(self.host.sql(), &mut |server, list| drop(lists.insert(server, list)))?;
+        *self.ephemeral.mcp_lists.borrow_mut() = Some(lists);
+        self.grow_catalog();
+        Ok(())
+    }
+
+    /// Sees to it that the tools of the servers are known that the active side's prompt has, and the prompts that it calls.
+    pub(crate) async fn ready_lists(self: &Rc<Self>) -> Result<()> {
+        if !self.catalog.is_live() {
+            return Ok(());
+        }
+        let Some(definitions) = self.definitions()? else { return Ok(()) };
+        let Some(run) = self.read(|state, _| Ok(state.active().map(|run| run.id)))? else { return Ok(()) };
+        let compiled = self.catalog.compiled();
+        let Some(prompt) = compiled.prompts.get(&definitions.prompt.name) else { return Ok(()) };
+        let mut wanted = Vec::new();
+        find(compiled, prompt, &mut Vec::new(), &mut wanted);
+        wanted.retain(|wanted| self.list_of(&wanted.server.name).is_none_or(|list| list.run != run));
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let values = self.refresh_env().await;
+        let looked = wanted.iter().map(|wanted| self.list_for(&definitions, wanted, values.as_ref().err()));
+        let looked: Vec<List> = join_all(looked).await.into_iter().map(|list| List { run, ..list }).collect();
+        self.transition(|state, sql| {
+            for (wanted, list) in wanted.iter().zip(&looked) {
+                mcp::set_list(sql, &wanted.server.name, list)?;
+            }
+            self.post_mcp(state, sql)
+        })?;
+        for (wanted, list) in wanted.iter().zip(looked) {
+            self.note_list(wanted, &list, &definitions.prompt.name)?;
+            let mut lists = self.ephemeral.mcp_lists.borrow_mut();
+            lists.get_or_insert_default().insert(wanted.server.name.clone(), list);
+        }
+        self.grow_catalog();
+        Ok(())
+    }
+
+    /// Why a server did not list its tools the last time.
+    pub(crate) fn why_no_list(&self, server: &str) -> Option<String> {
+        self.list_of(server)?.why
+    }
+
+    fn list_of(&self, server: &str) -> Option<List> {
+        self.ephemeral.mcp_lists.borrow().as_ref()?.get(server).cloned()
+    }
+
+    /// Adds to the run that a list is old, or that there is none; the prompt's own are looked at when it begins.
+    fn note_list(&self, wanted: &Wanted<'_>, list: &List, prompt: &str) -> Result<()> {
+        let Some(why) = &list.why else { return Ok(()) };
+        let server = &wanted.server.name;
+        let (code, text) = match list.tools {
+            Some(_) => {
+                ("mcp.stale", format!("The tools of the MCP server \"{server}\" are those of earlier: {why}"))
+            }
+            None if wanted.prompt.name == prompt => return Ok(()),
+            None => {
+                ("mcp.unreachable", format!("The tools of the MCP server \"{server}\" are not known: {why}"))
+            }
+        };
+        self.note(Diagnostic::warning(Kind::Adapter, code, ("mcp", server), text, self.host.now_us()))
+    }
+
+    /// The list of a server for a run that begins: the one that is kept, that of another thread, or a new one.
+    async fn list_for(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        wanted: &Wanted<'_>,
+        no_values: Option<&Error>,
+    ) -> List {
+        let Wanted { server, prompt, entry } = *wanted;
+        let chain = definitions.chain.clone();
+        let of_prompt = Definitions { prompt, chain, ..*definitions };
+        let env = |name: &str| self.tool_env(&of_prompt, entry, name);
+        let lender = self.lender();
+        let address = match no_values {
+            Some(error) => Err(error.to_string()),
+            None => Address::of(server, &*lender, &env),
+        };
+        let address = match address {
+            Ok(address) => address,
+            Err(why) => return List { why: Some(self.redact(why)), ..List::default() },
+        };
+        let signed = Signed { around: &*lender, server, address: &address, env: &env };
+        let principal = match self.bearer_of(&signed) {
+            Ok(None) => principal(&address),
+            Ok(Some(bearer)) => digest(&[&principal(&address), &bearer]),
+            Err(trouble) => return List { why: Some(self.redact(trouble.text)), ..List::default() },
+        };
+        let now = self.host.now_us();
+        let known = self.list_of(&server.name).filter(|known| known.principal == principal);
+        if let Some(known) = &known
+            && known.until_us > now
+        {
+            return known.clone();
+        }
+        let process = self.host.process();
+        let key = format!("{}\0{principal}", server.name);
+        if let Some((tools, until_us)) = shared(&process, &key, now) {
+            return List { principal, tools: Some(tools), until_us, ..List::default() };
+        }
+        let listed = self.fetch_list(&signed).await;
+        self.mcp_went(&server.name, listed.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
+        let now = self.host.now_us();
+        match listed {
+            Ok((tools, counts_us)) => {
+                let until_us = now + counts_us;
+                share(&process, SharedList { key, until_us, tools: tools.clone() });
+                List { principal, tools: Some(tools), until_us, ..List::default() }
+            }
+            Err(trouble) => {
+                let why = self.shown(trouble.text).cut(limits::MCP_TOLD_BYTES).to_string();
+                let tools = known.and_then(|known| known.tools);
+                List { principal, tools, until_us: now + PAUSE_US, why: Some(why), ..List::default() }
+            }
+        }
+    }
+
+    /// Asks a server for its tools: a JSON array of those that may be offered, and for how long it counts.
+    async fn fetch_list(&self, signed: &Signed<'_>) -> Result<(String, i64), Trouble> {
+        let subject = format!("The list of the MCP server \"{}\"", signed.server.name);
+        let asked = async {
+            // One that changes while it is read is read once more.
+            for _ in 0..2 {
+                if let Some(list) = self.pages(signed, &subject).await? {
+                    return Ok(list);
+                }
+            }
+            Err(Trouble::new(PROTOCOL, format!("{subject} repeats itself, or changes while it is read.")))
+        };
+        let listed = Watch::for_ms(&*self.host, LIST_MS).within(asked).await;
+        listed.unwrap_or_else(|| {
+            Err(Trouble::new(UNREACHABLE, format!("{subject} did not come within {} s.", LIST_MS / 1000)))
+        })
+    }
+
+    /// Asks for one page.
+    async fn page(&self, signed: &Signed<'_>, subject: &str, cursor: Option<&str>) -> Result<Page, Trouble> {
+        let ask = Ask::list(cursor);
+        let send = async |address: &Address| {
+            let peer = Peer {
+                around: signed.around,
+                subject,
+                limit_ms: LIST_MS,
+                asker: Asker { capabilities: json!({}), meta: Vec::new() },
+                trace: Vec::new(),
+                memory: &Sessions::new(self, address),
+                address,
+            };
+            peer.ask(&ask).await
+        };
+        let what = match self.signed(signed, send).await {
+            Ok(result) => match Page::of(result) {
+                Ok(page) => return Ok(page),
+                Err(what) => format!("cannot be read: {what}"),
+            },
+            Err(Failed::Trouble(trouble)) => return Err(trouble),
+            Err(Failed::Rpc(error)) => format!("was answered with error {}: {}", error.code, error.message),
+        };
+        Err(Trouble::new(PROTOCOL, format!("{subject} {what}.")))
+    }
+
+    /// Reads all pages; `None` where they do not make a list.
+    async fn pages(&self, signed: &Signed<'_>, subject: &str) -> Result<Option<(String, i64)>, Trouble> {
+        let server = signed.server;
+        let wrong = |what: String| Trouble::new(PROTOCOL, format!("{subject} {what}."));
+        let (mut tools, mut cursors, mut bytes) = (Vec::<ListedTool>::new(), Vec::<String>::new(), 0);
+        let mut counts_us = limits::DAY_US;
+        for _ in 0..PAGES {
+            let page = self.page(signed, subject, cursors.last().map(String::as_str)).await?;
+            let ttl_us = page.ttl_ms.map(|ms| i64::try_from(ms.saturating_mul(1000)).unwrap_or(i64::MAX));
+            counts_us = counts_us.min(ttl_us.unwrap_or(COUNTS_US));
+            for tool in page.tools {
+                if !server.offers(&tool.name) || server.tool(&tool).is_err() {
+                    continue;
+                }
+                if tools.iter().any(|known| known.name == tool.name) {
+                    return Ok(None);
+                }
+                bytes += json!(tool).to_string().len();
+                tools.push(tool);
+            }
+            if tools.len() > limits::MCP_TOOLS || bytes > limits::MCP_LIST_BYTES {
+                let (most, bytes) = (limits::MCP_TOOLS, limits::MCP_LIST_BYTES);
+                return Err(wrong(format!("is too long: at most {most} tools and {bytes} bytes are taken")));
+            }
+            match page.cursor {
+                None => return Ok(Some((self.redact(json!(tools).to_string()), counts_us))),
+                Some(cursor) if cursors.contains(&cursor) => return Ok(None),
+                Some(cursor) => cursors.push(cursor),
+            }
+        }
+        Err(wrong(format!("has more than {PAGES} pages")))
+    }
+
+    /// Brings the catalog to what is listed now.
+    fn grow_catalog(&self) {
+        let lists = self.ephemeral.mcp_lists.borrow();
+        let listed: Vec<(&str, &str)> = lists
+            .iter()
+            .flat_map(|lists| lists.iter())
+            .filter_map(|(server, list)| Some((server.as_str(), list.tools.as_deref()?)))
+            .collect();
+        let key = key_of(self.catalog.compiled(), &listed);
+        if *self.ephemeral.grown.borrow() == key {
+            return;
+        }
+        let catalog = if listed.is_empty() {
+            self.catalog.compiled().clone()
+        } else {
+            grown(&self.host.process(), &key, self.catalog.compiled(), &listed)
+        };
+        if !self.catalog.grow(catalog) {
+            return self.log_once(
+                "MCP servers change their lists too often: the last change is not followed.".to_owned(),
+            );
+        }
+        *self.ephemeral.grown.borrow_mut() = key;
+        // What was made of the catalog before.
+        self.ephemeral.offers.borrow_mut().clear();
+    }
+}
+
+/// Servers that are listed while threads run whose tools a prompt has, or a prompt that it calls: each once.
+fn find<'c>(catalog: &'c Catalog, prompt: &'c Prompt, seen: &mut Vec<&'c str>, found: &mut Vec<Wanted<'c>>) {
+    if seen.contains(&prompt.name.as_str()) {
+        return;
+    }
+    seen.push(&prompt.name);
+    for entry in &prompt.tools {
+        if let Some(server) = entry.mcp().and_then(|name| catalog.mcp.get(name)) {
+            if server.list == McpList::Live && found.iter().all(|known| known.server.name != server.name) {
+                found.push(Wanted { server, prompt, entry });
+            }
+        } else if let Some(Callable::Prompt(inner)) = catalog.callable(&entry.name) {
+            find(catalog, inner, seen, found);
+        }
+    }
+}
+
+/// What tells what a catalog has grown with; empty where it has not.
+fn key_of(compiled: &Rc<Catalog>, listed: &[(&str, &str)]) -> String {
+    if listed.is_empty() {
+        return String::new();
+    }
+    let mut digest = Sha256::new();
+    for (server, tools) in listed {
+        digest.update(format!("{server}\0{}\0{tools}", tools.len()));
+    }
+    format!("{:p} {}", Rc::as_ptr(compiled), hex(&digest.finalize()))
+}
+
+/// The catalog with these lists: another object of the process may have it already.
+fn grown(process: &Process, key: &str, compiled: &Catalog, listed: &[(&str, &str)]) -> Rc<Catalog> {
+    let known = process.catalogs.borrow().get(key).and_then(Weak::upgrade);
+    if let Some(known) = known.and_then(|known| known.downcast::<Catalog>().ok()) {
+        return known;
+    }
+    // They were written by this code.
+    let tools: Vec<(&str, Vec<ListedTool>)> = listed
+        .iter()
+        .map(|(server, tools)| (*server, serde_json::from_str(tools).unwrap_or_default()))
+        .collect();
+    let lists: Vec<(&str, &[ListedTool])> =
+        tools.iter().map(|(server, tools)| (*server, tools.as_slice())).collect();
+    let catalog = Rc::new(compiled.with_live(&lists));
+    let shared: Rc<dyn Any> = catalog.clone();
+    let mut catalogs = process.catalogs.borrow_mut();
+    catalogs.retain(|_, catalog| catalog.strong_count() > 0);
+    catalogs.insert(key.to_owned(), Rc::downgrade(&shared));
+    catalog
+}
+
+/// A list that another object of the process has asked for.
+fn shared(process: &Process, key: &str, now: i64) -> Option<(String, i64)> {
+    let lists = process.lists.borrow();
+    let found = lists.iter().rev().find(|list| list.key == key && list.until_us > now)?;
+    Some((found.tools.clone(), found.until_us))
+}
+
+/// Keeps a list for the other objects of the process; the oldest go.
+fn share(process: &Process, list: SharedList) {
+    let mut lists = process.lists.borrow_mut();
+    lists.retain(|known| known.key != list.key);
+    lists.push(list);
+    let mut bytes: usize = lists.iter().map(|list| list.tools.len()).sum();
+    while lists.len() > SHARED.0 || bytes > SHARED.1 {
+        bytes -= lists.remove(0).tools.len();
+    }
+}

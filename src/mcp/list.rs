@@ -1,0 +1,74 @@
+//! What a server answers to `tools/list`: pages of tools.
+
+use serde_json::{Map, Value};
+
+use crate::mcp::ask::Ask;
+use crate::spec::ListedTool;
+
+/// Bytes of a cursor.
+const CURSOR_BYTES: usize = 4096;
+
+/// One page.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Page {
+    /// What cannot be read as a tool is left out.
+    pub(crate) tools: Vec<ListedTool>,
+    /// That of the next page.
+    pub(crate) cursor: Option<String>,
+    /// Milliseconds for which it counts, where the server says so.
+    pub(crate) ttl_ms: Option<u64>,
+}
+
+impl Ask {
+    /// `tools/list`.
+    pub(crate) fn list(cursor: Option<&str>) -> Ask {
+        let cursor = cursor.map(|cursor| ("cursor".to_owned(), cursor.into()));
+        Ask::of("tools/list", cursor.into_iter().collect())
+    }
+}
+
+impl Page {
+    /// Reads a result.
+    ///
+    /// # Errors
+    /// It is no page: why.
+    pub(crate) fn of(mut result: Map<String, Value>) -> Result<Page, &'static str> {
+        let Some(Value::Array(tools)) = result.remove("tools") else {
+            return Err("it has no list of tools");
+        };
+        let cursor = match result.remove("nextCursor") {
+            Some(Value::String(cursor)) if cursor.len() > CURSOR_BYTES => {
+                return Err("its cursor is too long");
+            }
+            Some(Value::String(cursor)) => Some(cursor).filter(|cursor| !cursor.is_empty()),
+            _ => None,
+        };
+        let tools = tools.into_iter().filter_map(|tool| serde_json::from_value(tool).ok()).collect();
+        Ok(Page { tools, cursor, ttl_ms: result.get("ttlMs").and_then(Value::as_u64) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    #[test]
+    fn a_page_is_its_tools_and_where_the_next_one_is() {
+        let page = |value: Value| Page::of(value.as_object().unwrap().clone());
+        let tool = json!({ "name": "a", "inputSchema": { "type": "object" }, "icons": [] });
+        let whole = page(
+            json!({ "tools": [tool, { "name": 7 }, "x"], "nextCursor": "c", "ttlMs": 5, "cacheScope": "private" }),
+        );
+        let Page { tools, cursor, ttl_ms } = whole.unwrap();
+        assert_eq!(
+            (tools.len(), tools[0].name.as_str(), cursor.as_deref(), ttl_ms),
+            (1, "a", Some("c"), Some(5))
+        );
+        assert_eq!(page(json!({ "tools": [], "nextCursor": "" })).unwrap().cursor, None);
+        assert!(page(json!({ "items": [] })).is_err());
+        assert!(page(json!({ "tools": [], "nextCursor": "c".repeat(5000) })).is_err());
+        assert_eq!(Ask::list(Some("c")).params["cursor"], "c");
+        assert!(Ask::list(None).params.is_empty());
+    }
+}

@@ -1,0 +1,90 @@
+//! Tools that servers list while threads run, in the catalog: from there on they are tools as any.
+
+use crate::spec::catalog::Catalog;
+use crate::spec::mcp::listed::ListedTool;
+use crate::spec::prompt::{Prompt, ToolEntry};
+
+impl Catalog {
+    /// The catalog with what servers list, by the servers' names: prompts have these tools in the place of the servers' entries.
+    /// What cannot be offered, or has a name that is taken, is left out.
+    pub(crate) fn with_live(&self, lists: &[(&str, &[ListedTool])]) -> Catalog {
+        let mut catalog = self.clone();
+        for (server, listed) in lists {
+            let Some(server) = self.mcp.get(*server) else { continue };
+            let mut names: Vec<(&str, String)> = Vec::new();
+            for tool in listed.iter().filter(|tool| server.offers(&tool.name)) {
+                let Ok(made) = server.tool(tool) else { continue };
+                if catalog.callable(&made.name).is_none() {
+                    names.push((&tool.name, made.name.clone()));
+                    catalog.tools.insert(made.name.clone(), made);
+                }
+            }
+            // The same order, in whichever they are listed: what providers have kept of a prompt holds.
+            names.sort_by(|(_, one), (_, other)| one.cmp(other));
+            catalog.prompts.values_mut().for_each(|prompt| offer(prompt, &server.name, &names));
+        }
+        catalog
+    }
+}
+
+/// Puts tools of a server, by their names there and here, in the place of its entries.
+fn offer(prompt: &mut Prompt, server: &str, names: &[(&str, String)]) {
+    if prompt.tools.iter().all(|entry| entry.mcp() != Some(server)) {
+        return;
+    }
+    let mut tools: Vec<ToolEntry> = Vec::new();
+    for entry in std::mem::take(&mut prompt.tools) {
+        if entry.mcp() != Some(server) {
+            tools.push(entry);
+            continue;
+        }
+        let wanted =
+            |own: &str| entry.tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == own));
+        for (_, name) in names.iter().filter(|(own, _)| wanted(own)) {
+            if tools.iter().all(|known| known.name != *name) {
+                tools.push(ToolEntry { env: entry.env.clone(), ..ToolEntry::unlisted(name) });
+            }
+        }
+    }
+    prompt.tools = tools;
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use crate::json;
+    use crate::spec::{Catalog, ListedTool};
+
+    fn listed(names: &[&str]) -> Vec<ListedTool> {
+        let tool = |name: &&str| json!({ "name": name, "inputSchema": { "type": "object" } });
+        serde_json::from_value(names.iter().map(tool).collect::<Value>()).unwrap()
+    }
+
+    #[test]
+    fn prompts_have_what_a_server_lists_in_the_place_of_its_entry() {
+        let prompt = |tools: Value| json!({ "model": "m", "prompt": "p", "tools": tools });
+        let catalog = json!({
+            "mcp": { "shop": { "url": "https://a.example", "list": "live", "tools": { "block": ["secret"] } } },
+            "tools": { "clock": { "description": "d", "run": { "native": "clock" } },
+                "shop__taken": { "description": "mine", "run": { "native": "clock" } } },
+            "prompts": {
+                "all": prompt(json!(["clock", { "mcp": "shop", "env": { "A": "1" } }])),
+                "some": prompt(json!([{ "mcp": "shop", "tools": ["find", "gone"] }, "mcp:shop"])),
+                "none": prompt(json!(["clock"])),
+            },
+        });
+        let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
+        let tools = listed(&["zip", "find", "secret", "taken", "bad name", "bad/name", "\u{1}"]);
+        let grown = catalog.with_live(&[("shop", &tools), ("elsewhere", &tools)]);
+        let names = |prompt: &str| -> Vec<String> {
+            grown.prompts[prompt].tools.iter().map(|entry| entry.name.clone()).collect()
+        };
+        assert_eq!(names("all"), ["clock", "shop__bad_name", "shop__find", "shop__zip"]);
+        assert_eq!(grown.prompts["all"].tools[2].env["A"], "1");
+        assert_eq!(names("some"), ["shop__find", "shop__bad_name", "shop__zip"]);
+        assert_eq!(names("none"), ["clock"]);
+        assert_eq!(grown.tools["shop__taken"].description, "mine");
+        assert!(catalog.callable("shop__find").is_none(), "the compiled one is as it was");
+    }
+}
