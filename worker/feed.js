@@ -99,7 +99,7 @@ export async function answered(first, objects, name, header, listen, ctx, untilM
     .then(async () => {
       clearTimeout(within);
       const leaving = following.failure === GONE ? encoder.leaving() : undefined;
-      if (leaving !== undefined) await objects.getByName(name).call(leaving);
+      if (leaving !== undefined) await /** @type {any} */ (objects.getByName(name)).call(leaving);
       const { status } = encoder;
       if (following.failure !== undefined && !encoder.over) return { status: 503, text: broken(following.failure), more: [] };
       return { status, text: encoder.whole(), more: JSON.parse(encoder.headers()) };

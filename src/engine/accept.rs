@@ -270,11 +270,13 @@ impl Thread {
         }
         self.read(|state, _| {
             let id = accepted.row.id(&state.meta.stem);
+            // Whoever says it again is told the same.
+            let began = |run: &&Run| Some(run.id) == accepted.started || run.turn_from == accepted.row.seq;
             let body = json!({
                 "status": "queued", "queueId": id, "messageId": id,
                 "message": accepted.row.to_json(&state.meta.stem, false),
                 "state": accepted.state(state),
-                "run": accepted.started.map(|run| format!("r_{run}")),
+                "run": state.run.as_ref().filter(began).map(Run::public_id),
             });
             Ok(Reply::json(202, &body))
         })

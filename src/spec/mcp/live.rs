@@ -78,13 +78,13 @@ mod tests {
         let tools = listed(&["zip", "find", "secret", "taken", "bad name", "bad/name", "\u{1}"]);
         let grown = catalog.with_live(&[("shop", &tools), ("elsewhere", &tools)]);
         let names = |prompt: &str| -> Vec<String> {
-            grown.prompts[prompt].tools.iter().map(|entry| entry.name.clone()).collect()
+            grown.prompts.get(prompt).unwrap().tools.iter().map(|entry| entry.name.clone()).collect()
         };
         assert_eq!(names("all"), ["clock", "shop__bad_name", "shop__find", "shop__zip"]);
-        assert_eq!(grown.prompts["all"].tools[2].env["A"], "1");
+        assert_eq!(grown.prompts.get("all").unwrap().tools[2].env.get("A").unwrap(), "1");
         assert_eq!(names("some"), ["shop__find", "shop__bad_name", "shop__zip"]);
         assert_eq!(names("none"), ["clock"]);
-        assert_eq!(grown.tools["shop__taken"].description, "mine");
+        assert_eq!(grown.tools.get("shop__taken").unwrap().description, "mine");
         assert!(catalog.callable("shop__find").is_none(), "the compiled one is as it was");
     }
 }
