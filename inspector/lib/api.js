@@ -76,7 +76,7 @@ export async function send(method, path, body, { once = false } = {}) {
 /** What went wrong, for people. @param {unknown} error */
 export function said(error) {
   if (error instanceof BobbinError) return error.hint ? `${error.message} ${error.hint}` : error.message;
-  return String(error);
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Whether it is the refusal of what is not there, or not for whoever asks. @param {unknown} error @param {...string} codes */

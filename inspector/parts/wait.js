@@ -5,10 +5,12 @@ import { isRefusal, ofThread, said, send } from "../lib/api.js";
 import { html } from "../lib/html.js";
 import { plain, written } from "../lib/plain.js";
 import { hrefOf } from "../lib/route.js";
+import { Deny } from "./deny.js";
 import { Button, Curl, Field, Problem, Time } from "./ui.js";
+import { Elicitation, SignIn, Task } from "./wait-server.js";
 
 /** @type {Record<string, string>} */
-const KINDS = { approval: "Approval", question: "Question", client_tool: "For a client", retry: "Pause", budget: "Budget", children: "Workers" };
+const KINDS = { approval: "Approval", question: "Question", client_tool: "For a client", retry: "Pause", budget: "Budget", children: "Workers", elicitation: "A server asks", sign_in: "Sign in", task: "Task" };
 /** @type {Record<string, [field: string, name: string]>} */
 const UNITS = {
   costUsd: ["maxCostUsd", "USD"],
@@ -40,7 +42,7 @@ export function Wait({ wait, onDecided, level = 2 }) {
       <span class="badge">${KINDS[wait.kind] ?? wait.kind}</span>
       <a href=${hrefOf({ screen: "thread", thread: wait.threadId, ...(wait.call?.messageId ? { message: wait.call.messageId } : { tab: /** @type {const} */ ("conversation") }) })}>Open its thread</a>
       <span class="grow"></span>
-      <small>${{ fail: "the run fails", continue: "goes on" }[/** @type {string} */ (wait.onExpiry)] ?? "ends"} <${Time} ms=${wait.expiresAt / 1000} /></small>
+      <small>${wait.kind === "task" ? "asked again" : { fail: "the run fails", continue: "goes on" }[/** @type {string} */ (wait.onExpiry)] ?? "ends"} <${Time} ms=${wait.expiresAt / 1000} /></small>
       <${Curl} path=${ofThread(wait.threadId, `/waits/${wait.id}`)} request=${{ method: "POST", body: { decision: wait.allows?.[0] ?? "approve" } }} bare />
     </header>
     <${`h${level}`} class="title">${title}<//>
@@ -58,6 +60,9 @@ const Ways = ({ wait, decide, busy }) => {
   if (wait.kind === "question" || wait.kind === "client_tool") return html`<${Answer} wait=${wait} decide=${decide} busy=${busy} />`;
   if (wait.kind === "budget") return html`<${Budget} wait=${wait} decide=${decide} busy=${busy} />`;
   if (wait.kind === "retry") return html`<div class="ways"><${Button} kind="primary" label="Try now" busy=${busy} onClick=${() => decide(() => ({ decision: "retry" }))} /></div>`;
+  if (wait.kind === "elicitation") return html`<${Elicitation} wait=${wait} decide=${decide} busy=${busy} />`;
+  if (wait.kind === "sign_in") return html`<${SignIn} wait=${wait} decide=${decide} busy=${busy} />`;
+  if (wait.kind === "task") return html`<${Task} wait=${wait} decide=${decide} busy=${busy} />`;
   return html`<p class="quiet">Nobody decides this: it goes on when its workers have ended.</p>`;
 };
 
@@ -98,20 +103,6 @@ function Approval({ wait, decide, busy }) {
       <${Button} kind="primary" label=${changed.length > 0 ? "Approve with changes" : "Approve"} busy=${busy} onClick=${approve} />
       <${Deny} label="Deny" decide=${decide} busy=${busy} />
     </div>`;
-}
-
-/** @param {{ label: string, decide: WaysProps["decide"], busy: boolean }} props */
-function Deny({ label, decide, busy }) {
-  const [open, setOpen] = useState(false);
-  const [reason, setReason] = useState("");
-  const [stop, setStop] = useState(false);
-  if (!open) return html`<${Button} kind="bad" label=${`${label} …`} busy=${busy} onClick=${() => setOpen(true)} />`;
-  const deny = () => decide(() => ({ decision: "deny", ...(reason && { reason }), ...(stop && { stop }) }));
-  return html`<div class="deny">
-    <${Field} label="Why?" hint="The model reads it."><input value=${reason} onInput=${(/** @type {any} */ event) => setReason(event.target.value)} /><//>
-    <label class="check"><input type="checkbox" checked=${stop} onChange=${(/** @type {any} */ event) => setStop(event.target.checked)} />Stop the run, too</label>
-    <div class="ways"><${Button} kind="bad" label=${label} busy=${busy} onClick=${deny} /><${Button} label="Back" onClick=${() => setOpen(false)} /></div>
-  </div>`;
 }
 
 /** A question, or what a client's tool has come to. @param {WaysProps} props */

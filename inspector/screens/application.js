@@ -8,11 +8,12 @@ import { layout } from "../lib/graph.js";
 import { hrefOf } from "../lib/route.js";
 import { Button, Busy, Curl, Empty, Problem } from "../parts/ui.js";
 import { Icon } from "../parts/icons.js";
+import { Servers } from "../parts/servers.js";
 import { NewThread } from "./new-thread.js";
 import { useState } from "preact/hooks";
 
 /** Kinds of definitions, in the order in which they are told. @type {[kind: string, title: string][]} */
-const KINDS = [["model", "Models"], ["prompt", "Prompts"], ["tool", "Tools"], ["MCP server", "MCP servers"], ["skill", "Skills"], ["memory", "Memories"], ["hook", "Hooks"], ["agent", "Agents"]];
+const KINDS = [["model", "Models"], ["prompt", "Prompts"], ["tool", "Tools"], ["skill", "Skills"], ["memory", "Memories"], ["hook", "Hooks"], ["agent", "Agents"]];
 
 /** @param {AbortSignal} signal */
 async function load(signal) {
@@ -39,7 +40,7 @@ export function Application({ agent }) {
     ${data.agents.length === 0
       ? html`<${Empty} title="There are no agents"><p>An agent is a file in <code>agents/agents/</code>. Write one, and it is here.</p><//>`
       : html`<${Graph} agents=${data.agents} explained=${data.explained} selected=${shown.name} />
-          ${explained && html`<${Agent} agent=${shown} explained=${explained} />`} ${explained?.unused.length > 0 && html`<${Unused} of=${explained.unused} />`}`}
+          ${explained && html`<${Agent} agent=${shown} explained=${explained} />`} ${explained?.unused.length > 0 && html`<${Unused} of=${explained.unused} />`} <${Servers} agent=${shown.name} />`}
     <footer class="foot"><${Curl} path="/agents" /></footer>
     ${making && html`<${NewThread} agents=${data.agents} owner="" first=${shown?.name} onClose=${() => setMaking(false)} />`}
   </section>`;

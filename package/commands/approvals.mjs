@@ -11,13 +11,13 @@ export const command = {
   usage: "approvals [id]",
   help: `  <id>            all about one of them, with the arguments of the call
   --user ID       in threads of this owner; without it an administrator's key lists those of threads without an owner
-  --kind KIND     approval, question, client_tool, budget or retry
+  --kind KIND     approval, question, client_tool, budget, retry, elicitation or sign_in
   --thread ID     where the one of <id> is, if that cannot be found out
   --limit N       at most so many (50)
 ${TARGET_HELP}
 
-Whatever waits for somebody: approvals of calls, questions, tools of the client, budgets, long pauses. \`bobbin approve\`, \`deny\`,
-\`answer\` and \`decide\` decide it. The list may lag a moment behind the threads.`,
+Whatever waits for somebody: approvals of calls, questions, tools of the client, budgets, long pauses, what MCP servers ask.
+\`bobbin approve\`, \`deny\`, \`answer\` and \`decide\` decide it. The list may lag a moment behind the threads.`,
   options: {
     ...TARGET_OPTIONS,
     user: { type: "string" },

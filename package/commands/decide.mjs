@@ -71,15 +71,22 @@ export const deny = {
 
 /** @type {Command} */
 export const answer = {
-  usage: "answer <id> <text>",
+  usage: "answer <id> [text]",
   help: `${HELP}
   <text>          the answer to a question
   --choice N      one of its choices instead, from 0
   --result JSON   what a tool of the client came to
-  --failed        it failed, and the result says why`,
-  options: { ...OPTIONS, choice: { type: "string" }, result: { type: "string" }, failed: { type: "boolean", default: false } },
+  --failed        it failed, and the result says why
+  --content JSON  the fields of a form that an MCP server asks to be filled in
+  --done          that you have been at the address that an MCP server asked you to go to`,
+  options: { ...OPTIONS, choice: { type: "string" }, result: { type: "string" }, failed: { type: "boolean", default: false }, content: { type: "string" }, done: { type: "boolean", default: false } },
   run: online(async (target, values, positionals) => {
-    const { choice, result, failed } = values;
+    const { choice, result, failed, content, done } = values;
+    if (content !== undefined || done) {
+      const [id = ""] = exactly(positionals, ["id"]);
+      const filled = content === undefined ? {} : { content: parsedObject("--content", content) };
+      return decide(target, values, id, /** @type {Decision} */ ({ decision: "answer", ...filled }));
+    }
     if (choice !== undefined || result !== undefined) {
       const [id = ""] = exactly(positionals, ["id"]);
       if (choice === undefined) return decide(target, values, id, { decision: "answer", result: parsed("--result", result), ...(failed && { isError: true }) });

@@ -1,6 +1,8 @@
 // What a run asks, asked of whoever sits at the terminal.
 
+import { fieldsOf, valueOf } from "./form.mjs";
 import { bold, dim, harmless, oneLine } from "./output.mjs";
+import { asked, entry } from "./waits.mjs";
 
 /**
  * @typedef {import("bobbin/client").Wait} Wait
@@ -22,9 +24,12 @@ export async function ask(wait, line, say) {
   const { allows } = wait;
   if (wait.kind === "question") return question(wait, line, say);
   if (wait.kind === "client_tool") return result(wait, line, say);
+  if (asked(wait).url !== undefined) return visit(wait, line, say);
+  if (asked(wait).form !== undefined) return form(wait, line, say);
   if (allows.includes("extend")) return budget(line, say);
   if (allows.includes("retry")) return (await line("  [r]etry now, or Enter to wait: "))?.trim() === "r" ? { decision: "retry" } : undefined;
   if (allows.includes("approve")) return approval(wait, line, say);
+  if (allows.length === 0) return void say(dim("  Nobody decides that: it goes on by itself."));
   say(dim(`  It allows ${allows.join(", ")}: \`bobbin decide ${wait.id} …\``));
   return undefined;
 }
@@ -76,6 +81,52 @@ async function result({ call }, line, say) {
       say("  That is no JSON; a text stands in quotes.");
     }
   }
+}
+
+/** What an MCP server wants to be told. @param {Wait} wait @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>} */
+async function form(wait, line, say) {
+  const { form: schema } = asked(wait);
+  const letter = (await line("  [f]ill it in, [d]ecline (Enter: later): "))?.trim();
+  if (letter === "d") return { decision: "deny" };
+  if (letter !== "f") return undefined;
+  /** @type {[string, any][]} */
+  const content = [];
+  for (const field of fieldsOf(schema)) {
+    for (;;) {
+      const text = (await line(`  ${entry(field)}: `))?.trim();
+      if (text === undefined) return undefined;
+      try {
+        const value = valueOf(field, text === "" ? field.initial : chosen(field, text));
+        if (value !== undefined) content.push([field.name, value]);
+        break;
+      } catch (error) {
+        say(`  ${oneLine(/** @type {Error} */ (error).message)}`);
+      }
+    }
+  }
+  return /** @type {Decision} */ ({ decision: "answer", content: Object.fromEntries(content) });
+}
+
+/** The choices that a text names, by value or label; another text stays as it is. @param {import("./form.mjs").Field} field @param {string} text */
+function chosen({ kind, label, choices }, text) {
+  const one = (/** @type {string} */ word) => {
+    const found = choices.find((choice) => word === String(choice.value) || word === choice.label);
+    if (found === undefined) throw new Error(`“${label}” has no choice “${word}”.`);
+    return found.value;
+  };
+  if (kind === "many") return text.split(",").map((word) => one(word.trim()));
+  if (kind === "boolean") return /^(?:y|yes|true)$/i.test(text);
+  return choices.length > 0 ? one(text) : text;
+}
+
+/** An address that an MCP server wants to be visited. @param {Wait} wait @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>} */
+async function visit(wait, line, say) {
+  const { url } = asked(wait);
+  say(`  It leads to ${oneLine(url ?? "")}`);
+  const signing = !wait.allows.includes("answer");
+  const letter = (await line(signing ? "  Sign in there, and it goes on by itself; or [d]ecline (Enter: later): " : "  [d]one there, [n]o (Enter: later): "))?.trim();
+  if (letter === (signing ? "d" : "n")) return { decision: "deny" };
+  return letter === "d" ? { decision: "answer" } : undefined;
 }
 
 /** @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>} */

@@ -2,6 +2,7 @@
 
 import { BobbinError } from "bobbin/client";
 import { Complaint } from "./complaint.mjs";
+import { fieldsOf } from "./form.mjs";
 import { harmless, list, moment, oneLine } from "./output.mjs";
 
 /**
@@ -66,13 +67,18 @@ async function one(client, threadId, waitId) {
 }
 
 /** All that somebody needs to know who decides it. @param {Wait} wait */
-export function details({ id, kind, state, threadId, title, reason, call, edit, choices, budget, allows, by, createdAt, expiresAt, onExpiry, decision }) {
+export function details(wait) {
+  const { id, kind, state, threadId, title, reason, call, edit, choices, budget, allows, by, createdAt, expiresAt, onExpiry, decision } = wait;
+  const { server, url, form } = asked(wait);
   return list([
     ["id", id],
     ["kind", kind],
     ["state", state === "decided" ? `decided: ${decision}` : state],
     ["asks", oneLine(title)],
     ["because", oneLine(reason ?? "")],
+    ["server", oneLine(server ?? "")],
+    ["leads to", oneLine(url ?? "")],
+    ["form", fieldsOf(form).map(entry).join("\n")],
     ["tool", oneLine(call?.tool ?? "")],
     ["arguments", call ? harmless(JSON.stringify(call.args, null, 2)) : ""],
     ["may change", oneLine(edit?.join(", ") ?? "")],
@@ -84,4 +90,17 @@ export function details({ id, kind, state, threadId, title, reason, call, edit, 
     ["asked", moment(createdAt / 1e6)],
     ["ends", `${moment(expiresAt / 1e6)}, then: ${onExpiry}`],
   ]);
+}
+
+/** What a server asks. @param {Wait} wait @returns {{ server?: string, url?: string, form?: any }} */
+export const asked = (wait) => /** @type {any} */ (wait);
+
+/** A field of a form, in a line. @param {import("./form.mjs").Field} field */
+export function entry({ name, label, hint, kind, format, required, choices, initial }) {
+  const about = [
+    choices.length > 0 ? `${kind === "many" ? "any of" : "one of"} ${choices.map(({ value, label: said }) => (String(value) === said ? said : `${value} (${said})`)).join(", ")}` : format || kind,
+    !required && "optional",
+    initial !== undefined && `else ${JSON.stringify(initial)}`,
+  ].filter((part) => part !== false);
+  return oneLine(`${name}${label === name ? "" : ` “${label}”`}: ${about.join("; ")}${hint && `. ${hint}`}`);
 }

@@ -3,12 +3,14 @@
 // BOBBIN_SCREENSHOTS names a folder for pictures of it.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import http from "node:http";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { MOST_BYTES, inspector } from "../../scripts/inspector.mjs";
 import { accessible, Browser } from "./support/browser.mjs";
-import { exchange } from "./support/http.mjs";
+import { exchange, wholeBody } from "./support/http.mjs";
 import { refuse, say, textOf, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
@@ -68,6 +70,27 @@ bobbin.agent("desk", does, { tools: ["clerk"], agent: { title: "The desk" }, mod
 bobbin.definitions.push(() => bobbin.folder.write({ models: { keyless: { provider: "openai", model: "none", apiKeyEnv: "OTHER_KEY" } } }));
 /** Fails once, and answers then. */
 const moody = bobbin.agent("moody", ({ n, last }) => (n === 1 ? refuse(503) : say(`You said: ${last}`)), { system: "You are moody.\nYou are brief." });
+
+/** An MCP server: `ask` wants a form filled in, `visit` an address visited. */
+const peer = http.createServer(async (request, response) => {
+  const { id, params } = JSON.parse(String(await wholeBody(request)));
+  const asks = {
+    ask: { message: "Who are you?\u202e", mode: "form", requestedSchema: { type: "object", properties: { name: { type: "string", title: "Name" }, size: { type: "string", enum: ["small", "large"], default: "small" }, sure: { type: "boolean", default: true } }, required: ["name"] } },
+    visit: { message: "Confirm it there.", mode: "url", url: "https://example.com/confirm" },
+  };
+  const asked = { resultType: "input_required", inputRequests: { it: { method: "elicitation/create", params: asks[/** @type {"ask"} */ (params.name)] } }, requestState: "s" };
+  const result = params.inputResponses ? { resultType: "complete", content: [{ type: "text", text: JSON.stringify(params.inputResponses.it) }] } : asked;
+  response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+});
+await once(peer.listen(0, "127.0.0.1"), "listening");
+after(() => peer.close());
+bobbin.definitions.push(() => {
+  const { port } = /** @type {import("node:net").AddressInfo} */ (peer.address());
+  bobbin.folder.json("mcp/peer.json", { url: `http://127.0.0.1:${port}/mcp`, approval: { visit: "never" } });
+  const schema = { type: "object", properties: {} };
+  bobbin.folder.json("mcp/peer.tools.json", { protocol: "2026-07-28", server: { name: "The peer", version: "1.0" }, tools: ["ask", "visit"].map((name) => ({ name, description: `It can ${name}.`, inputSchema: schema })) });
+});
+bobbin.agent("asker", does, { tools: ["mcp:peer"], agent: { title: "The asker" } });
 
 /** A page of the inspector, with a key. @param {string} [place] @param {import("playwright-core").BrowserContextOptions} [options] */
 async function opened(place = "#/", options = {}) {
@@ -505,4 +528,39 @@ test("the server is killed while a page is open: it connects again, the reply is
   await page.getByLabel("Message", { exact: true }).fill("still there?");
   await button(page, "Send").click();
   await talk(page).getByRole("article", { name: "Assistant: You said: still there?" }).waitFor();
+});
+
+test("servers are shown as they are, and what they ask is answered", async () => {
+  const threads = await Promise.all(["ask", "visit"].map(async (tool) => {
+    const thread = await bobbin.client.thread("asker");
+    assert.equal((await thread.ask(JSON.stringify([{ name: `peer__${tool}`, args: {} }]))).outcome, "parked");
+    return thread;
+  }));
+  const page = await opened("#/waiting");
+  const form = page.getByRole("article", { name: /^Who are you/ });
+  await form.getByText("The MCP server “peer” asks this.").waitFor();
+  assert.ok(!(await form.innerText()).includes("\u202e"), "what would turn the text around is shown as what it is");
+  await accessible(page, "forms of servers");
+  await picture(page, "waiting-servers");
+  await button(form, "Send").click();
+  await form.getByRole("alert").getByText("“Name” is needed.").waitFor();
+  await form.getByLabel("Name").fill("Bo");
+  await form.getByLabel("size (optional)").selectOption("large");
+  await form.getByLabel("sure").uncheck();
+  await button(form, "Send").click();
+  const visit = page.getByRole("article", { name: "Confirm it there." });
+  const link = visit.getByRole("link", { name: "https://example.com/confirm" });
+  assert.deepEqual([await link.getAttribute("href"), await link.getAttribute("rel")], ["https://example.com/confirm", "noopener noreferrer"]);
+  await button(visit, "I have been there").click();
+  await page.getByText("Nothing is waiting").waitFor();
+  const results = await Promise.all(threads.map(async (thread) => (await thread.idle(), (await thread.results())[0])));
+  assert.deepEqual(results.map((text) => JSON.parse(String(text))), [{ action: "accept", content: { name: "Bo", size: "large", sure: false } }, { action: "accept" }]);
+
+  await page.goto(`${bobbin.server.base}/inspector#/app`);
+  const servers = page.getByRole("region", { name: "MCP servers" });
+  await servers.getByText("2026-07-28, without sessions").waitFor();
+  await servers.getByText("2 tools").click();
+  for (const text of ["The peer 1.0", "It can ask.", "peer__ask"]) await servers.getByText(text, { exact: false }).first().waitFor();
+  await accessible(page, "servers");
+  await picture(page, "servers");
 });

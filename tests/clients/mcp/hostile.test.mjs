@@ -96,6 +96,14 @@ for (const attack of Object.keys(CALLS)) {
   });
 }
 
-peers.test("a server that means ill: what it wants to be kept is not sent back", async () => {
-  for (let time = 0; time < 2; time++) assert.match((await peers.call("ill", "cookie")).result, /cookies: none/);
+peers.test("a server that means ill: what it wants to be kept is not sent back, and tasks are not asked after all the time", async () => {
+  assert.match((await peers.call("ill", "cookie")).result, /cookies: none/);
+  assert.match((await peers.call("ill", "cookie")).result, /cookies: none/);
+  const before = ill.books.methods.filter((method) => method === "tasks/get").length;
+  const thread = await peers.begin("ill", "task_at_once", {});
+  await until("it waits", async () => (await waits(thread)).length > 0, { withinMs: 20_000 });
+  await new Promise((done) => setTimeout(done, 5000));
+  const polls = ill.books.methods.filter((method) => method === "tasks/get").length - before;
+  assert.ok(polls <= 8, `${polls} polls in 5 s`);
+  await thread.send("POST", "/stop");
 });

@@ -3,11 +3,11 @@
 
 import asyncio
 import socket
-from dataclasses import dataclass
 
 import uvicorn
 from fastmcp import Context, FastMCP
 from fastmcp.utilities.types import Image
+from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 from starlette.responses import JSONResponse
 
 mcp = FastMCP("fast-peer", version="4.1.6")
@@ -50,17 +50,18 @@ def picture() -> Image:
     return Image(data=bytes([137, 80, 78, 71, 13, 10, 26, 10]), format="png")
 
 
-@dataclass
-class Who:
-    name: str
+WHO = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
-@mcp.tool
-async def ask(ctx: Context) -> str:
+@mcp.tool(output_schema=None)
+async def ask(ctx: Context) -> str | InputRequiredResult:
     """Asks a person by a form."""
     calls.append("ask")
-    answer = await ctx.elicit("Who are you?", Who)
-    return f"{answer.action}: {answer.data.name if answer.action == 'accept' else None}"
+    answer = (ctx.input_responses or {}).get("who")
+    if answer is None:
+        form = ElicitRequest(params=ElicitRequestFormParams(message="Who are you?", requested_schema=WHO))
+        return InputRequiredResult(input_requests={"who": form}, request_state="the state of Python")
+    return f"{answer.action}: {answer.content} with {ctx.request_state}"
 
 
 @mcp.custom_route("/calls", methods=["GET"])

@@ -37,8 +37,8 @@ pub(in crate::openapi) struct WaitingCall {
     tool: String,
     tier: String,
     args: Value,
-    /// What exactly is decided on.
-    digest: String,
+    /// What exactly is decided on, where that is the call itself.
+    digest: Option<String>,
     message_id: Option<String>,
 }
 
