@@ -556,11 +556,11 @@ test("servers are shown as they are, and what they ask is answered", async () =>
   const results = await Promise.all(threads.map(async (thread) => (await thread.idle(), (await thread.results())[0])));
   assert.deepEqual(results.map((text) => JSON.parse(String(text))), [{ action: "accept", content: { name: "Bo", size: "large", sure: false } }, { action: "accept" }]);
 
-  await page.goto(`${bobbin.server.base}/inspector#/app`);
-  const servers = page.getByRole("region", { name: "MCP servers" });
+  const application = await opened("#/app");
+  const servers = application.getByRole("region", { name: "MCP servers" });
   await servers.getByText("2026-07-28, without sessions").waitFor();
   await servers.getByText("2 tools").click();
   for (const text of ["The peer 1.0", "It can ask.", "peer__ask"]) await servers.getByText(text, { exact: false }).first().waitFor();
-  await accessible(page, "servers");
-  await picture(page, "servers");
+  await accessible(application, "servers");
+  await picture(application, "servers");
 });
