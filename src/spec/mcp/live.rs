@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn prompts_have_what_a_server_lists_in_the_place_of_its_entry() {
-        let prompt = |tools: Value| json!({ "model": "m", "prompt": "p", "tools": tools });
+        let prompt =
+            |tools: Value| json!({ "toolDescription": "d", "model": "m", "prompt": "p", "tools": tools });
         let catalog = json!({
             "mcp": { "shop": { "url": "https://a.example", "list": "live", "tools": { "block": ["secret"] } } },
             "tools": { "clock": { "description": "d", "run": { "native": "clock" } },
