@@ -275,14 +275,21 @@ impl Thread {
     }
 }
 
-/// Tells a task what people have answered. Whether it was told; one that does not want it any more was, too.
+/// Tells a task what people have answered. Whether there was something to tell. A server that refuses an answer says next what it
+/// still wants to know, and is not held to have taken it.
 async fn tell(asking: &Asking<'_>, task: &mut AtTask, responses: Option<Value>) -> Result<bool, Failed> {
     let Some(responses) = responses else { return Ok(false) };
     let names: Vec<String> =
         responses.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
-    if let Err(Failed::Trouble(trouble)) = asking.ask(&task::update(&task.id, responses)).await {
-        return Err(Failed::Trouble(trouble));
+    match asking.ask(&task::update(&task.id, responses)).await {
+        Ok(_) => task.answered.extend(names),
+        Err(Failed::Rpc(error)) => asking.thread.log(&format!(
+            "the MCP server \"{}\" did not take what people answered: error {}: {}",
+            asking.signed.server.name,
+            error.code,
+            asking.thread.shown(error.message).cut(limits::MCP_TOLD_BYTES)
+        )),
+        Err(trouble) => return Err(trouble),
     }
-    task.answered.extend(names);
     Ok(true)
 }

@@ -22,13 +22,10 @@ impl Thread {
             message: self.shown(text.to_owned()).cut(limits::MCP_TOLD_BYTES).to_string(),
         });
         let message = error.as_ref().map(|error| &error.message);
-        let process = self.host.process();
-        let mut told = process.told.borrow_mut();
         let same = |told: &Told| told.error.as_ref() == message && now - told.at_us < AGAIN_US;
-        if told.get(server).is_some_and(same) {
+        if self.host.process().told.borrow().get(server).is_some_and(same) {
             return;
         }
-        told.insert(server.to_owned(), Told { at_us: now, error: message.cloned() });
         // One of each kind: a failure that the next try makes good is told, too.
         let subject = format!("{}:{server}", if error.is_some() { "mcp_error" } else { "mcp" });
         let report = McpReport { server: server.to_owned(), at_us: now, error };
@@ -39,9 +36,16 @@ impl Thread {
     pub(crate) fn post_mcp(&self, state: &State, sql: &dyn Sql) -> Result<()> {
         let reports = std::mem::take(&mut *self.ephemeral.mcp_reports.borrow_mut());
         for (subject, report) in reports {
-            let (version, due) = (report.at_us, self.host.now_us() + INLINE_US);
+            let (at_us, due) = (report.at_us, self.host.now_us() + INLINE_US);
+            let told = Told { at_us, error: report.error.as_ref().map(|error| error.message.clone()) };
+            let server = report.server.clone();
             let call = DirectoryCall::McpTold { report };
-            self.post_to(ROOT, state, sql, &subject, &call, (version, due))?;
+            self.post_to(ROOT, state, sql, &subject, &call, (at_us, due))?;
+            let process = self.host.process();
+            let mut all = process.told.borrow_mut();
+            if all.get(&server).is_none_or(|before| before.at_us <= at_us) {
+                all.insert(server, told);
+            }
         }
         Ok(())
     }

@@ -220,7 +220,8 @@ fn reported() -> Scenario {
                 assert_eq!(told, [false, true, false, false], "once each, and once more a minute later");
             }
             assert!(told.len() <= 4 + 8 * history.faults, "{told:?}");
-            assert!(told.contains(&true) && told.contains(&false), "{told:?}");
+            // A report that is lost with what failed is made again when there is one to make, a minute later.
+            assert!(told.contains(&false) && (told.contains(&true) || history.faults > 0), "{told:?}");
         })
 }
 

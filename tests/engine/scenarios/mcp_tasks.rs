@@ -14,7 +14,7 @@ use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![polled(), asking(), stopped()]
+    vec![polled(), asking(), refusing(), stopped()]
 }
 
 fn task(status: &str, more: Value) -> Gives {
@@ -40,8 +40,9 @@ fn slow(tasks: impl Fn(&McpRequest, usize) -> Gives + 'static) -> Server {
 /// The call is made once, whatever fails while its task is under way.
 fn is_once(sim: &Sim, history: &History, text: &str) {
     let result = history.texts("tool")[0];
-    assert!(result == text || history.faults > 0 && result == INDETERMINATE, "{result}");
-    assert_eq!(sim.world.outside.mcp.of("tools/call").len(), 1);
+    let calls = sim.world.outside.mcp.of("tools/call").len();
+    assert!(calls == 1 || calls == 0 && history.faults > 0, "{calls} calls");
+    assert!(result == text && calls == 1 || history.faults > 0 && result == INDETERMINATE, "{result}");
     let kinds: Vec<String> = match sim.member.has_table("waits") {
         true => sim.member.database.ask("SELECT kind FROM waits WHERE kind = 'task'"),
         false => Vec::new(),
@@ -113,6 +114,60 @@ fn a_task_that_asks_people_goes_on_with_their_answer() {
     asking().sweep();
 }
 
+/// A server that does not take an answer is not held to have it: it asks again, and people are asked again.
+fn refusing() -> Scenario {
+    shop("a task refuses an answer")
+        .setup(|sim| {
+            let taken = Rc::new(std::cell::Cell::new(false));
+            let server = slow(move |asked, _| {
+                let form = json!({ "method": "elicitation/create", "params": { "message": "Who?",
+                    "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } } } });
+                match asked.method.as_str() {
+                    "tasks/update" if asked.params["inputResponses"]["who"]["content"]["name"] == "Ann" => {
+                        Gives::Error(-32602, "Ann is unknown".into())
+                    }
+                    "tasks/update" => {
+                        taken.set(true);
+                        Gives::Only(json!({}))
+                    }
+                    _ if taken.get() => done("for Bob"),
+                    _ => task("input_required", json!({ "inputRequests": { "who": form } })),
+                }
+            });
+            sim.world.outside.mcp.serve("shop", server);
+        })
+        .drive(|sim| async move {
+            sim.send("use work").await;
+            for name in ["Ann", "Bob"] {
+                sim.until("it is asked, or nobody knows", |sim| {
+                    let asked = sim.member.has_table("waits")
+                        && sim.member.database.ask::<i64>(
+                            "SELECT count(*) FROM waits WHERE open = 1 AND kind = 'elicitation'",
+                        ) == [1];
+                    asked
+                        || sim.member.database.ask::<i64>("SELECT count(*) FROM runs WHERE outcome IS NOT NULL")
+                            == [1]
+                })
+                .await;
+                for wait in open(&sim).await.iter().filter(|wait| wait["kind"] == "elicitation") {
+                    decides(&sim, wait, json!({ "decision": "answer", "content": { "name": name } })).await;
+                }
+                sim.world.pause(15 * SECOND_US).await;
+            }
+        })
+        .check(|sim, history| {
+            is_once(sim, history, "for Bob");
+            if history.faults == 0 {
+                assert_eq!(sim.world.outside.mcp.of("tasks/update").len(), 2);
+            }
+        })
+}
+
+#[test]
+fn a_task_that_refuses_an_answer_asks_again() {
+    refusing().sweep();
+}
+
 /// A stop tells the server that nobody waits any more, also where it does not answer at first.
 fn stopped() -> Scenario {
     shop("stopped during a task")
@@ -139,7 +194,8 @@ fn stopped() -> Scenario {
         })
         .check(|sim, history| {
             let mcp = &sim.world.outside.mcp;
-            assert_eq!(mcp.of("tools/call").len(), 1);
+            let calls = mcp.of("tools/call").len();
+            assert!(calls == 1 || calls == 0 && history.faults > 0, "{calls} calls");
             let began = sim.member.has_table("waits");
             if began {
                 assert!(mcp.of("tasks/cancel").len() >= 2, "it is tried again: {:?}", mcp.methods());
