@@ -35,30 +35,42 @@ use crate::error::{Code, Error, Result};
 use crate::host::http;
 use crate::request::fields::Body;
 use crate::request::{Reply, Served, ThreadRequest, ThreadRoute};
+use futures::future::LocalBoxFuture;
 
 impl Thread {
     /// Answers a request of the API. Any wake of an object with an unfinished run goes on with it.
-    pub async fn handle(self: Rc<Self>, request: ThreadRequest) -> Reply {
-        let _lost = LostFrames(&*self.host);
-        let answer = self.answer(request).await;
-        answer.unwrap_or_else(|error| {
-            if error.code == Code::Internal {
-                self.log(&format!("internal error: {error}"));
-            }
-            Reply::from(self.redact_error(error))
+    ///
+    /// What other crates await is boxed: an async function's body, with all that it awaits, is compiled once more in each crate that
+    /// does (docs/decisions/010).
+    pub fn handle(self: Rc<Self>, request: ThreadRequest) -> LocalBoxFuture<'static, Reply> {
+        Box::pin(async move {
+            let _lost = LostFrames(&*self.host);
+            let answer = self.answer(request).await;
+            answer.unwrap_or_else(|error| {
+                if error.code == Code::Internal {
+                    self.log(&format!("internal error: {error}"));
+                }
+                Reply::from(self.redact_error(error))
+            })
         })
     }
 
     /// Answers a request of a streamed route ([`ThreadRoute::is_streamed`]) with its body, which is read as far as it
     /// is wanted. The same as [`Thread::handle`] otherwise.
-    pub async fn serve(self: Rc<Self>, request: ThreadRequest, body: http::Body) -> Served {
-        let _lost = LostFrames(&*self.host);
-        let served = self.answer_streamed(request, body).await;
-        served.unwrap_or_else(|error| {
-            if error.code == Code::Internal {
-                self.log(&format!("internal error: {error}"));
-            }
-            Served::from(self.redact_error(error))
+    pub fn serve(
+        self: Rc<Self>,
+        request: ThreadRequest,
+        body: http::Body,
+    ) -> LocalBoxFuture<'static, Served> {
+        Box::pin(async move {
+            let _lost = LostFrames(&*self.host);
+            let served = self.answer_streamed(request, body).await;
+            served.unwrap_or_else(|error| {
+                if error.code == Code::Internal {
+                    self.log(&format!("internal error: {error}"));
+                }
+                Served::from(self.redact_error(error))
+            })
         })
     }
 

@@ -30,6 +30,7 @@ use crate::host::{Cell, Object, Transactions};
 use crate::json;
 use crate::request::Reply;
 use crate::spec::Catalog;
+use futures::future::LocalBoxFuture;
 
 /// One directory object: an owner's, the ownerless one, or the root.
 pub struct Directory {
@@ -89,11 +90,13 @@ impl Directory {
     }
 
     /// The alarm: tells the root what it does not know yet. Never fails; what cannot be told now sets the next alarm.
-    pub async fn alarm(self: Rc<Self>) {
-        if let Err(error) = self.open() {
-            return self.host.log(&format!("directory: {error}"));
-        }
-        self.tell_root().await;
+    pub fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.open() {
+                return self.host.log(&format!("directory: {error}"));
+            }
+            self.tell_root().await;
+        })
     }
 
     /// Makes sure of the tables. Whether this was the first call since the object woke.

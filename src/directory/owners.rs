@@ -55,7 +55,7 @@ impl Directory {
             return Ok(());
         };
         let call = DirectoryCall::Owner { owner, threads, version };
-        let json = serde_json::to_string(&call).map_err(Error::internal)?;
+        let json = call.to_json()?;
         let reply = answer(&self.host.sibling(Sibling::Directory(ROOT.into()), json).await?)?;
         if reply.status != 200 {
             return Err(Error::internal(format!("status {}", reply.status)));

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use futures::channel::oneshot;
-use futures::future::select;
+use futures::future::{LocalBoxFuture, select};
 use futures::pin_mut;
 
 use crate::engine::effects::run::{Ahead, Begun};
@@ -20,7 +20,11 @@ use crate::store::{outbox, waits};
 
 impl Thread {
     /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
-    pub async fn alarm(self: Rc<Self>) {
+    pub fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
+        Box::pin(self.rung())
+    }
+
+    async fn rung(self: Rc<Self>) {
         let _lost = LostFrames(&*self.host);
         let holding = Holding::begin(&self.ephemeral.alarm);
         let deadline = self.host.now_us() + limits::ALARM_HOLD_US;

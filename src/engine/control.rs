@@ -273,7 +273,7 @@ impl Thread {
             Ok((thread_id.clone(), owner.clone(), Past { life: *life, run, edits: *edits }))
         })?;
         let call = DirectoryCall::Delete { id: id.clone(), life: past.life };
-        let call = serde_json::to_string(&call).map_err(Error::internal)?;
+        let call = call.to_json()?;
         let directory = Sibling::Directory(call::name_of(owner.as_deref()));
         let answer = call::answer(&self.host.sibling(directory, call).await?)?;
         if answer.status >= 300 {

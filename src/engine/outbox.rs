@@ -8,7 +8,7 @@ use futures::future::join_all;
 use crate::engine::memory::shared::{answer_to_letter, note_refusal};
 use crate::engine::stream::preview;
 use crate::engine::thread::Thread;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Result};
 use crate::host::{Sibling, Sql};
 use crate::limits;
 use crate::request::Reply;
@@ -99,7 +99,7 @@ impl Thread {
         call: &DirectoryCall,
         (version, due): (i64, i64),
     ) -> Result<()> {
-        let body = serde_json::to_string(call).map_err(Error::internal)?;
+        let body = call.to_json()?;
         Post { subject, target, body: &body, version, due_us: due }.replace(sql)?;
         self.arm_at(state, sql, due, self.host.now_us())
     }
@@ -135,7 +135,7 @@ impl Thread {
                 last_activity_us: run.started_us,
                 last_message: None,
             };
-            let body = serde_json::to_string(&call).map_err(Error::internal)?;
+            let body = call.to_json()?;
             Ok(Some((call::name_of(state.meta.owner.as_deref()), body)))
         })?;
         match letter {

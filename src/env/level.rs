@@ -40,7 +40,7 @@ pub(crate) fn are_kept(host: &dyn Object) -> bool {
 pub(crate) async fn refresh(host: &dyn Object, directory: String, level: &Level) -> Result<bool> {
     let known = level.borrow().as_ref().map(|copy| copy.version);
     let call = DirectoryCall::Env { directory: directory.clone(), ask: EnvAsk::Rows(known) };
-    let call = serde_json::to_string(&call).map_err(Error::internal)?;
+    let call = call.to_json()?;
     let text = host.sibling(Sibling::Directory(directory.clone()), call).await?;
     let reply = call::answer(&text)?;
     let body = reply.body.as_ref().filter(|_| reply.status == 200);

@@ -273,6 +273,16 @@ pub struct McpKnown {
     pub error: Option<McpError>,
 }
 
+impl DirectoryCall {
+    /// What a directory is called with.
+    ///
+    /// # Errors
+    /// None that is known of.
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(Error::internal)
+    }
+}
+
 /// A directory's answer as text, read by the one who asked: its reply, or `overloaded` when it is none that a
 /// directory gives (an object that was restarted while it answered), so that the caller asks again.
 pub fn answer(text: &str) -> Result<Reply> {

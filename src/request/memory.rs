@@ -96,6 +96,16 @@ pub struct MemoryCall {
     pub ask: MemoryAsk,
 }
 
+impl MemoryCall {
+    /// The first line of what the object is called with.
+    ///
+    /// # Errors
+    /// None that is known of.
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(Error::internal)
+    }
+}
+
 /// What is asked of the object of a memory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

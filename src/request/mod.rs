@@ -44,7 +44,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::access::Caller;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::trace;
 use crate::trace::Trace;
 
@@ -75,6 +75,25 @@ pub struct ThreadRequest {
 }
 
 impl ThreadRequest {
+    /// What an object is called with: JSON in one line, which a line break and the request's body may follow.
+    ///
+    /// # Errors
+    /// None that is known of.
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(Error::internal)
+    }
+
+    /// A request of what an object was called with.
+    ///
+    /// # Errors
+    /// `internal` where it is none.
+    pub fn parse(text: &str) -> Result<ThreadRequest> {
+        let (head, body) = text.split_once('\n').unwrap_or((text, ""));
+        let request: ThreadRequest = serde_json::from_str(head)
+            .map_err(|error| Error::internal(format!("not a call of a thread: {error}")))?;
+        Ok(ThreadRequest { body: body.to_owned(), ..request })
+    }
+
     /// The value of a header; `name` in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())

@@ -169,7 +169,7 @@ impl ThreadObject {
     pub fn call(&self, text: String) -> Promise {
         let shell = self.shell.clone();
         promise(async move {
-            let handle = async |place: &Place| match parse(&text) {
+            let handle = async |place: &Place| match ThreadRequest::parse(&text) {
                 Ok(request) => place.thread().handle(request).await,
                 Err(error) => error.into(),
             };
@@ -227,7 +227,7 @@ impl ThreadObject {
         promise(async move {
             let body = IncomingBody::of(&request, Some(&readers))?;
             let reading = body.clone().stream();
-            let served = shell.serve(async |place| match parse(&call) {
+            let served = shell.serve(async |place| match ThreadRequest::parse(&call) {
                 Ok(request) => place.thread().serve(request, reading).await,
                 Err(error) => error.into(),
             });
@@ -259,13 +259,6 @@ impl ThreadObject {
         let client = self.sockets.open(subscription, &first, &then)?;
         answer::upgraded(&client, run.as_deref()).map_err(failed)
     }
-}
-
-fn parse(text: &str) -> Result<ThreadRequest, Error> {
-    let (head, body) = text.split_once('\n').unwrap_or((text, ""));
-    let request: ThreadRequest = serde_json::from_str(head)
-        .map_err(|error| Error::internal(format!("not a call of a thread: {error}")))?;
-    Ok(ThreadRequest { body: body.to_owned(), ..request })
 }
 
 /// The threads of one owner, or the owners.

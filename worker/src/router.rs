@@ -248,7 +248,7 @@ impl Incoming<'_> {
             Query(self.target.query.0.iter().filter(|(name, _)| name != "user_id").cloned().collect());
         let ask = MemoryAsk::Route { of, query, idempotency_key };
         let call = MemoryCall { memory, owner: owner.map(str::to_owned), ask };
-        let head = serde_json::to_string(&call).map_err(Error::internal)?;
+        let head = call.to_json()?;
         let failed = |error: JsValue| Error::internal(thrown(&error));
         let objects = self.env.memories().map_err(failed)?;
         if let Some(body) = self.checked(rule)? {
@@ -343,7 +343,7 @@ impl Incoming<'_> {
         };
         if let Some(body) = body {
             let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
-            let head = serde_json::to_string(&request).map_err(Error::internal)?;
+            let head = request.to_json()?;
             return self.answer(&remote::relay(&threads, &id, &head, body).await?);
         }
         let answer = match call_thread(&self.env, &id, &request, "").await {
@@ -379,7 +379,7 @@ impl Incoming<'_> {
             body: String::new(),
         };
         let threads = self.env.threads().map_err(failed)?;
-        let call = upgrade::ascii_json(&call)?;
+        let call = upgrade::ascii(&call.to_json()?);
         let origin = self.origin.as_deref();
         let answer = match streamed::forward(&threads, &id, &call, &self.request, origin).await {
             Err(_) if reads => streamed::forward(&threads, &id, &call, &self.request, origin).await,
@@ -496,7 +496,7 @@ pub(crate) fn origin_of(url: &str) -> &str {
 pub(crate) async fn call_thread(env: &Env, id: &str, request: &ThreadRequest, body: &str) -> Result<Answer> {
     let failed = |error: JsValue| Error::internal(thrown(&error));
     let stub = env.threads().and_then(|threads| threads.get_by_name(id)).map_err(failed)?;
-    let mut head = serde_json::to_string(request).map_err(Error::internal)?;
+    let mut head = request.to_json()?;
     head.push('\n');
     head.push_str(body);
     remote::call(&stub, &JsValue::from_str(&head)).await
@@ -506,6 +506,6 @@ pub(crate) async fn call_thread(env: &Env, id: &str, request: &ThreadRequest, bo
 pub(crate) async fn call_directory(env: &Env, name: &str, call: &DirectoryCall) -> Result<Answer> {
     let failed = |error: JsValue| Error::internal(thrown(&error));
     let stub = env.directories().and_then(|directories| directories.get_by_name(name)).map_err(failed)?;
-    let text = serde_json::to_string(call).map_err(Error::internal)?;
+    let text = call.to_json()?;
     remote::call(&stub, &JsValue::from_str(&text)).await
 }

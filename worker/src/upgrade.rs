@@ -27,18 +27,13 @@ pub(crate) struct Listen {
 impl Listen {
     /// As a header's value.
     pub(crate) fn to_header(&self) -> Result<String> {
-        ascii_json(self)
+        serde_json::to_string(self).map(|json| ascii(&json)).map_err(Error::internal)
     }
 
     /// From the header's value.
     pub(crate) fn parse(header: &str) -> Result<Listen> {
         serde_json::from_str(header).map_err(|error| Error::internal(format!("{HEADER}: {error}")))
     }
-}
-
-/// A value as JSON in ASCII.
-pub(crate) fn ascii_json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map(|json| ascii(&json)).map_err(Error::internal)
 }
 
 /// JSON in ASCII, because headers carry nothing else.

@@ -95,7 +95,7 @@ impl Thread {
     /// The id that belongs to an Idempotency-Key: the same request makes one copy.
     async fn claim(&self, key: &str, birth: &Birth, body: &str, id: String) -> Result<String> {
         let bound = format!("fork {} {}\n{body}", birth.fork.thread, birth.fork.life);
-        let call = serde_json::to_string(&DirectoryCall::claim(key, &bound, id)).map_err(Error::internal)?;
+        let call = DirectoryCall::claim(key, &bound, id).to_json()?;
         let directory = Sibling::Directory(name_of(birth.owner.as_deref()));
         let reply = answer(&self.host.sibling(directory, call).await?)?;
         let text = reply.body.as_ref().map_or("", |body| body.get());

@@ -58,7 +58,7 @@ impl Thread {
         let owner = self.owner_of(memory)?;
         let name = object_name(owner.as_deref(), &memory.name);
         let call = MemoryCall { memory: memory.name.clone(), owner, ask };
-        Ok((name, serde_json::to_string(&call).map_err(Error::internal)?))
+        Ok((name, call.to_json()?))
     }
 
     /// Boxed, so that the futures of its callers do not embed this one.
@@ -186,7 +186,7 @@ impl Thread {
         let what = if matches!(change, NoteChange::Forget { .. }) { "forget" } else { "keep" };
         let letter = Letter { key: format!("{}/{version}/{what}/{key}", state.meta.stem), change };
         let call = MemoryCall { memory: memory.name.clone(), owner: Some(owner), ask: MemoryAsk::Apply };
-        let head = serde_json::to_string(&call).map_err(Error::internal)?;
+        let head = call.to_json()?;
         let body = serde_json::to_string(&letter).map_err(Error::internal)?;
         self.post_version(state, sql, &target, (version, now), &format!("{head}\n{body}")).map(drop)
     }

@@ -30,7 +30,7 @@ impl Thread {
         let mut request = self.aimed(request)?;
         let to = Sibling::Thread(request.thread_id.clone());
         let body = std::mem::take(&mut request.body);
-        let mut text = serde_json::to_string(&request).map_err(Error::internal)?;
+        let mut text = request.to_json()?;
         text.push('\n');
         text.push_str(&body);
         let text = self.host.sibling(to, text).await?;
@@ -53,7 +53,7 @@ impl Thread {
     pub(crate) async fn ask_streamed(&self, request: &ThreadRequest) -> Result<Response, FetchError> {
         let failed = |error: Error| FetchError(error.into_message());
         let request = self.aimed(request.clone()).map_err(failed)?;
-        let call = serde_json::to_string(&request).map_err(|error| FetchError(error.to_string()))?;
+        let call = request.to_json().map_err(failed)?;
         self.host.sibling_stream(request.thread_id.clone(), call).await
     }
 

@@ -212,7 +212,7 @@ impl Thread {
     /// The request that carries an envelope: the call of an object, up to the envelope's JSON.
     pub(crate) fn envelope_head(&self, to: &str) -> Result<String> {
         let request = self.aimed(to_thread(to, ThreadRoute::Envelope))?;
-        serde_json::to_string(&request).map_err(Error::internal)
+        request.to_json()
     }
 
     /// Writes an envelope to a child; its row must be written afterwards.

@@ -10,6 +10,8 @@ pub(crate) mod work;
 use std::cell::Cell as Flag;
 use std::rc::Rc;
 
+use futures::future::LocalBoxFuture;
+
 use serde::de::DeserializeOwned;
 
 use crate::env::scrub::{Rules, Scrubber};
@@ -51,17 +53,19 @@ impl SharedMemory {
 
     /// Answers a call: a [`MemoryCall`] as JSON, a line break, and what it asks for. Never fails: what goes wrong is the
     /// reply's error.
-    pub async fn call(self: &Rc<Self>, text: &str) -> Reply {
-        let (head, body) = text.split_once('\n').unwrap_or((text, ""));
-        let call = match serde_json::from_str(head) {
-            Ok(call) => call,
-            Err(error) => return Error::internal(format!("not a call of a memory: {error}")).into(),
-        };
-        self.answer(call, body).await.unwrap_or_else(|error| {
-            if error.code == Code::Internal {
-                self.log(&format!("internal error: {error}"));
-            }
-            error.into()
+    pub fn call<'a>(self: &'a Rc<Self>, text: &'a str) -> LocalBoxFuture<'a, Reply> {
+        Box::pin(async move {
+            let (head, body) = text.split_once('\n').unwrap_or((text, ""));
+            let call = match serde_json::from_str(head) {
+                Ok(call) => call,
+                Err(error) => return Error::internal(format!("not a call of a memory: {error}")).into(),
+            };
+            self.answer(call, body).await.unwrap_or_else(|error| {
+                if error.code == Code::Internal {
+                    self.log(&format!("internal error: {error}"));
+                }
+                error.into()
+            })
         })
     }
 

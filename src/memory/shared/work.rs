@@ -20,6 +20,7 @@ use crate::store::memory as stores;
 use crate::store::memory::docs;
 use crate::store::memory::work as table;
 use crate::store::memory::work::Work;
+use futures::future::LocalBoxFuture;
 
 /// While the alarm's handler runs; whatever happens in it, it does so no longer then.
 struct Working<'a>(&'a Flag<bool>);
@@ -32,22 +33,24 @@ impl Drop for Working<'_> {
 
 impl SharedMemory {
     /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
-    pub async fn alarm(self: Rc<Self>) {
-        self.working.set(true);
-        let working = Working(&self.working);
-        let failed =
-            self.attempt().await.inspect_err(|error| self.log(&format!("a memory: {error}"))).is_err();
-        // From here to the alarm nothing awaits, so that no change slips in between.
-        drop(working);
-        let now = self.host.now_us();
-        let next = self.next_due().and_then(|due| {
-            // What failed just now is not tried again at once.
-            let least = if failed { now + limits::JOB_PAUSE_US } else { now };
-            due.map_or(Ok(()), |due| self.host.set_alarm(Some(due.max(least))))
-        });
-        if let Err(error) = next {
-            self.log(&format!("a memory: its alarm could not be set: {error}"));
-        }
+    pub fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
+        Box::pin(async move {
+            self.working.set(true);
+            let working = Working(&self.working);
+            let failed =
+                self.attempt().await.inspect_err(|error| self.log(&format!("a memory: {error}"))).is_err();
+            // From here to the alarm nothing awaits, so that no change slips in between.
+            drop(working);
+            let now = self.host.now_us();
+            let next = self.next_due().and_then(|due| {
+                // What failed just now is not tried again at once.
+                let least = if failed { now + limits::JOB_PAUSE_US } else { now };
+                due.map_or(Ok(()), |due| self.host.set_alarm(Some(due.max(least))))
+            });
+            if let Err(error) = next {
+                self.log(&format!("a memory: its alarm could not be set: {error}"));
+            }
+        })
     }
 
     fn next_due(&self) -> Result<Option<i64>> {
