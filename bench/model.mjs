@@ -1,7 +1,7 @@
 // The benchmark's model: answers at once, and the same for everybody.
 //
 // The newest user message says what it wants, as `<name>=<number>` words at its start: `chunks=20` pieces of text
-// (the default), after `steps=N` tool calls, one per reply, after `look=N` and `look_long=N` of them that read a text, after `asked=1` call that a person approves, after `reads=N` calls in one reply, or after one reply that calls a subagent: `waited=1` one whose
+// (the default), after `steps=N` tool calls, one per reply, after `look=N` and `look_long=N` of them that read a text, after `http=N`, `modern=N` and `legacy=N` calls of a server, after `asked=1` call that a person approves, after `reads=N` calls in one reply, or after one reply that calls a subagent: `waited=1` one whose
 // answer is waited for, `sent=N` as many whose answers come as messages, `created=1` a resumable one that is waited for. `led=N` makes so many
 // workers and waits for them, `wrote=1` makes one, writes to it and waits, all in one reply. `after=N` keeps the answer back so many
 // milliseconds.
@@ -54,6 +54,10 @@ function wished(done, number) {
   if (done === 0 && number("reads", 0) > 0) return calls("work", number("reads", 0), { expression: "20+22" });
   if (done < number("look", 0)) return calls("read", 1, { expression: "log" });
   if (done < number("look_long", 0)) return calls("read_long", 1, { expression: "log" });
+  if (done < number("http", 0)) return calls("look_up", 1, { expression: "20+22" });
+  for (const server of ["modern", "legacy"]) {
+    if (done < number(server, 0)) return calls(`${server}__look_up`, 1, { expression: "20+22" });
+  }
   if (done < number("asked", 0)) return calls("pay", 1, { expression: "20+22" });
   for (const name of ["waited", "sent"]) {
     if (done === 0 && number(name, 0) > 0) return calls(name, number(name, 0), { task: message("") });

@@ -15,6 +15,7 @@ import { clients } from "./rows-clients.mjs";
 import { exportedRun, looked } from "./rows-diagnostics.mjs";
 import { summaries } from "./rows-context.mjs";
 import { recall } from "./rows-memory.mjs";
+import { mcp } from "./rows-mcp.mjs";
 import { scrubbing } from "./rows-scrub.mjs";
 import { workers } from "./rows-workers.mjs";
 import { candidates } from "./startup.mjs";
@@ -399,6 +400,7 @@ export const rows = {
   batches,
   scrubbing,
   clients,
+  mcp,
   summaries,
   recall,
   budgets,

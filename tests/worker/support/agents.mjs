@@ -15,6 +15,7 @@ import { scratch } from "./server.mjs";
  * @property {Record<string, object>} [effects]
  * @property {Record<string, object>} [hooks]
  * @property {Record<string, object>} [memories]
+ * @property {Record<string, object>} [mcp]        MCP servers, and their lists as `NAME.tools`
  * @property {object} [settings]   what bobbin.json says
  */
 
@@ -33,9 +34,9 @@ export class AgentsFolder {
    * @param {string} [within]   a folder below this one, with `/` at its end: that of a package
    */
   write(definitions, within = "") {
-    const { models = {}, tools = {}, agents = {}, effects = {}, hooks = {}, memories = {}, prompts = {}, settings } = definitions;
+    const { models = {}, tools = {}, agents = {}, effects = {}, hooks = {}, memories = {}, mcp = {}, prompts = {}, settings } = definitions;
     if (settings) this.json(`${within}bobbin.json`, settings);
-    for (const [folder, named] of Object.entries({ models, tools, agents, effects, hooks, memories })) {
+    for (const [folder, named] of Object.entries({ models, tools, agents, effects, hooks, memories, mcp })) {
       for (const [name, definition] of Object.entries(named)) this.json(`${within}${folder}/${name}.json`, definition);
     }
     for (const [name, { prompt, ...rest }] of Object.entries(prompts)) {
