@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::json;
 use crate::request::directory_call::McpKnown;
 use crate::spec::graph::{Item, reach};
-use crate::spec::{Catalog, Implementation, McpProtocol, McpServer, Tool};
+use crate::spec::{Catalog, Implementation, ListedTool, McpList, McpProtocol, McpServer, Tool};
 use crate::work::tier::tier;
 
 /// `{servers: [{name, url, list, protocol, server, tools, agents, last_success, last_error}]}`, by name. `known`: what the root
@@ -32,18 +32,37 @@ fn shown(catalog: &Catalog, server: &McpServer, agents: &[&str], known: Option<&
         (spoken, _) => spoken,
     };
     let failed = known.and_then(|known| known.failure_us.zip(known.error.as_ref()));
-    let tools = catalog.tools.values().filter_map(|tool| Some((tool, of(tool, &server.name)?)));
+    let pinned_tools = catalog.tools.values().filter_map(|tool| Some((tool, of(tool, &server.name)?)));
+    let mut tools: Vec<Value> = pinned_tools.map(|(tool, own)| tool_of(tool, own)).collect();
+    let listed = known.and_then(|known| known.listed.as_ref()).filter(|_| server.list == McpList::Live);
+    tools.extend(listed.iter().flat_map(|listed| &listed.tools).filter_map(|listed| live(server, listed)));
+    let protocol = match listed {
+        Some(listed) => json!(listed.protocol),
+        None => json!(protocol),
+    };
     json!({
         "name": server.name,
         "url": origin(&server.url),
         "list": server.list,
         "protocol": protocol,
         "server": pinned.map(|pinned| &pinned.server),
-        "tools": tools.map(|(tool, own)| tool_of(tool, own)).collect::<Vec<_>>(),
+        "tools": tools,
         "agents": agents,
         "last_success": known.and_then(|known| known.success_us),
         "last_error": failed.map(|(at, error)| json!({ "at": at, "code": error.code, "message": error.message })),
     })
+}
+
+/// A tool that the server listed last, if its definition takes it.
+fn live(server: &McpServer, (name, description): &(String, String)) -> Option<Value> {
+    let listed = ListedTool {
+        name: name.clone(),
+        description: Some(description.clone()),
+        input_schema: json!({ "type": "object" }),
+        ..ListedTool::default()
+    };
+    let tool = server.tool(&listed).ok()?;
+    Some(tool_of(&tool, name))
 }
 
 fn tool_of(tool: &Tool, own: &str) -> Value {

@@ -9,7 +9,7 @@ use crate::sorted::SortedMap;
 /// See the module.
 #[derive(Default)]
 pub struct Process {
-    /// What the deployment was told last of each MCP server.
+    /// What the deployment was told last of each MCP server, and of each one's list.
     pub(crate) told: RefCell<SortedMap<String, Told>>,
     /// What MCP servers listed, the newest last.
     pub(crate) lists: RefCell<Vec<SharedList>>,
@@ -31,6 +31,6 @@ pub(crate) struct SharedList {
 pub(crate) struct Told {
     /// Microseconds since 1970.
     pub(crate) at_us: i64,
-    /// What was wrong; `None` when nothing was.
-    pub(crate) error: Option<String>,
+    /// What was wrong, or a hash of the list; `None` when nothing was wrong.
+    pub(crate) what: Option<String>,
 }

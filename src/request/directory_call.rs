@@ -249,6 +249,18 @@ pub struct McpReport {
     /// What was wrong with it; `None` when it answered well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<McpError>,
+    /// What it has listed, if that is what was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<McpListed>,
+}
+
+/// What a server has listed that is asked while agents work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpListed {
+    /// The revision of the protocol that it speaks.
+    pub protocol: String,
+    /// Its tools: names, and the beginnings of their descriptions.
+    pub tools: Vec<(String, String)>,
 }
 
 /// What was wrong with a request to an MCP server.
@@ -271,6 +283,9 @@ pub struct McpKnown {
     pub failure_us: Option<i64>,
     /// What was wrong then.
     pub error: Option<McpError>,
+    /// What it listed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<McpListed>,
 }
 
 impl DirectoryCall {

@@ -1,7 +1,7 @@
 //! How MCP servers answer, as the root is told.
 
 use bobbin::directory::DirectoryCall;
-use bobbin::request::directory_call::{McpError, McpReport};
+use bobbin::request::directory_call::{McpError, McpListed, McpReport};
 use serde_json::{Value, json};
 
 use crate::call;
@@ -9,7 +9,7 @@ use crate::host::World;
 
 fn told(at_us: i64, error: Option<&str>) -> DirectoryCall {
     let error = error.map(|text| McpError { code: "mcp_unreachable".into(), message: text.into() });
-    DirectoryCall::McpTold { report: McpReport { server: "shop".into(), at_us, error } }
+    DirectoryCall::McpTold { report: McpReport { server: "shop".into(), at_us, error, listed: None } }
 }
 
 #[test]
@@ -29,4 +29,23 @@ fn the_newest_success_and_the_newest_failure_of_a_server_are_known_in_whatever_o
         let expected = json!({ "server": "shop", "success_us": 50, "failure_us": 40, "error": error });
         assert_eq!(known, json!({ "servers": [expected] }), "{first}");
     }
+}
+
+#[test]
+fn the_newest_list_of_a_server_is_known_whatever_is_told_later_of_its_answers() {
+    let listed = |at_us, tool: &str| {
+        let tools = vec![(tool.to_owned(), "Finds things.".to_owned())];
+        let listed = McpListed { protocol: "2025-11-25".into(), tools };
+        DirectoryCall::McpTold {
+            report: McpReport { server: "shop".into(), at_us, error: None, listed: Some(listed) },
+        }
+    };
+    let root = World::new();
+    for told in [listed(20, "find"), listed(10, "search"), told(30, None), told(40, Some("gone"))] {
+        assert_eq!(call(&root.open(), &told).0, 200);
+    }
+    let known = call(&root.open(), &DirectoryCall::McpKnown).1;
+    let server = &known["servers"][0];
+    assert_eq!(server["listed"], json!({ "protocol": "2025-11-25", "tools": [["find", "Finds things."]] }));
+    assert_eq!((&server["success_us"], &server["failure_us"]), (&json!(30), &json!(40)));
 }

@@ -147,6 +147,12 @@ test("GET /api/mcp says how servers answer, to administrators alone", async () =
   await until("the success is told", async () => (await list()).find((/** @type {{ name: string }} */ { name }) => name === "modern")?.last_success);
   const servers = await list();
   assert.deepEqual(servers.map((/** @type {{ name: string }} */ { name }) => name), ["hinted", "legacy", "live", "modern"]);
+  await until("the root is told what was listed", async () => {
+    const live = (await list()).find((/** @type {{ name: string }} */ { name }) => name === "live");
+    if (live.protocol !== "2026-07-28") return false;
+    assert.deepEqual(live.tools.map((/** @type {{ name: string }} */ { name }) => name).sort(), ["live__draw", "live__find", "live__slow"]);
+    return true;
+  });
   const { last_success, url, tools: shown, ...rest } = servers[3];
   assert.ok(Math.abs(last_success / 1e6 - Date.now() / 1e3) < 600, String(last_success));
   assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);

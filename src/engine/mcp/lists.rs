@@ -160,6 +160,7 @@ impl Thread {
         match listed {
             Ok((tools, counts_us)) => {
                 let until_us = now + counts_us;
+                self.mcp_listed(&server.name, &tools);
                 share(&process, SharedList { key, until_us, tools: tools.clone() });
                 List { principal, tools: Some(tools), until_us, ..List::default() }
             }

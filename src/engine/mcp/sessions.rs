@@ -18,6 +18,13 @@ pub(crate) struct KnownSession {
     session: Option<Session>,
 }
 
+impl KnownSession {
+    /// The revision that was agreed on; `None` where there are no sessions.
+    pub(super) fn version(&self) -> Option<String> {
+        self.session.as_ref().map(|session| session.version.clone())
+    }
+}
+
 /// A row's session.
 #[derive(Serialize, Deserialize)]
 struct Stored {

@@ -7,9 +7,15 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::host::process::Told;
 use crate::limits;
-use crate::request::directory_call::{DirectoryCall, McpError, McpReport, ROOT};
+use crate::mcp::MODERN;
+use crate::request::directory_call::{DirectoryCall, McpError, McpListed, McpReport, ROOT};
+use crate::signing::digest;
+use crate::spec::ListedTool;
 use crate::store::state::State;
+use crate::text::first_bytes;
 
+/// Bytes of a description that are told of.
+const ABOUT_BYTES: usize = 120;
 /// The same is told again after this.
 const AGAIN_US: i64 = 60 * limits::SECOND_US;
 
@@ -22,14 +28,34 @@ impl Thread {
             message: self.shown(text.to_owned()).cut(limits::MCP_TOLD_BYTES).to_string(),
         });
         let message = error.as_ref().map(|error| &error.message);
-        let same = |told: &Told| told.error.as_ref() == message && now - told.at_us < AGAIN_US;
+        let same = |told: &Told| told.what.as_ref() == message && now - told.at_us < AGAIN_US;
         if self.host.process().told.borrow().get(server).is_some_and(same) {
             return;
         }
         // One of each kind: a failure that the next try makes good is told, too.
         let subject = format!("{}:{server}", if error.is_some() { "mcp_error" } else { "mcp" });
-        let report = McpReport { server: server.to_owned(), at_us: now, error };
+        let report = McpReport { server: server.to_owned(), at_us: now, error, listed: None };
         self.ephemeral.mcp_reports.borrow_mut().insert(subject, report);
+    }
+
+    /// A server has listed these tools, a JSON array.
+    pub(crate) fn mcp_listed(&self, server: &str, tools: &str) {
+        let known: Vec<ListedTool> = serde_json::from_str(tools).unwrap_or_default();
+        let session = self.ephemeral.mcp.borrow().get(server).and_then(|known| known.version());
+        let tools = known.into_iter().map(|tool| {
+            let about = first_bytes(tool.description.as_deref().unwrap_or_default(), ABOUT_BYTES);
+            (tool.name, about.to_owned())
+        });
+        let protocol = session.unwrap_or_else(|| MODERN.to_owned());
+        let listed = McpListed { protocol, tools: tools.collect() };
+        let (subject, now) = (format!("mcp_list:{server}"), self.host.now_us());
+        let (hash, process) = (of_list(&listed), self.host.process());
+        let same = |told: &Told| told.what.as_ref() == Some(&hash) && now - told.at_us < AGAIN_US;
+        if !process.told.borrow().get(&subject).is_some_and(same) {
+            let report =
+                McpReport { server: server.to_owned(), at_us: now, error: None, listed: Some(listed) };
+            self.ephemeral.mcp_reports.borrow_mut().insert(subject, report);
+        }
     }
 
     /// Tells what is to be told. Inside a transition; no statement where there is nothing.
@@ -37,16 +63,24 @@ impl Thread {
         let reports = std::mem::take(&mut *self.ephemeral.mcp_reports.borrow_mut());
         for (subject, report) in reports {
             let (at_us, due) = (report.at_us, self.host.now_us() + INLINE_US);
-            let told = Told { at_us, error: report.error.as_ref().map(|error| error.message.clone()) };
-            let server = report.server.clone();
+            let (about, what) = match &report.listed {
+                Some(listed) => (subject.clone(), Some(of_list(listed))),
+                None => (report.server.clone(), report.error.as_ref().map(|error| error.message.clone())),
+            };
             let call = DirectoryCall::McpTold { report };
             self.post_to(ROOT, state, sql, &subject, &call, (at_us, due))?;
             let process = self.host.process();
             let mut all = process.told.borrow_mut();
-            if all.get(&server).is_none_or(|before| before.at_us <= at_us) {
-                all.insert(server, told);
+            if all.get(&about).is_none_or(|before| before.at_us <= at_us) {
+                all.insert(about, Told { at_us, what });
             }
         }
         Ok(())
     }
+}
+
+/// A list, to be compared.
+fn of_list(listed: &McpListed) -> String {
+    let parts = listed.tools.iter().flat_map(|(name, about)| [name.as_str(), about.as_str()]);
+    digest(&parts.chain([listed.protocol.as_str()]).collect::<Vec<_>>())
 }

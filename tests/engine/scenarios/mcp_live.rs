@@ -80,7 +80,21 @@ fn listed() -> Scenario {
                 assert_eq!(lists(sim), 2, "two pages, for both runs and over a restart");
             }
             assert!(lists(sim) <= 2 + 2 * history.faults, "{}", lists(sim));
+            let told = told_lists(sim);
+            // A process that is lost may tell once more, or, if it was lost with what it had listed, not at all.
+            assert!(history.faults > 0 || told.len() == 1, "{told:?}");
+            for told in &told {
+                assert_eq!(told["protocol"], "2026-07-28");
+                assert_eq!(told["tools"].as_array().unwrap().len(), 2, "{told}");
+            }
         })
+}
+
+/// The lists that the root was told of.
+fn told_lists(sim: &Sim) -> Vec<Value> {
+    let siblings = sim.world.outside.siblings.borrow();
+    let lists = siblings.iter().map(|(_, call)| call["report"]["listed"].clone());
+    lists.filter(|listed| !listed.is_null()).collect()
 }
 
 #[test]
