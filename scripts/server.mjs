@@ -99,7 +99,9 @@ export async function startServer(options) {
   await reloadCatalog();
   const keys = KEYS in options.vars || inDevVars(KEYS) ? {} : { [KEYS]: localKeys(inCheckout("."), options.persist) };
   const outbound = await startOutbound();
-  const vars = { ...Object.fromEntries(defaults), ...keys, ...options.vars, BOBBIN_DEV_OUTBOUND: outbound.url };
+  // Where people reach it who sign in to MCP servers.
+  const at = inDevVars("BOBBIN_PUBLIC_URL") ? {} : { BOBBIN_PUBLIC_URL: `http://${HOST}:${port}` };
+  const vars = { ...Object.fromEntries(defaults), ...at, ...keys, ...options.vars, BOBBIN_DEV_OUTBOUND: outbound.url };
   const workerd = process.env.MINIFLARE_WORKERD_PATH ?? thatEndsWithParent(inCheckout("node_modules/workerd/bin/workerd"), home);
   runtime = options.bare
     ? await startWorkerd({ home, ...(await served(home)), persist: options.persist, vars: { ...parseEnv(devVars), ...vars }, workerd, kept: BY_SYSTEM, instead: "leave out --workerd", spawned: folder.add })

@@ -568,7 +568,7 @@ declare module "bobbin" {
   /** What a run asks of a person, or of whoever reads the thread (docs/approvals.md). */
   interface Wait {
     id: string;
-    kind: "approval" | "question" | "client_tool" | "budget" | "retry" | "children" | "elicitation" | "task";
+    kind: "approval" | "question" | "client_tool" | "budget" | "retry" | "children" | "elicitation" | "task" | "sign_in";
     state: "open" | "decided" | "expired" | "cancelled" | "void";
     threadId: string;
     run: string | null;
@@ -586,7 +586,7 @@ declare module "bobbin" {
     /** Of a wait for workers. */
     agentIds?: string[];
     for?: "all" | "any";
-    /** Of what an MCP server asks: its name in the folder, and a form to fill in (JSON Schema) or a page to visit. */
+    /** Of what an MCP server asks: its name in the folder, and a form to fill in (JSON Schema) or a page to visit; also of a sign-in. */
     server?: string;
     form?: JsonObject;
     url?: string;

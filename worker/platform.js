@@ -46,6 +46,20 @@ export function answer(status, body, origin, extra) {
   return new Response(body ?? null, { status, headers });
 }
 
+/** What a page for people may do: be read. */
+const PAGE_TYPE = {
+  ...SAFE,
+  "content-type": "text/html; charset=utf-8",
+  "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "referrer-policy": "no-referrer",
+  "x-frame-options": "DENY",
+};
+
+/** @param {number} status @param {string} html */
+export function page(status, html) {
+  return new Response(html, { status, headers: PAGE_TYPE });
+}
+
 /** @param {WebSocket} client @param {string | undefined} run    the one that it follows, if it has begun */
 export function upgraded(client, run) {
   return new Response(null, { status: 101, webSocket: client, headers: run === undefined ? {} : { [RUN]: run } });

@@ -48,7 +48,10 @@ export async function startServer({ project, host, persist, log, ended, answered
   const folder = await takeStateFolder(persist, url);
   rmSync(home, { recursive: true, force: true });
   mkdirSync(home, { recursive: true });
-  const vars = await options.vars(project);
+  // In production it is somebody's own to say under which address people reach it.
+  const given = await options.vars(project);
+  /** @type {Record<string, string>} */
+  const vars = production ? given : { BOBBIN_PUBLIC_URL: url, ...given };
   const compiled = async () => {
     const { catalog, findings } = await build(project);
     return { definitions: JSON.parse(catalog), warnings: findings.map((finding) => line(project.agents, finding)) };

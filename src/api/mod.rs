@@ -97,6 +97,11 @@ impl Thread {
         if request.route == ThreadRoute::Envelope {
             return self.receive_envelope(&request).await;
         }
+        if request.route == ThreadRoute::CameBack {
+            self.wake()?;
+            // What it brings says whether it may.
+            return self.came_back(&request.body).await;
+        }
         self.authorise(&request)?;
         check_query(&request)?;
         self.copied_first(&request.route).await?;
@@ -105,6 +110,7 @@ impl Thread {
             ThreadRoute::Create
             | ThreadRoute::CreateFork
             | ThreadRoute::Envelope
+            | ThreadRoute::CameBack
             | ThreadRoute::Stream
             | ThreadRoute::Events => {
                 Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::json;
+use crate::mcp::oauth::registration::{PUBLIC_URL, description, document_address, public_origin};
 use crate::request::directory_call::McpKnown;
 use crate::spec::graph::{Item, reach};
 use crate::spec::{Catalog, Implementation, ListedTool, McpList, McpProtocol, McpServer, Tool};
@@ -22,6 +23,17 @@ pub fn servers(catalog: &Catalog, known: &Value) -> Value {
         shown(catalog, server, &agents, known)
     });
     json!({ "servers": shown.collect::<Vec<_>>() })
+}
+
+/// `GET /.well-known/bobbin-client.json`: what the deployment says of itself where people sign in to MCP servers. `asked`: the origin
+/// under which it was asked, which counts where no variable says more.
+pub fn client_document(var: &dyn Fn(&str) -> Option<String>, asked: &str) -> Value {
+    let origin = public_origin(&var(PUBLIC_URL).unwrap_or_default()).unwrap_or_else(|_| asked.to_owned());
+    let mut document = description(&origin, "none");
+    if let Some(fields) = document.as_object_mut() {
+        fields.insert("client_id".into(), document_address(&origin).into());
+    }
+    document
 }
 
 fn shown(catalog: &Catalog, server: &McpServer, agents: &[&str], known: Option<&McpKnown>) -> Value {

@@ -43,7 +43,7 @@ impl Thread {
             {
                 self.log(&format!("effects could not be run: {error}"));
             }
-            if let Err(error) = self.expire_waits()
+            if let Err(error) = self.look_after_waits().await
                 && error.code != Code::ThreadNotFound
             {
                 self.log(&format!("waits could not be ended: {error}"));

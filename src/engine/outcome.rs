@@ -118,7 +118,7 @@ pub(crate) fn open_waits(state: &mut State, sql: &dyn Sql) -> Result<Vec<Value>>
 /// Who can make a run go on that waits for these: `human`, `external`, or `system` alone.
 pub(crate) fn pause_kind(waits: &[Value]) -> &'static str {
     let kinds = || waits.iter().filter_map(|wait| wait.get("kind").and_then(Value::as_str));
-    let human = ["approval", "question", "client_tool", "budget", "elicitation"];
+    let human = ["approval", "question", "client_tool", "budget", "elicitation", "sign_in"];
     match () {
         () if kinds().any(|kind| human.contains(&kind)) => "human",
         () if waits.is_empty() || kinds().any(|kind| kind != "retry") => "external",

@@ -299,6 +299,7 @@ pub(crate) fn waiting_for(waits: &[Wait]) -> Option<String> {
         WaitKind::Children => "Waiting for subagents".to_owned(),
         WaitKind::Task => format!("Waiting for {}", listed(&tools)),
         WaitKind::Elicitation => format!("Waiting for input: {title}"),
+        WaitKind::SignIn => format!("Waiting for a person: {title}"),
     })
 }
 

@@ -32,6 +32,10 @@ pub enum Route {
     ListServers,
     /// `POST /api/resume`: decides with the token of a link.
     Resume,
+    /// `GET /api/oauth/callback`: a browser comes back from where somebody has signed in to an MCP server.
+    SignedIn,
+    /// `GET /.well-known/bobbin-client.json`: what the deployment says of itself where people sign in.
+    ClientDocument,
     /// `GET /api/envs/instance`, `GET /api/envs/account`.
     GetEnv(EnvOf),
     /// `PATCH /api/envs/instance`, `PATCH /api/envs/account`.
@@ -212,6 +216,9 @@ pub enum ThreadRoute {
     Events,
     /// What another thread of the family tells this one: no route of the API, but what one object sends to another.
     Envelope,
+    /// A browser has come back from where somebody has signed in: no route of a thread, either, but what
+    /// `GET /api/oauth/callback` sends to the object that its state names.
+    CameBack,
     /// A call of a member of the thread by code of another one of its family: no route of the API, either.
     Member,
     /// Any other path: the object looks for an endpoint of its catalog.
@@ -268,23 +275,24 @@ impl Route {
                 ("GET", _) => Ok(Route::ListServers),
                 _ => allowed("GET"),
             },
-            ["api", "agents", name] => match method {
-                "GET" => Ok(Route::Agent((*name).to_owned())),
-                _ => allowed("GET"),
-            },
-            ["api", "agents", name, "explain"] => match method {
-                "GET" => Ok(Route::ExplainAgent((*name).to_owned())),
+            ["api", "agents", name] | ["api", "agents", name, "explain"] => match (method, segments.len()) {
+                ("GET", 3) => Ok(Route::Agent((*name).to_owned())),
+                ("GET", _) => Ok(Route::ExplainAgent((*name).to_owned())),
                 _ => allowed("GET"),
             },
             ["v1", rest @ ..] => OpenAiRoute::of(method, rest).map(Route::OpenAi),
-            ["api", "tokens"] => match method {
-                "POST" => Ok(Route::MintToken),
+            ["api", of @ ("tokens" | "resume")] => match (method, *of) {
+                ("POST", "tokens") => Ok(Route::MintToken),
+                ("POST", _) => Ok(Route::Resume),
                 _ => allowed("POST"),
             },
-            ["api", "resume"] => match method {
-                "POST" => Ok(Route::Resume),
-                _ => allowed("POST"),
-            },
+            ["api", "oauth", "callback"] | [".well-known", "bobbin-client.json"] => {
+                match (method, segments.len()) {
+                    ("GET", 3) => Ok(Route::SignedIn),
+                    ("GET", _) => Ok(Route::ClientDocument),
+                    _ => allowed("GET"),
+                }
+            }
             ["api", "envs", of @ ("instance" | "account")] => {
                 let of = if *of == "instance" { EnvOf::Instance } else { EnvOf::Account };
                 match method {

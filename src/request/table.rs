@@ -28,6 +28,7 @@ impl Route {
             | Route::MintToken
             | Route::Mcp(_)
             | Route::ListServers
+            | Route::ClientDocument
             | Route::Resume => NONE,
             Route::ListWaits => &["user_id", "kind", "limit", "cursor"],
             Route::ListThreads => &[
@@ -55,6 +56,8 @@ impl Route {
             Route::Memory { of: MemoryRoute::ListDocuments, .. } => &["user_id", "limit", "cursor", "tag"],
             Route::Memory { of: MemoryRoute::Logs, .. } => &["user_id", "limit", "cursor"],
             Route::Memory { .. } => &["user_id"],
+            // Whatever else an authorization server says is passed over.
+            Route::SignedIn => &["state", "code", "iss", "error"],
             // The socket is asked for here, and the object never sees the query.
             Route::Thread(_, route @ (ThreadRoute::Stream | ThreadRoute::Events)) => {
                 return route.parameters();
@@ -123,6 +126,8 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/api/waits"),
     ("GET", "/api/mcp"),
     ("POST", "/api/resume"),
+    ("GET", "/api/oauth/callback"),
+    ("GET", "/.well-known/bobbin-client.json"),
     ("GET", "/api/envs/instance"),
     ("PATCH", "/api/envs/instance"),
     ("GET", "/api/envs/account"),
@@ -245,6 +250,7 @@ mod tests {
                 "waits",
                 "mcp",
                 "resume",
+                "oauth/callback",
                 "envs/instance",
                 "envs/account",
                 "memory/x",

@@ -108,8 +108,6 @@ impl Check<'_> {
         }
         let (id, secret, issuer) = match auth {
             McpAuth::Oauth { client_id, client_secret, issuer, .. } => {
-                let text = "nobody can be asked to sign in yet: `client_credentials`, or a token of each user's in `headers`, by a variable";
-                self.error(at, "auth.type", text);
                 if client_secret.is_some() && client_id.is_none() {
                     self.error(at, "auth.clientId", "missing: `clientSecret` belongs to one");
                 }

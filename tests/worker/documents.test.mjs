@@ -322,7 +322,7 @@ test("the page of errors has every code that is sent, and none that is not", () 
   };
   const sent = (/** @type {string[]} */ names) => [...new Set(names)].sort();
 
-  const waiting = ["approval", "question", "client_tool", "elicitation", "task", "retry", "children", "subagent"].map((kind) => `waiting_for_${kind}`);
+  const waiting = ["approval", "question", "client_tool", "elicitation", "sign_in", "task", "retry", "children", "subagent"].map((kind) => `waiting_for_${kind}`);
   assert.deepEqual(rows("reason"), sent([...variants("Reason").map(snake), ...waiting]));
   assert.deepEqual(rows("`error_type`"), sent([...variants("ProviderCode").map(snake), ...all(/Unfinished::\w+ => \("(\w+)"/g)]));
   const own = [...all(/error_code: Some\("(\w+)"\.into\(\)\)/g), ...all(/\bcoded\("(\w+)"/g)];

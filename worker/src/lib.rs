@@ -40,6 +40,7 @@ mod remote;
 mod responses;
 mod router;
 mod sandbox;
+mod sign_in;
 mod sockets;
 mod sql;
 mod streamed;

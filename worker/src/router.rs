@@ -127,6 +127,14 @@ impl Incoming<'_> {
             self.target.query.check(route.parameters().unwrap_or_default())?;
             return self.mcp_metadata();
         }
+        if route == Route::SignedIn {
+            return self.signed_in().await;
+        }
+        if route == Route::ClientDocument {
+            self.target.query.check(route.parameters().unwrap_or_default())?;
+            let var = |name: &str| self.env.var(name);
+            return self.value(&servers::client_document(&var, origin_of(&self.head.url)));
+        }
         if route == Route::Resume {
             self.target.query.check(route.parameters().unwrap_or_default())?;
             return self.resume(BodyRule::of(&route)).await;
@@ -143,6 +151,8 @@ impl Incoming<'_> {
         }
         let rule = BodyRule::of(&route);
         match route {
+            // Without credentials: answered already.
+            Route::SignedIn | Route::ClientDocument => Err(no_route()),
             Route::Health => self.health(),
             Route::Mcp(of) => self.mcp(caller, of, rule).await,
             Route::Resume => self.resume(rule).await,

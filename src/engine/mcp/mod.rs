@@ -3,12 +3,14 @@
 //!
 //! * Here: one call. `input`: what a server asks people before it goes on. `tasks`: calls that take their time. `lists`: tools that
 //!   servers list while threads run. `sessions`: what the thread keeps of servers. `tokens`: for those that have to know who asks.
-//!   `sealed`: texts that only this thread, or the threads of one owner, can read. `told`: what the deployment is told of servers.
+//!   `sign_in`: where a person has to sign in first; `callback`: a browser that comes back from that. `sealed`: texts that only this thread, or the threads of one owner, can read. `told`: what the deployment is told of servers.
 
+mod callback;
 mod input;
 mod lists;
 mod sealed;
 mod sessions;
+mod sign_in;
 mod tasks;
 mod tokens;
 mod told;
@@ -141,7 +143,9 @@ impl Thread {
         }
         let mut ask = Ask::call(of, args.clone()).with_input(responses, back);
         loop {
-            let outcome = self.mcp_outcome(of, asking.ask(&ask).await);
+            let answer = asking.ask(&ask).await;
+            let challenge = self.wants_sign_in(&asking.signed, &answer).cloned();
+            let outcome = self.mcp_outcome(of, answer);
             self.mcp_went(&of.server, outcome.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
             let required = match outcome {
                 Ok(Outcome::Done(result)) => return Ok(Ok(*result)),
@@ -151,7 +155,10 @@ impl Thread {
                     let far = AtServer { round: far.round, task: Some(task), ..AtServer::default() };
                     return self.park_for_task(at, call, far, poll_us).await.map(Ok);
                 }
-                Err(trouble) => return Ok(Err(trouble)),
+                Err(trouble) => {
+                    let Some(challenge) = challenge else { return Ok(Err(trouble)) };
+                    return self.park_for_sign_in(at, asking, call, &challenge, far).await;
+                }
             };
             far.round += 1;
             if far.round > limits::MCP_ROUNDS {

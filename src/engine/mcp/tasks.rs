@@ -75,16 +75,14 @@ impl Thread {
         responses: Option<Value>,
     ) -> Result<Result<ToolResult, Trouble>> {
         let mut task = far.task.take().unwrap_or_default();
-        let heard = match tell(asking, &mut task, responses).await {
-            Ok(told) => {
-                if told {
-                    far.waits.clear();
-                }
-                self.heard(at, &task, asking.ask(&task::get(&task.id)).await)
-            }
-            Err(trouble) => self.heard(at, &task, Err(trouble)),
-        };
+        let said = asked_after(asking, &mut task, &mut far, responses).await;
+        let challenge = self.wants_sign_in(&asking.signed, &said).cloned();
+        let heard = self.heard(at, &task, said);
         self.mcp_went(&at.of.server, heard.wrong().map(|trouble| (trouble.code, &*trouble.text)));
+        if let Some(challenge) = challenge {
+            let far = AtServer { task: Some(task), ..far };
+            return self.park_for_sign_in(at, asking, call, &challenge, far).await;
+        }
         let over = match heard {
             Heard::Over(over) => *over,
             Heard::Asks(asked) => {
@@ -273,6 +271,19 @@ impl Thread {
             }
         })
     }
+}
+
+/// Tells a task what people have answered, and asks how far it is.
+async fn asked_after(
+    asking: &Asking<'_>,
+    task: &mut AtTask,
+    far: &mut AtServer,
+    responses: Option<Value>,
+) -> Result<Map<String, Value>, Failed> {
+    if tell(asking, task, responses).await? {
+        far.waits.clear();
+    }
+    asking.ask(&task::get(&task.id)).await
 }
 
 /// Tells a task what people have answered. Whether there was something to tell. A server that refuses an answer says next what it

@@ -30,21 +30,21 @@ const HOLD_US: i64 = 90 * SECOND_US;
 const LOOKS: usize = 30;
 const PAUSE_US: i64 = SECOND_US;
 
-/// A token that was shown.
-struct Bearer {
+/// The token that a request shows, if there is one, and which one that is.
+pub(super) struct Bearer {
     version: i64,
-    access: String,
+    access: Option<String>,
 }
 
 /// That a call of this thread renews a token. Others of it wait, as other threads do.
-struct Renewing<'a> {
+pub(super) struct Renewing<'a> {
     names: &'a RefCell<Vec<String>>,
     name: &'a str,
 }
 
 impl<'a> Renewing<'a> {
     /// Unless there is one already.
-    fn begin(names: &'a RefCell<Vec<String>>, name: &'a str) -> Option<Renewing<'a>> {
+    pub(super) fn begin(names: &'a RefCell<Vec<String>>, name: &'a str) -> Option<Renewing<'a>> {
         let mut all = names.borrow_mut();
         if all.iter().any(|other| other == name) {
             return None;
@@ -61,9 +61,9 @@ impl Drop for Renewing<'_> {
 }
 
 /// Where a token is kept.
-struct Place {
-    directory: String,
-    name: String,
+pub(super) struct Place {
+    pub(super) directory: String,
+    pub(super) name: String,
 }
 
 /// What a directory answers.
@@ -85,16 +85,21 @@ pub(crate) struct Signed<'a> {
 }
 
 /// What is asked for a token.
-struct TokenWanted<'a> {
-    signed: Signed<'a>,
+pub(super) struct TokenWanted<'a> {
+    pub(super) signed: Signed<'a>,
     /// What the server said when it did not take one, or wanted one.
-    challenge: Option<&'a Challenge>,
+    pub(super) challenge: Option<&'a Challenge>,
     /// The one that it did not take.
-    refused: Option<&'a Bearer>,
+    pub(super) refused: Option<&'a Bearer>,
 }
 
 impl TokenWanted<'_> {
-    fn filled(&self, text: &str) -> Result<String, Trouble> {
+    /// What a call asks of.
+    pub(super) fn of(signed: Signed<'_>) -> TokenWanted<'_> {
+        TokenWanted { signed, challenge: None, refused: None }
+    }
+
+    pub(super) fn filled(&self, text: &str) -> Result<String, Trouble> {
         template::render(text, self.signed.env).map_err(|error| {
             let text = format!("The MCP server \"{}\" is not set up: {error}.", self.signed.server.name);
             Trouble::new(UNAUTHORIZED, text)
@@ -102,7 +107,7 @@ impl TokenWanted<'_> {
     }
 
     /// The client's secret, if it has one.
-    fn secret(&self) -> Result<Option<String>, Trouble> {
+    pub(super) fn secret(&self) -> Result<Option<String>, Trouble> {
         match &self.signed.server.auth {
             Some(McpAuth::ClientCredentials { client_secret, .. }) => self.filled(client_secret).map(Some),
             Some(McpAuth::Oauth { client_secret: Some(secret), .. }) => self.filled(secret).map(Some),
@@ -110,7 +115,7 @@ impl TokenWanted<'_> {
         }
     }
 
-    fn trouble(&self, text: &str) -> Trouble {
+    pub(super) fn trouble(&self, text: &str) -> Trouble {
         let text = format!("There is no token for the MCP server \"{}\": {text}.", self.signed.server.name);
         Trouble::new(UNAUTHORIZED, text)
     }
@@ -127,32 +132,39 @@ impl Thread {
         if signed.server.auth.is_none() {
             return send(signed.address).await;
         }
-        let first = TokenWanted { signed: *signed, challenge: None, refused: None };
+        let first = TokenWanted::of(*signed);
         let shown = self.mcp_token(&first).await?;
-        let answer = send(&with_bearer(signed.address, shown.as_ref())).await;
+        let answer = send(&with_bearer(signed.address, &shown)).await;
         let Err(Failed::Trouble(Trouble { challenge: Some(challenge), .. })) = &answer else { return answer };
-        let again = TokenWanted { challenge: Some(challenge), refused: shown.as_ref(), ..first };
-        match self.mcp_token(&again).await? {
+        let refused = Some(&shown).filter(|shown| shown.access.is_some());
+        let again = TokenWanted { challenge: Some(challenge), refused, ..first };
+        let other = self.mcp_token(&again).await?;
+        let mut answer = match other.access {
             None => answer,
-            other => send(&with_bearer(signed.address, other.as_ref())).await,
+            Some(_) => send(&with_bearer(signed.address, &other)).await,
+        };
+        if let Err(Failed::Trouble(Trouble { challenge: Some(challenge), .. })) = &mut answer {
+            challenge.version = other.version;
         }
+        answer
     }
 
     /// Who the thread is to a server by its token; `None` where it has none.
     pub(crate) fn bearer_of(&self, signed: &Signed<'_>) -> Result<Option<String>, Trouble> {
         let Some(auth) = &signed.server.auth else { return Ok(None) };
-        let place =
-            self.token_place(auth, &TokenWanted { signed: *signed, challenge: None, refused: None })?;
+        let place = self.token_place(auth, &TokenWanted::of(*signed))?;
         Ok(Some(digest(&[&place.directory, &place.name])))
     }
 
     /// The token that a request shows; none where the server has to ask for one first, or somebody to sign in.
-    async fn mcp_token(&self, wanted: &TokenWanted<'_>) -> Result<Option<Bearer>, Trouble> {
-        let Some(auth) = &wanted.signed.server.auth else { return Ok(None) };
+    async fn mcp_token(&self, wanted: &TokenWanted<'_>) -> Result<Bearer, Trouble> {
+        let Some(auth) = &wanted.signed.server.auth else { return Ok(Bearer { version: 0, access: None }) };
         let failed = |error: Error| Trouble::new(UNREACHABLE, error.into_message()).passing(RetryOn::Network);
         let place = self.token_place(auth, wanted)?;
         let cached = self.ephemeral.tokens.borrow().get(&place.name).cloned();
-        let mut known = match cached {
+        // Another thread may know more than this one, of which something was refused; but who keeps nothing knows nothing.
+        let asks = wanted.refused.is_some() && level::are_kept(&*self.host);
+        let mut known = match cached.filter(|_| !asks) {
             Some(known) => known,
             None => self.ask_token(&place, TokenAsk::Read).await.map_err(failed)?.0,
         };
@@ -161,17 +173,21 @@ impl Thread {
             if let Some(token) =
                 known.token.as_ref().filter(|token| !refused && token.counts(self.host.now_us()))
             {
-                let bearer = Bearer { version: known.version, access: token.access.clone() };
-                return Ok(Some(self.keep_token(&place, known, bearer)));
+                let bearer = Bearer { version: known.version, access: Some(token.access.clone()) };
+                return Ok(self.keep_token(&place, known, bearer));
             }
+            // Another one of the same sign-in would allow no more.
+            let more = refused && wanted.challenge.is_some_and(Challenge::wants_more);
             let can = match (auth, &known.token) {
-                (McpAuth::Oauth { .. }, Some(token)) => token.refresh.is_some(),
+                (McpAuth::Oauth { .. }, Some(token)) => token.refresh.is_some() && !more,
                 (McpAuth::Oauth { .. }, None) => false,
                 (McpAuth::ClientCredentials { .. }, known) => known.is_some() || wanted.challenge.is_some(),
             };
             if !can {
-                return Ok(None);
+                return Ok(Bearer { version: known.version, access: None });
             }
+            // One that cannot be renewed for want of a value is not lost by that.
+            wanted.secret()?;
             if let Some(renewing) = Renewing::begin(&self.ephemeral.renewing, &place.name) {
                 // After a crash the same thread goes on at once.
                 let by = self.read(|state, _| Ok(state.meta.stem.clone())).map_err(failed)?;
@@ -204,7 +220,7 @@ impl Thread {
         wanted: &TokenWanted<'_>,
         known: KnownToken,
         by: String,
-    ) -> Result<Option<Bearer>, Trouble> {
+    ) -> Result<Bearer, Trouble> {
         let asked = self.new_token(wanted, known.token.as_ref()).await;
         let (put, told) = match asked {
             Ok(token) => (Some(token), None),
@@ -221,13 +237,16 @@ impl Thread {
         });
         match (told, put) {
             (None, Some(token)) => {
-                let bearer = Bearer { version, access: token.access.clone() };
-                Ok(Some(self.keep_token(place, KnownToken { version, token: Some(token) }, bearer)))
+                let bearer = Bearer { version, access: Some(token.access.clone()) };
+                Ok(self.keep_token(place, KnownToken { version, token: Some(token) }, bearer))
             }
             // Somebody has to sign in again.
-            (Some(_), None) if matches!(wanted.signed.server.auth, Some(McpAuth::Oauth { .. })) => Ok(None),
+            (Some(_), None) if matches!(wanted.signed.server.auth, Some(McpAuth::Oauth { .. })) => {
+                self.ephemeral.tokens.borrow_mut().remove(&place.name);
+                Ok(Bearer { version, access: None })
+            }
             (Some(trouble), _) => Err(trouble),
-            (None, None) => Ok(None),
+            (None, None) => Ok(Bearer { version, access: None }),
         }
     }
 
@@ -278,7 +297,7 @@ impl Thread {
     }
 
     /// A token for another address, or another client, is another one.
-    fn token_place(&self, auth: &McpAuth, wanted: &TokenWanted<'_>) -> Result<Place, Trouble> {
+    pub(super) fn token_place(&self, auth: &McpAuth, wanted: &TokenWanted<'_>) -> Result<Place, Trouble> {
         let failed = |error: Error| Trouble::new(UNREACHABLE, error.into_message());
         let (server, url) = (&wanted.signed.server.name, &wanted.signed.address.url);
         let (thread, owner) = self
@@ -289,8 +308,9 @@ impl Thread {
                 let name = format!("/{server}/{}", digest(&[url, &wanted.filled(client_id)?]));
                 Place { directory: ROOT.to_owned(), name }
             }
-            McpAuth::Oauth { .. } => {
-                let name = format!("{server}/{}", digest(&[url]));
+            McpAuth::Oauth { client_id, issuer, .. } => {
+                let id = client_id.as_deref().map(|id| wanted.filled(id)).transpose()?.unwrap_or_default();
+                let name = format!("{server}/{}", digest(&[url, &id, issuer.as_deref().unwrap_or_default()]));
                 match owner {
                     Some(_) => Place { directory: call::name_of(owner.as_deref()), name: format!("/{name}") },
                     None => Place { directory: call::OWNERLESS.to_owned(), name: format!("{thread}/{name}") },
@@ -300,7 +320,12 @@ impl Thread {
     }
 
     /// Stores a token, or that there is none any more. The version that it is.
-    async fn put_token(&self, place: &Place, by: Option<String>, token: Option<Token>) -> Result<i64> {
+    pub(super) async fn put_token(
+        &self,
+        place: &Place,
+        by: Option<String>,
+        token: Option<Token>,
+    ) -> Result<i64> {
         // A deployment without keys keeps none: each thread has its own, in memory.
         let kept = token.as_ref().filter(|_| level::are_kept(&*self.host));
         let text = kept.map(serde_json::to_string).transpose().map_err(Error::internal)?;
@@ -310,7 +335,7 @@ impl Thread {
         Ok(self.ask_token(place, TokenAsk::Put { by, token }).await?.0.version)
     }
 
-    async fn ask_token(&self, place: &Place, ask: TokenAsk) -> Result<(KnownToken, bool)> {
+    pub(super) async fn ask_token(&self, place: &Place, ask: TokenAsk) -> Result<(KnownToken, bool)> {
         let asked = DirectoryCall::Token { name: place.name.clone(), ask };
         let asked = serde_json::to_string(&asked).map_err(Error::internal)?;
         let text = self.host.sibling(Sibling::Directory(place.directory.clone()), asked).await?;
@@ -328,12 +353,19 @@ impl Thread {
 
     /// Keeps a token in memory, and out of all that is shown.
     fn keep_token(&self, place: &Place, known: KnownToken, bearer: Bearer) -> Bearer {
-        self.learn_secret(&place.name, &bearer.access);
-        self.ephemeral.tokens.borrow_mut().insert(place.name.clone(), known);
+        self.has_token(place, known);
         bearer
+    }
+
+    /// The same of one that a request is still to be made with.
+    pub(super) fn has_token(&self, place: &Place, known: KnownToken) {
+        if let Some(token) = &known.token {
+            self.learn_secret(&place.name, &token.access);
+        }
+        self.ephemeral.tokens.borrow_mut().insert(place.name.clone(), known);
     }
 }
 
-fn with_bearer(address: &Address, bearer: Option<&Bearer>) -> Address {
-    address.with_bearer(bearer.map(|bearer| bearer.access.as_str()))
+fn with_bearer(address: &Address, bearer: &Bearer) -> Address {
+    address.with_bearer(bearer.access.as_deref())
 }

@@ -70,7 +70,15 @@ pub(crate) const DENIED: &str = "denied";
 
 /// The result of a call that is not to run.
 pub(crate) fn denied(wait: &Wait, reason: Option<&str>) -> ToolResult {
-    let text = match (wait.kind, reason.filter(|reason| !reason.trim().is_empty())) {
+    let reason = reason.filter(|reason| !reason.trim().is_empty());
+    let text = match (wait.kind, reason) {
+        (WaitKind::SignIn, _) => {
+            let server = wait.asked.input.as_ref().map_or("", |input| input.server.as_str());
+            format!(
+                "Nobody signs in to the MCP server \"{server}\": {}",
+                reason.unwrap_or("it was declined.")
+            )
+        }
         (WaitKind::Approval, Some(reason)) => format!("Denied: {reason}"),
         (WaitKind::Approval, None) => "Denied.".to_owned(),
         (_, Some(reason)) => format!("There is no answer: {reason}"),

@@ -505,7 +505,7 @@ impl Thread {
         let scope = Scope::Wait(state.meta.thread_id.clone(), wait.public_id(&state.meta.stem));
         let now = self.host.now_us();
         let most = i64::try_from(limits::WAIT_TOKEN_S).unwrap_or(0);
-        let left = (wait.expires_us - now) / limits::SECOND_US;
+        let left = (wait.ends_us() - now) / limits::SECOND_US;
         let minted = token::mint(secret.as_bytes(), &scope, now / limits::SECOND_US + left.min(most));
         fields.insert("token".into(), minted.token.into());
         Ok(())

@@ -157,7 +157,7 @@ impl Thread {
             kind: wait.kind.as_str().to_owned(),
             title: wait.asked.title.chars().take(TITLE_CHARS).collect(),
             created_at_us: wait.created_us,
-            expires_at_us: wait.expires_us,
+            expires_at_us: wait.ends_us(),
             open: wait.state == WaitState::Open,
         };
         let version = if row.open { 1 } else { 2 };
@@ -261,7 +261,7 @@ impl Thread {
             let (mut entry, mut failed, mut told) = (None, None, Vec::new());
             for mut wait in self.overdue(state, sql, now, &mut entry)? {
                 self.close_wait(state, sql, &mut wait, WaitState::Expired, None)?;
-                let text = format!("Nobody answered within {}.", lasted(wait.expires_us - wait.created_us));
+                let text = format!("Nobody answered within {}.", lasted(wait.ends_us() - wait.created_us));
                 let on_expiry = wait.asked.on_expiry;
                 if wait.kind == WaitKind::Budget {
                     let outcome = budget::expired(&wait, text);
@@ -320,7 +320,7 @@ impl Thread {
         entry: &mut Option<Entered>,
     ) -> Result<Vec<Wait>> {
         let mut overdue = waits::open(sql)?;
-        overdue.retain(|wait| wait.expires_us <= now);
+        overdue.retain(|wait| wait.expires_us <= now && wait.ends_us() <= now);
         for wait in overdue.extract_if(.., |wait| wait.kind == WaitKind::Task) {
             let until = now + limits::MCP_POLL_MAX_US;
             waits::defer(sql, wait.id, until)?;
@@ -375,8 +375,11 @@ impl Wait {
 
 /// The result of a call that nobody has allowed, or answered.
 fn ended_by(wait: &Wait, why: &str) -> ToolResult {
-    let text = match wait.kind {
-        WaitKind::Approval => format!("Denied: {why}"),
+    let text = match (wait.kind, &wait.asked.input) {
+        (WaitKind::Approval, _) => format!("Denied: {why}"),
+        (WaitKind::SignIn, Some(input)) => {
+            format!("Nobody is signed in to the MCP server \"{}\": {why}", input.server)
+        }
         _ => why.to_owned(),
     };
     ToolResult { error_code: Some("expired".into()), ..ToolResult::error(text) }

@@ -16,15 +16,27 @@ pub(crate) struct Resource {
     pub(crate) resource: String,
     /// Who gives them.
     pub(crate) issuers: Vec<String>,
+    /// What tokens can allow, as far as it says.
+    pub(crate) scopes: Vec<String>,
 }
 
-/// An authorization server.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// An authorization server, as it describes itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub(crate) struct Issuer {
     pub(crate) issuer: String,
     pub(crate) token_endpoint: String,
-    #[serde(default)]
     pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    /// Where people sign in.
+    pub(crate) authorization_endpoint: String,
+    /// Where clients register themselves.
+    pub(crate) registration_endpoint: Option<String>,
+    pub(crate) code_challenge_methods_supported: Vec<String>,
+    pub(crate) scopes_supported: Vec<String>,
+    /// Whether the id of a client may be the address of its description.
+    pub(crate) client_id_metadata_document_supported: bool,
+    /// Whether whoever comes back from it says who it is (RFC 9207).
+    pub(crate) authorization_response_iss_parameter_supported: bool,
 }
 
 /// Where a server says who gives tokens for it, the likeliest first.
@@ -59,7 +71,7 @@ pub(crate) fn resource(server: &str, body: &[u8]) -> Result<Resource, String> {
     if issuers.is_empty() {
         return Err("it names no authorization server".to_owned());
     }
-    Ok(Resource { resource: resource.to_owned(), issuers })
+    Ok(Resource { resource: resource.to_owned(), issuers, scopes: texts("scopes_supported") })
 }
 
 /// Whether an address is that of a server, or of what the server is a part of.
@@ -90,6 +102,9 @@ pub(crate) fn issuer(issuer: &str, body: &[u8]) -> Result<Issuer, String> {
     let said: Issuer = serde_json::from_slice(body).map_err(|_| "it is no description of one".to_owned())?;
     if said.issuer != issuer {
         return Err("it speaks of another issuer".to_owned());
+    }
+    if said.token_endpoint.is_empty() {
+        return Err("it does not say where it gives tokens".to_owned());
     }
     Ok(said)
 }
@@ -174,6 +189,7 @@ mod tests {
             assert!(issuer(other, body.as_bytes()).unwrap_err().contains("another issuer"), "{other}");
         }
         assert!(issuer("x", b"[]").is_err());
+        assert!(issuer("x", br#"{"issuer":"x"}"#).is_err());
     }
 
     fn resource_of(server: &str, body: &Value) -> Result<Resource, String> {

@@ -18,7 +18,7 @@ const UNSAID_US: i64 = 3_600 * SECOND_US;
 const TOKEN_BYTES: usize = 16 << 10;
 
 /// Who asks, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Client {
     /// Who gives the tokens.
     pub(crate) issuer: String,
@@ -30,6 +30,12 @@ pub(crate) struct Client {
     /// Whether a secret is told in the form; in a header unless so.
     #[serde(default)]
     pub(crate) in_form: bool,
+    /// Its secret, where it has registered itself and was given one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<String>,
+    /// Where browsers come back to, as it has registered that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) redirect: Option<String>,
 }
 
 /// A token, as it is kept.
@@ -67,6 +73,19 @@ pub(crate) enum Grant<'a> {
     Refresh { token: &'a str },
     /// The client's own secret.
     Client,
+    /// What a browser brought back, and what shows that this is who sent it there (RFC 7636).
+    Code { code: &'a str, verifier: &'a str, redirect: &'a str },
+}
+
+impl Grant<'_> {
+    /// What it tells that nobody else is to know.
+    pub(crate) fn told(&self) -> Vec<&str> {
+        match self {
+            Grant::Refresh { token } => vec![token],
+            Grant::Client => Vec::new(),
+            Grant::Code { code, verifier, .. } => vec![code, verifier],
+        }
+    }
 }
 
 /// A request for a token: headers and body.
@@ -88,6 +107,8 @@ impl Client {
             id,
             resource,
             in_form,
+            secret: None,
+            redirect: None,
         }
     }
 
@@ -96,6 +117,12 @@ impl Client {
         let mut fields = match grant {
             Grant::Refresh { token } => vec![("grant_type", "refresh_token"), ("refresh_token", *token)],
             Grant::Client => vec![("grant_type", "client_credentials")],
+            Grant::Code { code, verifier, redirect } => vec![
+                ("grant_type", "authorization_code"),
+                ("code", *code),
+                ("redirect_uri", *redirect),
+                ("code_verifier", *verifier),
+            ],
         };
         fields.push(("resource", &self.resource));
         if matches!(grant, Grant::Client) && !scope.is_empty() {
@@ -105,7 +132,7 @@ impl Client {
             ("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned()),
             ("accept".to_owned(), "application/json".to_owned()),
         ];
-        match secret {
+        match secret.or(self.secret.as_deref()) {
             Some(secret) if !self.in_form => {
                 let mut both = String::new();
                 escape(&self.id, &mut both);

@@ -1,10 +1,12 @@
 //! Signing in to MCP servers (2026-07-28, authorization): what is asked, and what must hold of the answers. Values in, values out.
 //!
 //! * Here: what a refusal says, and texts of forms. `discovery`: whom to ask, and what they say of themselves. `grant`: requests
-//!   for tokens, and the tokens.
+//!   for tokens, and the tokens. `login`: the way through a browser. `registration`: what this client says of itself.
 
 pub(crate) mod discovery;
 pub(crate) mod grant;
+pub(crate) mod login;
+pub(crate) mod registration;
 
 /// What a server says when it wants to know who asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,9 +17,16 @@ pub(crate) struct Challenge {
     pub(crate) scope: Option<String>,
     /// Why the token was not taken.
     pub(crate) error: Option<String>,
+    /// Which token that was, as whoever keeps them counts; no header says so.
+    pub(crate) version: i64,
 }
 
 impl Challenge {
+    /// Whether the token is good, and only allows too little.
+    pub(crate) fn wants_more(&self) -> bool {
+        self.error.as_deref() == Some("insufficient_scope")
+    }
+
     /// That of a header `WWW-Authenticate` (RFC 9110, 11.6.1), which may hold other schemes, too.
     pub(crate) fn of(header: &str) -> Challenge {
         let mut challenge = Challenge::default();
@@ -108,7 +117,7 @@ mod tests {
     #[test]
     fn a_challenge_is_read_among_other_schemes() {
         let told = |header: &str| {
-            let Challenge { resource_metadata, scope, error } = Challenge::of(header);
+            let Challenge { resource_metadata, scope, error, .. } = Challenge::of(header);
             [resource_metadata, scope, error].map(Option::unwrap_or_default).join("|")
         };
         for (header, expected) in [

@@ -16,6 +16,7 @@ fn path(route: &ThreadRoute) -> Option<&'static str> {
         | ThreadRoute::CreateFork
         | ThreadRoute::CopyPage
         | ThreadRoute::Envelope
+        | ThreadRoute::CameBack
         | ThreadRoute::Member
         | ThreadRoute::Endpoint { .. } => return None,
         ThreadRoute::Fork => "/fork",

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::spec::scrub::Scrubbed;
+use crate::spec::variable::is_default;
 use crate::store::log::AttemptState;
 use crate::store::opening::Opening;
 use crate::store::table::Table;
@@ -165,6 +166,9 @@ pub(crate) struct AtServer {
     /// The task that it works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<AtTask>,
+    /// How often somebody had to sign in for it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) sign_ins: u32,
 }
 
 /// A task of an MCP server's.

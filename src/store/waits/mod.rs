@@ -1,7 +1,9 @@
 //! The table `waits`: what is asked of the outside, and what was decided (docs/approvals.md). A row is written in the
-//! transaction that parks the run, and closed in the one that lets it go on. `shown`: a row as clients see it.
+//! transaction that parks the run, and closed in the one that lets it go on. `shown`: a row as clients see it. `sign_in`: what one
+//! keeps for which somebody has to sign in.
 
 mod shown;
+mod sign_in;
 
 use std::ops::ControlFlow;
 
@@ -17,6 +19,7 @@ use crate::spec::budget::Unit;
 use crate::store::amounts::BudgetScope;
 use crate::store::state::State;
 use crate::store::table::Table;
+pub(crate) use crate::store::waits::sign_in::AskedSignIn;
 
 /// It is made with the first wait: a thread that asks nothing has no such table. `open`: 1 while it is asked; with `id` it is
 /// the key, so that what is open is found without an index. `receipt`: the call that waits; `batch`: seq of the reply with it.
@@ -57,10 +60,12 @@ pub(crate) enum WaitKind {
     Elicitation,
     /// Nobody: an MCP server takes its time, and is asked when this ends, which it does again and again.
     Task,
+    /// That somebody signs in to an MCP server. Meanwhile it is looked now and then whether that was done elsewhere.
+    SignIn,
 }
 
 impl WaitKind {
-    const ALL: [WaitKind; 8] = [
+    const ALL: [WaitKind; 9] = [
         WaitKind::Approval,
         WaitKind::Question,
         WaitKind::ClientTool,
@@ -69,6 +74,7 @@ impl WaitKind {
         WaitKind::Children,
         WaitKind::Elicitation,
         WaitKind::Task,
+        WaitKind::SignIn,
     ];
 
     /// As the table and clients have it.
@@ -82,6 +88,7 @@ impl WaitKind {
             WaitKind::Children => "children",
             WaitKind::Elicitation => "elicitation",
             WaitKind::Task => "task",
+            WaitKind::SignIn => "sign_in",
         }
     }
 
@@ -192,6 +199,9 @@ pub(crate) struct Asked {
     /// What an MCP server wants to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<AskedInput>,
+    /// For whom a sign-in counts, and what it needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sign_in: Option<AskedSignIn>,
 }
 
 impl Asked {
@@ -440,12 +450,12 @@ pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: i64) -> Result<Vec<Wait>
 }
 
 /// The newest question about the call with this receipt. That it was tried again later says nothing of that, nor what an MCP
-/// server asked.
+/// server asked, or that somebody has signed in to it.
 pub(crate) fn of_receipt(sql: &dyn Sql, receipt: i64) -> Result<Option<Wait>> {
     let statement = concat!(
         "SELECT ",
         columns!(),
-        " FROM waits WHERE open IN (0, 1) AND receipt = ? AND kind NOT IN ('retry', 'elicitation', 'task') ORDER BY id DESC LIMIT 1"
+        " FROM waits WHERE open IN (0, 1) AND receipt = ? AND kind NOT IN ('retry', 'elicitation', 'task', 'sign_in') ORDER BY id DESC LIMIT 1"
     );
     one(sql, statement, &[Param::Int(receipt)])
 }

@@ -35,7 +35,7 @@ impl Wait {
             "id": self.public_id(&meta.stem), "kind": self.kind.as_str(), "state": self.state.as_str(),
             "threadId": meta.thread_id, "run": self.run.map(|run| format!("r_{run}")), "batch": self.batch.map(message),
             "call": call, "title": title, "reason": reason, "allows": self.allows(), "by": by,
-            "createdAt": self.created_us, "expiresAt": self.expires_us, "onExpiry": on_expiry,
+            "createdAt": self.created_us, "expiresAt": self.ends_us(), "onExpiry": on_expiry,
             "decision": self.decision.as_ref().map(|decision| &decision.decision), "decidedAt": self.closed_us,
             "decidedBy": self.decision.as_ref().map(Decision::who),
         });
@@ -72,6 +72,8 @@ impl Wait {
             WaitKind::Question | WaitKind::ClientTool | WaitKind::Elicitation => {
                 vec!["answer", "deny", "defer"]
             }
+            // That somebody has signed in is not said, but done.
+            WaitKind::SignIn => vec!["deny"],
             WaitKind::Retry => vec!["retry"],
             // The parent answers.
             WaitKind::Budget

@@ -8,7 +8,7 @@ use crate::host::http::{Reads, Request};
 use crate::limits;
 use crate::mcp::oauth::discovery::{Issuer, Resource};
 use crate::mcp::oauth::grant::{Asked, Client, Grant, NoToken, Token};
-use crate::mcp::oauth::{Challenge, discovery, grant};
+use crate::mcp::oauth::{Challenge, discovery, grant, registration};
 use crate::work::Surroundings;
 use crate::work::mcp::forbidden;
 use crate::work::timeout::Watch;
@@ -87,7 +87,44 @@ pub(crate) async fn token(
     let sent = send(around, Request { method: "POST", url, headers, body, reads: Reads::Type }).await;
     let (status, body) = sent.map_err(|why| NoToken::Failed(format!("{}: {why}", client.endpoint)))?;
     let now = around.host().now_us();
-    grant::token(client.clone(), (status, &body), now, scope, before)
+    // What it was told is not repeated, whatever it answers.
+    let told = grant.told();
+    let unsaid = |text: String| {
+        let told = told.iter().copied().chain(secret).chain(client.secret.as_deref());
+        told.filter(|told| !told.is_empty()).fold(text, |text, told| text.replace(told, "…"))
+    };
+    grant::token(client.clone(), (status, &body), now, scope, before).map_err(|error| match error {
+        NoToken::Denied(text) => NoToken::Denied(unsaid(text)),
+        NoToken::Failed(text) => NoToken::Failed(unsaid(text)),
+    })
+}
+
+/// Registers this deployment at an authorization server, as a client of its own.
+///
+/// # Errors
+/// It is not registered: why, without a full stop.
+pub(crate) async fn register(
+    around: &dyn Surroundings,
+    found: &Found,
+    origin: &str,
+) -> Result<Client, String> {
+    let Found { resource, issuer } = found;
+    let url = issuer.registration_endpoint.clone().filter(|url| !url.is_empty());
+    let url = url.ok_or_else(|| {
+        format!("{} takes neither the address of a description nor registrations: the definition needs a `clientId`", issuer.issuer)
+    })?;
+    let method = registration::method_for(issuer).ok_or_else(|| {
+        format!("{} wants clients to show who they are in a way that is not known here", issuer.issuer)
+    })?;
+    let body = registration::description(origin, method).to_string();
+    let headers =
+        ["content-type", "accept"].map(|name| (name.to_owned(), "application/json".to_owned())).to_vec();
+    let body = Some(Bytes::from(body));
+    let sent =
+        send(around, Request { method: "POST", url: url.clone(), headers, body, reads: Reads::Type }).await;
+    let (status, body) = sent.map_err(|why| format!("{url}: {why}"))?;
+    registration::registered(issuer, (&resource.resource, origin), method, (status, &body))
+        .map_err(|why| format!("{}: {why}", issuer.issuer))
 }
 
 /// Sends a request; status and body of what comes back.

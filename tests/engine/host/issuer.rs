@@ -5,9 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bobbin::host::http::Request;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
 
@@ -29,6 +30,8 @@ pub struct Issuer {
     /// How often one of them was used again.
     pub reused: Cell<usize>,
     given: Cell<usize>,
+    /// Codes that browsers took away: what they are bound to, until they are used.
+    codes: RefCell<BTreeMap<String, Option<BTreeMap<String, String>>>>,
 }
 
 impl Default for Issuer {
@@ -40,6 +43,7 @@ impl Default for Issuer {
             renewing: RefCell::default(),
             reused: Cell::new(0),
             given: Cell::new(0),
+            codes: RefCell::default(),
         }
     }
 }
@@ -54,6 +58,50 @@ impl Issuer {
     /// No token counts any more.
     pub fn revoke(&self) {
         self.live.borrow_mut().clear();
+    }
+
+    /// The same, and nothing renews them.
+    pub fn forget(&self) {
+        self.revoke();
+        self.renewing.borrow_mut().clear();
+    }
+
+    /// Somebody follows a link and signs in; what their browser brings back. A link that is not as it should be breaks the test.
+    pub fn sign_in(&self, link: &str) -> Value {
+        let query = link
+            .strip_prefix(&format!("{ISSUER_URL}/authorize?"))
+            .expect("it leads to the page of the issuer");
+        let asked = form(query);
+        for (field, value) in [
+            ("response_type", "code"),
+            ("code_challenge_method", "S256"),
+            ("resource", "https://mcp.test/shop"),
+            ("redirect_uri", "https://bobbin.test/api/oauth/callback"),
+            ("client_id", "https://bobbin.test/.well-known/bobbin-client.json"),
+        ] {
+            assert_eq!(asked.get(field).map(String::as_str), Some(value), "{field} of {link}");
+        }
+        assert_eq!(asked["code_challenge"].len(), 43, "{link}");
+        let code = format!("code-{}-of-the-issuer", self.codes.borrow().len() + 1);
+        let state = asked["state"].clone();
+        self.codes.borrow_mut().insert(code.clone(), Some(asked));
+        json!({ "state": state, "code": code, "iss": ISSUER_URL })
+    }
+
+    /// What was bound to a code that is shown with these fields, the first time.
+    fn redeem(&self, fields: &BTreeMap<String, String>) -> bool {
+        let text = |name: &str| fields.get(name).cloned().unwrap_or_default();
+        let mut codes = self.codes.borrow_mut();
+        let Some(bound) = codes.get_mut(&text("code")) else { return false };
+        let Some(bound) = bound.take() else {
+            // Whoever shows one again may have stolen it.
+            self.reused.set(self.reused.get() + 1);
+            return false;
+        };
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(text("code_verifier")));
+        bound["code_challenge"] == challenge
+            && bound["redirect_uri"] == text("redirect_uri")
+            && bound["client_id"] == text("client_id")
     }
 
     /// The answer to a request, and what is wrong with it.
@@ -90,6 +138,7 @@ impl Issuer {
         let text = |name: &str| fields.get(name).cloned().unwrap_or_default();
         let fine = match kind.as_str() {
             "client_credentials" => header("authorization") == Some(basic.as_str()),
+            "authorization_code" => self.redeem(&fields),
             "refresh_token" => match self.renewing.borrow_mut().get_mut(&text("refresh_token")) {
                 Some(used) if !*used => {
                     *used = true;

@@ -22,10 +22,10 @@ type Kept = (i64, Option<String>, Option<String>, i64);
 
 /// The tokens in directories, as they keep them.
 #[derive(Clone, Default)]
-struct Tokens(Rc<RefCell<BTreeMap<String, Kept>>>);
+pub(super) struct Tokens(Rc<RefCell<BTreeMap<String, Kept>>>);
 
 impl Tokens {
-    fn serve(&self, sim: &Sim) {
+    pub(super) fn serve(&self, sim: &Sim) {
         let (this, clock) = (self.clone(), sim.world.clone());
         sim.world.outside.sibling(move |call| {
             let call: Value = serde_json::from_str(call).unwrap();
@@ -62,7 +62,7 @@ impl Tokens {
 }
 
 /// The server `shop`, which takes tokens alone.
-fn guarded(sim: &Sim) {
+pub(super) fn guarded(sim: &Sim) {
     let world = sim.world.clone();
     let server = Server {
         guard: Some(Rc::new(move |call| {

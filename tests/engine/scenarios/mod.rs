@@ -39,6 +39,7 @@ mod mcp;
 mod mcp_auth;
 mod mcp_input;
 mod mcp_live;
+mod mcp_sign_in;
 mod mcp_tasks;
 mod memories;
 mod memories_paid;
@@ -151,6 +152,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(mcp_input::all());
     all.extend(mcp_tasks::all());
     all.extend(mcp_live::all());
+    all.extend(mcp_sign_in::all());
     all.extend(background::all());
     all.extend(queue::all());
     all.extend(stops::all());

@@ -73,3 +73,17 @@ pub(in crate::openapi) struct ShownMcpServer {
 pub(in crate::openapi) struct McpServers {
     servers: Vec<ShownMcpServer>,
 }
+
+/// A Client ID Metadata Document.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct ClientDocument {
+    client_name: String,
+    client_uri: String,
+    redirect_uris: Vec<String>,
+    grant_types: Vec<String>,
+    response_types: Vec<String>,
+    token_endpoint_auth_method: String,
+    application_type: String,
+    /// The address of this document.
+    client_id: String,
+}

@@ -17,6 +17,7 @@ pub(in crate::openapi) enum WaitKind {
     Children,
     Elicitation,
     Task,
+    SignIn,
 }
 
 #[derive(JsonSchema)]
@@ -85,7 +86,7 @@ pub(in crate::openapi) struct Wait {
     /// The same: JSON Schema of a form to fill in.
     #[schemars(skip_serializing_if = "Option::is_none")]
     form: Option<Object>,
-    /// The same: a page to visit.
+    /// The same, or where somebody signs in to it: a page to visit.
     #[schemars(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     /// Who may decide.

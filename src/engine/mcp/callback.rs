@@ -1,0 +1,143 @@
+//! A browser that comes back from where somebody has signed in to a server. It has no key: what it brings is held against what it was
+//! sent with, and the code is exchanged here. The link works until somebody has signed in with it, so that what is lost on the way,
+//! in a crash or at the authorization server, is only to be done again.
+
+use std::rc::Rc;
+
+use crate::engine::mcp::sealed::Sealed;
+use crate::engine::mcp::tokens::{Place, Renewing, Signed, TokenWanted};
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::json;
+use crate::mcp::oauth::grant::{Grant, KnownToken, NoToken};
+use crate::mcp::oauth::login::{Callback, Login, Turned};
+use crate::request::Reply;
+use crate::store::waits;
+use crate::store::waits::{AskedSignIn, Wait, WaitKind, WaitState};
+use crate::work::mcp::Address;
+use crate::work::mcp::auth::token;
+
+/// What comes of it, as whoever makes a page of it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    SignedIn,
+    /// By this link, before.
+    Already,
+    /// Nobody waits for it any more.
+    Over,
+    /// It is not what was asked for here.
+    Unknown,
+    /// The authorization server says no.
+    Denied,
+    /// There is no token for it.
+    Failed,
+    /// The same is under way.
+    Busy,
+}
+
+impl Came {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Came::SignedIn => "signed_in",
+            Came::Already => "already",
+            Came::Over => "over",
+            Came::Unknown => "unknown",
+            Came::Denied => "denied",
+            Came::Failed => "failed",
+            Came::Busy => "busy",
+        }
+    }
+}
+
+impl Thread {
+    /// `GET /api/oauth/callback`: `{outcome, server}`; the server only to whoever has shown that they were sent by it.
+    pub(crate) async fn came_back(self: &Rc<Self>, body: &str) -> Result<Reply> {
+        let callback: Callback = serde_json::from_str(body).map_err(Error::internal)?;
+        let (came, server) = match self.sign_in_of(&callback)? {
+            None => (Came::Unknown, None),
+            Some((wait, login)) => {
+                let server = wait.asked.input.as_ref().map(|input| input.server.clone());
+                let came = match wait.state {
+                    WaitState::Open => self.exchange_code(&wait, &login, &callback).await?,
+                    WaitState::Decided
+                        if wait.decision.as_ref().is_some_and(|said| said.decision == "answer") =>
+                    {
+                        Came::Already
+                    }
+                    _ => Came::Over,
+                };
+                (came, server)
+            }
+        };
+        Ok(Reply::json(200, &json!({ "outcome": came.as_str(), "server": server })))
+    }
+
+    /// The wait that a state leads to, and what it was sent with, if it is that of the wait.
+    fn sign_in_of(&self, callback: &Callback) -> Result<Option<(Wait, Login)>> {
+        let number = callback.state.split('.').nth(1).and_then(|number| number.parse::<u32>().ok());
+        self.read(|state, sql| {
+            let Some(number) = number.filter(|_| state.meta.wait_next > 1) else { return Ok(None) };
+            let wait = waits::find(sql, i64::from(number))?.filter(|wait| wait.kind == WaitKind::SignIn);
+            let Some(wait) = wait else { return Ok(None) };
+            let sealed = wait.asked.sign_in.as_ref().map(|asked| asked.login.clone());
+            let sealed = sealed.and_then(|sealed| serde_json::from_value::<Sealed>(sealed).ok());
+            let text = sealed.and_then(|sealed| self.unsealed(&state.meta.thread_id, "login", sealed));
+            let login = text.and_then(|text| serde_json::from_str::<Login>(&text).ok());
+            Ok(login.filter(|login| login.is_of(&callback.state)).map(|login| (wait, login)))
+        })
+    }
+
+    /// Exchanges a code for a token, keeps that, and lets the run go on.
+    async fn exchange_code(self: &Rc<Self>, wait: &Wait, login: &Login, callback: &Callback) -> Result<Came> {
+        let code = match login.code(callback) {
+            Ok(code) => code,
+            Err(Turned::Foreign) => return Ok(Came::Unknown),
+            Err(Turned::Denied) => return Ok(Came::Denied),
+        };
+        let (Some(asked), Some(input)) = (&wait.asked.sign_in, &wait.asked.input) else {
+            return Ok(Came::Unknown);
+        };
+        // A code that is shown twice is good for nothing any more, and neither is what it was good for.
+        let Some(_under_way) = Renewing::begin(&self.ephemeral.renewing, &callback.state) else {
+            return Ok(Came::Busy);
+        };
+        let failed = |why: &str| {
+            self.log(&format!("nobody is signed in to the MCP server \"{}\": {why}", input.server));
+            Ok(Came::Failed)
+        };
+        let Some(server) = self.catalog.mcp.get(&input.server) else {
+            return failed("there is none any more");
+        };
+        self.refresh_env().await?;
+        let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
+        let env = |name: &str| self.agent_env(&agent, name);
+        let lender = self.lender();
+        let address = match Address::of(server, &*lender, &env) {
+            Ok(address) => address,
+            Err(why) => return failed(&why),
+        };
+        let signed = Signed { around: &*lender, server, address: &address, env: &env };
+        let secret = match TokenWanted::of(signed).secret() {
+            Ok(secret) => secret,
+            Err(trouble) => return failed(&trouble.text),
+        };
+        let grant = Grant::Code { code, verifier: &login.verifier, redirect: &login.redirect };
+        let said = (login.scope.as_str(), secret.as_deref());
+        let token = match token(&*lender, &login.client, &grant, said, None).await {
+            Ok(token) => token,
+            Err(NoToken::Denied(why) | NoToken::Failed(why)) => return failed(&why),
+        };
+        let AskedSignIn { directory, name, .. } = asked;
+        let place = Place { directory: directory.clone(), name: name.clone() };
+        let version = self.put_token(&place, None, Some(token.clone())).await?;
+        self.has_token(&place, KnownToken { version, token: Some(token) });
+        let ended = self.transition(|state, sql| self.end_sign_ins(state, sql, (directory, name), "browser"));
+        let (closed, entry) = match ended {
+            // The token is the owner's, and counts elsewhere.
+            Err(error) if error.code == Code::ThreadNotFound => return Ok(Came::Over),
+            ended => ended?,
+        };
+        self.sign_ins_ended(&closed, entry)?;
+        Ok(Came::SignedIn)
+    }
+}

@@ -1,0 +1,331 @@
+//! Signing in to a server by a person's browser (docs/mcp.md). A server that wants to know who asks has not run what was asked of
+//! it: the run is parked with a link, and goes on when somebody has come back from it, or has signed in for the same owner
+//! elsewhere, which is looked at now and then. Here: what is asked, and how it ends without a browser. `callback`: a browser that
+//! comes back.
+
+use std::rc::Rc;
+
+use crate::engine::mcp::tokens::{Place, Signed, TokenWanted};
+use crate::engine::mcp::{Asking, Calling};
+use crate::engine::thread::Thread;
+use crate::engine::waits::gate::would_wait;
+use crate::error::{Error, Result};
+use crate::host::Sql;
+use crate::mcp::oauth::Challenge;
+use crate::mcp::oauth::grant::{Client, Token};
+use crate::mcp::oauth::login::{Login, can_be_signed_in_at, scope};
+use crate::mcp::oauth::registration::{PUBLIC_URL, callback_address, document_address, public_origin};
+use crate::request::directory_call::TokenAsk;
+use crate::sdk::scope::Entered;
+use crate::spec::McpAuth;
+use crate::spec::message::ToolResult;
+use crate::spec::retry::RetryOn;
+use crate::store::receipts::AtServer;
+use crate::store::runs::Parking;
+use crate::store::state::State;
+use crate::store::waits::{
+    Asked, AskedCall, AskedInput, AskedSignIn, DecidedBy, Decision, Wait, WaitKind, WaitState,
+};
+use crate::store::{receipts, waits};
+use crate::work::mcp::auth::{Found, discover, register};
+use crate::work::mcp::{Failed, Trouble, forbidden};
+use crate::work::native::NativeCall;
+use crate::work::tier::tier;
+
+/// Times that somebody is asked to sign in for one call: a server may want more once it knows who asks.
+const SIGN_INS: u32 = 3;
+/// Bytes of what is kept of one, and of its link.
+const LOGIN_BYTES: usize = 16 << 10;
+
+/// A sign-in that can be asked for.
+pub(super) struct SignIn {
+    server: String,
+    place: Place,
+    found: Found,
+    /// All but its state.
+    login: Login,
+    version: i64,
+}
+
+impl Thread {
+    /// What a server said that wants somebody to sign in before it answers.
+    pub(super) fn wants_sign_in<'f, T>(
+        &self,
+        signed: &Signed<'_>,
+        answer: &'f Result<T, Failed>,
+    ) -> Option<&'f Challenge> {
+        let Err(Failed::Trouble(Trouble { challenge: Some(challenge), .. })) = answer else { return None };
+        matches!(signed.server.auth, Some(McpAuth::Oauth { .. })).then_some(&**challenge)
+    }
+
+    /// Parks the run until somebody has signed in for a call that its server has not taken. Comes back only where nobody can be asked,
+    /// with what the model is told of that.
+    pub(super) async fn park_for_sign_in(
+        self: &Rc<Self>,
+        at: Calling<'_>,
+        asking: &Asking<'_>,
+        call: &NativeCall,
+        challenge: &Challenge,
+        far: AtServer,
+    ) -> Result<Result<ToolResult, Trouble>> {
+        let (Some(receipt), Parking::Possible) = (at.inside.receipt, at.inside.parking) else {
+            return Ok(Ok(would_wait(&at.tool.name)));
+        };
+        if far.sign_ins >= SIGN_INS {
+            return Ok(Err(
+                TokenWanted::of(asking.signed).trouble("it asks for more, however often somebody signs in")
+            ));
+        }
+        let sign_in = match self.sign_in(&asking.signed, challenge).await {
+            Ok(sign_in) => sign_in,
+            Err(trouble) => return Ok(Err(trouble)),
+        };
+        let lasts_us = self.lasts_us(at.definitions);
+        let asked_call = AskedCall {
+            id: call.call_id.clone(),
+            tool: at.tool.name.clone(),
+            tier: tier(at.tool),
+            args: call.args.clone(),
+        };
+        let opened = self.transition(|state, sql| {
+            let found = receipts::find(sql, receipt)?;
+            let batch = found.ok_or_else(|| Error::internal("a receipt is gone"))?.reply;
+            let new = self.new_sign_in(state, &sign_in, Some(asked_call.clone()), lasts_us)?;
+            let wait =
+                self.write_wait(state, sql, Wait { receipt: Some(receipt), batch: Some(batch), ..new })?;
+            // Until somebody has signed in, nobody can look how far its task is.
+            for of_task in waits::open(sql)?.iter().filter(|wait| wait.is_of_task(receipt)) {
+                waits::defer(sql, of_task.id, self.host.now_us() + lasts_us)?;
+                state.wait_due.take();
+            }
+            let far = AtServer { sign_ins: far.sign_ins + 1, ..far.clone() };
+            receipts::wait_at_server(sql, receipt, &far)?;
+            self.post_mcp(state, sql)?;
+            self.park_run(state, sql)?;
+            Ok([wait])
+        })?;
+        self.parked(&opened).await
+    }
+
+    /// Finds out where somebody can sign in to a server.
+    pub(super) async fn sign_in(
+        &self,
+        signed: &Signed<'_>,
+        challenge: &Challenge,
+    ) -> Result<SignIn, Trouble> {
+        let wanted = TokenWanted { challenge: Some(challenge), ..TokenWanted::of(*signed) };
+        let Some(auth @ McpAuth::Oauth { client_id, scopes, issuer, .. }) = &signed.server.auth else {
+            return Err(wanted.trouble("nobody can sign in to it"));
+        };
+        // What its definition needs besides, before anybody is sent anywhere.
+        wanted.secret()?;
+        let place = self.token_place(auth, &wanted)?;
+        let said = self.host.var(PUBLIC_URL).unwrap_or_default();
+        let origin = public_origin(&said).map_err(|why| wanted.trouble(&why))?;
+        let known = self.ephemeral.tokens.borrow().get(&place.name).and_then(|known| known.token.clone());
+        let allowed =
+            known.as_ref().filter(|_| challenge.wants_more()).map_or("", |token| token.scope.as_str());
+        let asked = challenge.scope.as_deref();
+        let beyond = |scope: &&str| scopes.iter().all(|known| known != scope);
+        if let Some(scope) = asked.and_then(|asked| asked.split(' ').find(beyond))
+            && challenge.wants_more()
+            && !scopes.is_empty()
+        {
+            let text = format!("it wants the scope \"{scope}\", which is not among those of its definition");
+            return Err(wanted.trouble(&text));
+        }
+        let passing = |why: String| wanted.trouble(&why).passing(RetryOn::Network);
+        let found = discover(signed.around, &signed.address.url, challenge, issuer.as_deref())
+            .await
+            .map_err(passing)?;
+        can_be_signed_in_at(&found.issuer).map_err(|why| wanted.trouble(&why))?;
+        if let Some(at) = forbidden(&*self.host, &found.issuer.authorization_endpoint) {
+            return Err(wanted.trouble(&format!("{} is at {at}", found.issuer.issuer)));
+        }
+        let id = client_id.as_deref().map(|id| wanted.filled(id)).transpose()?;
+        let client = client(signed, &found, &origin, id, known.as_ref()).await.map_err(passing)?;
+        let random = || u128::from_be_bytes(self.host.random());
+        let login = Login {
+            state: format!("{:032x}", random()),
+            verifier: format!("{:032x}{:032x}", random(), random()),
+            redirect: callback_address(&origin),
+            scope: scope(scopes, asked, allowed, &found.resource, &found.issuer),
+            client,
+            names_issuer: found.issuer.authorization_response_iss_parameter_supported,
+        };
+        let sign_in =
+            SignIn { server: signed.server.name.clone(), place, found, login, version: challenge.version };
+        let kept = serde_json::to_string(&sign_in.login).map_or(usize::MAX, |text| text.len());
+        if kept + sign_in.login.address(&sign_in.found.issuer).len() > LOGIN_BYTES {
+            return Err(wanted.trouble("its authorization server describes itself at too great length"));
+        }
+        Ok(sign_in)
+    }
+
+    /// The wait for a sign-in, inside the transaction that opens it.
+    pub(super) fn new_sign_in(
+        &self,
+        state: &State,
+        sign_in: &SignIn,
+        call: Option<AskedCall>,
+        lasts_us: i64,
+    ) -> Result<Wait> {
+        let SignIn { server, place, found, login, version } = sign_in;
+        // The way back to the thread, and to the wait; the first part is what nobody can know.
+        let own = format!("{}.{}.{}", login.state, state.meta.wait_next, state.meta.thread_id);
+        let login = Login { state: own, ..login.clone() };
+        let url = login.address(&found.issuer);
+        let text = serde_json::to_string(&login).map_err(Error::internal)?;
+        let sealed = self.sealed(&state.meta.thread_id, "login", &text);
+        let now = self.host.now_us();
+        let sign_in = AskedSignIn {
+            directory: place.directory.clone(),
+            name: place.name.clone(),
+            version: *version,
+            ends_us: now + lasts_us,
+            login: serde_json::to_value(sealed).map_err(Error::internal)?,
+        };
+        let asked = Asked {
+            title: format!("Sign in to “{server}”"),
+            reason: Some(format!(
+                "The MCP server “{server}” wants to know who asks. Whoever follows the link signs in for this thread's owner."
+            )),
+            by: DecidedBy::Thread,
+            call,
+            input: Some(AskedInput {
+                server: server.clone(),
+                name: String::new(),
+                form: None,
+                url: Some(url),
+            }),
+            sign_in: Some(sign_in),
+            ..Asked::default()
+        };
+        let asked = if asked.fits() { asked } else { Asked { call: None, ..asked } };
+        let wait = Wait {
+            id: 0,
+            kind: WaitKind::SignIn,
+            state: WaitState::Open,
+            run: state.active().map(|run| run.id),
+            receipt: None,
+            batch: None,
+            digest: None,
+            asked,
+            decision: None,
+            created_us: now,
+            expires_us: now,
+            closed_us: None,
+        };
+        Ok(Wait { expires_us: wait.next_look_us(now), ..wait })
+    }
+
+    /// Somebody has signed in: all that waits for that is over, in the caller's transaction. What closed, and whether the run goes on.
+    /// `by`: how that was learned.
+    pub(super) fn end_sign_ins(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        (directory, name): (&str, &str),
+        by: &str,
+    ) -> Result<(Vec<Wait>, Option<Entered>)> {
+        let (mut closed, mut entry) = (Vec::new(), None);
+        for mut wait in waits::open(sql)?.into_iter().filter(|wait| wait.is_for_token(directory, name)) {
+            let decision =
+                Decision { decision: "answer".into(), scope: by.to_owned(), ..Decision::default() };
+            self.close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
+            entry = self.resume_after(state, sql, &wait)?.or(entry);
+            closed.push(wait);
+        }
+        Ok((closed, entry))
+    }
+
+    /// What follows the commit of that.
+    pub(super) fn sign_ins_ended(self: &Rc<Self>, closed: &[Wait], entry: Option<Entered>) -> Result<()> {
+        self.announce_waits(closed)?;
+        if let Some(entry) = entry {
+            self.start_flow(entry);
+        }
+        if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
+            self.send_envelopes();
+        }
+        Ok(())
+    }
+
+    /// Ends what nobody waits for any longer: the alarm's work.
+    pub(crate) async fn look_after_waits(self: &Rc<Self>) -> Result<()> {
+        let looked = self.look_for_tokens().await;
+        self.expire_waits().and(looked)
+    }
+
+    /// Looks whether somebody has signed in elsewhere for what is waited for here. A directory that does not answer
+    /// is asked another time.
+    async fn look_for_tokens(self: &Rc<Self>) -> Result<()> {
+        let now = self.host.now_us();
+        let due = self.read(|state, sql| {
+            if waits::next_due(state, sql)?.is_none_or(|at| at > now) {
+                return Ok(Vec::new());
+            }
+            let mut due = waits::open(sql)?;
+            due.retain(|wait| {
+                wait.kind == WaitKind::SignIn && wait.expires_us <= now && wait.ends_us() > now
+            });
+            Ok(due)
+        })?;
+        for wait in due {
+            let Some(AskedSignIn { directory, name, version, .. }) = &wait.asked.sign_in else { continue };
+            let place = Place { directory: directory.clone(), name: name.clone() };
+            let known = match self.ask_token(&place, TokenAsk::Read).await {
+                Ok((known, _)) => Some(known),
+                Err(error) => {
+                    self.log(&format!("it was not seen whether somebody has signed in: {error}"));
+                    None
+                }
+            };
+            let there = known.is_some_and(|known| known.version > *version && known.token.is_some());
+            let (closed, entry) = self.transition(|state, sql| {
+                let now = self.host.now_us();
+                if there {
+                    return self.end_sign_ins(state, sql, (directory, name), "elsewhere");
+                }
+                if waits::find(sql, wait.id)?.is_some_and(|wait| wait.state == WaitState::Open) {
+                    let next = wait.next_look_us(now);
+                    waits::defer(sql, wait.id, next)?;
+                    state.wait_due.take();
+                    self.arm_at(state, sql, next, now)?;
+                }
+                Ok((Vec::new(), None))
+            })?;
+            self.sign_ins_ended(&closed, entry)?;
+        }
+        Ok(())
+    }
+}
+
+/// This deployment as a client of whoever gives tokens: as its definition says, as its own description is there, or as it registers.
+async fn client(
+    signed: &Signed<'_>,
+    found: &Found,
+    origin: &str,
+    id: Option<String>,
+    known: Option<&Token>,
+) -> Result<Client, String> {
+    let Found { resource, issuer } = found;
+    let of = |id: String| Client::of(issuer, id, resource.resource.clone());
+    if let Some(id) = id {
+        return Ok(of(id));
+    }
+    // Nobody can fetch it from this machine.
+    if issuer.client_id_metadata_document_supported && origin.starts_with("https://") {
+        return Ok(of(document_address(origin)));
+    }
+    let redirect = callback_address(origin);
+    let registered = known.map(|token| &token.client).filter(|client| {
+        // What one authorization server has given is shown to no other.
+        client.issuer == issuer.issuer && client.redirect.as_deref() == Some(&*redirect)
+    });
+    if let Some(registered) = registered {
+        let Client { id, secret, redirect, in_form, .. } = registered.clone();
+        return Ok(Client { secret, redirect, in_form, ..of(id) });
+    }
+    register(signed.around, found, origin).await
+}

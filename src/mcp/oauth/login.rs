@@ -1,0 +1,243 @@
+//! The way through a browser: where somebody is sent, and what may come back (RFC 9207; PKCE, RFC 7636).
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::mcp::oauth::discovery::{Issuer, Resource};
+use crate::mcp::oauth::form;
+use crate::mcp::oauth::grant::Client;
+use crate::signing::same;
+
+/// What a sign-in needs when the browser comes back. Kept encrypted, for as long as nobody has signed in.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Login {
+    /// What the answer must bring back.
+    pub(crate) state: String,
+    pub(crate) verifier: String,
+    /// Where the browser comes back to.
+    pub(crate) redirect: String,
+    pub(crate) scope: String,
+    pub(crate) client: Client,
+    /// Whether the answer must name its issuer.
+    pub(crate) names_issuer: bool,
+}
+
+/// What a browser brought back.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Callback {
+    pub(crate) state: String,
+    pub(crate) code: Option<String>,
+    pub(crate) iss: Option<String>,
+    pub(crate) error: Option<String>,
+}
+
+/// Why nobody is signed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turned {
+    /// The answer is not to this question; nothing in it counts.
+    Foreign,
+    /// The authorization server, or whoever was asked there, said no.
+    Denied,
+}
+
+/// Bytes of a code.
+const CODE_BYTES: usize = 8 << 10;
+
+/// The scopes that are asked for: those of the definition, else what the refusal says beside what the token allows that was not
+/// enough, else all that the server names.
+pub(crate) fn scope(
+    defined: &[String],
+    challenged: Option<&str>,
+    allowed: &str,
+    resource: &Resource,
+    issuer: &Issuer,
+) -> String {
+    const OFFLINE: &str = "offline_access";
+    let mut scopes: Vec<&str> = Vec::new();
+    match challenged {
+        _ if !defined.is_empty() => scopes.extend(defined.iter().map(String::as_str)),
+        Some(challenged) => scopes.extend(allowed.split(' ').chain(challenged.split(' '))),
+        None => scopes.extend(resource.scopes.iter().map(String::as_str)),
+    }
+    // Without it some give no token to renew others with.
+    if defined.is_empty() && issuer.scopes_supported.iter().any(|scope| scope == OFFLINE) {
+        scopes.push(OFFLINE);
+    }
+    let mut asked: Vec<&str> = Vec::with_capacity(scopes.len());
+    for scope in scopes {
+        if !scope.is_empty() && !asked.contains(&scope) {
+            asked.push(scope);
+        }
+    }
+    asked.join(" ")
+}
+
+/// Whether people can be sent to an authorization server.
+///
+/// # Errors
+/// They cannot: why, without a full stop.
+pub(crate) fn can_be_signed_in_at(issuer: &Issuer) -> Result<(), String> {
+    if !issuer.code_challenge_methods_supported.iter().any(|method| method == "S256") {
+        return Err(format!("{} does not say that it knows PKCE with S256", issuer.issuer));
+    }
+    let endpoint = &issuer.authorization_endpoint;
+    // A browser would do what other addresses say, wherever they lead.
+    let is_page = endpoint.starts_with("https://") || endpoint.starts_with("http://");
+    let clean = endpoint.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'\\'));
+    if !is_page || !clean {
+        return Err(format!("{} has no page where people sign in", issuer.issuer));
+    }
+    Ok(())
+}
+
+impl Login {
+    /// Where somebody signs in.
+    pub(crate) fn address(&self, issuer: &Issuer) -> String {
+        let endpoint = &issuer.authorization_endpoint;
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()));
+        let mut fields = vec![
+            ("response_type", "code"),
+            ("client_id", &self.client.id),
+            ("redirect_uri", &self.redirect),
+            ("state", &self.state),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+            ("resource", &self.client.resource),
+        ];
+        if !self.scope.is_empty() {
+            fields.push(("scope", &self.scope));
+        }
+        let join = if endpoint.contains('?') { '&' } else { '?' };
+        format!("{endpoint}{join}{}", form(&fields))
+    }
+
+    /// The code that came back, if all holds that must before it is shown to anybody.
+    pub(crate) fn code<'c>(&self, callback: &'c Callback) -> Result<&'c str, Turned> {
+        let named = match &callback.iss {
+            Some(iss) => *iss == self.client.issuer,
+            None => !self.names_issuer,
+        };
+        if !self.is_of(&callback.state) || !named {
+            return Err(Turned::Foreign);
+        }
+        if callback.error.is_some() {
+            return Err(Turned::Denied);
+        }
+        let fits = |code: &&str| (1..=CODE_BYTES).contains(&code.len());
+        callback.code.as_deref().filter(fits).ok_or(Turned::Foreign)
+    }
+
+    /// Whether this is the state that it was given; how long it takes to say so tells nothing of it.
+    pub(crate) fn is_of(&self, state: &str) -> bool {
+        let hash = |text: &str| -> [u8; 32] { Sha256::digest(text.as_bytes()).into() };
+        same(&hash(state), &hash(&self.state))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+    use serde_json::Value;
+
+    fn issuer(more: &Value) -> Issuer {
+        let mut said = json!({ "issuer": "https://auth.example", "token_endpoint": "https://auth.example/t",
+            "authorization_endpoint": "https://auth.example/a?x=1", "code_challenge_methods_supported": ["S256"] });
+        for (field, value) in more.as_object().unwrap() {
+            said[field] = value.clone();
+        }
+        serde_json::from_value(said).unwrap()
+    }
+
+    fn login(names_issuer: bool) -> Login {
+        let client = Client::of(
+            &issuer(&json!({})),
+            "https://b.example/c.json".into(),
+            "https://a.example/mcp".into(),
+        );
+        // The verifier of RFC 7636, appendix B.
+        Login {
+            state: "s".into(),
+            verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".into(),
+            redirect: "https://b.example/cb".into(),
+            scope: "read".into(),
+            client,
+            names_issuer,
+        }
+    }
+
+    #[test]
+    fn somebody_is_sent_with_all_that_binds_the_answer() {
+        assert_eq!(
+            login(false).address(&issuer(&json!({}))),
+            "https://auth.example/a?x=1&response_type=code&client_id=https%3A%2F%2Fb.example%2Fc.json&redirect_uri=https%3A%2F%2Fb.example%2Fcb\
+             &state=s&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256&resource=https%3A%2F%2Fa.example%2Fmcp&scope=read"
+        );
+    }
+
+    #[test]
+    fn nobody_is_sent_where_the_answer_could_be_stolen() {
+        assert!(can_be_signed_in_at(&issuer(&json!({}))).is_ok());
+        for lacks in [
+            json!({ "code_challenge_methods_supported": ["plain"] }),
+            json!({ "code_challenge_methods_supported": [] }),
+            json!({ "authorization_endpoint": "" }),
+            json!({ "authorization_endpoint": "javascript://localhost/%0aalert(1)" }),
+            json!({ "authorization_endpoint": "https://auth.example/a#x" }),
+            json!({ "authorization_endpoint": "https://auth.example/a\nb" }),
+        ] {
+            assert!(can_be_signed_in_at(&issuer(&lacks)).is_err(), "{lacks}");
+        }
+    }
+
+    #[test]
+    fn an_answer_counts_only_if_it_is_to_this_question() {
+        let came = |state: &str, iss: Option<&str>| Callback {
+            state: state.into(),
+            code: Some("c".into()),
+            iss: iss.map(str::to_owned),
+            error: None,
+        };
+        assert_eq!(login(false).code(&came("s", None)), Ok("c"));
+        assert_eq!(login(true).code(&came("s", Some("https://auth.example"))), Ok("c"));
+        for (names, callback) in [
+            (false, came("other", None)),
+            (false, came("", None)),
+            (false, came("s", Some("https://evil.example"))),
+            (false, came("s", Some("https://auth.example/"))),
+            (true, came("s", None)),
+            (false, Callback { code: None, ..came("s", None) }),
+            (false, Callback { code: Some("c".repeat(CODE_BYTES + 1)), ..came("s", None) }),
+            // What a foreign server says of an error does not count, either.
+            (false, Callback { error: Some("x".into()), ..came("s", Some("https://evil.example")) }),
+        ] {
+            assert_eq!(
+                login(names).code(&callback),
+                Err(Turned::Foreign),
+                "{} {:?}",
+                callback.state,
+                callback.iss
+            );
+        }
+        let denied = Callback { error: Some("access_denied".into()), code: None, ..came("s", None) };
+        assert_eq!(login(false).code(&denied), Err(Turned::Denied));
+    }
+
+    #[test]
+    fn as_little_as_possible_is_asked_for() {
+        let offline = issuer(&json!({ "scopes_supported": ["offline_access"] }));
+        let plain = issuer(&json!({}));
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let of =
+            |scopes: &[&str]| Resource { resource: String::new(), issuers: Vec::new(), scopes: list(scopes) };
+        let all = of(&["a", "b"]);
+        assert_eq!(scope(&list(&["x"]), Some("y"), "z", &all, &offline), "x");
+        assert_eq!(scope(&[], Some("y"), "", &all, &plain), "y");
+        // What was allowed before is asked for again with it.
+        assert_eq!(scope(&[], Some("y z"), "x y", &all, &plain), "x y z");
+        assert_eq!(scope(&[], None, "x", &all, &offline), "a b offline_access");
+        assert_eq!(scope(&[], None, "", &of(&[]), &plain), "");
+    }
+}

@@ -1,0 +1,171 @@
+//! What this deployment says of itself to authorization servers: in a document that they fetch, whose address is its id (Client ID
+//! Metadata Documents), or to those that do not know such, when it registers there (RFC 7591).
+
+use serde_json::Value;
+
+use crate::json;
+use crate::mcp::oauth::discovery::Issuer;
+use crate::mcp::oauth::grant::Client;
+use crate::spec::mcp::is_loopback;
+
+/// The variable that says where people reach this deployment: no request is behind much of what is done here, and whoever asks
+/// could say any host.
+pub(crate) const PUBLIC_URL: &str = "BOBBIN_PUBLIC_URL";
+/// Where the document is, below the deployment's origin.
+const DOCUMENT: &str = "/.well-known/bobbin-client.json";
+/// Where browsers come back to.
+const CALLBACK: &str = "/api/oauth/callback";
+/// Bytes of an id, and of a secret, that are given to a client.
+const GIVEN_BYTES: usize = 2 << 10;
+
+/// Scheme and host under which people reach this deployment, by what [`PUBLIC_URL`] says.
+///
+/// # Errors
+/// It does not say: why, without a full stop.
+pub(crate) fn public_origin(said: &str) -> Result<String, String> {
+    let origin = said.trim().trim_end_matches('/');
+    if origin.is_empty() {
+        return Err(format!("{PUBLIC_URL} is not set, so that no browser would find its way back"));
+    }
+    let (scheme, rest) = origin.split_once("://").unwrap_or_default();
+    let is_host = !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_origin = is_host && !rest.contains(['/', '?', '#', '@', '\\']);
+    if is_origin && (scheme == "https" || scheme == "http" && is_loopback(origin)) {
+        return Ok(origin.to_owned());
+    }
+    Err(format!("{PUBLIC_URL} is not the address of this deployment, such as https://bobbin.example.com"))
+}
+
+/// The id of a deployment, where authorization servers fetch its description.
+pub(crate) fn document_address(origin: &str) -> String {
+    format!("{origin}{DOCUMENT}")
+}
+
+/// Where browsers come back to a deployment.
+pub(crate) fn callback_address(origin: &str) -> String {
+    format!("{origin}{CALLBACK}")
+}
+
+/// What a deployment says of itself. `method`: how it shows who it is when it asks for tokens.
+pub(crate) fn description(origin: &str, method: &str) -> Value {
+    let kind = if origin.starts_with("https://") { "web" } else { "native" };
+    json!({
+        "client_name": "Bobbin", "client_uri": origin, "redirect_uris": [callback_address(origin)],
+        "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
+        "token_endpoint_auth_method": method, "application_type": kind,
+    })
+}
+
+/// How a client can show who it is, the best first.
+const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
+
+/// How a client that registers shows who it is: without a secret, wherever that will do.
+pub(crate) fn method_for(issuer: &Issuer) -> Option<&'static str> {
+    // What it does not list is the header alone (RFC 8414, 2).
+    let Some(methods) = &issuer.token_endpoint_auth_methods_supported else {
+        return Some("client_secret_basic");
+    };
+    METHODS.into_iter().find(|known| methods.iter().any(|method| method == known))
+}
+
+/// The client that an authorization server has registered.
+///
+/// # Errors
+/// It has not: why, without a full stop.
+pub(crate) fn registered(
+    issuer: &Issuer,
+    (resource, origin): (&str, &str),
+    method: &str,
+    (status, body): (u16, &[u8]),
+) -> Result<Client, String> {
+    if status != 200 && status != 201 {
+        return Err(format!("it registers no client (http {status})"));
+    }
+    let said: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |field: &str| {
+        let text = said.get(field).and_then(Value::as_str);
+        text.filter(|text| (1..=GIVEN_BYTES).contains(&text.len()) && !text.contains(char::is_control))
+    };
+    let id = text("client_id").ok_or("its answer to a registration names no client")?;
+    let method = text("token_endpoint_auth_method").unwrap_or(method);
+    let secret = text("client_secret").filter(|_| method != "none").map(str::to_owned);
+    if !METHODS.contains(&method) || (method == "none") != secret.is_none() {
+        return Err("it registers clients in a way that is not known here".to_owned());
+    }
+    let client = Client::of(issuer, id.to_owned(), resource.to_owned());
+    let redirect = Some(callback_address(origin));
+    Ok(Client { in_form: method == "client_secret_post", secret, redirect, ..client })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn issuer(methods: Option<&[&str]>) -> Issuer {
+        let methods = methods.map(|methods| methods.iter().map(|method| (*method).to_owned()).collect());
+        Issuer { token_endpoint_auth_methods_supported: methods, ..Issuer::default() }
+    }
+
+    #[test]
+    fn a_secret_is_only_taken_where_one_is_needed() {
+        for (methods, expected) in [
+            (None, Some("client_secret_basic")),
+            (Some(["client_secret_post", "none"].as_slice()), Some("none")),
+            (Some(&["client_secret_post", "client_secret_basic"]), Some("client_secret_basic")),
+            (Some(&["client_secret_post"]), Some("client_secret_post")),
+            (Some(&["private_key_jwt"]), None),
+        ] {
+            assert_eq!(method_for(&issuer(methods)), expected);
+        }
+    }
+
+    #[test]
+    fn a_registration_is_read_or_says_why_not() {
+        let read = |method: &str, status: u16, body: Value| {
+            let at = ("https://a.example", "https://b.example");
+            registered(&issuer(None), at, method, (status, body.to_string().as_bytes()))
+                .map(|client| (client.id, client.secret, client.in_form))
+        };
+        let (id, secret) = ("c".to_owned(), Some("s".to_owned()));
+        let said = json!({ "client_id": "c", "client_secret": "s" });
+        assert_eq!(read("none", 201, said.clone()), Ok((id.clone(), None, false)));
+        assert_eq!(read("client_secret_basic", 201, said.clone()), Ok((id.clone(), secret.clone(), false)));
+        let post = json!({ "client_id": "c", "client_secret": "s", "token_endpoint_auth_method": "client_secret_post" });
+        assert_eq!(read("none", 200, post), Ok((id, secret, true)));
+        for (status, body) in [
+            (400, said),
+            (201, json!({})),
+            (201, json!({ "client_id": "c\n" })),
+            (201, json!({ "client_id": "c" })),
+            (201, json!({ "client_id": "c", "token_endpoint_auth_method": "private_key_jwt" })),
+        ] {
+            assert!(read("client_secret_basic", status, body.clone()).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_deployment_says_where_it_is() {
+        for fine in ["https://b.example", " https://b.example/ ", "http://127.0.0.1:8787", "http://localhost"]
+        {
+            assert_eq!(public_origin(fine), Ok(fine.trim().trim_end_matches('/').to_owned()));
+        }
+        for wrong in [
+            "",
+            "b.example",
+            "http://b.example",
+            "https://b.example/x",
+            "https://",
+            "ftp://b.example",
+            "https://u@b.example",
+        ] {
+            assert!(public_origin(wrong).is_err(), "{wrong}");
+        }
+        let said = description("https://b.example", "none");
+        assert_eq!(said["redirect_uris"], json!(["https://b.example/api/oauth/callback"]));
+        assert_eq!(
+            (&said["application_type"], &description("http://127.0.0.1:1", "none")["application_type"]),
+            (&json!("web"), &json!("native"))
+        );
+        assert_eq!(document_address("https://b.example"), "https://b.example/.well-known/bobbin-client.json");
+    }
+}
