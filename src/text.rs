@@ -16,6 +16,37 @@ pub(crate) fn shorten(text: &mut String, max: usize) {
     text.truncate(boundary(text, max));
 }
 
+/// Resolves percent escapes and, in a query, `+`.
+pub(crate) fn percent_decoded(text: &str, plus_is_space: bool) -> String {
+    let escaped = text.contains('%') || (plus_is_space && text.contains('+'));
+    if !escaped {
+        return text.to_owned();
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'+' if plus_is_space => bytes.push(b' '),
+            b'%' => {
+                let mut ahead = rest.clone();
+                match (ahead.next().and_then(hex), ahead.next().and_then(hex)) {
+                    (Some(high), Some(low)) => {
+                        bytes.push(high << 4 | low);
+                        rest = ahead;
+                    }
+                    _ => bytes.push(b'%'),
+                }
+            }
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,14 @@ declare module "bobbin" {
   // What a file exports as its default.
 
   /** A tool: text, a `ToolResult`, or anything that JSON has. What it throws the model reads as an error. */
-  type ToolHandler<Args extends object = JsonObject> = (state: ThreadState, args: Args) => Awaitable<ToolOutput>;
+  type ToolHandler<Args extends object = JsonObject> = (state: ThreadState, args: Args, call: ToolCallAbout) => Awaitable<ToolOutput>;
+  /** What is known of a tool's call besides its arguments. */
+  interface ToolCallAbout {
+    /** Whether a person has approved of it. */
+    approved: boolean;
+    /** What people have answered to what earlier runs of the call have asked (`needs_input`), by name. */
+    answers: { [name: string]: { action: "accept"; content?: JsonObject } | { action: "decline" } };
+  }
   type ToolOutput = ToolResult | string | number | boolean | null | undefined | void | object;
   /** An effect. What it gives is left; what it throws is a failed attempt. */
   type EffectHandler<Args extends object = JsonObject> = (state: ThreadState, args: Args) => unknown;

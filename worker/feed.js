@@ -23,7 +23,7 @@ const AGAIN_MS = [100, 400, 1_000, 2_000, 4_000, 8_000];
 /**
  * The same, with the answer's own end: what it is as a whole, and with which status.
  *
- * @typedef {Encoder & { readonly status: number, whole(): string, headers(): string, readonly beatMs: number | undefined, beat(): string | undefined, leaving(): string | undefined }} Answering
+ * @typedef {Encoder & { readonly status: number, whole(): string, headers(): string, readonly beatMs: number | undefined, beat(): string | undefined, asks(): string | undefined, answered(status: number, body: string): string, leaving(): string | undefined }} Answering
  */
 
 /**
@@ -90,7 +90,8 @@ export async function answered(first, objects, name, header, listen, ctx, untilM
   const streamed = how === "streamed";
   const { readable, writable } = new IdentityTransformStream();
   const writer = streamed ? writable.getWriter() : SINK;
-  const following = new Following(writer, encoder, patienceMs, how === "now");
+  const call = (/** @type {string} */ text) => /** @type {any} */ (objects.getByName(name)).call(text);
+  const following = new Following(writer, encoder, patienceMs, how === "now", call);
   const within = withinMs < 0 ? null : setTimeout(() => following.finish(), withinMs);
   // Who has gone is known at once where the platform says so, and by the next comment otherwise.
   if (streamed) /** @type {WritableStreamDefaultWriter<Uint8Array>} */ (writer).closed.catch(() => following.fail(GONE));
@@ -99,7 +100,7 @@ export async function answered(first, objects, name, header, listen, ctx, untilM
     .then(async () => {
       clearTimeout(within);
       const leaving = following.failure === GONE ? encoder.leaving() : undefined;
-      if (leaving !== undefined) await /** @type {any} */ (objects.getByName(name)).call(leaving);
+      if (leaving !== undefined) await call(leaving);
       const { status } = encoder;
       if (following.failure !== undefined && !encoder.over) return { status: 503, text: broken(following.failure), more: [] };
       return { status, text: encoder.whole(), more: JSON.parse(encoder.headers()) };
@@ -205,17 +206,22 @@ class Following {
   #last;
   /** Whether it ends with what there is already. */
   #now;
+  /** Calls the object. @type {((text: string) => Promise<[number, unknown, string | undefined]>) | undefined} */
+  #call;
+  /** What the encoder has asked the object. @type {Promise<void> | undefined} */
+  #asked;
   #began = () => {};
   hasBegun = false;
   /** Resolves when something was said that is no error. @type {Promise<void>} */
   begun = new Promise((resolve) => (this.#began = resolve));
 
-  /** @param {Pick<WritableStreamDefaultWriter<Uint8Array>, "write" | "close" | "abort">} writer @param {Encoder | Answering | undefined} encoder @param {number} patienceMs @param {boolean} [now] */
-  constructor(writer, encoder, patienceMs, now = false) {
+  /** @param {Pick<WritableStreamDefaultWriter<Uint8Array>, "write" | "close" | "abort">} writer @param {Encoder | Answering | undefined} encoder @param {number} patienceMs @param {boolean} [now] @param {(text: string) => Promise<any>} [call] */
+  constructor(writer, encoder, patienceMs, now = false, call = undefined) {
     this.#writer = writer;
     this.#encoder = encoder;
     this.#patienceMs = patienceMs;
     this.#now = now;
+    this.#call = call;
     // Written at once, so that the client sees the response begin. OpenAI's package for Python takes a `retry` for an event.
     this.#write(encoder && "status" in encoder ? ": \n\n" : "retry: 1000\n\n");
   }
@@ -229,6 +235,7 @@ class Following {
       this.#heard = false;
       const { code, reason } = socket ? await this.#read(socket) : { code: 0, reason: "" };
       this.#pass();
+      while (this.#asked && this.#end === undefined) await this.#asked;
       if (this.#end !== undefined) break;
       if (code === OVER && socket) this.#end = this.#encoder && !this.#encoder.over ? "the feed ended too early" : "";
       else if (code === EXPIRED) this.#end = "the token has expired";
@@ -332,9 +339,16 @@ class Following {
     const frames = this.#frames;
     if (frames === "") return;
     this.#frames = "";
-    if (!this.#encoder) return this.#tell(frames);
+    const encoder = this.#encoder;
+    if (!encoder) return this.#tell(frames);
+    this.#say(() => encoder.push(frames));
+  }
+
+  /** Says what the encoder makes of something. @param {() => string} make */
+  #say(make) {
+    if (!this.#encoder || this.#end !== undefined) return;
     try {
-      const text = this.#encoder.push(frames);
+      const text = make();
       if (text !== "") {
         if (!("status" in this.#encoder) || this.#encoder.status === 200) {
           this.hasBegun = true;
@@ -348,7 +362,34 @@ class Following {
     if (this.#encoder.over) {
       this.#end ??= "";
       this.#closed?.({ code: OVER, reason: "" });
+    } else if (this.#asked === undefined) this.#asked = this.#ask();
+  }
+
+  /** Asks the object what the encoder wants to know, as often as it does. */
+  #ask() {
+    const encoder = this.#encoder;
+    const wanted = encoder && "asks" in encoder ? encoder.asks() : undefined;
+    if (wanted === undefined || !encoder || !("asks" in encoder)) return undefined;
+    return this.#reach(wanted).then(
+      ([status, , body]) => {
+        this.#asked = undefined;
+        this.#say(() => encoder.answered(status, body ?? ""));
+      },
+      (error) => this.fail(error instanceof Error ? error.message : String(error)),
+    );
+  }
+
+  /** Calls the object, and again where it was restarted: what is asked may be asked twice. @param {string} text */
+  async #reach(text) {
+    if (!this.#call) throw new Error("there is no object to ask");
+    for (const pause of AGAIN_MS) {
+      try {
+        return await this.#call(text);
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
     }
+    return this.#call(text);
   }
 
   /** Writes what frames are, and passes on what comes meanwhile behind it. @param {string} text */

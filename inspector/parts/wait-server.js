@@ -1,4 +1,4 @@
-// What servers ask of people: to fill in a form, to go to an address, to sign in.
+// What servers and tools ask of people: to fill in a form, to go to an address, to sign in.
 
 import { useState } from "preact/hooks";
 import { fieldsOf, linkOf, valueOf } from "../../package/lib/form.mjs";
@@ -31,7 +31,7 @@ function Form({ wait, decide, busy }) {
       });
       return { decision: "answer", content: Object.fromEntries(content) };
     });
-  return html`<${Note} wait=${wait} doing="What you enter goes to the server." />
+  return html`<${Note} wait=${wait} doing=${wait.server ? "What you enter goes to the server." : "What you enter goes to the tool."} />
     <div class="form">${fields.map((field) => html`<${Entry} field=${field} value=${entered(field)} onValue=${(/** @type {any} */ value) => setTyped({ ...typed, [field.name]: value })} />`)}</div>
     <div class="ways">
       <${Button} kind="primary" label="Send" busy=${busy} onClick=${answer} />

@@ -9,6 +9,7 @@
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 
 mod budget;
+mod calls;
 mod context;
 mod copied;
 mod create;
@@ -116,6 +117,9 @@ impl Thread {
                 Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))
             }
             ThreadRoute::Member => self.answer_member(&request).await,
+            ThreadRoute::Call => self.call_offered(&request),
+            ThreadRoute::Called(message) => self.called(message),
+            ThreadRoute::FileContent(path) => self.file_content(path),
             ThreadRoute::CopyPage => self.copy_page(&request.body),
             ThreadRoute::Fork => self.fork(&request).await,
             ThreadRoute::Get => self.get(&request),
@@ -208,7 +212,7 @@ impl Thread {
             route if route.reads() => Action::ReadThread,
             ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
             // Who may decide is each wait's to say.
-            ThreadRoute::PostMessage | ThreadRoute::DecideWaits => Action::Send,
+            ThreadRoute::PostMessage | ThreadRoute::Call | ThreadRoute::DecideWaits => Action::Send,
             ThreadRoute::Stop | ThreadRoute::Continue => Action::StopContinue,
             _ => Action::Manage,
         };

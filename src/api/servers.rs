@@ -7,6 +7,7 @@ use crate::json;
 use crate::mcp::oauth::registration::{PUBLIC_URL, description, document_address, public_origin};
 use crate::request::directory_call::McpKnown;
 use crate::spec::graph::{Item, reach};
+use crate::spec::offered::is_of_tool;
 use crate::spec::{Catalog, Implementation, ListedTool, McpList, McpProtocol, McpServer, Tool};
 use crate::work::tier::tier;
 
@@ -98,7 +99,7 @@ fn of<'c>(tool: &'c Tool, server: &str) -> Option<&'c str> {
 /// Servers, and agents whose own prompts lead to tools of them: each pair once.
 fn reached(catalog: &Catalog) -> Vec<(&str, &str)> {
     let mut pairs = Vec::new();
-    for agent in catalog.agents.values() {
+    for agent in catalog.agents.values().filter(|agent| !is_of_tool(&agent.name)) {
         for found in reach(catalog, agent).iter().filter(|found| !found.handed) {
             let server = match found.item {
                 Item::Server(server) => Some(&server.name),

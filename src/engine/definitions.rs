@@ -10,6 +10,6 @@ pub(crate) struct Definitions<'a> {
     pub(crate) active: Side,
     pub(crate) side: &'a SideConfig,
     pub(crate) prompt: &'a Prompt,
-    /// The model and its fallbacks, usable ones first; never empty.
+    /// The model and its fallbacks, usable ones first; empty of an agent that makes one call (`mcp` of `bobbin.json`) alone.
     pub(crate) chain: Vec<&'a Model>,
 }

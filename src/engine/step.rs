@@ -21,6 +21,7 @@ use crate::limits;
 use crate::models::Reply;
 use crate::spec::Model;
 use crate::spec::message::{Role, ToolCall};
+use crate::spec::offered::is_of_tool;
 use crate::store::log::Attempt;
 use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::runs::end::Reason;
@@ -50,6 +51,8 @@ impl Thread {
                 self.observe_again(&definitions, &reply).await?;
                 reply
             }
+            // An agent that makes one call has no model to ask.
+            None if definitions.chain.is_empty() => return self.definition_missing(),
             None => {
                 // 1. Drain the queue.
                 let Drain::Ready(from) = self.hook_inbound(&definitions).await? else {
@@ -142,7 +145,8 @@ impl Thread {
         };
         let prompt = self.catalog.prompts.get(&side.prompt)?;
         let chain = self.usable_chain(&prompt.model);
-        (!chain.is_empty()).then_some(Definitions { agent, active, side, prompt, chain })
+        let fits = !chain.is_empty() || is_of_tool(&agent.name);
+        fits.then_some(Definitions { agent, active, side, prompt, chain })
     }
 
     /// A model and its fallbacks. Those that the deployment gives no key are passed over while another is left (spec §3.3).

@@ -319,8 +319,10 @@ impl Thread {
     /// Where what happens now belongs: to the newest run, if it is known.
     pub(crate) fn place(&self) -> Place {
         let state = self.state.try_borrow().ok();
-        let run = state.as_ref().and_then(|state| state.as_ref()?.run.as_ref());
-        run.map_or(Place::Outside, |run| Place::At(run.block))
+        let Some(state) = state.as_ref().and_then(|state| state.as_ref()) else { return Place::Outside };
+        // A step of queued tools has no block of its own: it happens behind the message that queued the first.
+        let queued = state.queued_tools.first().map_or(0, |tool| tool.seq);
+        state.run.as_ref().map_or(Place::Outside, |run| Place::At(run.block.max(queued)))
     }
 
     /// An `event` frame: what tools, endpoints and the runtime tell whoever listens (spec §28.1).

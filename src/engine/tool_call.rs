@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::engine::call::{Call, CallOutcome, Work, arguments, off, too_deep};
 use crate::engine::definitions::Definitions;
 use crate::engine::mcp::Calling;
+use crate::engine::mcp::input::AsksPeople;
 use crate::engine::progress::AtWork;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
@@ -356,6 +357,8 @@ impl Thread {
         let (thread_id, stem) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.stem.clone())))?;
         let env = |name: &str| self.tool_env(definitions, entry, name);
+        let far = self.asked_by_call(inside, tool)?;
+        let answers = self.answers_of_call(far.as_ref())?;
         if let Some(text) = self.missing_variable(definitions, entry, tool).await? {
             return Ok(ToolResult::error(text));
         }
@@ -375,14 +378,16 @@ impl Thread {
             agent_id: definitions.agent.name.clone(),
             call_id: call_id.to_owned(),
             approved,
+            answers,
             now_us: self.host.now_us(),
             random: self.host.random(),
             env: declared.collect::<Map<_, _>>(),
             sleep: self.sleep(),
             state: self.state_in(at.clone()),
         };
+        let asking = AsksPeople { tool, server: None, inside, definitions, call: call.asked() };
         let result = self.run_tool(inside, definitions, tool, &env, call).await?;
-        let Some(what) = at.refused() else { return Ok(result) };
+        let Some(what) = at.refused() else { return self.asks_people(asking, result, far).await };
         let text = format!("\"{}\" is `read_only`, and tried to {what}.", tool.name);
         Ok(ToolResult { error_code: Some("read_only".into()), ..ToolResult::error(text) })
     }

@@ -108,11 +108,14 @@ pub(crate) fn result_row(reply: &Row, call: &Call, done: &CallOutcome, now: i64)
     }
 }
 
+/// What a model is told of a result without a text.
+pub(crate) const NO_OUTPUT: &str = "The tool finished and gave no output.";
+
 /// The text of its message.
 pub(crate) fn content_of(result: &ToolResult) -> String {
     let text = result.text();
     match result.status {
-        ToolStatus::Success if text.is_empty() => "The tool finished and gave no output.".to_owned(),
+        ToolStatus::Success if text.is_empty() => NO_OUTPUT.to_owned(),
         _ => text,
     }
 }

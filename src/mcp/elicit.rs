@@ -66,6 +66,19 @@ impl InputRequired {
     }
 }
 
+/// What a tool of the application asks, by names of its own: `{ message, schema }`, or `{ message, url }`.
+pub(crate) fn asked_by_tool(asked: Map<String, Value>) -> Result<Vec<Requested>, String> {
+    let as_request = |(name, mut one): (String, Value)| {
+        let mut of = |field: &str| one.get_mut(field).map(Value::take);
+        let (message, schema, url) = (of("message"), of("schema"), of("url"));
+        let mode = if url.is_some() { "url" } else { "form" };
+        let params = json!({ "mode": mode, "message": message, "requestedSchema": schema, "url": url });
+        (name, json!({ "method": "elicitation/create", "params": params }))
+    };
+    InputRequired::asked(Some(Value::Object(asked.into_iter().map(as_request).collect())))
+        .map_err(|text| text.replace("`requestedSchema`", "`schema`"))
+}
+
 fn one(name: String, mut request: Value) -> Result<Requested, String> {
     let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
     if method != "elicitation/create" {

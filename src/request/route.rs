@@ -221,6 +221,12 @@ pub enum ThreadRoute {
     CameBack,
     /// A call of a member of the thread by code of another one of its family: no route of the API, either.
     Member,
+    /// A call of a tool that a client of MCP makes: no route of the API.
+    Call,
+    /// What came of such a call, by its message, with its files' contents: no route of the API.
+    Called(String),
+    /// A file's content, in the same form: no route of the API.
+    FileContent(String),
     /// Any other path: the object looks for an endpoint of its catalog.
     Endpoint {
         /// The request's method.
@@ -524,6 +530,8 @@ impl ThreadRoute {
                 | ThreadRoute::ListUploads
                 | ThreadRoute::GetUpload(_)
                 | ThreadRoute::GetVariables(_)
+                | ThreadRoute::Called(_)
+                | ThreadRoute::FileContent(_)
                 | ThreadRoute::Endpoint { method: Method::Get | Method::Head, .. }
         )
     }
@@ -533,6 +541,7 @@ impl ThreadRoute {
         matches!(
             self,
             ThreadRoute::PostMessage
+                | ThreadRoute::Call
                 | ThreadRoute::Continue
                 | ThreadRoute::Regenerate(_)
                 | ThreadRoute::PatchMessage(_)

@@ -1,6 +1,7 @@
 //! The address of a request: its path and its query, decoded.
 
 use crate::request::Query;
+use crate::text::percent_decoded;
 
 /// Where a request goes.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +23,7 @@ impl Target {
         let path = if path.is_empty() { "/" } else { path };
         let parameters = query.split('&').filter(|part| !part.is_empty()).map(|part| {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            (decode(name, true), decode(value, true))
+            (percent_decoded(name, true), percent_decoded(value, true))
         });
         Target { path: path.to_owned(), query: Query(parameters.collect()) }
     }
@@ -31,7 +32,7 @@ impl Target {
 impl Target {
     /// The segments of the path, each decoded by itself: an escaped slash parts no segments.
     pub fn segments(&self) -> Vec<String> {
-        self.path.trim_matches('/').split('/').map(|segment| decode(segment, false)).collect()
+        self.path.trim_matches('/').split('/').map(|segment| percent_decoded(segment, false)).collect()
     }
 }
 
@@ -51,37 +52,6 @@ pub fn below_thread(url: &str) -> String {
         below = below.split_once('/').map_or("", |(_, below)| below);
     }
     format!("{scheme}://{host}/{below}{query}")
-}
-
-/// Resolves percent escapes and, in a query, `+`.
-fn decode(text: &str, plus_is_space: bool) -> String {
-    let escaped = text.contains('%') || (plus_is_space && text.contains('+'));
-    if !escaped {
-        return text.to_owned();
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'+' if plus_is_space => bytes.push(b' '),
-            b'%' => {
-                let mut ahead = rest.clone();
-                match (ahead.next().and_then(hex), ahead.next().and_then(hex)) {
-                    (Some(high), Some(low)) => {
-                        bytes.push(high << 4 | low);
-                        rest = ahead;
-                    }
-                    _ => bytes.push(b'%'),
-                }
-            }
-            _ => bytes.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
 #[cfg(test)]

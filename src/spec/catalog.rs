@@ -145,6 +145,7 @@ impl Catalog {
         catalog.name_all();
         catalog.add_loading();
         catalog.add_memory_tools();
+        catalog.add_calls()?;
         Ok(catalog)
     }
 

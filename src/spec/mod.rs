@@ -11,7 +11,7 @@
 //! * [`settings`]: what holds for the whole folder. [`retry`]: how what fails is tried again. [`scrub`]: what becomes of
 //!   texts that look like secrets. [`budget`]: what runs may use.
 //!   [`approval`]: which calls people are asked about first; `ask_user`: the tool that asks them. [`context`]: how large requests are.
-//! * [`mcp`]: servers whose tools prompts may have. [`memory`]: what models look things up in. [`runtime`]: which runtimes' catalogs this one takes.
+//! * [`mcp`]: servers whose tools prompts may have. [`offered`]: what clients of MCP are offered besides agents. [`memory`]: what models look things up in. [`runtime`]: which runtimes' catalogs this one takes.
 //! * [`skill`]: texts that a model loads when they are of use. [`snapshot`]: what a run begins with, in one value.
 //! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]: strict
 //!   JSON.
@@ -35,6 +35,7 @@ pub mod mcp;
 pub mod memory;
 pub mod message;
 pub mod model;
+pub mod offered;
 pub mod opaque;
 pub mod package;
 pub mod prompt;
@@ -62,6 +63,7 @@ pub use crate::spec::mcp::listed::{Annotations, ListedTool, Pinned, PinnedList, 
 pub use crate::spec::mcp::{McpAuth, McpChoice, McpList, McpProtocol, McpServer, McpTool};
 pub use crate::spec::memory::{Fusion, Memory, MemoryEntry, MemoryScope, MemoryTool};
 pub use crate::spec::model::{Capabilities, Model, ModelKind, Provider};
+pub use crate::spec::offered::{Offered, OfferedResource};
 pub use crate::spec::package::{Package, Packages, Sought};
 pub use crate::spec::prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
 pub use crate::spec::retry::{Policy, Retry};

@@ -14,6 +14,7 @@ use crate::spec::agent::Agent;
 use crate::spec::callable::Callable;
 use crate::spec::catalog::Catalog;
 use crate::spec::endpoint::EndpointRoute;
+use crate::spec::offered::is_of_tool;
 use crate::spec::subagent::is_tool;
 
 /// What stands between a package's id and a name in it. No id holds it, or ends with the half of it.
@@ -181,7 +182,8 @@ impl Catalog {
 
     /// Whether an agent is seen by clients.
     pub fn shows(&self, agent: &Agent) -> bool {
-        self.packages.of(&agent.name).is_none() || self.packages.is_entry(&agent.name)
+        let own = self.packages.of(&agent.name).is_none() && !is_of_tool(&agent.name);
+        own || self.packages.is_entry(&agent.name)
     }
 
     /// The agents that clients see, by name.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::approval::Approvals;
 use crate::spec::budget::Budget;
+use crate::spec::offered::Offered;
 use crate::spec::retry::Retry;
 use crate::spec::scrub::Scrub;
 use crate::spec::variable::is_default;
@@ -31,6 +32,9 @@ pub struct Settings {
     /// What becomes of texts in results of tools that look like secrets.
     #[serde(skip_serializing_if = "is_default")]
     pub scrub: Scrub,
+    /// What clients of MCP are offered at `/mcp` besides the agents.
+    #[serde(skip_serializing_if = "is_default")]
+    pub mcp: Offered,
 }
 
 impl Settings {

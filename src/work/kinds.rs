@@ -32,8 +32,9 @@ impl Work for NativeCall {
     }
 
     fn in_file(self) -> (FileCall, Meaning<ToolResult>) {
-        let NativeCall { args, env, state, .. } = self;
-        let call = FileCall { state, env, args: vec![args.into()], order: Order::StateFirst };
+        let NativeCall { args, env, state, approved, answers, .. } = self;
+        let about = json!({ "approved": approved, "answers": answers });
+        let call = FileCall { state, env, args: vec![args.into(), about.into()], order: Order::StateFirst };
         (
             call,
             Box::new(|value| {
@@ -197,8 +198,13 @@ fn envelope(call: &NativeCall) -> Json {
         "threadId": call.thread_id, "agentId": call.agent_id, "name": call.name, "args": call.args,
         "callId": call.call_id, "idempotencyKey": call.idempotency_key, "options": call.options,
     });
-    if let Some(fields) = body.as_object_mut().filter(|_| call.approved) {
-        fields.insert("approved".into(), true.into());
+    if let Some(fields) = body.as_object_mut() {
+        if call.approved {
+            fields.insert("approved".into(), true.into());
+        }
+        if !call.answers.is_empty() {
+            fields.insert("answers".into(), Json::Object(call.answers.clone()));
+        }
     }
     body
 }

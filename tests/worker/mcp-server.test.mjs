@@ -41,7 +41,7 @@ test("each era begins in its own way", async () => {
   const found = await modern().send("server/discover");
   assert.deepEqual([found.status, found.message.id, found.result.resultType], [200, found.id, "complete"]);
   assert.deepEqual(found.result.supportedVersions, [MODERN, "2025-11-25", "2025-06-18", "2025-03-26"]);
-  assert.deepEqual(found.result.capabilities, { tools: {}, extensions: { "io.modelcontextprotocol/tasks": {} } });
+  assert.deepEqual(found.result.capabilities, { tools: {}, resources: {}, completions: {}, extensions: { "io.modelcontextprotocol/tasks": {} } });
   assert.equal(found.result._meta["io.modelcontextprotocol/serverInfo"].name, "bobbin");
   assert.ok(found.result.ttlMs > 0 && found.result.cacheScope === "private", JSON.stringify(found.result));
   for (const [wanted, agreed] of [["2025-11-25", "2025-11-25"], ["2025-06-18", "2025-06-18"], ["2025-03-26", "2025-03-26"], ["2024-11-05", "2025-11-25"], [MODERN, "2025-11-25"]]) {
@@ -101,7 +101,7 @@ test("what headers and body say must belong together", async () => {
     const answer = await modern().send(method);
     assert.deepEqual([answer.status, answer.error?.code, answer.message.id], [404, -32601, answer.id], `${method}: ${answer.text}`);
   }
-  for (const method of ["server/discover", "tasks/get", "prompts/list", "resources/list", "logging/setLevel"]) {
+  for (const method of ["server/discover", "tasks/get", "prompts/list", "resources/subscribe", "logging/setLevel"]) {
     const answer = await legacy().send(method);
     assert.deepEqual([answer.status, answer.error?.code], [200, -32601], `${method}: ${answer.text}`);
   }

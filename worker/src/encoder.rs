@@ -48,6 +48,16 @@ impl Encoder {
         self.0.borrow_mut().beat()
     }
 
+    /// A call of the thread's object whose answer is needed before anything else is said; undefined for none.
+    pub fn asks(&self) -> Option<String> {
+        self.0.borrow_mut().asks()
+    }
+
+    /// What the object has answered, as what is said to the client.
+    pub fn answered(&self, status: u16, body: &str) -> std::result::Result<String, JsValue> {
+        self.0.borrow_mut().answered(status, body).map_err(|error| JsValue::from_str(&error.message))
+    }
+
     /// A call of the thread's object that is due when the client has gone; undefined for none.
     pub fn leaving(&self) -> Option<String> {
         self.0.borrow().leaving()

@@ -31,6 +31,7 @@ mod host;
 pub mod lifecycle;
 mod mcp;
 mod mcp_calls;
+mod mcp_offered;
 pub mod objects;
 mod openai;
 #[cfg(feature = "platform")]

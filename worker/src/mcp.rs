@@ -6,6 +6,8 @@ use bobbin::api::wire::mcp::{
     self, Accepts, Era, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, Refusal,
 };
 use bobbin::api::wire::mcp_ask::{Failed, complete};
+use bobbin::api::wire::mcp_content::CallOf;
+use bobbin::api::wire::mcp_offers;
 use bobbin::api::wire::mcp_tools::{self, Tool};
 use bobbin::api::wire::sse;
 use bobbin::json;
@@ -14,9 +16,9 @@ use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};
 
 use crate::answer::{self, Response};
-use crate::bindings::{Env, thrown};
+use crate::bindings::{Env, random, thrown};
 use crate::events;
-use crate::openai::tell;
+use crate::openai::{hex, tell};
 use crate::talk::{Step, Stops, Talk};
 
 /// A request of a client of MCP.
@@ -65,15 +67,27 @@ impl Mcp<'_> {
             // What is cancelled that way cannot be found here: the request names an id that another connection has.
             return answer::accepted(self.origin).map_err(|error| Error::internal(thrown(&error)));
         }
-        let done = self.done(&message, accepts).await.unwrap_or_else(|stops| self.failed(&message, stops));
+        let done = if message.method == mcp::RESPONSE {
+            match self.responded(&message).await {
+                Ok(Some(done)) => done,
+                Ok(None) => {
+                    return answer::accepted(self.origin).map_err(|error| Error::internal(thrown(&error)));
+                }
+                Err(stops) => self.failed(&message, stops),
+            }
+        } else {
+            self.done(&message, accepts).await.unwrap_or_else(|stops| self.failed(&message, stops))
+        };
+        let session = mcp::session(&message, &hex(&random())).filter(|_| message.era == Era::Legacy);
+        let session: Vec<_> = session.into_iter().map(|id| ("mcp-session-id".to_owned(), id)).collect();
         match done {
             Done::Response(response) => Ok(response),
             Done::Refusal(refusal) => self.tell(&refusal),
             Done::Result(result) => {
                 let value = message.answer(result);
                 match accepts {
-                    Accepts::StreamAlone => events::whole(&sse::data(&value), self.origin, &[]),
-                    _ => tell(200, &value, self.origin, &[]),
+                    Accepts::StreamAlone => events::whole(&sse::data(&value), self.origin, &session),
+                    _ => tell(200, &value, self.origin, &session),
                 }
             }
         }
@@ -85,19 +99,39 @@ impl Mcp<'_> {
 
     async fn done(&self, message: &Message, accepts: Accepts) -> Step<Done> {
         Ok(match (message.era, message.method.as_str()) {
-            (Era::Modern, "server/discover") => Done::Result(mcp::discovered()),
-            (Era::Legacy, "initialize") => Done::Result(mcp::initialized(message)),
+            (Era::Modern, "server/discover") => Done::Result(mcp::discovered(self.catalog)),
+            (Era::Legacy, "initialize") => Done::Result(mcp::initialized(message, self.catalog)),
             (Era::Legacy, "ping") => Done::Result(json!({})),
-            (era, "tools/list") => match message.params.get("cursor") {
-                Some(_) => invalid(message, "There is one page: `cursor` names none."),
-                None => {
-                    let list = mcp_tools::list(self.catalog, self.server)?;
-                    Done::Result(if era == Era::Modern { mcp::cached(list) } else { list })
+            (_, "prompts/list" | "prompts/get") if self.catalog.settings.mcp.prompts.is_empty() => {
+                Done::Refusal(message.unknown())
+            }
+            (era, "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list") => {
+                match message.params.get("cursor") {
+                    Some(_) => invalid(message, "There is one page: `cursor` names none."),
+                    None => {
+                        let list = self.list(&message.method)?;
+                        Done::Result(if era == Era::Modern { mcp::cached(list) } else { list })
+                    }
                 }
+            }
+            (_, "prompts/get") => return self.prompt(message, accepts).await,
+            (_, "resources/read") => return self.resource(message, accepts).await,
+            (_, "completion/complete") => match mcp_offers::complete(self.catalog, &message.params) {
+                Some(found) => Done::Result(found),
+                None => invalid(message, "`ref` and `argument` name no argument that there is."),
             },
             (_, "tools/call") => return self.call(message, accepts).await,
             (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => return self.task(message).await,
             _ => Done::Refusal(message.unknown()),
+        })
+    }
+
+    fn list(&self, method: &str) -> Result<Value> {
+        Ok(match method {
+            "prompts/list" => mcp_offers::prompts(self.catalog),
+            "resources/list" => mcp_offers::resources(self.catalog),
+            "resources/templates/list" => mcp_offers::templates(self.catalog),
+            _ => mcp_tools::list(self.catalog, self.server)?,
         })
     }
 
@@ -109,10 +143,9 @@ impl Mcp<'_> {
             let shown: String = name.chars().take(64).collect();
             return Ok(invalid(message, &format!("Unknown tool: {shown}")));
         };
-        let args = match message.params.get("arguments") {
-            None => Map::new(),
-            Some(Value::Object(args)) => args.clone(),
-            Some(_) => return Ok(invalid(message, "`arguments` is an object.")),
+        let args = match arguments(message) {
+            Ok(args) => args,
+            Err(done) => return Ok(*done),
         };
         match tool {
             Tool::Ask(agent) => self.ask(message, accepts, name, agent, args).await,
@@ -120,6 +153,7 @@ impl Mcp<'_> {
             Tool::Get => self.get(message, args).await,
             Tool::Respond => self.respond(args).await,
             Tool::Cancel => self.cancel(args).await,
+            Tool::Offered(tool) => self.offered(message, accepts, CallOf::Tool, tool, args).await,
         }
     }
 
@@ -153,6 +187,15 @@ impl Mcp<'_> {
         Done::Result(json!({
             "content": complete(text.trim(), Value::Null, Failed::Yes).get("content"), "isError": true,
         }))
+    }
+}
+
+/// What is given to what a message names.
+pub(crate) fn arguments(message: &Message) -> std::result::Result<Map<String, Value>, Box<Done>> {
+    match message.params.get("arguments") {
+        None => Ok(Map::new()),
+        Some(Value::Object(args)) => Ok(args.clone()),
+        Some(_) => Err(Box::new(invalid(message, "`arguments` is an object."))),
     }
 }
 

@@ -1,10 +1,10 @@
 //! The tools of MCP: what is said to an agent, what is done with a thread, and tasks.
 
 use bobbin::access::no_thread;
-use bobbin::api::wire::mcp::{Accepts, Era, INVALID_PARAMS, Message};
+use bobbin::api::wire::mcp::{Accepts, Era, INVALID_PARAMS, INVALID_REQUEST, Message, Refusal};
 use bobbin::api::wire::mcp_ask::{Ask, Failed, Settings, Shape, Task, complete, shown};
 use bobbin::api::wire::mcp_input::{Reaction, reaction};
-use bobbin::api::wire::mcp_state::Seal;
+use bobbin::api::wire::mcp_state::{Seal, State};
 use bobbin::api::wire::mcp_tools::WAIT_MAX_MS;
 use bobbin::api::wire::response_request::{parse_id, response_id};
 use bobbin::engine::feed::FeedOf;
@@ -45,31 +45,18 @@ impl Mcp<'_> {
         agent: &Agent,
         args: Map<String, Value>,
     ) -> Step<Done> {
+        if message.params.contains_key("inputResponses") && !message.params.contains_key("requestState") {
+            return Ok(invalid(message, "`inputResponses` belong to a `requestState`."));
+        }
         let called = [name, &Value::Object(args.clone()).to_string()];
-        let seal = self.seal(&called);
-        let state = match message.params.get("requestState") {
-            None if message.params.contains_key("inputResponses") => {
-                return Ok(invalid(message, "`inputResponses` belong to a `requestState`."));
-            }
-            None => None,
-            Some(text) => {
-                let opened = text.as_str().zip(seal.as_ref()).map(|(text, seal)| seal.open(text));
-                match opened {
-                    Some(Ok(state)) => Some(state),
-                    Some(Err(unfit)) => return Ok(invalid(message, &unfit.to_string())),
-                    None => return Ok(invalid(message, "The `requestState` is not valid.")),
-                }
-            }
+        let (seal, state) = match self.resumed(message, &called) {
+            Ok(resumed) => resumed,
+            Err(done) => return Ok(*done),
         };
         let mut settings = Settings { seal, ..self.settings(message, Shape::Answer) };
         match state {
             Some(state) => {
-                let responses = message.params.get("inputResponses").and_then(Value::as_object);
-                let answers = Answers { waits: &state.waits, responses };
-                let closed = self.react(&state.thread, answers).await?;
-                settings.forms &= closed == Forms::Answered;
-                (settings.thread, settings.message) = (state.thread, state.message);
-                settings.began = state.began;
+                self.goes_on(message, &mut settings, state).await?;
             }
             None => {
                 let said = self.say(message, agent, args).await?;
@@ -80,11 +67,69 @@ impl Mcp<'_> {
                 settings.began = said.began;
             }
         }
+        let of = FeedOf::Message(settings.message.clone());
+        self.answer(message, accepts, of, settings).await
+    }
+
+    /// What a client brings back that was asked something; and what signs what it is asked next.
+    pub(crate) fn resumed(&self, message: &Message, called: &[&str]) -> Result<Resumed, Box<Done>> {
+        let refused = |text: &str| Err(Box::new(invalid(message, text)));
+        let seal = self.seal(called);
+        let Some(text) = message.params.get("requestState") else { return Ok((seal, None)) };
+        let opened = text.as_str().zip(seal.as_ref()).map(|(text, seal)| seal.open(text));
+        match opened {
+            Some(Ok(state)) => Ok((seal, Some(state))),
+            Some(Err(unfit)) => refused(&unfit.to_string()),
+            None => refused("The `requestState` is not valid."),
+        }
+    }
+
+    /// Gives the thread what the client brings, and goes on where it was.
+    pub(crate) async fn goes_on(&self, message: &Message, settings: &mut Settings, state: State) -> Step<()> {
+        let responses = message.params.get("inputResponses").and_then(Value::as_object);
+        let closed = self.react(&state.thread, Answers { waits: &state.waits, responses }).await?;
+        settings.forms &= closed == Forms::Answered;
+        (settings.thread, settings.message, settings.began) = (state.thread, state.message, state.began);
+        Ok(())
+    }
+
+    /// Follows the run until it ends or waits, as the client takes it.
+    pub(crate) async fn answer(
+        &self,
+        message: &Message,
+        accepts: Accepts,
+        of: FeedOf,
+        mut settings: Settings,
+    ) -> Step<Done> {
         // Who has begun with `initialize` may lose its connection and means nothing by it.
         settings.began = settings.began.filter(|_| message.era == Era::Modern);
-        let of = FeedOf::Message(settings.message.clone());
         let how = if accepts == Accepts::Json { How::Whole } else { How::Streamed };
+        if message.era == Era::Legacy && how == How::Streamed {
+            settings.elicits = self.seal(ELICITED);
+        }
         self.follow(of, how, settings).await
+    }
+
+    /// What a person has answered to a request on the stream of another call.
+    pub(crate) async fn responded(&self, message: &Message) -> Step<Option<Done>> {
+        let id = message.id.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let opened = self.seal(ELICITED).map(|seal| seal.open(id));
+        let Some(Ok(state)) = opened else {
+            let text = "This is no answer to anything that was asked here.";
+            return Ok(Some(Done::Refusal(Refusal::new(400, None, INVALID_REQUEST, text, None))));
+        };
+        for (key, id) in &state.waits {
+            let responses = Map::from_iter([(key.clone(), Value::Object(message.params.clone()))]);
+            let waits = [(key.clone(), id.clone())];
+            self.react(&state.thread, Answers { waits: &waits, responses: Some(&responses) }).await?;
+            // Nobody is asked again on that stream: what was closed, or does not fit, is declined.
+            let open = self.talk().waits(&state.thread).await?;
+            let open = open.iter().find(|wait| text_of(wait, "id") == id && text_of(wait, "state") == "open");
+            if let Some(wait) = open {
+                self.decide(&state.thread, wait, &json!({ "decision": "deny" })).await?;
+            }
+        }
+        Ok(None)
     }
 
     /// `thread_start`.
@@ -173,7 +218,8 @@ impl Mcp<'_> {
                 let Some(Value::Object(responses)) = message.params.get("inputResponses") else {
                     return Ok(invalid(message, "`inputResponses` is an object."));
                 };
-                let waits: Vec<String> = responses.keys().cloned().collect();
+                let waits: Vec<(String, String)> =
+                    responses.keys().map(|key| (key.clone(), key.clone())).collect();
                 self.react(&thread, Answers { waits: &waits, responses: Some(responses) }).await?;
                 Ok(Done::Result(json!({})))
             }
@@ -218,42 +264,10 @@ impl Mcp<'_> {
         let text = args.string("message")?.ok_or_else(|| Error::missing("message"))?;
         let thread = match args.string("thread")? {
             Some(named) => self.conversation(&named, agent).await?,
-            None => {
-                let call = message.call();
-                let owner = self.caller.owner().unwrap_or_default();
-                let id = call.map_or_else(
-                    || thread_id::from_random(random()),
-                    |call| thread_id::of_parts(&["mcp", owner, &agent.name, call]),
-                );
-                let body = json!({ "agent_id": agent.name }).to_string();
-                good(create::create_as(self.env, self.caller.clone(), id.clone(), body).await?)?;
-                id
-            }
+            None => self.new_thread(message, &agent.name, &json!({ "agent_id": agent.name })).await?,
         };
-        // One of our own otherwise, so that what is lost on the way is sent again.
-        let key = message.call().map_or_else(|| hex(&random()), str::to_owned);
         let body = json!({ "role": "user", "content": text }).to_string();
-        let trace = |name: &str| {
-            message.meta(name).and_then(Value::as_str).map(|value| (name.to_owned(), value.to_owned()))
-        };
-        let request = ThreadRequest {
-            thread_id: thread.clone(),
-            life: None,
-            caller: self.caller.clone(),
-            route: ThreadRoute::PostMessage,
-            query: Query::default(),
-            idempotency_key: Some(format!("mcp:{key}")),
-            headers: ["traceparent", "tracestate"].into_iter().filter_map(trace).collect(),
-            body: String::new(),
-        };
-        let told = match router::call_thread(self.env, &thread, &request, &body).await {
-            // An object that was just restarted answers at once.
-            Err(error) if error.code == Code::Overloaded => {
-                router::call_thread(self.env, &thread, &request, &body).await
-            }
-            other => other,
-        };
-        let posted = good(told?)?;
+        let posted = self.post_once(message, &thread, ThreadRoute::PostMessage, &body).await?;
         let said = text_of(&posted, "messageId");
         if said.is_empty() {
             return Err(Stops::Error(Error::internal("a message was stored and has no id")));
@@ -264,6 +278,50 @@ impl Mcp<'_> {
             created_us: posted.pointer("/message/created_at").and_then(Value::as_i64).unwrap_or_else(now_us),
             thread,
         })
+    }
+
+    /// Tells a thread something that begins a run, once for each call that the client's runtime names.
+    pub(crate) async fn post_once(
+        &self,
+        message: &Message,
+        thread: &str,
+        route: ThreadRoute,
+        body: &str,
+    ) -> Step<Value> {
+        // One of our own otherwise, so that what is lost on the way is sent again.
+        let key = message.call().map_or_else(|| hex(&random()), str::to_owned);
+        let trace = |name: &str| {
+            message.meta(name).and_then(Value::as_str).map(|value| (name.to_owned(), value.to_owned()))
+        };
+        let request = ThreadRequest {
+            thread_id: thread.to_owned(),
+            life: None,
+            caller: self.caller.clone(),
+            route,
+            query: Query::default(),
+            idempotency_key: Some(format!("mcp:{key}")),
+            headers: ["traceparent", "tracestate"].into_iter().filter_map(trace).collect(),
+            body: String::new(),
+        };
+        let told = match router::call_thread(self.env, thread, &request, body).await {
+            // An object that was just restarted answers at once.
+            Err(error) if error.code == Code::Overloaded => {
+                router::call_thread(self.env, thread, &request, body).await
+            }
+            other => other,
+        };
+        good(told?)
+    }
+
+    /// A new thread with an agent, for a call that the client's runtime names the same as before.
+    pub(crate) async fn new_thread(&self, message: &Message, agent: &str, body: &Value) -> Step<String> {
+        let owner = self.caller.owner().unwrap_or_default();
+        let id = message.call().map_or_else(
+            || thread_id::from_random(random()),
+            |call| thread_id::of_parts(&["mcp", owner, agent, call]),
+        );
+        good(create::create_as(self.env, self.caller.clone(), id.clone(), body.to_string()).await?)?;
+        Ok(id)
     }
 
     /// The thread of a name. Where there is none for a key it is made.
@@ -283,19 +341,23 @@ impl Mcp<'_> {
     async fn react(&self, thread: &str, answers: Answers<'_>) -> Step<Forms> {
         let waits = self.talk().waits(thread).await?;
         let mut forms = Forms::Answered;
-        for id in answers.waits {
-            let Some(wait) = waits.iter().find(|wait| text_of(wait, "id") == id) else { continue };
-            match reaction(wait, answers.responses.and_then(|responses| responses.get(id))) {
+        for (key, id) in answers.waits {
+            let named = |wait: &&Value| text_of(wait, "name") == id && text_of(wait, "state") == "open";
+            let found =
+                waits.iter().find(|wait| text_of(wait, "id") == id).or_else(|| waits.iter().find(named));
+            let Some(wait) = found else { continue };
+            match reaction(wait, answers.responses.and_then(|responses| responses.get(key))) {
                 Reaction::Nothing => {}
                 Reaction::Closed => forms = Forms::Closed,
-                Reaction::Decided(decision) => self.decide(thread, id, &decision).await?,
+                Reaction::Decided(decision) => self.decide(thread, wait, &decision).await?,
             }
         }
         Ok(forms)
     }
 
     /// Decides a wait, once: the same again changes nothing, and another decision is refused.
-    async fn decide(&self, thread: &str, wait: &str, decision: &Value) -> Step<()> {
+    async fn decide(&self, thread: &str, asked: &Value, decision: &Value) -> Step<()> {
+        let wait = text_of(asked, "id");
         let route = ThreadRoute::DecideWait(wait.to_owned());
         let key = Some(format!("mcp:{wait}"));
         let told = self.talk().ask(thread, route, &[], key, &decision.to_string()).await?;
@@ -303,7 +365,11 @@ impl Mcp<'_> {
             let text = "This was decided otherwise already, and the first decision holds.";
             Stops::Error(Error::new(Code::Conflict, text).hint("Read the thread with thread_get."))
         };
+        let text = told.body.as_string().unwrap_or_default();
+        let misfit = text.contains(&json!(Code::InvalidArgs).to_string());
         match told.status {
+            // What does not fit the form is asked again.
+            status if status >= 400 && misfit && text_of(asked, "kind") == "elicitation" => Ok(()),
             status if status == Code::IdempotencyMismatch.status() => Err(otherwise()),
             status if status == Code::Conflict.status() => {
                 // Somebody was faster: with the same decision, or with another one.
@@ -328,7 +394,7 @@ impl Mcp<'_> {
         Some(Seal::new(secret, &principal, called, now_us() / SECOND_US))
     }
 
-    fn settings(&self, message: &Message, shape: Shape) -> Settings {
+    pub(crate) fn settings(&self, message: &Message, shape: Shape) -> Settings {
         Settings {
             id: message.id.clone(),
             era: message.era,
@@ -338,6 +404,8 @@ impl Mcp<'_> {
             progress: message.progress(),
             forms: message.capabilities.forms,
             seal: None,
+            given: Map::new(),
+            elicits: None,
             caller: self.caller.clone(),
             began: None,
         }
@@ -346,7 +414,9 @@ impl Mcp<'_> {
     async fn follow(&self, of: FeedOf, how: How, settings: Settings) -> Step<Done> {
         let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
         let thread = settings.thread.clone();
-        let query = Query(vec![("progress".to_owned(), "0".to_owned())]);
+        // What a tool says of itself is told; of an agent, which tools it calls.
+        let quiet = if matches!(settings.shape, Shape::Call(_)) { "1" } else { "0" };
+        let query = Query(vec![("progress".to_owned(), quiet.to_owned())]);
         let wanted = EventsRequest {
             thread: &thread,
             caller: self.caller.clone(),
@@ -359,9 +429,13 @@ impl Mcp<'_> {
     }
 }
 
+/// What signs what a client is asked, and what it brings back.
+pub(crate) type Resumed = (Option<Seal>, Option<State>);
+
 /// What was asked, and what came back.
 struct Answers<'a> {
-    waits: &'a [String],
+    /// What the client knows the waits by, and their ids or that.
+    waits: &'a [(String, String)],
     responses: Option<&'a Map<String, Value>>,
 }
 
@@ -372,6 +446,9 @@ enum Forms {
     /// One was closed: it is not shown again at once.
     Closed,
 }
+
+/// What the ids of requests on streams are signed for.
+const ELICITED: &[&str] = &["elicitation/create"];
 
 /// What the ids of tasks begin with.
 const TASK: &str = "task_";

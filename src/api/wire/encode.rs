@@ -36,6 +36,19 @@ pub trait Encode {
         None
     }
 
+    /// A call of the thread's object, as text, whose answer is needed before anything else is said; none where nothing is.
+    fn asks(&mut self) -> Option<String> {
+        None
+    }
+
+    /// What the object has answered: for a client that reads a stream.
+    ///
+    /// # Errors
+    /// The answer cannot be read: it must break.
+    fn answered(&mut self, _status: u16, _body: &str) -> Result<String> {
+        Ok(String::new())
+    }
+
     /// A call of the thread's object, as text, that is due when the client has gone before the end.
     fn leaving(&self) -> Option<String> {
         None

@@ -5,7 +5,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
+use crate::api::wire::mcp_offers::capabilities;
 use crate::json;
+use crate::spec::Catalog;
 
 /// The revision whose requests say everything themselves.
 pub const MODERN: &str = "2026-07-28";
@@ -31,6 +33,8 @@ pub const INVALID_REQUEST: i32 = -32_600;
 pub const METHOD_NOT_FOUND: i32 = -32_601;
 /// Parameters that the method does not take.
 pub const INVALID_PARAMS: i32 = -32_602;
+/// No such resource, in the older revisions.
+const RESOURCE_NOT_FOUND: i32 = -32_002;
 /// Our fault.
 pub const INTERNAL: i32 = -32_603;
 /// Headers and body say different things.
@@ -41,7 +45,12 @@ const MISSING_CAPABILITY: i32 = -32_021;
 const UNSUPPORTED_VERSION: i32 = -32_022;
 
 /// The headers that repeat what the body says.
-pub const HEADERS: &[&str] = &["mcp-protocol-version", "mcp-method", "mcp-name", "accept"];
+pub const HEADERS: &[&str] = &["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "accept"];
+
+/// What stands for the method of a message that is a client's answer to a request on a stream.
+pub const RESPONSE: &str = "";
+/// What the ids of sessions begin with whose clients show forms. A session is nothing but its id: it says what `initialize` has said.
+const WITH_FORMS: &str = "forms-";
 
 /// How a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,14 +129,13 @@ pub fn parse(body: &str, header: &dyn Fn(&str) -> Option<String>) -> Result<Mess
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(refused(known, INVALID_REQUEST, "`jsonrpc` is \"2.0\"."));
     }
-    let Some(Value::String(method)) = fields.remove("method") else {
-        return Err(refused(
-            known,
-            INVALID_REQUEST,
-            "`method` is missing: nothing is asked of clients here.",
-        ));
+    let answers = known.is_some() && (fields.contains_key("result") || fields.contains_key("error"));
+    let (method, params) = match fields.remove("method") {
+        Some(Value::String(method)) if method != RESPONSE => (method, fields.remove("params")),
+        None if answers => (RESPONSE.to_owned(), fields.remove("result").filter(Value::is_object)),
+        _ => return Err(refused(known, INVALID_REQUEST, "`method` is missing.")),
     };
-    let params = match fields.remove("params") {
+    let params = match params {
         None => Map::new(),
         Some(Value::Object(params)) => params,
         Some(_) => return Err(refused(known, INVALID_PARAMS, "`params` is an object.")),
@@ -166,6 +174,12 @@ impl Message {
         Refusal::new(status, self.id.as_ref(), code, text, data)
     }
 
+    /// There is no such resource.
+    pub fn no_resource(&self, uri: &str) -> Refusal {
+        let code = if self.era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+        self.refuse(code, "There is no such resource.", Some(json!({ "uri": uri })))
+    }
+
     /// There is no such method.
     pub fn unknown(&self) -> Refusal {
         self.refuse(METHOD_NOT_FOUND, &format!("There is no method “{}”.", shortened(&self.method)), None)
@@ -189,10 +203,14 @@ impl Message {
         let shown = header("mcp-protocol-version");
         let is_legacy = |version: &String| version != MODERN && VERSIONS.contains(&version.as_str());
         if named.is_none() && shown.as_ref().is_none_or(is_legacy) {
+            self.capabilities.forms = header("mcp-session-id").is_some_and(|id| id.starts_with(WITH_FORMS));
             return Ok(());
         }
         self.era = Era::Modern;
         let bad = |code: i32, text: &str| Refusal::new(400, self.id.as_ref(), code, text, None);
+        if self.method == RESPONSE {
+            return Err(bad(INVALID_REQUEST, "Nothing is asked of clients on streams of this revision."));
+        }
         let unsupported = |requested: &str| {
             let data = json!({ "supported": VERSIONS, "requested": shortened(requested) });
             let text = "This revision of the protocol is not served.";
@@ -220,10 +238,7 @@ impl Message {
             return Err(bad(INVALID_PARAMS, text));
         };
         let capabilities = Capabilities {
-            forms: able.get("elicitation").and_then(Value::as_object).is_some_and(|modes| {
-                // Without a mode it is forms.
-                modes.contains_key("form") || !modes.contains_key("url")
-            }),
+            forms: able.get("elicitation").is_some_and(shows_forms),
             tasks: able.get("extensions").and_then(|of| of.get(TASKS)).is_some_and(Value::is_object),
         };
         if header("mcp-method").as_deref() != Some(self.method.as_str()) {
@@ -253,7 +268,10 @@ impl Message {
 pub(super) fn answer(id: Option<&Value>, era: Era, mut result: Value) -> Value {
     if let (Era::Modern, Some(fields)) = (era, result.as_object_mut()) {
         fields.entry("resultType").or_insert_with(|| "complete".into());
-        fields.insert("_meta".into(), json!({ "io.modelcontextprotocol/serverInfo": server() }));
+        let meta = fields.entry("_meta").or_insert_with(|| json!({}));
+        if let Some(meta) = meta.as_object_mut() {
+            meta.insert("io.modelcontextprotocol/serverInfo".into(), server());
+        }
     }
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
@@ -266,6 +284,15 @@ fn server() -> Value {
 /// What a model is told that has these tools.
 const INSTRUCTIONS: &str = "Each ask_ tool is an agent. A conversation is a thread: give its id again to go on with it. Where something \
      waits for a person, show them what is asked, and pass on what they say with thread_respond.";
+
+/// A resource that is read each time that it is wanted.
+pub fn fresh(mut contents: Value) -> Value {
+    if let Some(fields) = contents.as_object_mut() {
+        fields.insert("ttlMs".into(), 0.into());
+        fields.insert("cacheScope".into(), "private".into());
+    }
+    contents
+}
 
 /// How long a client may keep a list, milliseconds.
 const LIST_MS: u32 = 300_000;
@@ -280,24 +307,39 @@ pub fn cached(mut list: Value) -> Value {
 }
 
 /// What `server/discover` finds.
-pub fn discovered() -> Value {
+pub fn discovered(catalog: &Catalog) -> Value {
+    let mut capabilities = capabilities(catalog);
+    if let Some(fields) = capabilities.as_object_mut() {
+        fields.insert("extensions".into(), json!({ TASKS: {} }));
+    }
     cached(json!({
         "supportedVersions": VERSIONS,
-        "capabilities": { "tools": {}, "extensions": { TASKS: {} } },
+        "capabilities": capabilities,
         "instructions": INSTRUCTIONS,
     }))
 }
 
 /// What `initialize` agrees on: the revision that the client wants, or the newest that it can mean.
-pub fn initialized(message: &Message) -> Value {
+pub fn initialized(message: &Message, catalog: &Catalog) -> Value {
     let wanted = message.params.get("protocolVersion").and_then(Value::as_str);
     let version = wanted.filter(|version| *version != MODERN && VERSIONS.contains(version));
     json!({
         "protocolVersion": version.unwrap_or(NEWEST_LEGACY),
-        "capabilities": { "tools": {} },
+        "capabilities": capabilities(catalog),
         "serverInfo": server(),
         "instructions": INSTRUCTIONS,
     })
+}
+
+/// The id of the session that `initialize` begins; none of a client that shows no forms.
+pub fn session(message: &Message, random: &str) -> Option<String> {
+    let able = message.params.get("capabilities")?.get("elicitation")?;
+    (message.method == "initialize" && shows_forms(able)).then(|| format!("{WITH_FORMS}{random}"))
+}
+
+/// Whether a capability for elicitation is one for forms: without a mode it is.
+fn shows_forms(elicitation: &Value) -> bool {
+    elicitation.as_object().is_some_and(|modes| modes.contains_key("form") || !modes.contains_key("url"))
 }
 
 /// Whether it is a text of at most so many bytes, or a whole number.

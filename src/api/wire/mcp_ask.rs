@@ -1,17 +1,18 @@
 //! What becomes of a message, as MCP's clients are told it: the feed of a run as the result of a tool with notes of how far it is, as the
 //! state of a thread, or as a task.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::access::{Caller, Scope};
 use crate::api::wire::encode::Encode;
-use crate::api::wire::mcp::{Era, answer};
-use crate::api::wire::mcp_input::{pending, requests, told};
+use crate::api::wire::mcp::{Era, INTERNAL, Refusal, answer, fresh};
+use crate::api::wire::mcp_content::{self, CallOf};
+use crate::api::wire::mcp_input::{Reaction, pending, reaction, requests, told};
 use crate::api::wire::mcp_state::{Seal, State};
 use crate::api::wire::said::{Listener, Over, Said, text_of};
 use crate::api::wire::sse;
 use crate::dates::iso;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::json;
 use crate::request::{ThreadRequest, ThreadRoute};
 
@@ -20,6 +21,8 @@ use crate::request::{ThreadRequest, ThreadRoute};
 pub enum Shape {
     /// The result of `ask_<agent>`.
     Answer,
+    /// What a tool has done.
+    Call(CallOf),
     /// That of `thread_get`.
     Thread,
     /// A task.
@@ -36,6 +39,10 @@ pub struct Task {
     /// Now.
     pub now_us: i64,
 }
+
+/// The fields of `_meta` that name the thread of a call, and its run.
+const THREAD: &str = "dev.bobbin/thread";
+const RUN: &str = "dev.bobbin/run";
 
 /// Between two looks at something that is under way, milliseconds.
 const POLL_MS: u32 = 2_000;
@@ -64,6 +71,10 @@ pub struct Settings {
     pub forms: bool,
     /// What signs the states of forms; without it there are none, but of tasks.
     pub seal: Option<Seal>,
+    /// What the client answers before it is asked, by the names that a tool gives what it asks.
+    pub given: Map<String, Value>,
+    /// What signs the ids of requests on the stream; without it nothing is asked there.
+    pub elicits: Option<Seal>,
     /// Who asks.
     pub caller: Caller,
     /// The run, if this call has begun it and nobody else waits for it: it is stopped if the client goes.
@@ -82,7 +93,17 @@ pub struct Ask {
     told: u64,
     beats: u32,
     doing: String,
+    /// What the last tool has given.
+    given: String,
+    /// Waits that the client was asked about on the stream.
+    elicited: Vec<String>,
+    /// Decisions that the thread is still to be told: what the client has answered before it was asked.
+    decided: Option<String>,
+    /// What they are about.
+    waits: Vec<Value>,
     end: Option<End>,
+    /// Of a call that is over: what came of it, once the thread has said so.
+    called: Option<Value>,
 }
 
 #[derive(Debug)]
@@ -103,7 +124,12 @@ impl Ask {
             told: 0,
             beats: 0,
             doing: "The agent is at work.".to_owned(),
+            given: String::new(),
+            elicited: Vec::new(),
+            decided: None,
+            waits: Vec::new(),
             end: None,
+            called: None,
         }
     }
 
@@ -128,17 +154,67 @@ impl Ask {
             Said::CallBegins(call) => self.progress(format!("Calls {}.", call.name)),
             Said::Result(result) => {
                 let how = if result.failed { "failed" } else { "has answered" };
+                self.given = result.text;
                 self.progress(format!("{} {how}.", result.name))
             }
             Said::Waits(waits) => {
-                self.end = Some(End::Waits(waits.into_iter().map(|wait| wait.shown).collect()));
-                None
+                let waits: Vec<Value> = waits.into_iter().map(|wait| wait.shown).collect();
+                if self.decides(&waits) {
+                    self.waits = waits;
+                    return None;
+                }
+                let asked = self.elicit(&waits);
+                if asked.is_none() {
+                    self.end = Some(End::Waits(waits));
+                }
+                asked
             }
             Said::Over(over) => {
                 self.end = Some(End::Over(over));
                 None
             }
         }
+    }
+
+    /// Decides what the client has answered before; whether it has.
+    fn decides(&mut self, waits: &[Value]) -> bool {
+        let mut decisions = Vec::new();
+        for wait in waits {
+            // Each answer is used once: what does not fit is asked.
+            let response = self.settings.given.remove(text_of(wait, "name"));
+            if let Reaction::Decided(mut decision) = reaction(wait, response.as_ref()) {
+                set(&mut decision, "id", wait.get("id").cloned().unwrap_or_default());
+                decisions.push(decision);
+            }
+        }
+        if decisions.is_empty() {
+            return false;
+        }
+        self.decided = self.request(ThreadRoute::DecideWaits, &json!({ "decisions": decisions }).to_string());
+        self.decided.is_some()
+    }
+
+    /// Requests on the stream, for clients of the older revisions; none where nothing can be asked so. The run is followed until it goes on.
+    fn elicit(&mut self, waits: &[Value]) -> Option<String> {
+        let seal = self.settings.elicits.clone()?;
+        let (asked, ids) = self.asked(waits);
+        let mut text = String::new();
+        for (key, id) in ids {
+            let Some(request) = asked.get(&key).filter(|_| !self.elicited.contains(&id)) else { continue };
+            self.elicited.push(id.clone());
+            let Settings { thread, message, .. } = &self.settings;
+            let state = State {
+                thread: thread.clone(),
+                message: message.clone(),
+                began: None,
+                waits: vec![(key, id)],
+            };
+            let mut request = request.clone();
+            set(&mut request, "jsonrpc", "2.0".into());
+            set(&mut request, "id", seal.close(state).into());
+            text.push_str(&sse::data(&request));
+        }
+        (!asked.is_empty()).then_some(text)
     }
 
     fn progress(&mut self, doing: String) -> Option<String> {
@@ -149,6 +225,22 @@ impl Ask {
         Some(sse::data(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })))
     }
 
+    /// A request of the thread, as its object takes it.
+    fn request(&self, route: ThreadRoute, body: &str) -> Option<String> {
+        let request = ThreadRequest {
+            thread_id: self.settings.thread.clone(),
+            life: None,
+            caller: self.settings.caller.clone(),
+            route,
+            query: crate::request::Query::default(),
+            idempotency_key: None,
+            headers: Vec::new(),
+            body: String::new(),
+        };
+        let head = serde_json::to_string(&request).ok()?;
+        Some(format!("{head}\n{body}"))
+    }
+
     /// What is said so far.
     fn words(&self) -> &str {
         if self.text.is_empty() { &self.last } else { &self.text }
@@ -156,6 +248,24 @@ impl Ask {
 
     fn structured(&self, outcome: Option<&str>, reason: Option<&str>) -> Value {
         json!({ "thread": self.settings.thread, "run": self.run, "outcome": outcome, "reason": reason })
+    }
+
+    /// What came of a call.
+    fn call(&self, of: &CallOf) -> Result<Value, String> {
+        let over = match &self.end {
+            Some(End::Over(over)) => over,
+            Some(End::Waits(waits)) => return Ok(self.parked(waits)),
+            None => return Ok(complete(&self.doing, self.structured(None, None), Failed::No)),
+        };
+        let called = self.called.clone().filter(|called| called.get("failed").is_some());
+        // It was stopped before it had come to anything.
+        let called = called.unwrap_or_else(|| json!({ "failed": true, "text": over.told }));
+        let mut result = mcp_content::result(of, &self.settings.thread, &called)?;
+        if let (CallOf::Resource { .. }, Era::Modern) = (of, self.settings.era) {
+            result = fresh(result);
+        }
+        set(&mut result, "_meta", json!({ THREAD: self.settings.thread, RUN: self.run }));
+        Ok(result)
     }
 
     /// The result of a tool.
@@ -174,14 +284,10 @@ impl Ask {
     /// What is asked, in forms where the client has them.
     fn parked(&self, waits: &[Value]) -> Value {
         let Settings { thread, message, began, .. } = &self.settings;
-        let asked = self.asked(waits);
-        if let (false, Some(seal)) = (asked.is_empty(), &self.settings.seal) {
-            let state = State {
-                thread: thread.clone(),
-                message: message.clone(),
-                began: began.clone(),
-                waits: asked.keys().cloned().collect(),
-            };
+        let (asked, ids) = self.asked(waits);
+        if let (false, Some(seal), Era::Modern) = (asked.is_empty(), &self.settings.seal, self.settings.era) {
+            let state =
+                State { thread: thread.clone(), message: message.clone(), began: began.clone(), waits: ids };
             return json!({
                 "resultType": "input_required", "inputRequests": asked, "requestState": seal.close(state),
             });
@@ -193,9 +299,9 @@ impl Ask {
     }
 
     /// The forms that the client is asked to show.
-    fn asked(&self, waits: &[Value]) -> serde_json::Map<String, Value> {
+    fn asked(&self, waits: &[Value]) -> (Map<String, Value>, Vec<(String, String)>) {
         if !self.settings.forms {
-            return serde_json::Map::new();
+            return Default::default();
         }
         let may =
             |wait: &&Value| self.settings.caller.scope == Scope::Admin || text_of(wait, "by") != "admin";
@@ -222,6 +328,8 @@ impl Ask {
         set(&mut structured, "state", state.into());
         set(&mut structured, "poll_after_ms", json!(poll));
         let words = self.words();
+        // A call's thread says nothing but what its tool gives.
+        let words = if words.is_empty() && self.end.is_some() { &self.given } else { words };
         set(&mut structured, "reply", if words.is_empty() { Value::Null } else { words.into() });
         let text = match &self.end {
             Some(End::Waits(waits)) => told(&self.settings.thread, waits),
@@ -237,7 +345,7 @@ impl Ask {
         match &self.end {
             None => set(&mut shown, "statusMessage", self.doing.as_str().into()),
             Some(End::Waits(waits)) => {
-                let asked = self.asked(waits);
+                let (asked, _) = self.asked(waits);
                 if asked.is_empty() {
                     set(&mut shown, "statusMessage", told(&self.settings.thread, waits).into());
                 } else {
@@ -286,6 +394,18 @@ pub fn complete(text: &str, structured: Value, failed: Failed) -> Value {
     })
 }
 
+impl Ask {
+    /// What the client has answered before it was asked does not fit: it is asked.
+    fn asks_after_all(&mut self, body: &str) -> Result<String> {
+        let waits = std::mem::take(&mut self.waits);
+        if waits.is_empty() {
+            return Err(Error::internal(format!("answers were refused: {body}")));
+        }
+        self.end = Some(End::Waits(waits));
+        Ok(sse::data(&self.whole()))
+    }
+}
+
 impl Encode for Ask {
     fn push(&mut self, events: &str) -> Result<String> {
         let mut text = String::new();
@@ -298,20 +418,52 @@ impl Encode for Ask {
             {
                 self.run = Some(run.to_owned());
             }
+            if let ("progress", Some("note"), Some(note)) = (
+                kind,
+                frame.get("kind").and_then(Value::as_str),
+                frame.get("message").and_then(Value::as_str),
+            ) {
+                text.extend(self.progress(note.to_owned()));
+            }
             for said in self.listener.take(kind, &frame)? {
                 if self.end.is_none() {
                     text.extend(self.take(said));
                 }
             }
         }
-        if self.end.is_some() {
+        if self.is_over() {
             text.push_str(&sse::data(&self.whole()));
         }
         Ok(text)
     }
 
     fn is_over(&self) -> bool {
-        self.end.is_some()
+        match (&self.end, &self.settings.shape) {
+            (Some(End::Over(_)), Shape::Call(_)) => self.called.is_some(),
+            (end, _) => end.is_some(),
+        }
+    }
+
+    fn asks(&mut self) -> Option<String> {
+        if let Some(decided) = self.decided.take() {
+            return Some(decided);
+        }
+        if self.is_over() || self.end.is_none() {
+            return None;
+        }
+        self.request(ThreadRoute::Called(self.settings.message.clone()), "")
+    }
+
+    fn answered(&mut self, status: u16, body: &str) -> Result<String> {
+        if self.end.is_none() {
+            return if status < 300 { Ok(String::new()) } else { self.asks_after_all(body) };
+        }
+        let called: Value = serde_json::from_str(body).map_err(Error::internal)?;
+        if status >= 500 {
+            return Err(Error::internal("a thread could not say what came of a call"));
+        }
+        self.called = Some(called);
+        Ok(sse::data(&self.whole()))
     }
 
     fn status(&self) -> u16 {
@@ -319,12 +471,17 @@ impl Encode for Ask {
     }
 
     fn whole(&self) -> Value {
+        let Settings { id, era, .. } = &self.settings;
         let result = match &self.settings.shape {
             Shape::Answer => self.result(),
+            Shape::Call(of) => match self.call(of) {
+                Ok(result) => result,
+                Err(text) => return Refusal::new(200, id.as_ref(), INTERNAL, &text, None).body,
+            },
             Shape::Thread => self.thread(),
             Shape::Task(task) => self.task(task),
         };
-        answer(self.settings.id.as_ref(), self.settings.era, result)
+        answer(id.as_ref(), *era, result)
     }
 
     fn beat_ms(&self) -> Option<u32> {
@@ -338,18 +495,7 @@ impl Encode for Ask {
 
     fn leaving(&self) -> Option<String> {
         let run = self.settings.began.as_ref().filter(|_| self.end.is_none())?;
-        let stop = ThreadRequest {
-            thread_id: self.settings.thread.clone(),
-            life: None,
-            caller: self.settings.caller.clone(),
-            route: ThreadRoute::Stop,
-            query: crate::request::Query::default(),
-            idempotency_key: None,
-            headers: Vec::new(),
-            body: String::new(),
-        };
-        let head = serde_json::to_string(&stop).ok()?;
-        Some(format!("{head}\n{}", json!({ "run": run })))
+        self.request(ThreadRoute::Stop, &json!({ "run": run }).to_string())
     }
 }
 

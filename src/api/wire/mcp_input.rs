@@ -60,6 +60,7 @@ pub fn request(wait: &Value) -> Option<Value> {
             }
             json!({ "type": "object", "properties": { ANSWER: answer }, "required": [ANSWER] })
         }
+        "elicitation" => wait.get("form")?.clone(),
         _ => return None,
     };
     if message.is_empty() {
@@ -69,9 +70,18 @@ pub fn request(wait: &Value) -> Option<Value> {
     Some(json!({ "method": "elicitation/create", "params": params }))
 }
 
-/// The requests for those of these waits that forms can show, by the waits' ids.
-pub fn requests(waits: &[Value]) -> Map<String, Value> {
-    waits.iter().filter_map(|wait| Some((text_of(wait, "id").to_owned(), request(wait)?))).collect()
+/// The requests for those of these waits that forms can show, by what clients know them by; and the waits' ids, by the same.
+pub fn requests(waits: &[Value]) -> (Map<String, Value>, Vec<(String, String)>) {
+    let (mut requests, mut ids) = (Map::new(), Vec::new());
+    for wait in waits {
+        let Some(request) = request(wait) else { continue };
+        // A tool has names for what it asks; all else is known by its id.
+        let (id, name) = (text_of(wait, "id"), text_of(wait, "name"));
+        let key = if name.is_empty() || requests.contains_key(name) { id } else { name };
+        requests.insert(key.to_owned(), request);
+        ids.push((key.to_owned(), id.to_owned()));
+    }
+    (requests, ids)
 }
 
 /// The call that is to be approved, with what is too long left out in words.
@@ -108,6 +118,9 @@ pub fn reaction(wait: &Value, response: Option<&Value>) -> Reaction {
 }
 
 fn accepted(wait: &Value, content: &Value) -> Option<Value> {
+    if text_of(wait, "kind") == "elicitation" {
+        return content.is_object().then(|| json!({ "decision": "answer", "content": content }));
+    }
     if text_of(wait, "kind") == "approval" {
         if content.get(APPROVE)?.as_bool()? {
             return Some(json!({ "decision": "approve" }));

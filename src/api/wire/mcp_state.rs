@@ -19,8 +19,8 @@ pub struct State {
     pub message: String,
     /// The run, if it was begun by the call.
     pub began: Option<String>,
-    /// The waits.
-    pub waits: Vec<String>,
+    /// The waits: what the client knows them by, and their ids.
+    pub waits: Vec<(String, String)>,
 }
 
 /// Why a state is not taken.
@@ -91,12 +91,12 @@ impl Seal {
         if signed.get("until").and_then(Value::as_i64).is_none_or(|until| until <= self.now_s) {
             return Err(Unfit::Expired);
         }
-        let waits = signed.get("waits").and_then(Value::as_array).into_iter().flatten();
+        let waits = signed.get("waits").cloned().and_then(|waits| serde_json::from_value(waits).ok());
         Ok(State {
             thread: text("thread").unwrap_or_default().to_owned(),
             message: text("message").unwrap_or_default().to_owned(),
             began: text("began").map(str::to_owned),
-            waits: waits.filter_map(|wait| wait.as_str().map(str::to_owned)).collect(),
+            waits: waits.unwrap_or_default(),
         })
     }
 
@@ -122,7 +122,7 @@ mod tests {
             thread: "t".into(),
             message: "m_t_1".into(),
             began: Some("r_1".into()),
-            waits: vec!["w_t_1".into()],
+            waits: vec![("who".into(), "w_t_1".into())],
         };
         let text = seal("secret", "owner:alice", "{}", NOW).close(state.clone());
         let open = |secret, principal, args, now_s| seal(secret, principal, args, now_s).open(&text);

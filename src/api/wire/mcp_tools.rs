@@ -1,4 +1,5 @@
-//! Agents as tools of MCP: `ask_<agent>` for each that is offered, and `thread_…` for what is done with any thread.
+//! The tools of MCP: `ask_<agent>` for each agent that is offered, `thread_…` for what is done with any thread, and those of the folder that
+//! its settings offer.
 
 use serde_json::Value;
 
@@ -6,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::json;
 use crate::request::agents;
 use crate::signing::digest;
-use crate::spec::{Agent, Catalog};
+use crate::spec::{self, Agent, Catalog, Tier};
+use crate::work::tier::tier;
 
 /// What a tool does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,6 +23,8 @@ pub enum Tool<'a> {
     Respond,
     /// Stops what a thread does.
     Cancel,
+    /// One of the folder's.
+    Offered(&'a spec::Tool),
 }
 
 /// Characters of a tool's name: models of several providers take no longer ones.
@@ -40,8 +44,12 @@ pub fn find<'a>(catalog: &'a Catalog, name: &str) -> Option<Tool<'a>> {
         "thread_cancel" => return Some(Tool::Cancel),
         _ => {}
     }
-    name.strip_prefix("ask_")?;
-    exposed(catalog).find(|agent| ask_name(agent) == name).map(Tool::Ask)
+    let asked =
+        name.strip_prefix("ask_").and_then(|_| exposed(catalog).find(|agent| ask_name(agent) == name));
+    asked.map(Tool::Ask).or_else(|| {
+        let offered = catalog.settings.mcp.tools.iter().any(|tool| tool == name);
+        catalog.tools.get(name).filter(|_| offered).map(Tool::Offered)
+    })
 }
 
 fn exposed(catalog: &Catalog) -> impl Iterator<Item = &Agent> {
@@ -78,7 +86,19 @@ pub fn list(catalog: &Catalog, origin: &str) -> Result<Value> {
     if let (false, Some(Value::Array(threads))) = (tools.is_empty(), known.get_mut("threads")) {
         tools.append(threads);
     }
+    let offered = catalog.settings.mcp.tools.iter().filter_map(|name| catalog.tools.get(name));
+    tools.extend(offered.map(of_folder));
     Ok(json!({ "tools": tools }))
+}
+
+/// A tool of the folder.
+fn of_folder(tool: &spec::Tool) -> Value {
+    let reads = tier(tool) == Tier::ReadOnly;
+    json!({
+        "name": tool.name, "description": tool.description,
+        "inputSchema": tool.args.clone().unwrap_or_else(|| json!({ "type": "object" })),
+        "annotations": { "readOnlyHint": reads, "idempotentHint": tool.idempotent.unwrap_or(reads) },
+    })
 }
 
 fn ask(agent: &Agent, origin: &str, mut tool: Value) -> Value {

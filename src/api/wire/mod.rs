@@ -8,7 +8,8 @@
 //!   its clients. `models`: agents as its clients list them. `openai_error`: errors as they know them.
 //! * `ag_ui`: the events of AG-UI. `ag_ui_message`: its messages, made of rows. `ag_ui_request`: what its clients send; `ag_ui_answers`:
 //!   what they answer, against what was asked. `ag_ui_tanstack`: what TanStack AI wants besides.
-//! * `mcp`: messages of MCP. `mcp_tools`: agents as its tools. `mcp_ask`: what becomes of a message. `mcp_input`: what people are asked by
+//! * `mcp`: messages of MCP. `mcp_tools`: its tools. `mcp_offers`: its prompts and resources. `mcp_ask`: what becomes of a message; `mcp_content`: what a tool
+//!   has given. `mcp_input`: what people are asked by
 //!   its clients; `mcp_state`: what these give back with the answers.
 
 pub mod ag_ui;
@@ -22,7 +23,9 @@ pub mod completion_request;
 pub mod encode;
 pub mod mcp;
 pub mod mcp_ask;
+pub mod mcp_content;
 pub mod mcp_input;
+pub mod mcp_offers;
 pub mod mcp_state;
 pub mod mcp_tools;
 pub mod models;

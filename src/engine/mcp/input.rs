@@ -1,29 +1,86 @@
-//! What a server asks people before it goes on with a call (`input_required`): the run is parked, and the call is made once more
-//! with what they said. It survives restarts, deployments and days, for nothing of it is in memory.
+//! What a server, or a tool of the application's own, asks people before it goes on with a call (`input_required`): the run is parked, and
+//! the call is made once more with what they said. It survives restarts, deployments and days, for nothing of it is in memory.
 
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use crate::engine::mcp::Calling;
+use crate::engine::definitions::Definitions;
 use crate::engine::mcp::sealed::Sealed;
 use crate::engine::thread::Thread;
 use crate::engine::waits::NewWait;
 use crate::engine::waits::gate::{too_large, would_wait};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::mcp::elicit::{InputRequired, Requested, response};
+use crate::mcp::elicit::{InputRequired, Requested, asked_by_tool, response};
 use crate::sdk::scope::{Entered, Scope};
 use crate::spec::message::ToolResult;
+use crate::spec::{Implementation, Tool};
 use crate::store::receipts::AtServer;
 use crate::store::runs::Parking;
 use crate::store::waits::{Asked, AskedCall, AskedInput, DecidedBy, Wait, WaitKind, WaitState};
 use crate::store::{receipts, waits};
 use crate::text::shorten;
-use crate::work::native::NativeCall;
 use crate::work::tier::tier;
 
+/// The `error_code` with which a tool of the application asks people (docs/tools.md).
+const NEEDS_INPUT: &str = "needs_input";
+
+/// A call for which people are asked.
+pub(crate) struct AsksPeople<'a> {
+    pub(crate) tool: &'a Tool,
+    /// The MCP server that asks; none where the tool itself does.
+    pub(crate) server: Option<&'a str>,
+    pub(crate) inside: &'a Scope,
+    pub(crate) definitions: &'a Definitions<'a>,
+    /// Its id and its arguments.
+    pub(crate) call: (String, Value),
+}
+
 impl Thread {
+    /// What a tool of the application has asked people so far.
+    pub(crate) fn asked_by_call(&self, inside: &Scope, tool: &Tool) -> Result<Option<AtServer>> {
+        match tool.run {
+            Implementation::Mcp(_) => Ok(None),
+            _ => self.at_server(inside),
+        }
+    }
+
+    /// What they have answered, by the names that it gave.
+    pub(crate) fn answers_of_call(&self, far: Option<&AtServer>) -> Result<Map<String, Value>> {
+        Ok(match far.map(|far| self.answered_input(far)).transpose()? {
+            Some((Some(Value::Object(answers)), _)) => answers,
+            _ => Map::new(),
+        })
+    }
+
+    /// The result, unless the tool asks people first: then the run is parked, and it is called once more when they have answered.
+    pub(crate) async fn asks_people(
+        self: &Rc<Self>,
+        asking: AsksPeople<'_>,
+        mut result: ToolResult,
+        far: Option<AtServer>,
+    ) -> Result<ToolResult> {
+        let is_of_server = matches!(asking.tool.run, Implementation::Mcp(_));
+        if is_of_server || result.error_code.as_deref() != Some(NEEDS_INPUT) {
+            return Ok(result);
+        }
+        let wrong = |text: &str| {
+            Ok(ToolResult::error(format!("\"{}\" asks people wrongly: {text}.", asking.tool.name)))
+        };
+        let asked = match asked_by_tool(result.error_data.take().unwrap_or_default()) {
+            Ok(asked) if asked.is_empty() => return wrong("it does not say what"),
+            Ok(asked) => asked,
+            Err(text) => return wrong(&text),
+        };
+        let mut far = far.unwrap_or_default();
+        far.round += 1;
+        if far.round > limits::MCP_ROUNDS {
+            return wrong("it asks again and again");
+        }
+        self.park_for_input(asking, InputRequired { asked, state: None }, far).await
+    }
+
     /// How far a call is at its server, if it has begun there and been parked.
     pub(super) fn at_server(&self, inside: &Scope) -> Result<Option<AtServer>> {
         let (Some(receipt), Entered::Again) = (inside.receipt, inside.entered) else { return Ok(None) };
@@ -53,8 +110,7 @@ impl Thread {
     /// be asked, with what the model is told of that.
     pub(super) async fn park_for_input(
         self: &Rc<Self>,
-        at: Calling<'_>,
-        call: &NativeCall,
+        at: AsksPeople<'_>,
         required: InputRequired,
         far: AtServer,
     ) -> Result<ToolResult> {
@@ -62,7 +118,7 @@ impl Thread {
             return Ok(would_wait(&at.tool.name));
         };
         let asked: Vec<Asked> =
-            required.asked.into_iter().map(|one| self.asked_of_people(at, call, one)).collect();
+            required.asked.into_iter().map(|one| self.asked_of_people(&at, one)).collect();
         if !asked.iter().all(Asked::fits) {
             return Ok(too_large(at.tool));
         }
@@ -85,7 +141,9 @@ impl Thread {
                 waits::defer(sql, of_task.id, self.host.now_us() + lasts_us)?;
                 state.wait_due.take();
             }
-            let waits = opened.iter().map(|wait| wait.id).collect();
+            // A server keeps what it was told in its state; a tool is told all of it again.
+            let before = if at.server.is_some() { &[][..] } else { &far.waits };
+            let waits = before.iter().copied().chain(opened.iter().map(|wait| wait.id)).collect();
             receipts::wait_at_server(
                 sql,
                 receipt,
@@ -98,26 +156,21 @@ impl Thread {
         self.parked(&opened).await
     }
 
-    /// What is shown of one thing that a server wants to know. It says itself why; who asks is said beside it.
-    fn asked_of_people(&self, at: Calling<'_>, call: &NativeCall, one: Requested) -> Asked {
+    /// What is shown of one thing that is asked. Who asks says why; who it is is said beside it.
+    fn asked_of_people(&self, at: &AsksPeople<'_>, one: Requested) -> Asked {
         let mut title = match one.message.as_str() {
             "" => format!("{} needs input", at.tool.name),
             message => self.redact(message.to_owned()),
         };
         shorten(&mut title, limits::WAIT_REASON_BYTES);
-        let server = at.of.server.clone();
+        let (id, args) = at.call.clone();
         Asked {
             title,
-            reason: Some(format!("The MCP server “{server}” asks this.")),
+            reason: at.server.map(|server| format!("The MCP server “{server}” asks this.")),
             by: DecidedBy::Thread,
-            call: Some(AskedCall {
-                id: call.call_id.clone(),
-                tool: at.tool.name.clone(),
-                tier: tier(at.tool),
-                args: call.args.clone(),
-            }),
+            call: Some(AskedCall { id, tool: at.tool.name.clone(), tier: tier(at.tool), args }),
             input: Some(AskedInput {
-                server,
+                server: at.server.unwrap_or_default().to_owned(),
                 name: one.name,
                 form: one.schema.map(|schema| self.redact_json(schema)),
                 url: one.url,

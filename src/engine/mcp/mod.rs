@@ -6,7 +6,7 @@
 //!   `sign_in`: where a person has to sign in first; `callback`: a browser that comes back from that. `sealed`: texts that only this thread, or the threads of one owner, can read. `told`: what the deployment is told of servers.
 
 mod callback;
-mod input;
+pub(crate) mod input;
 mod lists;
 mod sealed;
 mod sessions;
@@ -20,6 +20,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use crate::engine::definitions::Definitions;
+use crate::engine::mcp::input::AsksPeople;
 pub(crate) use crate::engine::mcp::sessions::KnownSession;
 use crate::engine::mcp::sessions::Sessions;
 use crate::engine::mcp::tokens::Signed;
@@ -48,6 +49,14 @@ pub(crate) struct Calling<'a> {
     pub(crate) of: &'a McpTool,
     pub(crate) inside: &'a Scope,
     pub(crate) definitions: &'a Definitions<'a>,
+}
+
+impl<'a> Calling<'a> {
+    /// Whoever asks people for it.
+    fn asks(self, call: &NativeCall) -> AsksPeople<'a> {
+        let Calling { tool, of, inside, definitions } = self;
+        AsksPeople { tool, server: Some(&of.server), inside, definitions, call: call.asked() }
+    }
 }
 
 /// A server, as a call of a thread asks it: with a token, where its definition has `auth`.
@@ -165,7 +174,7 @@ impl Thread {
                 return Ok(Err(asks_on(of)));
             }
             if !required.asked.is_empty() {
-                return self.park_for_input(at, call, required, far).await.map(Ok);
+                return self.park_for_input(at.asks(call), required, far).await.map(Ok);
             }
             // It only wants to be asked once more.
             self.pause_before_retry(limits::SECOND_US).await;

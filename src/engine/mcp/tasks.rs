@@ -90,7 +90,7 @@ impl Thread {
                 if far.round <= limits::MCP_ROUNDS {
                     let far = AtServer { task: Some(task), ..far };
                     let required = InputRequired { asked, state: None };
-                    return self.park_for_input(at, call, required, far).await.map(Ok);
+                    return self.park_for_input(at.asks(call), required, far).await.map(Ok);
                 }
                 Err(asks_on(at.of))
             }

@@ -18,6 +18,9 @@ fn path(route: &ThreadRoute) -> Option<&'static str> {
         | ThreadRoute::Envelope
         | ThreadRoute::CameBack
         | ThreadRoute::Member
+        | ThreadRoute::Call
+        | ThreadRoute::Called(_)
+        | ThreadRoute::FileContent(_)
         | ThreadRoute::Endpoint { .. } => return None,
         ThreadRoute::Fork => "/fork",
         ThreadRoute::Get | ThreadRoute::Patch | ThreadRoute::Delete => "",

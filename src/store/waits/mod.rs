@@ -212,12 +212,12 @@ impl Asked {
     }
 }
 
-/// What an MCP server wants to know, which the title says: a form that is filled in, or a page that is visited.
+/// What an MCP server or a tool wants to know, which the title says: a form that is filled in, or a page that is visited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AskedInput {
-    /// Its name in the folder.
+    /// Its name in the folder; empty where a tool of the application asks.
     pub(crate) server: String,
-    /// As the server calls what it asks.
+    /// As whoever asks calls it.
     pub(crate) name: String,
     /// JSON Schema of what is filled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]

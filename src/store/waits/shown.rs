@@ -50,8 +50,12 @@ impl Wait {
             if let Some(budget) = budget {
                 fields.insert("budget".into(), budget.to_json());
             }
-            if let Some(AskedInput { server, form, url, .. }) = input {
-                fields.insert("server".into(), json!(server));
+            if let Some(AskedInput { server, name, form, url }) = input {
+                // What a tool of the application asks has a name that it knows.
+                match server.as_str() {
+                    "" => fields.insert("name".into(), json!(name)),
+                    server => fields.insert("server".into(), json!(server)),
+                };
                 fields.extend(form.clone().map(|form| ("form".to_owned(), form)));
                 fields.extend(url.clone().map(|url| ("url".to_owned(), url.into())));
             }

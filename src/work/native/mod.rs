@@ -41,6 +41,8 @@ pub struct NativeCall {
     pub call_id: String,
     /// Whether a person has approved of this very call (docs/approvals.md).
     pub approved: bool,
+    /// What people have answered to what earlier runs of the call have asked, by the names that it gave (docs/tools.md).
+    pub answers: Map<String, Value>,
     /// `<thread>/<receipt>`: the same for every run of the same call.
     pub idempotency_key: String,
     /// Microseconds since 1970.
@@ -53,6 +55,13 @@ pub struct NativeCall {
     pub sleep: Sleep,
     /// The thread: its values, its messages, who listens to it.
     pub state: ThreadState,
+}
+
+impl NativeCall {
+    /// What people are shown of it.
+    pub(crate) fn asked(&self) -> (String, Value) {
+        (self.call_id.clone(), self.args.clone())
+    }
 }
 
 /// What a native effect is given (spec §10). Each attempt at the same occurrence is given the same key.

@@ -5,18 +5,19 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { say } from "../../worker/support/model.mjs";
 import { suite } from "../../worker/support/suite.mjs";
 
+const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
+
 // The suite sends no credentials.
 const bobbin = suite({ vars: { BOBBIN_SURFACES: "mcp" } });
+bobbin.definitions.push(() => cpSync(here("application"), bobbin.folder.path, { recursive: true }));
 bobbin.agent("echo", ({ last }) => say(`You wrote: ${last}`));
-
-const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 const cli = here("node_modules/@modelcontextprotocol/conformance/dist/index.js");
 
 for (const revision of ["2026-07-28", "2025-11-25"]) {

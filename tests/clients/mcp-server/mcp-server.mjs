@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createTaskSessionFromClient, resultFromTaskOutcome } from "@modelcontextprotocol/ext-tasks/client";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { hang, say, use } from "../../worker/support/model.mjs";
 import { chance, sleep, until } from "../../worker/support/poll.mjs";
@@ -66,9 +67,9 @@ export function mcpServer(killed) {
     return client;
   }
 
-  /** One of the line before. */
-  async function before() {
-    const client = new OldClient(INFO, { capabilities: {} });
+  /** One of the line before. @param {object} [capabilities] */
+  async function before(capabilities = {}) {
+    const client = new OldClient(INFO, { capabilities });
     await patient(() => client.connect(/** @type {any} */ (new OldTransport(address(), { requestInit }))));
     return client;
   }
@@ -135,8 +136,29 @@ export function mcpServer(killed) {
     await client.close();
   });
 
+  test("an older client that shows forms is asked on the stream of its call", async () => {
+    const clients = /** @type {[any, any][]} */ ([
+      [await before({ elicitation: {} }), ElicitRequestSchema],
+      [await today({ elicitation: {} }, "legacy"), "elicitation/create"],
+    ]);
+    for (const [client, schema] of clients) {
+      const start = payments();
+      const asked = /** @type {any[]} */ ([]);
+      client.setRequestHandler(schema, async (/** @type {any} */ request) => (asked.push(request.params), { action: "accept", content: { approve: true } }));
+      const disturbed = disturb();
+      const result = await call(client, "ask_payer", { message: "go" });
+      await disturbed;
+      assert.deepEqual([textOf(result), payments() - start], ["So: paid 5", 1]);
+      assert.match(asked[0].message, /pay\(\{"amount":5\}\)/);
+      client.setRequestHandler(schema, async () => ({ action: "decline" }));
+      assert.match(textOf(await call(client, "ask_payer", { message: "go" })), /So: .*denied/i);
+      assert.equal(payments() - start, 1, "nothing was paid that was declined");
+      await client.close();
+    }
+  });
+
   test("an older client is told what waits, and passes the answer on", async () => {
-    for (const client of [await before(), await today({ elicitation: {} }, "legacy")]) {
+    for (const client of [await before(), await today({}, "legacy")]) {
       const start = payments();
       const parked = await call(client, "ask_payer", { message: "go" });
       const { thread, outcome, pending } = parked.structuredContent;

@@ -483,6 +483,7 @@ fn natives_record_every_start_and_may_never_return() {
             agent_id: "a".into(),
             call_id: "c".into(),
             approved: false,
+            answers: Default::default(),
             idempotency_key: "t/r1".into(),
             now_us: host.now_us(),
             random: host.random(),

@@ -46,6 +46,7 @@ mod memories_paid;
 mod memories_seen;
 mod memories_sources;
 mod models;
+mod offered;
 mod operator;
 mod owed;
 mod pages;
@@ -150,6 +151,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(mcp::all());
     all.extend(mcp_auth::all());
     all.extend(mcp_input::all());
+    all.extend(offered::all());
     all.extend(mcp_tasks::all());
     all.extend(mcp_live::all());
     all.extend(mcp_sign_in::all());

@@ -1,0 +1,1 @@
+export default (_state: unknown, { id }: { id: string }) => ({ id, templateTest: true, data: `Data for ID: ${id}` });

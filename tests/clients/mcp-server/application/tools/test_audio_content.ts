@@ -1,0 +1,3 @@
+const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
+
+export default () => ({ status: "success", attachments: [{ name: "silence.wav", mimeType: "audio/wav", data: WAV }] });

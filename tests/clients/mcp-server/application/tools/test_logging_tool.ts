@@ -1,0 +1,4 @@
+export default () => {
+  console.log("for the operator alone");
+  return "done";
+};

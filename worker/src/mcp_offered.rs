@@ -1,0 +1,120 @@
+//! What a folder offers clients of MCP besides its agents: tools, and the prompts and resources that tools make. Each call has a thread of
+//! its own.
+
+use bobbin::api::wire::mcp::{self, Accepts, Era, Message};
+use bobbin::api::wire::mcp_ask::{Settings, Shape};
+use bobbin::api::wire::mcp_content::{self, CallOf};
+use bobbin::api::wire::mcp_offers::{self, OfThread};
+use bobbin::engine::feed::FeedOf;
+use bobbin::request::{ThreadRoute, thread_id};
+use bobbin::spec::offered::agent_of;
+use bobbin::spec::{Callable, Tool, schema};
+use bobbin::{Code, Error, json};
+use serde_json::{Map, Value};
+
+use crate::mcp::{Done, Mcp, arguments, invalid};
+use crate::talk::{Step, Stops, found, text_of};
+
+/// How long the thread of a call is there, seconds: longer than what it asks people stays open unless it says otherwise.
+const THREAD_S: i64 = 30 * 24 * 3_600;
+/// The one run of such a thread.
+const RUN: &str = "r_1";
+
+impl Mcp<'_> {
+    /// Calls a tool, for itself or for what it makes.
+    pub(crate) async fn offered(
+        &self,
+        message: &Message,
+        accepts: Accepts,
+        of: CallOf,
+        tool: &Tool,
+        args: Map<String, Value>,
+    ) -> Step<Done> {
+        let (args, name) = (Value::Object(args), tool.name.as_str());
+        let (seal, state) = match self.resumed(message, &[&message.method, name, &args.to_string()]) {
+            Ok(resumed) => resumed,
+            Err(done) => return Ok(*done),
+        };
+        let mut settings = Settings { seal, ..self.settings(message, Shape::Call(of)) };
+        match state {
+            Some(state) => self.goes_on(message, &mut settings, state).await?,
+            None => {
+                // Nothing is begun for what cannot be called.
+                Callable::Tool(tool).check(args.clone()).map_err(|problems| {
+                    let text = format!("Invalid arguments for “{name}”: {}", schema::lines(&problems));
+                    Stops::Error(Error::field("arguments", text))
+                })?;
+                let agent = agent_of(name);
+                let body = json!({ "agent_id": agent, "expires_in": THREAD_S });
+                settings.thread = self.new_thread(message, &agent, &body).await?;
+                let call = json!({ "name": name, "args": args }).to_string();
+                let made = self.post_once(message, &settings.thread, ThreadRoute::Call, &call).await?;
+                settings.message = text_of(&made, "messageId").to_owned();
+                settings.began = Some(RUN.to_owned());
+                let given = message.params.get("inputResponses").and_then(Value::as_object);
+                settings.given = given.cloned().unwrap_or_default();
+            }
+        }
+        self.answer(message, accepts, FeedOf::Run(RUN.to_owned()), settings).await
+    }
+
+    /// `prompts/get`.
+    pub(crate) async fn prompt(&self, message: &Message, accepts: Accepts) -> Step<Done> {
+        let name = message.params.get("name").and_then(Value::as_str).unwrap_or_default();
+        let Some(tool) = mcp_offers::prompt(self.catalog, name) else {
+            return Ok(invalid(message, "There is no such prompt."));
+        };
+        let args = match arguments(message) {
+            Ok(args) => mcp_offers::typed(tool, args),
+            Err(done) => return Ok(*done),
+        };
+        self.offered(message, accepts, CallOf::Prompt(tool.description.clone()), tool, args).await
+    }
+
+    /// `resources/read`.
+    pub(crate) async fn resource(&self, message: &Message, accepts: Accepts) -> Step<Done> {
+        let uri = message.params.get("uri").and_then(Value::as_str).unwrap_or_default();
+        if let Some((thread, of)) = mcp_offers::of_thread(uri) {
+            let read = self.of_thread(thread, of, uri).await?;
+            return Ok(match read {
+                Some(contents) if message.era == Era::Modern => Done::Result(mcp::fresh(contents)),
+                Some(contents) => Done::Result(contents),
+                None => Done::Refusal(message.no_resource(uri)),
+            });
+        }
+        let found = self.catalog.settings.mcp.resource(uri);
+        let found = found
+            .and_then(|(resource, args)| Some((resource, self.catalog.tools.get(&resource.tool)?, args)));
+        let Some((resource, tool, args)) = found else { return Ok(Done::Refusal(message.no_resource(uri))) };
+        let mime_type = mcp_offers::mime_type(resource).to_owned();
+        let of = CallOf::Resource { uri: uri.to_owned(), mime_type };
+        self.offered(message, accepts, of, tool, mcp_offers::typed(tool, args)).await
+    }
+
+    /// What a thread has, if it is there for the caller.
+    async fn of_thread(&self, thread: &str, of: OfThread, uri: &str) -> Step<Option<Value>> {
+        if !thread_id::is_valid(thread) {
+            return Ok(None);
+        }
+        match of {
+            OfThread::File(path) => {
+                let told = self.talk().ask(thread, ThreadRoute::FileContent(path), &[], None, "").await?;
+                let of = CallOf::Resource { uri: uri.to_owned(), mime_type: String::new() };
+                found(told)?
+                    .map(|file| {
+                        mcp_content::result(&of, thread, &file)
+                            .map_err(|text| Error::new(Code::TooLarge, text).into())
+                    })
+                    .transpose()
+            }
+            OfThread::Transcript => {
+                if found(self.talk().ask(thread, ThreadRoute::Get, &[], None, "").await?)?.is_none() {
+                    return Ok(None);
+                }
+                let (rows, older) = self.talk().page(thread, &[("limit", "100")]).await?;
+                let text = mcp_content::transcript(&rows, older);
+                Ok(Some(json!({ "contents": [{ "uri": uri, "mimeType": "text/markdown", "text": text }] })))
+            }
+        }
+    }
+}
