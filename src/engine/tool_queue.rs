@@ -44,7 +44,10 @@ impl State {
             _ => (self.wakes, oldest, Counters::Reset),
         };
         let side = wanted.or(side).unwrap_or(Side::A);
-        Run::start(last, self.meta.floor(), side, turn_from, counters, (self.next_seq(), now))
+        // What is started by a queued tool begins with its message: the result stands right behind that.
+        let queued = self.next_tool().filter(|seq| self.queued == 0 && seq + 2 == self.next_seq());
+        let first = queued.unwrap_or_else(|| self.next_seq());
+        Run::start(last, self.meta.floor(), side, turn_from, counters, (first, now))
     }
 
     /// The tools that were called belong to a step that is closed now. Those still to be called stay queued.
