@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::definitions::Definitions;
 use crate::engine::mcp::sessions::{Sessions, hex, principal};
+use crate::engine::mcp::sign_in::SignIn;
 use crate::engine::mcp::tokens::Signed;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
@@ -37,6 +38,13 @@ const LIST_MS: u64 = 20_000;
 const PAGES: usize = 32;
 /// Lists that objects of a process share, and their bytes.
 const SHARED: (usize, usize) = (64, 4 << 20);
+
+/// What came of asking a server for a run that begins.
+enum Looked {
+    Listed(List),
+    /// Somebody has to sign in first.
+    SignIn(Box<SignIn>),
+}
 
 /// A server whose tools a prompt has, and where that stands.
 struct Wanted<'c> {
@@ -74,21 +82,38 @@ impl Thread {
             return Ok(());
         }
         let values = self.refresh_env().await;
-        let looked = wanted.iter().map(|wanted| self.list_for(&definitions, wanted, values.as_ref().err()));
-        let looked: Vec<List> = join_all(looked).await.into_iter().map(|list| List { run, ..list }).collect();
-        self.transition(|state, sql| {
-            for (wanted, list) in wanted.iter().zip(&looked) {
-                mcp::set_list(sql, &wanted.server.name, list)?;
+        let looked =
+            wanted.iter().map(|wanted| self.list_for(&definitions, wanted, run, values.as_ref().err()));
+        let looked = join_all(looked).await;
+        let lasts_us = self.lasts_us(&definitions);
+        let opened = self.transition(|state, sql| {
+            let mut opened = Vec::new();
+            for (wanted, looked) in wanted.iter().zip(&looked) {
+                match looked {
+                    Looked::Listed(list) => {
+                        mcp::set_list(sql, &wanted.server.name, &List { run, ..list.clone() })?
+                    }
+                    Looked::SignIn(sign_in) => {
+                        let wait = self.new_sign_in(state, sign_in, None, lasts_us)?;
+                        opened.push(self.write_wait(state, sql, wait)?);
+                    }
+                }
             }
-            self.post_mcp(state, sql)
+            self.post_mcp(state, sql)?;
+            if !opened.is_empty() {
+                self.park_run(state, sql)?;
+            }
+            Ok(opened)
         })?;
-        for (wanted, list) in wanted.iter().zip(looked) {
+        for (wanted, looked) in wanted.iter().zip(looked) {
+            let Looked::Listed(list) = looked else { continue };
             self.note_list(wanted, &list, &definitions.prompt.name)?;
             let mut lists = self.ephemeral.mcp_lists.borrow_mut();
-            lists.get_or_insert_default().insert(wanted.server.name.clone(), list);
+            lists.get_or_insert_default().insert(wanted.server.name.clone(), List { run, ..list });
         }
         self.grow_catalog();
-        Ok(())
+        // Those that wait are asked once more when the run goes on.
+        if opened.is_empty() { Ok(()) } else { self.parked(&opened).await }
     }
 
     /// Why a server did not list its tools the last time.
@@ -121,8 +146,10 @@ impl Thread {
         self: &Rc<Self>,
         definitions: &Definitions<'_>,
         wanted: &Wanted<'_>,
+        run: i64,
         no_values: Option<&Error>,
-    ) -> List {
+    ) -> Looked {
+        let unknown = |why: String| Looked::Listed(List { why: Some(self.redact(why)), ..List::default() });
         let Wanted { server, prompt, entry } = *wanted;
         let chain = definitions.chain.clone();
         let of_prompt = Definitions { prompt, chain, ..*definitions };
@@ -134,41 +161,60 @@ impl Thread {
         };
         let address = match address {
             Ok(address) => address,
-            Err(why) => return List { why: Some(self.redact(why)), ..List::default() },
+            Err(why) => return unknown(why),
         };
         let signed = Signed { around: &*lender, server, address: &address, env: &env };
         let principal = match self.bearer_of(&signed) {
             Ok(None) => principal(&address),
             Ok(Some(bearer)) => digest(&[&principal(&address), &bearer]),
-            Err(trouble) => return List { why: Some(self.redact(trouble.text)), ..List::default() },
+            Err(trouble) => return unknown(trouble.text),
         };
         let now = self.host.now_us();
         let known = self.list_of(&server.name).filter(|known| known.principal == principal);
         if let Some(known) = &known
             && known.until_us > now
         {
-            return known.clone();
+            return Looked::Listed(known.clone());
         }
         let process = self.host.process();
         let key = format!("{}\0{principal}", server.name);
         if let Some((tools, until_us)) = shared(&process, &key, now) {
-            return List { principal, tools: Some(tools), until_us, ..List::default() };
+            return Looked::Listed(List { principal, tools: Some(tools), until_us, ..List::default() });
         }
-        let listed = self.fetch_list(&signed).await;
-        self.mcp_went(&server.name, listed.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
+        let listed = match self.list_or_sign_in(&signed, run).await {
+            Ok(listed) => listed,
+            Err(sign_in) => return Looked::SignIn(sign_in),
+        };
         let now = self.host.now_us();
         match listed {
             Ok((tools, counts_us)) => {
                 let until_us = now + counts_us;
                 self.mcp_listed(&server.name, &tools);
                 share(&process, SharedList { key, until_us, tools: tools.clone() });
-                List { principal, tools: Some(tools), until_us, ..List::default() }
+                Looked::Listed(List { principal, tools: Some(tools), until_us, ..List::default() })
             }
             Err(trouble) => {
                 let why = self.shown(trouble.text).cut(limits::MCP_TOLD_BYTES).to_string();
                 let tools = known.and_then(|known| known.tools);
-                List { principal, tools, until_us: now + PAUSE_US, why: Some(why), ..List::default() }
+                let until_us = now + PAUSE_US;
+                Looked::Listed(List { principal, tools, until_us, why: Some(why), ..List::default() })
             }
+        }
+    }
+
+    /// Asks a server for its tools; somebody may have to sign in to it first.
+    async fn list_or_sign_in(
+        &self,
+        signed: &Signed<'_>,
+        run: i64,
+    ) -> Result<Result<(String, i64), Trouble>, Box<SignIn>> {
+        let listed = self.fetch_list(signed).await;
+        let wrong = listed.as_ref().err().map(|trouble| (trouble.code, &*trouble.text));
+        self.mcp_went(&signed.server.name, wrong);
+        let Some(challenge) = self.wants_sign_in(signed, listed.as_ref().err()) else { return Ok(listed) };
+        match self.sign_in_to_list(signed, run, challenge).await {
+            Ok(sign_in) => Err(Box::new(sign_in)),
+            Err(trouble) => Ok(Err(trouble)),
         }
     }
 

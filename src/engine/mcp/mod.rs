@@ -153,7 +153,8 @@ impl Thread {
         let mut ask = Ask::call(of, args.clone()).with_input(responses, back);
         loop {
             let answer = asking.ask(&ask).await;
-            let challenge = self.wants_sign_in(&asking.signed, &answer).cloned();
+            let challenge =
+                self.wants_sign_in(&asking.signed, answer.as_ref().err().and_then(Failed::trouble)).cloned();
             let outcome = self.mcp_outcome(of, answer);
             self.mcp_went(&of.server, outcome.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
             let required = match outcome {

@@ -3,6 +3,7 @@
 //! elsewhere, which is looked at now and then. Here: what is asked, and how it ends without a browser. `callback`: a browser that
 //! comes back.
 
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use crate::engine::mcp::tokens::{Place, Signed, TokenWanted};
@@ -11,6 +12,7 @@ use crate::engine::thread::Thread;
 use crate::engine::waits::gate::would_wait;
 use crate::error::{Error, Result};
 use crate::host::Sql;
+use crate::limits;
 use crate::mcp::oauth::Challenge;
 use crate::mcp::oauth::grant::{Client, Token};
 use crate::mcp::oauth::login::{Login, can_be_signed_in_at, scope};
@@ -21,19 +23,20 @@ use crate::spec::McpAuth;
 use crate::spec::message::ToolResult;
 use crate::spec::retry::RetryOn;
 use crate::store::receipts::AtServer;
-use crate::store::runs::Parking;
+use crate::store::runs::{Parking, Phase};
 use crate::store::state::State;
 use crate::store::waits::{
     Asked, AskedCall, AskedInput, AskedSignIn, DecidedBy, Decision, Wait, WaitKind, WaitState,
 };
 use crate::store::{receipts, waits};
 use crate::work::mcp::auth::{Found, discover, register};
-use crate::work::mcp::{Failed, Trouble, forbidden};
+use crate::work::mcp::{Trouble, forbidden};
 use crate::work::native::NativeCall;
 use crate::work::tier::tier;
 
 /// Times that somebody is asked to sign in for one call: a server may want more once it knows who asks.
 const SIGN_INS: u32 = 3;
+const NEVER_ENOUGH: &str = "it asks for more, however often somebody signs in";
 /// Bytes of what is kept of one, and of its link.
 const LOGIN_BYTES: usize = 16 << 10;
 
@@ -49,13 +52,13 @@ pub(super) struct SignIn {
 
 impl Thread {
     /// What a server said that wants somebody to sign in before it answers.
-    pub(super) fn wants_sign_in<'f, T>(
+    pub(super) fn wants_sign_in<'f>(
         &self,
         signed: &Signed<'_>,
-        answer: &'f Result<T, Failed>,
+        trouble: Option<&'f Trouble>,
     ) -> Option<&'f Challenge> {
-        let Err(Failed::Trouble(Trouble { challenge: Some(challenge), .. })) = answer else { return None };
-        matches!(signed.server.auth, Some(McpAuth::Oauth { .. })).then_some(&**challenge)
+        let challenge = trouble?.challenge.as_deref()?;
+        matches!(signed.server.auth, Some(McpAuth::Oauth { .. })).then_some(challenge)
     }
 
     /// Parks the run until somebody has signed in for a call that its server has not taken. Comes back only where nobody can be asked,
@@ -72,9 +75,7 @@ impl Thread {
             return Ok(Ok(would_wait(&at.tool.name)));
         };
         if far.sign_ins >= SIGN_INS {
-            return Ok(Err(
-                TokenWanted::of(asking.signed).trouble("it asks for more, however often somebody signs in")
-            ));
+            return Ok(Err(TokenWanted::of(asking.signed).trouble(NEVER_ENOUGH)));
         }
         let sign_in = match self.sign_in(&asking.signed, challenge).await {
             Ok(sign_in) => sign_in,
@@ -105,6 +106,50 @@ impl Thread {
             Ok([wait])
         })?;
         self.parked(&opened).await
+    }
+
+    /// The same before a server lists its tools, in the first step of a run. Who has declined is not asked again within a day: the run
+    /// goes on without these tools.
+    pub(super) async fn sign_in_to_list(
+        &self,
+        signed: &Signed<'_>,
+        run: i64,
+        challenge: &Challenge,
+    ) -> Result<SignIn, Trouble> {
+        let wanted = TokenWanted::of(*signed);
+        let before = self.asked_to_list(&signed.server.name, run);
+        match before.map_err(|error| wanted.trouble(&error.into_message()))? {
+            None => Err(wanted.trouble("nobody has signed in")),
+            Some(asked) if asked >= SIGN_INS => Err(wanted.trouble(NEVER_ENOUGH)),
+            Some(_) => self.sign_in(signed, challenge).await,
+        }
+    }
+
+    /// How often somebody was asked in this run to sign in before a server lists its tools; `None` where nobody is.
+    fn asked_to_list(&self, server: &str, run: i64) -> Result<Option<u32>> {
+        let since = self.host.now_us() - limits::DAY_US;
+        self.read(|state, sql| {
+            // Later the run has begun to work without.
+            let starts = state.active().is_some_and(|run| run.phase == Phase::Start);
+            if !starts || state.meta.wait_next == 1 {
+                return Ok(starts.then_some(0));
+            }
+            let (mut asked, mut declined) = (0, false);
+            waits::list(sql, i64::MAX >> 11, &mut |wait| {
+                let of_list = wait.kind == WaitKind::SignIn && wait.receipt.is_none();
+                if of_list && wait.asked.input.as_ref().is_some_and(|input| input.server == server) {
+                    let answered = wait.decision.as_ref().is_some_and(|said| said.decision == "answer");
+                    declined |= !answered
+                        && wait.closed_us.is_some_and(|at| at > since)
+                        && wait.state != WaitState::Cancelled;
+                    asked += u32::from(wait.run == Some(run));
+                }
+                // Waits last for a week and more.
+                let goes_on = !declined && wait.created_us > since - limits::WAIT_MAX_US;
+                Ok(if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            })?;
+            Ok((!declined).then_some(asked))
+        })
     }
 
     /// Finds out where somebody can sign in to a server.

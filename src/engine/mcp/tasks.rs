@@ -76,7 +76,8 @@ impl Thread {
     ) -> Result<Result<ToolResult, Trouble>> {
         let mut task = far.task.take().unwrap_or_default();
         let said = asked_after(asking, &mut task, &mut far, responses).await;
-        let challenge = self.wants_sign_in(&asking.signed, &said).cloned();
+        let challenge =
+            self.wants_sign_in(&asking.signed, said.as_ref().err().and_then(Failed::trouble)).cloned();
         let heard = self.heard(at, &task, said);
         self.mcp_went(&at.of.server, heard.wrong().map(|trouble| (trouble.code, &*trouble.text)));
         if let Some(challenge) = challenge {

@@ -94,6 +94,16 @@ pub(crate) enum Failed {
     Trouble(Trouble),
 }
 
+impl Failed {
+    /// Why there is no answer at all.
+    pub(crate) fn trouble(&self) -> Option<&Trouble> {
+        match self {
+            Failed::Trouble(trouble) => Some(trouble),
+            Failed::Rpc(_) => None,
+        }
+    }
+}
+
 impl From<Trouble> for Failed {
     fn from(trouble: Trouble) -> Failed {
         Failed::Trouble(trouble)

@@ -17,7 +17,7 @@ use crate::sim::{Seen, Sim};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![signed_in(), declined(), late(), elsewhere(), renewed(), task()]
+    vec![signed_in(), declined(), late(), elsewhere(), renewed(), task(), listed(), unlisted(), stopped()]
 }
 
 const METADATA: &str = "resource_metadata=\"https://mcp.test/.well-known/oauth-protected-resource/shop\"";
@@ -430,4 +430,101 @@ fn where_nobody_can_be_asked_the_model_is_told_why() {
             })
             .once();
     }
+}
+
+/// A server that lists its tools to nobody: the run waits at its start, and has them then.
+fn listed() -> Scenario {
+    live("a list that needs a sign-in")
+        .drive(|sim| async move {
+            sim.send("use shop__find").await;
+            if let Some(wait) = asked(&sim).await {
+                assert_eq!((&wait["call"], &wait["server"]), (&Value::Null, &json!("shop")));
+                sim.evict().await;
+                signs_in(&sim, &wait).await;
+            }
+        })
+        .check(|sim, history| {
+            assert!(history.texts("tool")[0].starts_with("find "), "{:?}", history.texts("tool"));
+            assert!(states(sim).iter().all(|state| state == "sign_in decided"), "{:?}", states(sim));
+            if history.faults == 0 {
+                assert_eq!(sim.world.outside.mcp.methods(), ["tools/list", "tools/list", "tools/call"]);
+                assert_eq!(sim.world.outside.requests.borrow().len(), 2, "the model is asked with the tools");
+            }
+        })
+}
+
+#[test]
+fn a_run_waits_for_a_sign_in_before_its_tools_are_listed() {
+    listed().sweep();
+}
+
+/// Who declines goes on without these tools, and is not asked in each run.
+fn unlisted() -> Scenario {
+    live("a list that nobody wants to sign in for")
+        .drive(|sim| async move {
+            for _ in 0..2 {
+                sim.send("hello").await;
+                if let Some(wait) = asked(&sim).await {
+                    decides(&sim, &wait, json!({ "decision": "deny" })).await;
+                }
+                sim.until("it is over", |sim| {
+                    sim.member.database.ask::<i64>("SELECT count(*) FROM runs WHERE outcome IS NULL") == [0]
+                })
+                .await;
+                sim.world.pause(60 * SECOND_US).await;
+            }
+        })
+        .check(|sim, history| {
+            assert_eq!(history.texts("assistant").len(), 2, "the model is asked without them");
+            assert_eq!(states(sim), ["sign_in decided"]);
+        })
+}
+
+#[test]
+fn who_declines_to_sign_in_is_answered_without_those_tools() {
+    unlisted().sweep();
+}
+
+/// A stop while the run waits at its start.
+fn stopped() -> Scenario {
+    live("stopped before its tools are listed")
+        .terms(|terms| terms.outcomes = vec!["stopped"])
+        .drive(|sim| async move {
+            sim.send("hello").await;
+            until_open(&sim, 1).await;
+            sim.stop().await;
+        })
+        .check(|sim, _| assert_eq!(states(sim), ["sign_in cancelled"]))
+}
+
+#[test]
+fn a_stop_ends_a_sign_in() {
+    stopped().sweep();
+}
+
+fn live(name: &'static str) -> Scenario {
+    oauth(name)
+        .define(|catalog| {
+            catalog["mcp"]["shop"]["name"] = json!("shop");
+            catalog["mcp"]["shop"]["list"] = json!("live");
+            catalog["mcp"]["shop"]["idempotent"] = json!({ "find": true });
+            catalog["prompts"]["p"]["tools"] = json!(["mcp:shop"]);
+            catalog["tools"] = json!({});
+        })
+        .setup(|sim| {
+            let world = sim.world.clone();
+            let server = Server {
+                guard: Some(Rc::new(move |call| {
+                    let known = world.outside.issuer.knows(call.header("authorization"));
+                    let challenge = format!("Bearer {METADATA}");
+                    (!known).then(|| Answer::status(401, "").header("www-authenticate", &challenge))
+                })),
+                ..counting().listing(|_, _| {
+                    let tools = json!([{ "name": "find", "description": "Finds.", "inputSchema": { "type": "object", "properties": {}, "additionalProperties": false },
+                        "annotations": { "readOnlyHint": true } }]);
+                    Gives::Only(json!({ "tools": tools, "ttlMs": 600_000, "cacheScope": "private" }))
+                })
+            };
+            sim.world.outside.mcp.serve("shop", server);
+        })
 }

@@ -21,16 +21,17 @@ const CLIENT_ID = "https://conformance-test.local/client-metadata.json";
 
 /** Arguments by tool; others get none. @type {Record<string, object>} */
 const ARGUMENTS = { add_numbers: { a: 2, b: 3 }, valid_tool: { region: "us-west1" } };
-/** Listed when a run begins; or pinned before, by the command line, which is a client as well. */
-const list = process.env["BOBBIN_CONFORMANCE_LIST"] ?? "pinned";
+/** Listed when a run begins; or pinned before, by the command line, which is a client as well, and has nobody beside it who signs in. */
+const list = scenario.startsWith("auth/") ? "live" : (process.env["BOBBIN_CONFORMANCE_LIST"] ?? "pinned");
 /** Longest that a message may take. */
 const MOST_MS = 25_000;
 
 function auth() {
   if (!scenario.startsWith("auth/")) return {};
-  const { client_id: clientId = CLIENT_ID, client_secret: secret } = context;
+  // A deployment on this machine has no description that anybody could fetch: it registers, where its id is not known before.
+  const { client_id: clientId = scenario === "auth/basic-cimd" ? CLIENT_ID : undefined, client_secret: secret } = context;
   if (scenario.startsWith("auth/client-credentials")) return { auth: { type: "client_credentials", clientId, clientSecret: "{{env CLIENT_SECRET}}" } };
-  return { auth: { type: "oauth", clientId, ...(secret && { clientSecret: "{{env CLIENT_SECRET}}" }) } };
+  return { auth: { type: "oauth", ...(clientId && { clientId }), ...(secret && { clientSecret: "{{env CLIENT_SECRET}}" }) } };
 }
 
 const folder = new AgentsFolder({
@@ -55,14 +56,15 @@ await locked(join(tmpdir(), "bobbin-conformance.lock"), async () => {
     // A server without a tool that is taken has no agent.
     if (code !== 0) return;
   }
-  const server = await Server.start({ agents: folder.path, vars: { ...secrets, BOBBIN_TOKEN_SECRET: "a-secret-of-the-conformance-suite", BOBBIN_ENCRYPTION_KEYS: `1:${Buffer.alloc(32, 7).toString("base64")}` } });
+  const server = await Server.start({ agents: folder.path, vars: { ...secrets, BOBBIN_TOKEN_SECRET: "a-secret-of-the-conformance-suite", BOBBIN_ENCRYPTION_KEYS: `k1=${Buffer.alloc(32, 7).toString("base64")}` } });
 
   try {
     const client = new Client(server.base);
     const thread = await client.thread("a");
     // The list is read when a run begins.
     await said(thread, "hello");
-    const tools = list === "pinned" ? JSON.parse(readFileSync(`${folder.path}/mcp/peer.tools.json`, "utf8")).tools.map((/** @type {any} */ { name, inputSchema }) => ({ tool: name, schema: inputSchema })) : ((await client.send("GET", "/mcp")).json.servers[0]?.tools ?? []);
+    // All servers that want to know who asks have the same tool.
+    const tools = scenario.startsWith("auth/") ? [{ tool: "test-tool" }] : list === "pinned" ? JSON.parse(readFileSync(`${folder.path}/mcp/peer.tools.json`, "utf8")).tools.map((/** @type {any} */ { name, inputSchema }) => ({ tool: name, schema: inputSchema })) : ((await client.send("GET", "/mcp")).json.servers[0]?.tools ?? []);
     console.error(`tools: ${tools.map((/** @type {any} */ { tool }) => tool).join(", ")}`);
     for (const { tool, args } of context.toolCalls?.map((/** @type {any} */ one) => ({ tool: one.name, args: one.arguments })) ?? tools.map((/** @type {any} */ one) => ({ tool: one.tool, args: argumentsOf(one.tool, tools) }))) {
       await said(thread, `call peer__${tool.replace(/[^A-Za-z0-9_-]/g, "_")} ${JSON.stringify(args)}`);
@@ -103,7 +105,13 @@ async function said(thread, text) {
 /** @param {Thread} thread @param {any} wait */
 async function answer(thread, wait) {
   console.error(`asked: ${JSON.stringify(wait).slice(0, 800)}`);
-  if (wait.kind === "sign_in") return signIn(wait.url);
+  if (wait.kind === "sign_in") {
+    if (await signIn(wait.url)) return;
+    // What came back was not let in, and there is nothing else to try.
+    const denied = await thread.send("POST", `/waits/${wait.id}`, { decision: "deny" });
+    assert.equal(denied.status, 200, denied.text);
+    return;
+  }
   if (wait.kind !== "elicitation") return;
   const answered = await thread.send("POST", `/waits/${wait.id}`, { decision: "answer", ...(wait.form && { content: content(wait.form) }) });
   assert.equal(answered.status, 200, answered.text);
@@ -115,14 +123,15 @@ function content({ properties = {}, required = [] }) {
   return Object.fromEntries(Object.entries(properties).flatMap(([name, field]) => (required.includes(name) || field.default === undefined ? [[name, of(field)]] : [])));
 }
 
-/** A browser, as far as it is needed: the authorization server sends it back to us. @param {string} link */
+/** A browser, as far as it is needed: the authorization server sends it back to us. Whether it was let in. @param {string} link */
 async function signIn(link) {
   let next = link;
   for (let hops = 0; hops < 6; hops++) {
     const response = await fetch(next, { redirect: "manual", headers: { accept: "text/html" } });
     console.error(`sign in: ${next.slice(0, 300)} → ${response.status}`);
     const to = response.headers.get("location");
-    if (to === null) return;
+    if (to === null) return response.status === 200;
     next = new URL(to, next).href;
   }
+  return false;
 }
