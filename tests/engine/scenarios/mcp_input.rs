@@ -13,7 +13,7 @@ use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![filled_in(), once(), stopped(), beside_readers()]
+    vec![filled_in(), changed_before(), once(), stopped(), beside_readers()]
 }
 
 const STATE: &str = "opaque-4711";
@@ -89,6 +89,43 @@ fn filled_in() -> Scenario {
 #[test]
 fn what_a_server_asks_is_answered_after_any_failure_and_asked_once() {
     filled_in().sweep();
+}
+
+/// What somebody changed when they approved of a call holds for all of it: also when it is made once more with what its server asked.
+fn changed_before() -> Scenario {
+    shop("an approval changes a call whose server asks")
+        .define(|catalog| {
+            let safe = &mut catalog["tools"]["safe"];
+            safe["args"] = json!({ "type": "object", "properties": { "to": { "type": "string" } },
+                "additionalProperties": false });
+            safe["approval"] = json!({ "mode": "always", "edit": ["to"] });
+        })
+        .setup(serves(json!({ "who": form() })))
+        .drive(|sim| async move {
+            sim.send("use safe").await;
+            let asked = until_open(&sim, 1).await;
+            decides(&sim, &asked[0], json!({ "decision": "approve", "args": { "to": "bob" } })).await;
+            sim.until("its server asks", |sim| {
+                let open = "SELECT count(*) FROM waits WHERE open = 1 AND kind = 'elicitation'";
+                sim.member.database.ask::<i64>(open) == [1]
+            })
+            .await;
+            let asked = until_open(&sim, 1).await;
+            decides(&sim, &asked[0], json!({ "decision": "answer", "content": { "name": "Ann" } })).await;
+        })
+        .check(|sim, history| {
+            let said = json!({ "who": { "action": "accept", "content": { "name": "Ann" } } });
+            let result = history.texts("tool")[0];
+            assert!(result.contains(&said.to_string()), "{result}");
+            let calls = sim.world.outside.mcp.of("tools/call");
+            assert!(calls.len() >= 2);
+            assert!(calls.iter().all(|call| call.params["arguments"] == json!({ "to": "bob" })), "{calls:?}");
+        })
+}
+
+#[test]
+fn what_an_approval_changed_holds_when_a_server_asks_after_it() {
+    changed_before().sweep();
 }
 
 /// The same of a call that is never made again: once the answer was sent, nobody knows.
