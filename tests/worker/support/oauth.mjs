@@ -13,6 +13,7 @@ import { wholeBody } from "./http.mjs";
  * @property {Record<string, string | null>} [back]       what a browser brings back, instead
  * @property {(response: http.ServerResponse) => void} [token]   answers a request for a token
  * @property {string[]} [needs]         scopes that a call needs
+ * @property {string} [grants]          the scopes that a token has, whatever it says
  *
  * @typedef {Realm & { codes: Map<string, URLSearchParams | null>, tokens: Map<string, string>, asked: any[], calls: any[] }} Served
  */
@@ -96,7 +97,7 @@ export class OAuthServer {
         const fine = bound && bound.get("code_challenge") === challenge && bound.get("redirect_uri") === fields.get("redirect_uri") && fields.get("resource") === `${at}/mcp` && request.headers.authorization === basic;
         if (!fine) return json(400, { error: "invalid_grant", error_description: `no: ${fields.get("code")} ${fields.get("code_verifier")}` });
         const token = `token-${randomBytes(8).toString("hex")}`;
-        realm.tokens.set(token, bound.get("scope") ?? "");
+        realm.tokens.set(token, realm.grants ?? bound.get("scope") ?? "");
         return json(200, { access_token: token, token_type: "Bearer", expires_in: 3600, scope: bound.get("scope") ?? "" });
       }
       case "/mcp": {
