@@ -117,10 +117,11 @@ function tasks(made, tool, books) {
   const params = z.looseObject({ taskId: z.string() });
   /** @param {string} method @param {(task: Task, params: any) => any} answer */
   const on = (method, answer) =>
-    made.server.setRequestHandler(method, { params }, (/** @type {any} */ given) => {
+    made.server.setRequestHandler(method, { params }, (/** @type {any} */ given, /** @type {any} */ ctx) => {
       const task = books.tasks.get(given.taskId);
       if (task === undefined) throw Object.assign(new Error("There is no such task."), { code: -32602 });
-      return answer(task, given);
+      // The package takes answers out of the parameters of every method.
+      return answer(task, { ...given, inputResponses: given.inputResponses ?? ctx.mcpReq.inputResponses });
     });
   on("tasks/get", (task) => {
     task.polls++;
