@@ -64,7 +64,12 @@ async function played(folder, { agents = APP, change = () => {}, ...options } = 
 const said = ({ failures }, soft) => failures.filter((one) => one.soft === soft).map(({ what }) => what);
 
 test("a cassette of version 0.1.0 replays, also under crashes, and asks nobody", async () => {
-  const result = await played(FOLDER, { crash: true });
+  // The prompt has got tools since.
+  const agents = join(home, "of-then");
+  cpSync(APP, agents, { recursive: true });
+  const clerk = join(agents, "prompts", "clerk.md");
+  writeFileSync(clerk, readFileSync(clerk, "utf8").replace(', "mcp:desk"', ""));
+  const result = await played(FOLDER, { agents, crash: true });
   assert.equal(result.state, "passed", JSON.stringify([result.failures, result.crash]));
   assert.deepEqual(said(result, true), ["the judge gives 0.4, below 0.9, to “Is it polite?”: It is curt."]);
   assert.ok(result.cost > 0 && (result.crash?.points ?? 0) >= 5);
