@@ -18,7 +18,7 @@ import { cache, hash, makeOnce } from "./files.mjs";
 import { cargoProgress, Complaint, run, step } from "./run.mjs";
 
 export const TARGET = "wasm32-unknown-unknown";
-/** With less inlining than usual the wasm is smaller, and hardly slower (docs/decisions/010). */
+/** With less inlining than usual the wasm is smaller; docs/decisions/010 says what that costs. */
 const INLINING = "-Cllvm-args=--inline-threshold=10";
 
 const PANIC = "-Cpanic=unwind";
