@@ -135,7 +135,7 @@ export async function complaints(files, longer = LONGER) {
 /** The source files of the checkout. @returns {Promise<Map<string, string>>} */
 export async function sources() {
   const listed = await run("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root });
-  const names = listed.split("\0").filter((name) => /\.(rs|m?js|ts)$/.test(name) && !name.endsWith(".d.ts"));
+  const names = listed.split("\0").filter((name) => /\.(rs|m?js|ts)$/.test(name));
   return new Map(names.filter((name) => existsSync(inCheckout(name))).map((name) => [name, readFileSync(inCheckout(name), "utf8")]));
 }
 
