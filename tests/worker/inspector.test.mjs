@@ -41,6 +41,8 @@ const test = (name, body) =>
     try {
       await body();
       assert.deepEqual(browser.wrong, [], "the page does nothing that it should not");
+    } catch (error) {
+      throw new Error(`${/** @type {Error} */ (error).message}\n\nThe page:\n${await browser.shown()}`, { cause: error });
     } finally {
       browser.wrong.length = 0;
       await browser.clear();

@@ -30,6 +30,9 @@ export class Browser {
   /** What each page has asked for. @type {WeakMap<Page, string[]>} */
   #requests = new WeakMap();
 
+  /** What each page was answered, a line each. @type {WeakMap<Page, string[]>} */
+  #answers = new WeakMap();
+
   async up() {
     this.#running = await chromium.launch({ executablePath: await path(), args: QUIET.split(" ") });
   }
@@ -54,6 +57,11 @@ export class Browser {
     const requests = [];
     this.#requests.set(page, requests);
     page.on("request", (request) => requests.push(request.url()));
+    /** @type {string[]} */
+    const answers = [];
+    this.#answers.set(page, answers);
+    page.on("response", (response) => answers.push(`${response.status()} ${response.request().method()} ${response.url()}`));
+    page.on("requestfailed", (request) => answers.push(`${request.failure()?.errorText} ${request.method()} ${request.url()}`));
     page.on("pageerror", (error) => this.wrong.push(`thrown: ${error.stack}`));
     page.on("dialog", (dialog) => (this.wrong.push(`a dialog: ${dialog.message()}`), void dialog.dismiss()));
     page.on("popup", () => this.wrong.push("a window was opened"));
@@ -67,6 +75,18 @@ export class Browser {
 
   /** Addresses that a page has asked for, from its beginning. @param {Page} page */
   requests = (page) => this.#requests.get(page) ?? [];
+
+  /** What the open pages show, and the last things they asked for: for the message of a test that failed. */
+  async shown() {
+    const pages = this.#contexts.flatMap((context) => context.pages());
+    const texts = await Promise.all(
+      pages.map(async (page) => {
+        const text = await page.innerText("body", { timeout: 5_000 }).catch((error) => `(${error.message.split("\n")[0]})`);
+        return `${page.url()}\n${text.slice(0, 1_500)}\n${(this.#answers.get(page) ?? []).slice(-12).join("\n")}`;
+      }),
+    );
+    return texts.join("\n\n");
+  }
 
   /** Closes all pages. */
   async clear() {
