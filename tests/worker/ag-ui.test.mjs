@@ -71,6 +71,9 @@ test("what makes no sense is refused by name", async () => {
   }
   const offset = await alice().send("GET", path("echo", "?threadId=chat-1&runId=run-1&offset=7"));
   assert.deepEqual([offset.status, offset.json.error.field], [400, "offset"], offset.text);
+  const asked = echo.model.asked.length;
+  const last = await alice().send("POST", path("echo"), input("r", [user("x")]), { headers: { "last-event-id": "7" } });
+  assert.deepEqual([last.status, last.json.error.field, echo.model.asked.length], [400, "Last-Event-ID", asked], last.text);
   assert.equal((await alice().send("POST", path("echo"), input("r", [user("x".repeat(13 << 20))]))).status, 413);
   assert.equal((await bobbin.as(undefined).send("POST", path("echo"), input("r", [user("x")]))).status, 401);
   for (const other of [await alice().send("POST", path("looker"), input("chat-1", [user("x", "u2")])), await alice().send("GET", path("looker", "?threadId=chat-1"))]) {
@@ -122,4 +125,36 @@ test("what a page tells about itself is told when it changes, and people are not
   const { messages } = (await alice().send("GET", path("echo", "?threadId=context"))).json;
   assert.equal(messages.length, 8);
   assert.ok(!JSON.stringify(messages).includes("Page"));
+});
+
+/** The events of an answer with their ids. @param {string} text */
+const withIds = (text) => [...text.matchAll(/^(?:id: (.*)\n)?data: (\{.*\})$/gm)].map(([, id, json]) => ({ id, event: JSON.parse(json ?? "") }));
+
+test("the rest of a run comes behind the id of an event, from any of its routes and also long after", async () => {
+  const body = input("rest", [user("look")]);
+  const first = withIds((await alice().send("POST", path("looker"), body)).text);
+  const ids = first.flatMap(({ id }) => (id === undefined ? [] : [id]));
+  assert.ok(ids.length > 10 && new Set(ids).size === ids.length, ids.join(" "));
+  const asked = looker.model.asked.length;
+  for (const [at, { id }] of first.entries()) {
+    if (id === undefined) continue;
+    const behind = first.slice(at + 1).filter((told) => told.id !== undefined);
+    for (const answer of [
+      await alice().send("POST", path("looker"), body, { headers: { "last-event-id": id } }),
+      await alice().send("GET", path("looker", "?threadId=rest&runId=run-1&offset=-1"), undefined, { headers: { "last-event-id": id } }),
+      await alice().send("GET", path("looker", `?threadId=rest&runId=run-1&offset=${id}`)),
+    ]) {
+      const rest = withIds(answer.text).filter((told) => told.id !== undefined);
+      // The text that is stored is one piece; the end comes again to who has read it.
+      const wanted = behind.length > 0 ? written(behind.map(({ event }) => event)) : "";
+      assert.equal(written(rest.map(({ event }) => event)), wanted, `${id}: ${answer.text}`);
+      assert.equal(rest.at(-1)?.event.type, "RUN_FINISHED");
+      if (behind.length > 0) assert.deepEqual(rest.at(-1), behind.at(-1));
+      else assert.notEqual(rest[0]?.id, id, "clients pass over what they know");
+    }
+  }
+  assert.equal(looker.model.asked.length, asked, "nothing was done again");
+  const unknown = withIds((await alice().send("POST", path("looker"), body, { headers: { "last-event-id": "m9999.1.10.0.0" } })).text);
+  assert.deepEqual(unknown.slice(0, 2).map(({ event }) => event.type), ["RUN_STARTED", "MESSAGES_SNAPSHOT"], "all of it, anew");
+  assert.equal(written(unknown.map(({ event }) => event)), "One moment.It is found.");
 });

@@ -6,15 +6,18 @@ use bobbin::access::links::Links;
 use bobbin::api::wire::ag_ui::{AgUi, Settings};
 use bobbin::api::wire::ag_ui_answers::Plan;
 use bobbin::api::wire::ag_ui_message::{Shown, is_called, is_context, kept, messages, run_of};
+use bobbin::api::wire::ag_ui_parts::pending;
+use bobbin::api::wire::ag_ui_places::Place;
 use bobbin::api::wire::ag_ui_request::{Held, RunRequest, Said, Until};
 use bobbin::api::wire::ag_ui_tanstack::with_parts;
+use bobbin::api::wire::said::seq_of;
 use bobbin::engine::feed::FeedOf;
 use bobbin::json;
 use bobbin::request::{Query, ThreadRoute, agents};
 use bobbin::signing::digest;
 use bobbin::spec::{Agent, Catalog};
 use bobbin::{Code, Error, Result};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use wasm_bindgen::prelude::*;
 
 use crate::answer::{self, Response};
@@ -29,6 +32,9 @@ const PAGE_ROWS: &str = "100";
 /// Messages among which those are sought that the client names.
 const SOUGHT_ROWS: &str = "100";
 
+/// An offset of clients that have read nothing.
+const FROM_THE_BEGINNING: &str = "-1";
+
 /// A request to an agent.
 pub(crate) struct AgUiRequest<'a> {
     pub(crate) env: &'a Env,
@@ -42,6 +48,8 @@ pub(crate) struct AgUiRequest<'a> {
     pub(crate) agent: &'a str,
     /// Which of several keys it was, for the log of decisions.
     pub(crate) fingerprint: Vec<(String, String)>,
+    /// The id of the last event that the client has read.
+    pub(crate) last_event_id: Option<&'a str>,
 }
 
 impl AgUiRequest<'_> {
@@ -97,6 +105,7 @@ impl AgUiRequest<'_> {
     async fn posted(&self, body: &str) -> Step<Response> {
         self.agent()?;
         let request = RunRequest::parse(body)?;
+        self.after()?;
         self.check_tools(&request.tools)?;
         if self.query.get("threadId").is_some_and(|named| named != request.thread) {
             let text = "The address and the body name two conversations.";
@@ -108,7 +117,7 @@ impl AgUiRequest<'_> {
         } else {
             self.thread(&request.thread).await?.ok_or_else(bobbin::access::no_thread)?
         };
-        let mut settings = self.settings(&thread, &request.thread, &request.run).await?;
+        let mut settings = self.settings(&thread, &request.thread, &request.run)?;
         settings.parent = request.parent.clone();
         let answered = self.decide(&thread, &request).await?;
         let (of, held) = match answered {
@@ -213,26 +222,33 @@ impl AgUiRequest<'_> {
         Ok(self.talk().page(&thread.id, query).await?.0)
     }
 
-    /// The thread's values, as many as one page has.
-    async fn state(&self, thread: &Found) -> Step<Map<String, Value>> {
-        let told = self.talk().ask(&thread.id, ThreadRoute::GetValues, &[], None, "").await?;
-        let listed = good(told)?;
-        let values = listed.get("values").and_then(Value::as_array).into_iter().flatten();
-        Ok(values.filter_map(|of| Some((text_of(of, "key").to_owned(), of.get("value")?.clone()))).collect())
-    }
-
-    async fn settings(&self, thread: &Found, conversation: &str, run: &str) -> Step<Settings> {
+    fn settings(&self, thread: &Found, conversation: &str, run: &str) -> Result<Settings> {
         Ok(Settings {
             conversation: conversation.to_owned(),
             run: run.to_owned(),
             thread: thread.id.clone(),
             reasoning: self.query.flag("reasoning")?,
-            state: self.state(thread).await?,
+            after: self.after()?,
+            caller: Some(self.caller.clone()),
             ..Settings::default()
         })
     }
 
+    /// Where the client is that has read of what it asks for before.
+    fn after(&self) -> Result<Option<Place>> {
+        let header = self.last_event_id.map(|id| ("Last-Event-ID", id));
+        let query = self.query.get("offset").map(|id| ("offset", id));
+        let named = header.or(query).filter(|(_, id)| !id.is_empty() && *id != FROM_THE_BEGINNING);
+        let Some((field, id)) = named else { return Ok(None) };
+        let wrong = || {
+            Error::field(field, format!("`{field}` is no id of an event of this route."))
+                .hint("Send the id of the last event that was read; without one, all of the run is told.")
+        };
+        Place::parse(id).map(Some).ok_or_else(wrong)
+    }
+
     async fn follow(&self, thread: &Found, of: FeedOf, settings: Settings) -> Step<Response> {
+        let settings = Settings { told_of: told_of(&of), ..settings };
         let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
         let mut query = vec![("progress".to_owned(), "0".to_owned())];
         query.extend(settings.reasoning.then(|| ("reasoning".to_owned(), "1".to_owned())));
@@ -250,10 +266,7 @@ impl AgUiRequest<'_> {
 
     async fn got(&self) -> Step<Response> {
         self.agent()?;
-        if self.query.get("offset").is_some_and(|offset| offset != "-1") {
-            let error = Error::field("offset", "A run is told from its beginning: `offset` is -1.");
-            return Err(Stops::Error(error));
-        }
+        self.after()?;
         let conversation = self.query.get("threadId").filter(|id| !id.is_empty());
         let conversation = conversation.ok_or_else(|| Error::missing("threadId"))?;
         let run = self.query.get("runId").filter(|id| !id.is_empty());
@@ -286,7 +299,7 @@ impl AgUiRequest<'_> {
             Some(row) => FeedOf::Message(text_of(row, "id").to_owned()),
             None => FeedOf::Tail(run.to_owned()),
         };
-        let mut settings = self.settings(thread, conversation, run).await?;
+        let mut settings = self.settings(thread, conversation, run)?;
         let held: Vec<String> = self.shown(thread, held)?.iter().map(Value::to_string).collect();
         settings.held = held.join(",");
         self.follow(thread, of, settings).await
@@ -342,6 +355,15 @@ impl AgUiRequest<'_> {
         let told = self.talk().ask(&thread.id, ThreadRoute::ListWaits, &[], None, "").await?;
         let body = good(told)?;
         let waits = body.get("waits").and_then(Value::as_array).into_iter().flatten();
-        Ok(waits.filter_map(|wait| bobbin::api::wire::ag_ui::pending(wait, run)).collect())
+        Ok(waits.filter_map(|wait| pending(wait, run)).collect())
+    }
+}
+
+/// What the ids of events of a feed begin with.
+fn told_of(of: &FeedOf) -> String {
+    match of {
+        FeedOf::Message(id) => format!("m{}", seq_of(id)),
+        FeedOf::From(id) => format!("f{}", seq_of(id)),
+        FeedOf::Run(run) | FeedOf::Tail(run) => run.replace('_', ""),
     }
 }

@@ -72,6 +72,7 @@ impl Incoming<'_> {
             links: self.config.links(origin_of(&self.head.url)),
             agent,
             fingerprint: self.fingerprint(),
+            last_event_id: self.head.last_event_id.as_deref(),
         };
         match of {
             AgUiRoute::Read => asked.get().await,

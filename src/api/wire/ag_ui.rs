@@ -4,17 +4,25 @@
 //! what comes under a known id to what they have. So what was said in an attempt that was lost is taken back by a snapshot of the
 //! messages without it. Reasoning stays, as snapshots do not take that back, and the next attempt's has an id of its own; so has the text
 //! where the conversation is too long to be kept for snapshots.
+//!
+//! A client that comes back with the id of the last event that it has read is told what comes behind that ([`Places`]). If it has read of an
+//! attempt that was lost, a snapshot takes that back here, too.
+//!
+//! The thread's values are read once it is listened to, so that no change is missed in between; until then nothing else is said. The end
+//! waits until all that has changed before it is told.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::api::wire::ag_ui_answers::response_schema;
-use crate::api::wire::ag_ui_tanstack::{BINDING, binding};
-use crate::api::wire::encode::Encode;
-use crate::api::wire::said::{Call, CallResult, Listener, Over, Reply, Said, Waiting, text_of};
+use crate::access::Caller;
+use crate::api::wire::ag_ui_parts::{assistant, pending, reasoning_id, tool, with_usage};
+use crate::api::wire::ag_ui_places::{Place, Places};
+use crate::api::wire::ag_ui_state::State;
+use crate::api::wire::encode::{Encode, call};
+use crate::api::wire::said::{Call, CallResult, Listener, Over, Reply, Said, Waiting, seq_of, text_of};
 use crate::api::wire::sse;
-use crate::dates::iso;
 use crate::error::Result;
 use crate::json;
+use crate::request::{Query, ThreadRoute};
 use crate::sorted::SortedSet;
 
 /// The version of the protocol that is spoken.
@@ -36,8 +44,12 @@ pub struct Settings {
     pub thread: String,
     /// What models show of their reasoning.
     pub reasoning: bool,
-    /// The thread's values.
-    pub state: Map<String, Value>,
+    /// What the ids of events begin with: another one for each message or run that is told.
+    pub told_of: String,
+    /// Where the client is that has read of this before.
+    pub after: Option<Place>,
+    /// Who is told.
+    pub caller: Option<Caller>,
     /// The messages that the client has: JSON, with commas between them.
     pub held: String,
     /// Whether it has more than those, which it is to forget.
@@ -69,14 +81,6 @@ impl Open {
     }
 }
 
-/// The id of a message with reasoning.
-pub(super) fn reasoning_id(message: &str, tries: u32) -> String {
-    match tries {
-        0 => format!("{message}:reasoning"),
-        tries => format!("{message}:reasoning:{}", tries + 1),
-    }
-}
-
 /// Makes events of frames.
 #[derive(Debug)]
 pub struct AgUi {
@@ -89,15 +93,24 @@ pub struct AgUi {
     /// Messages that hold, JSON: those that the client has had, and those of this run that are whole. None if they are too many.
     kept: Option<Vec<String>>,
     bytes: usize,
+    state: State,
+    /// How it ends, once the values are told.
+    end: Option<Value>,
     over: bool,
-    out: String,
+    events: Places,
 }
 
 impl AgUi {
     /// One that has said nothing.
     pub fn new(mut settings: Settings) -> AgUi {
         let held = std::mem::take(&mut settings.held);
+        let after = settings.after.take();
+        let known = after.is_some();
+        let after = after.filter(|place| place.is_of(&settings.told_of));
+        // It has read of something else, and what it has of this is not known.
+        settings.afresh |= known && after.is_none();
         AgUi {
+            events: Places::new(&settings.told_of, after),
             listener: Listener::new(settings.reasoning, settings.continues.clone()),
             settings,
             begun: false,
@@ -105,13 +118,10 @@ impl AgUi {
             open: None,
             bytes: held.len(),
             kept: Some(vec![held]),
+            state: State::default(),
+            end: None,
             over: false,
-            out: String::new(),
         }
-    }
-
-    fn say(&mut self, event: &Value) {
-        self.out.push_str(&sse::data(event));
     }
 
     fn begin(&mut self) {
@@ -125,22 +135,42 @@ impl AgUi {
         if let (Some(parent), Some(fields)) = (parent, event.as_object_mut()) {
             fields.insert("parentRunId".into(), parent.as_str().into());
         }
-        self.say(&event);
+        self.events.say(&event);
         if self.settings.afresh {
             self.snapshot();
         }
         self.bound();
-        let state = json!({ "type": "STATE_SNAPSHOT", "snapshot": self.settings.state });
-        self.say(&state);
     }
 
     /// The messages that hold, all of them, as far as they are kept.
     fn snapshot(&mut self) {
-        let Some(kept) = &self.kept else { return };
+        if let Some(held) = self.held() {
+            self.events.say_snapshot(&held);
+        }
+    }
+
+    fn held(&self) -> Option<String> {
+        let kept = self.kept.as_ref()?;
         let messages: Vec<&str> = kept.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
-        self.out.push_str("data: {\"type\":\"MESSAGES_SNAPSHOT\",\"messages\":[");
-        self.out.push_str(&messages.join(","));
-        self.out.push_str("]}\n\n");
+        Some(messages.join(","))
+    }
+
+    /// Tells a client that has read what does not hold what does.
+    fn make_right(&mut self) {
+        self.events.right();
+        match (self.held(), &mut self.open) {
+            (Some(held), _) => self.events.take_back_by(&held),
+            (None, Some(open)) => {
+                self.events.leave();
+                open.id = format!("{}:{}", open.message, self.events.told() + 1);
+            }
+            (None, None) => {}
+        }
+        let Some((id, Some(text))) = self.open.as_ref().map(|open| (&open.id, &open.text)) else { return };
+        let begins = json!({ "type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant" });
+        let content = json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text });
+        self.events.beside(&begins);
+        self.events.tell_anew(&content);
     }
 
     /// Keeps a message of this run.
@@ -170,38 +200,29 @@ impl AgUi {
         } else if let Some(run) = frame.get("run").and_then(Value::as_str) {
             self.named = true;
             let value = json!({ "threadId": self.settings.thread, "run": run });
-            self.say(&json!({ "type": "CUSTOM", "name": "bobbin.run", "value": value }));
+            self.events.beside(&json!({ "type": "CUSTOM", "name": "bobbin.run", "value": value }));
         }
     }
 
     /// What a tool tells whoever listens, and what changes in the thread's values.
     fn happened(&mut self, frame: &Value) {
         let (name, data) = (text_of(frame, "eventType"), frame.get("data").cloned().unwrap_or_default());
-        if name != "kv_changed" {
-            if !name.is_empty() && name != "summary_updated" {
-                self.say(&json!({ "type": "CUSTOM", "name": name, "value": data }));
-            }
-            return;
-        }
-        let key = text_of(&data, "key");
-        let is_gone = data.get("deleted").and_then(Value::as_bool) == Some(true);
-        if is_gone && self.settings.state.remove(key).is_some() {
-            let path = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
-            self.say(&json!({ "type": "STATE_DELTA", "delta": [{ "op": "remove", "path": path }] }));
-        } else if !is_gone {
-            // A frame has no value: the next snapshot does, and who wants it earlier reads it.
-            self.say(&json!({ "type": "CUSTOM", "name": "bobbin.state_changed", "value": { "key": key } }));
+        match name {
+            "kv_changed" => self.state.changes(text_of(&data, "key")),
+            "" | "summary_updated" => {}
+            _ => self.events.beside(&json!({ "type": "CUSTOM", "name": name, "value": data })),
         }
     }
 
     fn take(&mut self, said: Said) {
-        if self.over {
+        if self.is_ending() {
             return;
         }
         match said {
             Said::Begins(message) => {
                 self.close();
-                self.say(&json!({ "type": "STEP_STARTED", "stepName": message }));
+                self.events.enter(seq_of(&message));
+                self.events.begin(&json!({ "type": "STEP_STARTED", "stepName": message }));
                 self.open = Some(Open { id: message.clone(), message, ..Open::default() });
             }
             Said::Reasoning(text) => self.reason(&text),
@@ -214,26 +235,41 @@ impl AgUi {
             Said::Joined => self.finish(&json!({ "type": "success" }), None),
             Said::Over(over) => self.end(&over),
         }
+        if self.events.is_astray() {
+            self.make_right();
+        }
     }
 
     fn reason(&mut self, new: &str) {
         let Some(open) = &mut self.open else { return };
-        let (id, begins) = (open.reasoning_id(), !open.reasons);
-        open.reasons = true;
+        let begins = !std::mem::replace(&mut open.reasons, true);
         open.reasoning.get_or_insert_default().push_str(new);
         if begins {
-            self.say(&json!({ "type": "REASONING_START", "messageId": id }));
-            self.say(&json!({ "type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning" }));
+            self.begin_reasoning();
         }
-        self.say(&json!({ "type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": new }));
+        let Some(id) = self.open.as_ref().map(Open::reasoning_id) else { return };
+        self.events.aside(&json!({ "type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": new }));
+    }
+
+    fn begin_reasoning(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        let begins = |id: &str| json!({ "type": "REASONING_START", "messageId": id });
+        if self.events.begin(&begins(&open.reasoning_id())) {
+            // The client has some of it, and nobody knows how much: it is told under another id.
+            open.tries += 1;
+            self.events.aside(&begins(&open.reasoning_id()));
+        }
+        let id = open.reasoning_id();
+        self.events
+            .aside(&json!({ "type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning" }));
     }
 
     fn end_reasoning(&mut self) {
         let Some(open) = &mut self.open else { return };
         if std::mem::take(&mut open.reasons) {
             let id = open.reasoning_id();
-            self.say(&json!({ "type": "REASONING_MESSAGE_END", "messageId": id }));
-            self.say(&json!({ "type": "REASONING_END", "messageId": id }));
+            self.events.aside(&json!({ "type": "REASONING_MESSAGE_END", "messageId": id }));
+            self.events.aside(&json!({ "type": "REASONING_END", "messageId": id }));
         }
     }
 
@@ -243,9 +279,9 @@ impl AgUi {
         let (id, begins) = (open.id.clone(), open.text.is_none());
         open.text.get_or_insert_default().push_str(new);
         if begins {
-            self.say(&json!({ "type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant" }));
+            self.events.say(&json!({ "type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant" }));
         }
-        self.say(&json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": new }));
+        self.events.text(json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": id }), new);
     }
 
     /// Ends the text, which is given back.
@@ -253,22 +289,28 @@ impl AgUi {
         self.end_reasoning();
         let open = self.open.as_mut()?;
         let (id, text) = (open.id.clone(), open.text.take()?);
-        self.say(&json!({ "type": "TEXT_MESSAGE_END", "messageId": id }));
+        self.events.say(&json!({ "type": "TEXT_MESSAGE_END", "messageId": id }));
         Some(text)
     }
 
     fn take_back(&mut self) {
         let said = self.end_text().is_some();
-        let can_be_unsaid = self.kept.is_some();
         if let Some(open) = &mut self.open {
             open.tries += 1;
             open.reasoning = None;
-            if said && !can_be_unsaid {
-                open.id = format!("{}:{}", open.message, open.tries + 1);
-            }
         }
-        if said {
-            self.snapshot();
+        match self.held() {
+            _ if !said || self.events.is_behind() => self.events.rewind(),
+            Some(held) => {
+                self.events.rewind();
+                self.events.take_back_by(&held);
+            }
+            None => {
+                self.events.leave();
+                if let Some(open) = &mut self.open {
+                    open.id = format!("{}:{}", open.message, self.events.told() + 1);
+                }
+            }
         }
     }
 
@@ -283,11 +325,12 @@ impl AgUi {
             let begins = json!({
                 "type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name, "parentMessageId": id,
             });
-            self.say(&begins);
+            self.events.say(&begins);
             if !arguments.is_empty() {
-                self.say(&json!({ "type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": arguments }));
+                let event = json!({ "type": "TOOL_CALL_ARGS", "toolCallId": call });
+                self.events.text(event, arguments);
             }
-            self.say(&json!({ "type": "TOOL_CALL_END", "toolCallId": call }));
+            self.events.say(&json!({ "type": "TOOL_CALL_END", "toolCallId": call }));
         }
         if text.is_some() || !reply.calls.is_empty() {
             self.keep(&assistant(&id, &text.unwrap_or_default(), &reply.calls));
@@ -306,7 +349,8 @@ impl AgUi {
         if let (true, Some(fields)) = (*failed, event.as_object_mut()) {
             fields.insert("metadata".into(), json!({ "bobbin": { "failed": true } }));
         }
-        self.say(&event);
+        self.events.enter(seq_of(message));
+        self.events.say(&event);
         self.keep(&tool(message, call, text, *failed));
     }
 
@@ -330,11 +374,8 @@ impl AgUi {
             "completed" => self.finish(&json!({ "type": "success" }), over.usage.as_ref()),
             "stopped" => self.finish(&json!({ "type": "cancelled" }), over.usage.as_ref()),
             _ => {
-                self.close();
-                let mut event = json!({ "type": "RUN_ERROR", "message": over.told, "code": over.reason });
-                with_usage(&mut event, over.usage.as_ref());
-                self.say(&event);
-                self.over = true;
+                let event = json!({ "type": "RUN_ERROR", "message": over.told, "code": over.reason });
+                self.conclude(event, over.usage.as_ref());
             }
         }
     }
@@ -343,29 +384,50 @@ impl AgUi {
     fn close(&mut self) {
         self.end_text();
         if let Some(open) = self.open.take() {
-            self.say(&json!({ "type": "STEP_FINISHED", "stepName": open.message }));
+            self.events.say(&json!({ "type": "STEP_FINISHED", "stepName": open.message }));
         }
     }
 
     fn finish(&mut self, outcome: &Value, usage: Option<&Value>) {
-        self.close();
         let Settings { conversation, run, .. } = &self.settings;
-        let mut event =
+        let event =
             json!({ "type": "RUN_FINISHED", "threadId": conversation, "runId": run, "outcome": outcome });
+        self.conclude(event, usage);
+    }
+
+    fn conclude(&mut self, mut event: Value, usage: Option<&Value>) {
+        self.close();
+        if self.events.is_astray() || self.events.is_beyond(&event) {
+            self.make_right();
+        }
         with_usage(&mut event, usage);
-        self.say(&event);
-        self.over = true;
+        self.end = Some(event);
+        self.may_end();
+    }
+
+    fn is_ending(&self) -> bool {
+        self.over || self.end.is_some()
+    }
+
+    fn may_end(&mut self) {
+        if self.state.is_settled()
+            && let Some(end) = self.end.take()
+        {
+            self.events.last(&end);
+            self.over = true;
+        }
     }
 }
 
 impl Encode for AgUi {
     fn push(&mut self, events: &str) -> Result<String> {
-        if self.over {
+        if self.is_ending() {
             return Ok(String::new());
         }
         self.begin();
+        let begun = if self.state.is_known() { String::new() } else { self.events.take() };
         for (kind, frame) in sse::frames(events)? {
-            if self.over {
+            if self.is_ending() {
                 break;
             }
             self.beside(kind, &frame);
@@ -373,7 +435,7 @@ impl Encode for AgUi {
                 self.take(said);
             }
         }
-        Ok(std::mem::take(&mut self.out))
+        Ok(if self.state.is_known() { self.events.take() } else { begun })
     }
 
     fn is_over(&self) -> bool {
@@ -387,67 +449,25 @@ impl Encode for AgUi {
     fn whole(&self) -> Value {
         json!({ "threadId": self.settings.conversation, "runId": self.settings.run })
     }
-}
 
-/// A reply as a message.
-pub(super) fn assistant(id: &str, text: &str, calls: &[Call]) -> Value {
-    let mut message = json!({ "id": id, "role": "assistant", "content": text });
-    if let (false, Some(fields)) = (calls.is_empty(), message.as_object_mut()) {
-        let calls = calls.iter().map(|Call { id, name, arguments }| {
-            json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
-        });
-        fields.insert("toolCalls".into(), calls.collect());
-    }
-    message
-}
-
-/// The result of a call as a message.
-pub(super) fn tool(id: &str, call: &str, text: &str, failed: bool) -> Value {
-    let mut message = json!({ "id": id, "role": "tool", "toolCallId": call, "content": text });
-    if let (true, Some(fields)) = (failed, message.as_object_mut()) {
-        fields.insert("error".into(), text.into());
-    }
-    message
-}
-
-/// What somebody is asked in a run, as the list of waits shows it; nothing for what is left to the client, and what nobody decides.
-pub fn pending(wait: &Value, run: &str) -> Option<Value> {
-    let asks = !matches!(text_of(wait, "kind"), "client_tool" | "children" | "retry" | "task");
-    asks.then(|| interrupt(wait, run))
-}
-
-/// What somebody is asked.
-fn interrupt(wait: &Value, run: &str) -> Value {
-    let reason = match text_of(wait, "kind") {
-        "approval" => "tool_call".to_owned(),
-        "question" | "elicitation" => "input_required".to_owned(),
-        kind => format!("bobbin:{kind}"),
-    };
-    let schema = response_schema(wait);
-    let mut interrupt = json!({
-        "id": wait.get("id"), "reason": reason,
-        "metadata": { "bobbin": wait, BINDING: binding(text_of(wait, "id"), run, &schema) },
-        "responseSchema": schema,
-    });
-    if let Some(fields) = interrupt.as_object_mut() {
-        let title = ["title", "reason"].into_iter().map(|name| text_of(wait, name));
-        let lines: Vec<&str> = title.filter(|line| !line.is_empty()).collect();
-        if !lines.is_empty() {
-            fields.insert("message".into(), lines.join("\n").into());
+    fn asks(&mut self) -> Option<String> {
+        if !self.begun || self.over {
+            return None;
         }
-        let call = wait.pointer("/call/id").filter(|id| id.is_string());
-        fields.extend(call.map(|id| ("toolCallId".to_owned(), id.clone())));
-        let until = wait.get("expiresAt").and_then(Value::as_i64);
-        fields.extend(until.map(|us| ("expiresAt".to_owned(), iso(us).into())));
+        let caller = self.settings.caller.as_ref()?;
+        let query = Query(self.state.asks()?);
+        call(&self.settings.thread, caller, ThreadRoute::GetValues, query, "")
     }
-    interrupt
-}
 
-/// What was used, in their words.
-fn with_usage(event: &mut Value, usage: Option<&Value>) {
-    let (Some(usage), Some(fields)) = (usage, event.as_object_mut()) else { return };
-    let number = |name: &str| usage.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);
-    let (input, output) = (number("inputTokens"), number("outputTokens"));
-    let usage = json!([{ "inputTokens": input, "outputTokens": output, "totalTokens": input + output }]);
-    fields.insert("usage".into(), usage);
+    fn answered(&mut self, status: u16, body: &str) -> Result<String> {
+        let was_known = self.state.is_known();
+        let told = self.state.answered(status, body)?;
+        let held = if was_known { String::new() } else { self.events.take() };
+        if let Some(event) = told {
+            self.events.beside(&event);
+        }
+        let told = self.events.take();
+        self.may_end();
+        Ok(told + &held + &self.events.take())
+    }
 }

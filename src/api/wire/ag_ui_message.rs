@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::access::links::Links;
-use crate::api::wire::ag_ui::{assistant, reasoning_id, tool};
+use crate::api::wire::ag_ui_parts::{assistant, reasoning_id, tool};
 use crate::api::wire::said::{calls_of, text_of};
 use crate::json;
 

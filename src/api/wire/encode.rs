@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
+use crate::access::Caller;
 use crate::error::Result;
+use crate::request::{Query, ThreadRequest, ThreadRoute};
 
 /// Makes an answer of the events of a feed, as a stream or whole.
 pub trait Encode {
@@ -53,4 +55,26 @@ pub trait Encode {
     fn leaving(&self) -> Option<String> {
         None
     }
+}
+
+/// A call of a thread's object, as text.
+pub(super) fn call(
+    thread: &str,
+    caller: &Caller,
+    route: ThreadRoute,
+    query: Query,
+    body: &str,
+) -> Option<String> {
+    let request = ThreadRequest {
+        thread_id: thread.to_owned(),
+        life: None,
+        caller: caller.clone(),
+        route,
+        query,
+        idempotency_key: None,
+        headers: Vec::new(),
+        body: String::new(),
+    };
+    let head = serde_json::to_string(&request).ok()?;
+    Some(format!("{head}\n{body}"))
 }

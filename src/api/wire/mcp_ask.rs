@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::access::{Caller, Scope};
-use crate::api::wire::encode::Encode;
+use crate::api::wire::encode::{Encode, call};
 use crate::api::wire::mcp::{Era, INTERNAL, Refusal, answer, fresh};
 use crate::api::wire::mcp_content::{self, CallOf};
 use crate::api::wire::mcp_input::{Reaction, pending, reaction, requests, told};
@@ -14,7 +14,7 @@ use crate::api::wire::sse;
 use crate::dates::iso;
 use crate::error::{Error, Result};
 use crate::json;
-use crate::request::{ThreadRequest, ThreadRoute};
+use crate::request::{Query, ThreadRoute};
 
 /// What is made of the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -227,18 +227,7 @@ impl Ask {
 
     /// A request of the thread, as its object takes it.
     fn request(&self, route: ThreadRoute, body: &str) -> Option<String> {
-        let request = ThreadRequest {
-            thread_id: self.settings.thread.clone(),
-            life: None,
-            caller: self.settings.caller.clone(),
-            route,
-            query: crate::request::Query::default(),
-            idempotency_key: None,
-            headers: Vec::new(),
-            body: String::new(),
-        };
-        let head = serde_json::to_string(&request).ok()?;
-        Some(format!("{head}\n{body}"))
+        call(&self.settings.thread, &self.settings.caller, route, Query::default(), body)
     }
 
     /// What is said so far.

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::access::{Caller, Scope, Via};
 use crate::api::wire::ag_ui::{AgUi, Settings};
 use crate::api::wire::ag_ui_message::{Shown, messages};
 use crate::api::wire::ag_ui_request::{Answer, RunRequest, Said, Until};
@@ -24,8 +25,13 @@ fn settings() -> Settings {
         thread: "t".into(),
         reasoning: true,
         held: USER.into(),
+        caller: Some(caller()),
         ..Settings::default()
     }
+}
+
+pub(super) fn caller() -> Caller {
+    Caller { scope: Scope::Admin, via: Via::Key }
 }
 
 /// What a client has of events, which it checks.
@@ -139,12 +145,34 @@ impl Client {
 }
 
 fn events_of(frames: &[Frame], settings: Settings) -> Vec<Value> {
-    let mut encoder = AgUi::new(settings);
-    let text: String = frames.iter().map(|frame| encoder.push(&event(frame)).unwrap()).collect();
-    text.split("\n\n")
+    let text = pushed(&mut AgUi::new(settings), frames, &Map::new());
+    text.lines()
         .filter_map(|line| line.strip_prefix("data: "))
         .map(|json| serde_json::from_str(json).unwrap())
         .collect()
+}
+
+/// What frames are for a client, of a thread that has these values.
+pub(super) fn pushed(encoder: &mut AgUi, frames: &[Frame], values: &Map<String, Value>) -> String {
+    let mut text = String::new();
+    for frame in frames {
+        text.push_str(&encoder.push(&event(frame)).unwrap());
+        while let Some(asked) = encoder.asks() {
+            let asked: Value = serde_json::from_str(asked.lines().next().unwrap()).unwrap();
+            let query = &asked["query"];
+            let key = values.keys().find(|key| *query == json!([["key", key]]));
+            let listed = values.iter().map(|(key, value)| json!({ "key": key, "value": value }));
+            let (status, answer) = match key {
+                Some(key) => (200, json!({ "key": key, "value": values[key] })),
+                None if query.to_string().contains("limit") => {
+                    (200, json!({ "values": listed.collect::<Vec<_>>() }))
+                }
+                None => (404, json!({ "error": { "code": "not_found" } })),
+            };
+            text.push_str(&encoder.answered(status, &answer.to_string()).unwrap());
+        }
+    }
+    text
 }
 
 fn told(frames: &[Frame], settings: Settings) -> (Client, Vec<Value>) {
@@ -302,28 +330,92 @@ fn ends_are_told_as_what_they_are() {
     assert_eq!(client.ends, 1, "what follows answers another message");
 }
 
+/// A frame that says that a value has changed.
+fn changed(key: &str) -> Frame {
+    let data = json!({ "key": key, "deleted": false, "updated_at": 1 });
+    ("event", json!({ "eventType": "kv_changed", "depth": 0, "data": data }))
+}
+
+fn events_in(text: &str) -> Vec<Value> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|json| serde_json::from_str(json).unwrap())
+        .collect()
+}
+
 #[test]
-fn values_and_news_are_told_beside() {
-    let changed = |key: &str, deleted: bool| {
-        let data = json!({ "key": key, "deleted": deleted, "updated_at": 1 });
-        ("event", json!({ "eventType": "kv_changed", "depth": 0, "data": data }))
+fn values_are_the_state_and_what_changes_is_a_patch_of_it() {
+    let mut encoder = AgUi::new(settings());
+    let mut values = Map::new();
+    values.insert("a/b~c".into(), json!({ "n": 1 }));
+    values.insert("kept".into(), json!(true));
+    let begun = events_in(&pushed(&mut encoder, &[run()], &values));
+    assert_eq!(begun[0]["type"], "RUN_STARTED");
+    assert_eq!(begun[1], json!({ "type": "STATE_SNAPSHOT", "snapshot": values }), "before anything is said");
+    assert_eq!((begun.len(), &begun[2]["name"]), (3, &json!("bobbin.run")));
+    let mut change = |frame: &str, values: &Map<String, Value>| {
+        events_in(&pushed(&mut encoder, &[changed(frame)], values))
+            .first()
+            .map(|event| event["delta"].clone())
     };
-    let mut state = Map::new();
-    state.insert("a/b~c".into(), json!({ "n": 1 }));
-    let frames = [
-        run(),
-        changed("a/b~c", true),
-        changed("new", false),
-        changed("unknown", true),
-        ("event", json!({ "eventType": "found", "depth": 0, "data": { "n": 2 } })),
-        ended("completed", "stop_on_response"),
-    ];
-    let (_, events) = told(&frames, Settings { state: state.clone(), ..settings() });
-    assert_eq!(events[1], json!({ "type": "STATE_SNAPSHOT", "snapshot": state }));
-    assert_eq!(events[3]["delta"], json!([{ "op": "remove", "path": "/a~1b~0c" }]));
-    assert_eq!(events[4]["value"], json!({ "key": "new" }));
-    assert_eq!((&events[5]["name"], &events[5]["value"]), (&json!("found"), &json!({ "n": 2 })));
-    assert_eq!(events.len(), 7);
+    values.insert("new".into(), json!([1]));
+    assert_eq!(change("new", &values), Some(json!([{ "op": "add", "path": "/new", "value": [1] }])));
+    assert_eq!(change("new", &values), None, "it is what the client knows");
+    values.insert("a/b~c".into(), json!(2));
+    assert_eq!(change("a/b~c", &values), Some(json!([{ "op": "replace", "path": "/a~1b~0c", "value": 2 }])));
+    values.remove("a/b~c");
+    assert_eq!(change("a/b~c", &values), Some(json!([{ "op": "remove", "path": "/a~1b~0c" }])));
+    assert_eq!(change("unknown", &values), None);
+}
+
+#[test]
+fn the_end_waits_for_what_has_changed_before_it() {
+    let mut encoder = AgUi::new(settings());
+    let began = pushed(&mut encoder, &[run()], &Map::new());
+    assert!(began.contains("STATE_SNAPSHOT"));
+    let frames: String =
+        [changed("n"), reply("m_t_2", "Hi", &[]), ended("completed", "why")].iter().map(event).collect();
+    let text = encoder.push(&frames).unwrap();
+    assert!(text.contains("Hi") && !text.contains("RUN_FINISHED") && !encoder.is_over(), "{text}");
+    assert!(encoder.asks().is_some() && encoder.asks().is_none(), "it is asked once");
+    let rest = events_in(&encoder.answered(200, r#"{"key":"n","value":5}"#).unwrap());
+    let kinds: Vec<_> = rest.iter().map(|event| event["type"].clone()).collect();
+    assert_eq!(kinds, ["STATE_DELTA", "RUN_FINISHED"]);
+    assert!(encoder.is_over() && encoder.asks().is_none());
+}
+
+#[test]
+fn what_was_said_before_the_values_are_known_comes_behind_them() {
+    let mut encoder = AgUi::new(settings());
+    let first = encoder.push(&settled().iter().map(event).collect::<String>()).unwrap();
+    assert_eq!(events_in(&first).len(), 1, "{first}");
+    assert!(encoder.asks().is_some());
+    let rest = events_in(&encoder.answered(200, r#"{"values":[]}"#).unwrap());
+    assert_eq!(
+        (&rest[0]["type"], &rest.last().unwrap()["type"]),
+        (&json!("STATE_SNAPSHOT"), &json!("RUN_FINISHED"))
+    );
+    assert!(encoder.answered(500, "").is_err(), "what cannot be read breaks the answer");
+}
+
+#[test]
+fn where_very_much_changes_all_is_read_anew() {
+    let mut encoder = AgUi::new(settings());
+    let mut values = Map::new();
+    pushed(&mut encoder, &[run()], &values);
+    values.insert("k7".into(), json!(7));
+    let frames: String = (0..300).map(|n| event(&changed(&format!("k{n}")))).collect();
+    let mut text = encoder.push(&frames).unwrap();
+    text.push_str(&pushed(&mut encoder, &[ended("completed", "why")], &values));
+    let kinds: Vec<_> = events_in(&text).iter().map(|event| event["type"].clone()).collect();
+    assert_eq!(kinds, ["STATE_SNAPSHOT", "RUN_FINISHED"]);
+}
+
+#[test]
+fn what_tools_tell_comes_under_their_own_names() {
+    let found = ("event", json!({ "eventType": "found", "depth": 0, "data": { "n": 2 } }));
+    let (_, events) = told(&[run(), found, ended("completed", "why")], settings());
+    assert_eq!((&events[3]["name"], &events[3]["value"]), (&json!("found"), &json!({ "n": 2 })));
 }
 
 #[test]

@@ -41,6 +41,21 @@ export function agUi(killed) {
   bobbin.agent("finder", ({ messages }) => (messages.at(-1)?.role === "tool" ? say(`You are in ${messages.at(-1)?.content}.`) : use({ name: "locate", args: {} })), {
     tools: ["locate"],
   });
+  /** Calls of each thread, by their keys: one that is made again does the same again. @type {Map<string, string[]>} */
+  const kept = new Map();
+  bobbin.tool("keep", async ({ args, key: call }) => {
+    const word = String(args.word);
+    const calls = kept.get(word) ?? [];
+    kept.set(word, calls);
+    if (!calls.includes(call)) calls.push(call);
+    const values = { word, "a/b~c": Array.from({ length: calls.indexOf(call) + 1 }, (_, at) => at + 1), gone: null };
+    for (const [key, value] of Object.entries(values)) {
+      // The server that is gone by now makes the call again.
+      await bobbin.client.send("POST", `/threads/key:${word}/kv`, { key, value }).catch(() => {});
+    }
+    return "kept";
+  }, { idempotent: true });
+  bobbin.agent("keeper", ({ messages }) => (messages.at(-1)?.role === "tool" ? say("Kept.", { chunks: 3, everyMs: 20 }) : use({ name: "keep", args: { word: keeps } })), { tools: ["keep"] });
   bobbin.agent("breaking", ({ n }) => async (out) => {
     await out.text(`words of ${n}`);
     await sleep(50);
@@ -56,7 +71,8 @@ export function agUi(killed) {
   };
   const test = (/** @type {string} */ text, /** @type {() => Promise<void>} */ body) => bobbin.test(`ag-ui${killed ? ", killed" : ""}: ${text}`, body);
   let made = 0;
-  const fresh = () => `conversation-${killed ? "k" : "c"}${(made += 1)}`;
+  let keeps = "";
+  const fresh = () => (keeps = `conversation-${killed ? "k" : "c"}${(made += 1)}`);
   const address = (/** @type {string} */ name) => `${bobbin.server.base}/api/agents/${name}/ag-ui`;
   /** @param {string} name @param {string} threadId @param {string} [key] */
   const client = (name, threadId, key = KEY) => new HttpAgent({ url: address(name), threadId, headers: { authorization: `Bearer ${key}` }, fetch: fetched });
@@ -65,14 +81,14 @@ export function agUi(killed) {
   /**
    * A run. One that breaks off is asked for again, as a page does that has lost its connection: with what there is.
    *
-   * @param {HttpAgent} agent @param {any} [parameters]
+   * @param {HttpAgent} agent @param {any} [parameters] @param {any} [more]
    */
-  async function ran(agent, parameters = {}) {
+  async function ran(agent, parameters = {}, more = {}) {
     const events = /** @type {any[]} */ ([]);
     for (let tries = 0; ; tries += 1) {
       try {
         events.length = 0;
-        await agent.runAgent(parameters, { onEvent: ({ event }) => void events.push(event) });
+        await agent.runAgent(parameters, { ...more, onEvent: ({ event }) => void events.push(event) });
         return events;
       } catch (error) {
         const { status } = /** @type {{ status?: number }} */ (error);
@@ -139,7 +155,7 @@ export function agUi(killed) {
     assert.equal(ofKind(events, "RUN_FINISHED").length, 1);
     const replay = await fetch(`${address("talker")}?threadId=${id}&runId=run-of-${id}&offset=-1`, { headers: { authorization: `Bearer ${KEY}` } });
     const text = await replay.text();
-    const told = text.split("\n\n").filter((part) => part.startsWith("data: ")).map((part) => JSON.parse(part.slice(6)));
+    const told = [...text.matchAll(/^data: (\{.*\})$/gm)].map(([, json]) => JSON.parse(json ?? ""));
     assert.equal(ofKind(told, "TEXT_MESSAGE_CONTENT").map(({ delta }) => delta).join(""), LONG);
   });
 
@@ -202,6 +218,25 @@ export function agUi(killed) {
     assert.ok(ofKind(events, "MESSAGES_SNAPSHOT").length >= 1);
     const { json } = await bobbin.client.send("GET", `/threads/key:${agent.threadId}/messages`);
     assert.deepEqual(said(agent.messages), said(json.messages));
+  });
+
+  test("what a run changes of the thread's values changes the state", async () => {
+    const id = fresh();
+    const set = (/** @type {string} */ key, /** @type {any} */ value) => bobbin.client.send("POST", `/threads/key:${id}/kv`, { key, value });
+    const agent = client("keeper", id);
+    agent.addMessage(person("one"));
+    await ran(agent);
+    assert.deepEqual(agent.state, { word: id, "a/b~c": [1] });
+    assert.equal((await set("gone", true)).status, 200);
+    agent.addMessage(person("two"));
+    const disturbed = disturb();
+    const deltas = /** @type {any[]} */ ([]);
+    await ran(agent, {}, { onStateDeltaEvent: ({ event }) => void deltas.push(...event.delta), onRunStartedEvent: () => void (deltas.length = 0) });
+    await disturbed;
+    assert.deepEqual(agent.state, { word: id, "a/b~c": [1, 2] });
+    if (!killed) {
+      assert.deepEqual(deltas, [{ op: "replace", path: "/a~1b~0c", value: [1, 2] }, { op: "remove", path: "/gone" }]);
+    }
   });
 
   test("the thread's values are the state", async () => {

@@ -86,7 +86,7 @@ fn query(operation: &str, name: &str) -> Value {
             json!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": default, "description": "Rows of a page, which also ends after 1 MB." })
         }
         ("getAgUi", "offset") => {
-            json!({ "type": "integer", "enum": [-1], "description": "Clients send -1: the run comes from its beginning." })
+            json!({ "type": "string", "default": "-1", "description": "The id of the last event that was read; `-1`: the run comes from its beginning. The header `Last-Event-ID` goes before." })
         }
         (_, "offset") => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX, "default": 0 }),
         (_, "depth") => json!({ "type": "integer", "minimum": 0, "maximum": 8, "default": 0 }),
@@ -102,7 +102,9 @@ fn query(operation: &str, name: &str) -> Value {
         | (_, "wait" | "includeSilent" | "include_children" | "descendants" | "history" | "recursive") => {
             flag
         }
-        (_, "reasoning" | "parts" | "items" | "trace" | "stats" | "stat" | "thumbnail") => bit("0"),
+        (_, "reasoning" | "parts" | "items" | "trace" | "stats" | "stat" | "thumbnail") => {
+            bit("0")
+        }
         (_, "progress") => bit("1"),
         (_, "format") => one(&["json"], "json"),
         (_, "ids" | "messageIds") => {

@@ -55,7 +55,7 @@ fn ag_ui() -> [Operation; 2] {
             "GET /api/agents/{name}/ag-ui",
             "getAgUi",
             Scope::Thread,
-            "A conversation of AG-UI; with `runId` that run, from its beginning.",
+            "A conversation of AG-UI; with `runId` that run, from its beginning, or behind the event that `Last-Event-ID` names.",
         )
         .answers(200, "The conversation, or the events of the run.", vec![(JSON, None), (EVENTS, None)])
         .fails(&[Code::AgentNotFound, Code::Conflict]),
@@ -63,7 +63,7 @@ fn ag_ui() -> [Operation; 2] {
             "POST /api/agents/{name}/ag-ui",
             "runAgUi",
             Scope::Thread,
-            "What a client of AG-UI sends for a run.",
+            "What a client of AG-UI sends for a run. With `Last-Event-ID` the events behind that one.",
         )
         .takes::<Object>()
         .answers(200, "The events of the run.", vec![(EVENTS, None)])
