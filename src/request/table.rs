@@ -47,9 +47,9 @@ impl Route {
             ],
             Route::Chat { .. } => &["agent", "features", "reasoning", "approvals"],
             Route::AgUi { of: AgUiRoute::Read, .. } => {
-                &["threadId", "runId", "offset", "limit", "before", "reasoning", "parts"]
+                &["threadId", "runId", "offset", "limit", "before", "reasoning", "parts", "revise"]
             }
-            Route::AgUi { of: AgUiRoute::Run, .. } => &["threadId", "reasoning", "parts"],
+            Route::AgUi { of: AgUiRoute::Run, .. } => &["threadId", "reasoning", "parts", "revise"],
             Route::OpenAi(of) => of.parameters(),
             Route::ListOwners => PAGE,
             Route::GetEnv(_) | Route::PatchEnv(_) => &["user_id"],

@@ -158,3 +158,37 @@ test("the rest of a run comes behind the id of an event, from any of its routes 
   assert.deepEqual(unknown.slice(0, 2).map(({ event }) => event.type), ["RUN_STARTED", "MESSAGES_SNAPSHOT"], "all of it, anew");
   assert.equal(written(unknown.map(({ event }) => event)), "One moment.It is found.");
 });
+
+const counter = bobbin.agent("counter", ({ n, last }) => say(`${n}: ${last}`));
+
+test("with `revise` a message that is sent again for another run is edited, or answered anew, and what followed is dropped", async () => {
+  const send = async (/** @type {object[]} */ messages, /** @type {string} */ runId, more = "?revise=1") => {
+    const answer = await alice().send("POST", path("counter", more), input("revise", messages, { runId }));
+    assert.equal(answer.status, 200, answer.text);
+    return written(events(answer.text));
+  };
+  const own = async () => (await alice().send("GET", path("counter", "?threadId=revise"))).json.messages;
+  const contents = async () => (await own()).map((/** @type {any} */ { content }) => content);
+  assert.equal(await send([user("one", "u1")], "run-a"), "1: one");
+  assert.equal(await send([...(await own()), user("two", "u2")], "run-b"), "2: two");
+  const [u1, a1] = await own();
+  assert.equal(await send([u1, a1, user("two", "u2")], "run-b"), "2: two", "the same request once more");
+  assert.equal(await send([u1, a1, user("two", "u2")], "run-c", ""), "2: two", "without the word nothing is answered anew");
+  assert.equal(await send([u1, a1, user("two", "u2")], "run-c"), "3: two");
+  for (const runId of ["run-b", "run-c"]) assert.equal(await send([u1, a1, user("two", "u2")], runId), "3: two", `${runId} was answered`);
+  assert.deepEqual(await contents(), ["one", "1: one", "two", "3: two"]);
+  for (const runId of ["run-b", "run-c"]) {
+    const replay = await alice().send("GET", path("counter", `?threadId=revise&runId=${runId}`));
+    assert.equal(written(events(replay.text)), "3: two", "by each of the client's ids");
+  }
+  const both = await Promise.all(["run-d", "run-d"].map((runId) => send([u1, a1, user("other", "u2")], runId)));
+  assert.deepEqual(both, ["4: other", "4: other"], "an edit");
+  assert.equal(await send([u1, a1, user("two", "u2")], "run-b"), "4: other", "a request that comes late changes nothing back");
+  assert.deepEqual(await contents(), ["one", "1: one", "other", "4: other"]);
+  assert.equal(await send([user("uno", "u1")], "run-e"), "5: uno");
+  assert.deepEqual(await contents(), ["uno", "5: uno"], "what followed is dropped");
+  assert.equal(counter.model.asked.length, 5);
+  const files = [{ type: "text", text: "with a file" }, { type: "image", source: { type: "data", value: "aGk=", mimeType: "image/png" } }];
+  const refused = await alice().send("POST", path("counter", "?revise=1"), input("revise", [{ id: "u1", role: "user", content: files }], { runId: "run-f" }));
+  assert.deepEqual([refused.status, refused.json.error.field], [400, "messages"], refused.text);
+});

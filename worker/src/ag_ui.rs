@@ -5,10 +5,11 @@ use bobbin::access::Caller;
 use bobbin::access::links::Links;
 use bobbin::api::wire::ag_ui::{AgUi, Settings};
 use bobbin::api::wire::ag_ui_answers::Plan;
-use bobbin::api::wire::ag_ui_message::{Shown, is_called, is_context, kept, messages, run_of};
+use bobbin::api::wire::ag_ui_message::{Shown, is_called, is_context, is_run_of, kept, messages, run_of};
 use bobbin::api::wire::ag_ui_parts::pending;
 use bobbin::api::wire::ag_ui_places::Place;
 use bobbin::api::wire::ag_ui_request::{Held, RunRequest, Said, Until};
+use bobbin::api::wire::ag_ui_revision::{Change, Revision, revision};
 use bobbin::api::wire::ag_ui_tanstack::with_parts;
 use bobbin::api::wire::said::seq_of;
 use bobbin::engine::feed::FeedOf;
@@ -121,7 +122,13 @@ impl AgUiRequest<'_> {
         settings.parent = request.parent.clone();
         let answered = self.decide(&thread, &request).await?;
         let (of, held) = match answered {
-            _ if says => (FeedOf::Message(self.say(&thread, &request).await?), request.held(Until::All)?),
+            _ if says => {
+                let message = match self.revised(&thread, &request).await? {
+                    Some(message) => message,
+                    None => self.say(&thread, &request).await?,
+                };
+                (FeedOf::Message(message), request.held(Until::All)?)
+            }
             Some(reply) => {
                 let held = request.held(Until::Reply(&reply))?;
                 settings.continues = Some(reply.clone());
@@ -156,6 +163,31 @@ impl AgUiRequest<'_> {
         Ok(plan.reply)
     }
 
+    /// A message that the thread has, for clients whose lists of messages say what holds: with another text, or to be answered anew, unless
+    /// the same request was made before, or its answer is under way.
+    async fn revised(&self, thread: &Found, request: &RunRequest<'_>) -> Step<Option<String>> {
+        if !self.query.flag("revise")? {
+            return Ok(None);
+        }
+        let rows = self.rows(thread, &[("limit", SOUGHT_ROWS)]).await?;
+        let Some(Revision { message, change }) = revision(&rows, request)? else { return Ok(None) };
+        let Some(Change { is_edit, body }) = change else { return Ok(Some(message)) };
+        let newest = self.talk().newest_run(&thread.id).await?;
+        match newest.as_ref().map(|run| text_of(run, "status")) {
+            Some("running") if !is_edit => return Ok(Some(message)),
+            // What it asks is not of interest any more.
+            Some("paused") => {
+                good(self.talk().ask(&thread.id, ThreadRoute::Stop, &[], None, "").await?)?;
+            }
+            _ => {}
+        }
+        let query = [("truncate", "true"), ("run", "true")];
+        let key = Some(format!("ag-ui:run:{}", request.run));
+        let route = ThreadRoute::PatchMessage(message.clone());
+        good(self.talk().ask(&thread.id, route, &query, key, &body.to_string()).await?)?;
+        Ok(Some(message))
+    }
+
     /// What a person says, once: messages that the thread has are passed over, and the others are one. Its id.
     async fn say(&self, thread: &Found, request: &RunRequest<'_>) -> Step<String> {
         let mut new: Vec<&Said> = request.said.iter().collect();
@@ -173,7 +205,7 @@ impl AgUiRequest<'_> {
         let files: Vec<&Value> = new.iter().flat_map(|said| &said.files).collect();
         let body = json!({
             "role": "user", "content": texts.join("\n\n"), "attachments": files,
-            "metadata": kept(&ids, &request.run, request.forwarded.as_ref()),
+            "metadata": kept(&ids, &request.run, &[], request.forwarded.as_ref()),
         });
         let last = ids.last().copied().unwrap_or_default();
         // The client's id of the run is another one when it sends the message again.
@@ -291,7 +323,7 @@ impl AgUiRequest<'_> {
     /// A run from its beginning: one of the client's, or one of the thread's.
     async fn replay(&self, thread: &Found, conversation: &str, run: &str) -> Step<Response> {
         let rows = self.rows(thread, &[("limit", SOUGHT_ROWS)]).await?;
-        let asked = rows.iter().rposition(|row| run_of(row) == Some(run));
+        let asked = rows.iter().rposition(|row| is_run_of(row, run));
         // One of the thread's own is told from what a person has said last.
         let said = || rows.iter().rposition(|row| text_of(row, "role") == "user");
         let held = asked.or_else(said).and_then(|at| rows.get(..=at)).unwrap_or_default();

@@ -18,11 +18,19 @@ pub struct Shown<'a> {
     pub reasoning: bool,
 }
 
-/// What is kept with a message that has come from a client: its ids of what it is made of, and of its run.
-pub fn kept(messages: &[&str], run: &str, forwarded: Option<&Value>) -> Value {
+/// Runs that are kept with a message besides the last one that has answered it.
+const EARLIER_RUNS: usize = 20;
+
+/// What is kept with a message that has come from a client: its ids of what it is made of, of its run, and of those that have answered it
+/// before.
+pub fn kept(messages: &[&str], run: &str, earlier: &[&str], forwarded: Option<&Value>) -> Value {
     let mut kept = json!({ "messages": messages, "run": run });
-    if let (Some(props), Some(fields)) = (forwarded, kept.as_object_mut()) {
-        fields.insert("forwardedProps".into(), props.clone());
+    if let Some(fields) = kept.as_object_mut() {
+        if !earlier.is_empty() {
+            let dropped = earlier.len().saturating_sub(EARLIER_RUNS);
+            fields.insert("earlier".into(), json!(earlier.get(dropped..).unwrap_or_default()));
+        }
+        fields.extend(forwarded.map(|props| ("forwardedProps".to_owned(), props.clone())));
     }
     json!({ "ag_ui": kept })
 }
@@ -41,6 +49,17 @@ pub fn is_context(row: &Value) -> bool {
 /// The client's id of the run that a message was sent for.
 pub fn run_of(row: &Value) -> Option<&str> {
     row.pointer("/metadata/ag_ui/run").and_then(Value::as_str)
+}
+
+/// The client's ids of the runs that have answered a message, the last one at the end.
+pub fn runs_of(row: &Value) -> Vec<&str> {
+    let earlier = row.pointer("/metadata/ag_ui/earlier").and_then(Value::as_array).into_iter().flatten();
+    earlier.filter_map(Value::as_str).chain(run_of(row)).collect()
+}
+
+/// Whether a message was answered in the run that the client calls so.
+pub fn is_run_of(row: &Value, run: &str) -> bool {
+    runs_of(row).contains(&run)
 }
 
 /// The messages of rows, in their order.

@@ -7,7 +7,7 @@
 //!   `completion_request`, `responses` (with `response_items` and `response_events`) and `response_request`: those of OpenAI; `call_id`: calls that are left to
 //!   its clients. `models`: agents as its clients list them. `openai_error`: errors as they know them.
 //! * `ag_ui`: the events of AG-UI, with `ag_ui_places`: their ids; `ag_ui_state`: the thread's values; `ag_ui_parts`: what they are made of. `ag_ui_message`: its messages, made of rows. `ag_ui_request`: what its clients send; `ag_ui_answers`:
-//!   what they answer, against what was asked. `ag_ui_tanstack`: what TanStack AI wants besides.
+//!   what they answer, against what was asked; `ag_ui_revision`: what they mean that send a message again. `ag_ui_tanstack`: what TanStack AI wants besides.
 //! * `mcp`: messages of MCP. `mcp_tools`: its tools. `mcp_offers`: its prompts and resources. `mcp_ask`: what becomes of a message; `mcp_content`: what a tool
 //!   has given. `mcp_input`: what people are asked by
 //!   its clients; `mcp_state`: what these give back with the answers.
@@ -18,6 +18,7 @@ pub mod ag_ui_message;
 pub mod ag_ui_parts;
 pub mod ag_ui_places;
 pub mod ag_ui_request;
+pub mod ag_ui_revision;
 mod ag_ui_state;
 pub mod ag_ui_tanstack;
 pub mod call_id;

@@ -41,6 +41,7 @@ export function agUi(killed) {
   bobbin.agent("finder", ({ messages }) => (messages.at(-1)?.role === "tool" ? say(`You are in ${messages.at(-1)?.content}.`) : use({ name: "locate", args: {} })), {
     tools: ["locate"],
   });
+  bobbin.agent("counter", ({ n, last }) => say(`${n}: ${last}`, { chunks: 3, everyMs: 30 }));
   /** Calls of each thread, by their keys: one that is made again does the same again. @type {Map<string, string[]>} */
   const kept = new Map();
   bobbin.tool("keep", async ({ args, key: call }) => {
@@ -74,8 +75,8 @@ export function agUi(killed) {
   let keeps = "";
   const fresh = () => (keeps = `conversation-${killed ? "k" : "c"}${(made += 1)}`);
   const address = (/** @type {string} */ name) => `${bobbin.server.base}/api/agents/${name}/ag-ui`;
-  /** @param {string} name @param {string} threadId @param {string} [key] */
-  const client = (name, threadId, key = KEY) => new HttpAgent({ url: address(name), threadId, headers: { authorization: `Bearer ${key}` }, fetch: fetched });
+  /** @param {string} name @param {string} threadId @param {string} [key] @param {string} [query] */
+  const client = (name, threadId, key = KEY, query = "") => new HttpAgent({ url: address(name) + query, threadId, headers: { authorization: `Bearer ${key}` }, fetch: fetched });
   const person = (/** @type {string} */ content) => ({ id: `u-${random.between(0, 2 ** 40)}`, role: /** @type {const} */ ("user"), content });
 
   /**
@@ -237,6 +238,33 @@ export function agUi(killed) {
     if (!killed) {
       assert.deepEqual(deltas, [{ op: "replace", path: "/a~1b~0c", value: [1, 2] }, { op: "remove", path: "/gone" }]);
     }
+  });
+
+  test("an edited message is answered instead of the old one, and the last one once more", async () => {
+    const id = fresh();
+    const agent = client("counter", id, KEY, "?revise=1");
+    const [one, two] = [person("one"), person("two")];
+    for (const said of [one, two]) {
+      agent.addMessage(said);
+      await ran(agent, { runId: `${said.id}-first` });
+    }
+    const before = said(agent.messages);
+    assert.deepEqual(before.map(([, content]) => content?.replace(/^\d+/, "n")), ["one", "n: one", "two", "n: two"]);
+    agent.setMessages([...agent.messages.slice(0, 2), two]);
+    const disturbed = disturb();
+    await ran(agent, { runId: `${two.id}-anew` });
+    await disturbed;
+    const anew = said(agent.messages);
+    assert.deepEqual([anew.length, anew[3]?.[1] !== before[3]?.[1], anew[3]?.[1]?.endsWith(": two")], [4, true, true]);
+    assert.deepEqual((await read("counter", id)).messages, agent.messages);
+    agent.setMessages([{ ...one, content: "other" }]);
+    const other = disturb();
+    await ran(agent, { runId: `${one.id}-other` });
+    await other;
+    assert.deepEqual(said(agent.messages).map(([, content]) => content?.replace(/^\d+/, "n")), ["other", "n: other"]);
+    assert.deepEqual((await read("counter", id)).messages, agent.messages);
+    const { json } = await bobbin.client.send("GET", `/threads/key:${id}/messages`);
+    assert.equal(json.messages.length, 2);
   });
 
   test("the thread's values are the state", async () => {

@@ -102,7 +102,7 @@ fn query(operation: &str, name: &str) -> Value {
         | (_, "wait" | "includeSilent" | "include_children" | "descendants" | "history" | "recursive") => {
             flag
         }
-        (_, "reasoning" | "parts" | "items" | "trace" | "stats" | "stat" | "thumbnail") => {
+        (_, "reasoning" | "parts" | "revise" | "items" | "trace" | "stats" | "stat" | "thumbnail") => {
             bit("0")
         }
         (_, "progress") => bit("1"),
