@@ -24,12 +24,16 @@ export interface SendOptions {
 export interface ForkOptions extends Pick<SendOptions, "idempotencyKey" | "signal"> {
   /** The id of the last message that is copied; the last one that is complete unless given. */
   upTo?: string;
+  /** Instead: the id of a message whose whole answer is copied, up to what was said next. */
+  answerTo?: string;
   /** What the copy is called. */
   key?: string;
   /** Those of the thread unless given. */
   tags?: string[];
   /** Those of the thread unless given. */
   properties?: Record<string, unknown>;
+  /** Seconds after which it deletes itself. */
+  expiresIn?: number;
 }
 
 /** Attempts at what may be repeated. */
@@ -85,12 +89,14 @@ export class Thread {
 
   /** A copy of it, which goes its own way. Requests to it wait until all is copied. */
   async fork(options: ForkOptions = {}): Promise<Thread> {
-    const { upTo, key, tags, properties, ...sending } = options;
+    const { upTo, answerTo, key, tags, properties, expiresIn, ...sending } = options;
     const body: Schemas["NewFork"] = {
       ...(upTo !== undefined && { up_to: upTo }),
+      ...(answerTo !== undefined && { answer_to: answerTo }),
       ...(key !== undefined && { key }),
       ...(tags && { tags }),
       ...(properties && { properties }),
+      ...(expiresIn !== undefined && { expires_in: expiresIn }),
     };
     const { threadId } = await this.#post<Schemas["Forked"]>("fork", body, keyed(sending));
     return new Thread(this.#connection, () => Promise.resolve(threadId));

@@ -131,10 +131,7 @@ impl Thread {
             ThreadRoute::PatchMessage(id) => self.patch_message(&request, id).await,
             ThreadRoute::DeleteMessage(id) => self.delete_message(id),
             ThreadRoute::Regenerate(id) => self.regenerate(&request, id),
-            ThreadRoute::Stop => {
-                let named = Body::parse(&request.body)?.known(&["run"])?.string("run")?;
-                self.stop(named.as_deref())
-            }
+            ThreadRoute::Stop => self.stop(&request.body),
             ThreadRoute::Continue => self.continue_run(&request),
             ThreadRoute::Terminate => {
                 Body::parse(&request.body)?.known(&[])?;

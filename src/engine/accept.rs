@@ -6,6 +6,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use crate::access::Caller;
+use crate::engine::answered::must_be_newest;
 use crate::engine::budget::given::given_budget;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Wishes;
@@ -17,7 +18,7 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::request::fields::{Body, bounded};
-use crate::request::{Reply, ThreadRequest};
+use crate::request::{FOLLOWS, Reply, ThreadRequest};
 use crate::sdk::family::BY_CODE;
 use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::{Entered, Hooked};
@@ -49,6 +50,8 @@ pub(crate) struct Input {
     strict: bool,
     /// What it wants of the run that it starts.
     wishes: Wishes,
+    /// The message whose answer it follows: it is refused where somebody has said something since.
+    follows: Option<String>,
 }
 
 /// Whether the drain is to run `before_create_message` for a message.
@@ -116,6 +119,7 @@ impl Input {
             attachments,
             hooks: Hooks::Due,
             strict,
+            follows: None,
         }
         .checked()
     }
@@ -145,6 +149,7 @@ impl Input {
             hooks,
             strict: false,
             wishes: Wishes::default(),
+            follows: None,
         }
         .checked()
     }
@@ -259,7 +264,8 @@ impl Thread {
         let key = Key::of(request, "")?;
         let kind = self.read(|state, _| Ok(self.kind(state)))?;
         let code = request.header(BY_CODE);
-        let input = Input::parse(&request.body, kind, code)?;
+        let mut input = Input::parse(&request.body, kind, code)?;
+        input.follows = request.header(FOLLOWS).map(str::to_owned);
         if code.is_some() && input.wakes == Wakes::No {
             let id = self.inject(input, Hooked::Yes).await?;
             return Ok(Reply::json(202, &json!({ "messageId": id })));
@@ -297,6 +303,7 @@ impl Thread {
         let now = self.host.now_us();
         let (accepted, (closed, entry)) = self.transition(|state, sql| {
             state.must_live()?;
+            input.follows.as_deref().map_or(Ok(()), |message| must_be_newest(state, sql, message))?;
             room(state)?;
             let attachments = crate::engine::attachments::store::store(
                 state,

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use crate::engine::answered::is_being_made;
 use crate::engine::call::{interrupted, told};
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Finished;
@@ -35,13 +36,18 @@ use crate::store::waits::Wait;
 use crate::store::{messages as rows, receipts, schema};
 
 impl Thread {
-    /// Ends the active run and keeps queued messages waiting until the next send or `continue`. `only`: nothing is done unless that is
-    /// the one.
-    pub(crate) fn stop(self: &Rc<Self>, only: Option<&str>) -> Result<Reply> {
+    /// Ends the active run and keeps queued messages waiting until the next send or `continue`. The request may say which one: then
+    /// nothing is done unless that is active.
+    pub(crate) fn stop(self: &Rc<Self>, request: &str) -> Result<Reply> {
+        let mut body = Body::parse(request)?.known(&["run", "answer_to"])?;
+        let (run, answer_to) = (body.string("run")?, body.string("answer_to")?);
         let now = self.host.now_us();
-        let is_another =
-            |state: &State| only.is_some_and(|only| state.active().is_none_or(|run| run.public_id() != only));
-        if self.read(|state, _| Ok(is_another(state)))? {
+        let is_meant = self.read(|state, sql| {
+            let named = run.is_none() || state.active().map(Run::public_id) == run;
+            let answers = answer_to.as_deref().map(|message| is_being_made(state, sql, message));
+            Ok(named && answers.transpose()?.unwrap_or(true))
+        })?;
+        if !is_meant {
             let message = "This run is not active; nothing was stopped.";
             return Ok(Reply::json(200, &json!({ "status": "stopped", "message": message })));
         }

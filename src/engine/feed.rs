@@ -67,26 +67,31 @@ pub enum Then {
 }
 
 /// A run as far as a feed needs it.
-struct Followed {
+pub(super) struct Followed {
     /// None while the message is queued.
     run: Option<Run>,
     /// What comes behind this seq is its.
-    after: i64,
+    pub(super) after: i64,
     /// The first seq of the steps of the run behind it.
     upto: i64,
 }
 
 impl Followed {
     fn feed(&self) -> Feed {
-        Feed { run: self.run.as_ref().map(|run| run.id), after: self.after }
+        Feed { run: self.number(), after: self.after }
     }
 
-    fn is_over(&self) -> bool {
+    /// The number of the run.
+    pub(super) fn number(&self) -> Option<i64> {
+        self.run.as_ref().map(|run| run.id)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.end.is_some())
     }
 
     /// Whether a row behind `after` belongs to it.
-    fn has(&self, row: &Row) -> bool {
+    pub(super) fn has(&self, row: &Row) -> bool {
         let Some(run) = &self.run else { return false };
         match row.inbound {
             Inbound::Step => row.seq >= run.first && row.seq < self.upto,
@@ -236,7 +241,7 @@ impl Thread {
 }
 
 /// The run that is asked for.
-fn followed(state: &State, sql: &dyn Sql, of: &FeedOf) -> Result<Followed> {
+pub(super) fn followed(state: &State, sql: &dyn Sql, of: &FeedOf) -> Result<Followed> {
     let newest = |found: Run| match &state.run {
         // What is in memory is newer than the row.
         Some(run) if run.id == found.id => run.clone(),

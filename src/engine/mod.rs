@@ -10,7 +10,7 @@
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `accept`: messages that come in. `control`: stop, continue, terminate, delete; `expiry`: threads that delete
 //!   themselves. `edit`: changes to messages and the thread. `cut`: to go on from an earlier message.
-//!   `fork`: copies of threads.
+//!   `fork`: copies of threads. `answered`: where the answer to a message ends.
 //! * `step`: the cycle. `context`: what a request to a model holds. `model_call`: attempts, fallbacks and pauses;
 //!   `provider_call`: one request and its watchdogs; `attempts`: how far a step is with its model; `retry`: which policy
 //!   holds for what fails; `replay`: what providers want back with their replies.
@@ -39,6 +39,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod alarm;
+pub(crate) mod answered;
 pub(crate) mod attachments;
 pub(crate) mod attempts;
 pub(crate) mod batch;

@@ -108,6 +108,13 @@ impl ThreadRequest {
 /// The header, of the Worker's own, with the first characters of a hash of the caller's credentials.
 pub const FINGERPRINT: &str = "bobbin-fingerprint";
 
+/// The header, of the Worker's own, with the message whose answer a new message follows: it is refused where somebody has said
+/// something since.
+pub const FOLLOWS: &str = "bobbin-follows";
+
+/// The header, of the Worker's own, with the id that a copy is to have: the same when the request comes again.
+pub const COPY: &str = "bobbin-copy";
+
 /// An object's answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Reply {

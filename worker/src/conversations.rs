@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::bindings::random;
 use crate::create;
+use crate::following::follows;
 use crate::openai::{OpenAi, Said, hex, now_us};
 use crate::talk::{Step, Stops, found, good, text_of};
 
@@ -103,7 +104,7 @@ impl OpenAi<'_> {
     }
 
     /// The id of a thread for this request alone: the same when it comes again.
-    async fn id_of_request(&self, hash: &str) -> Step<String> {
+    pub(crate) async fn id_of_request(&self, hash: &str) -> Step<String> {
         let explicit = self.idempotency_key.as_deref();
         let of = |time: i64| {
             let owner = self.caller.owner().unwrap_or_default();
@@ -130,8 +131,13 @@ impl OpenAi<'_> {
         Ok(found(told)?.is_some())
     }
 
-    /// Stores what a person says, once: its message, and when it was stored.
-    pub(crate) async fn say(&self, conversation: &Conversation, said: Said<'_>) -> Step<(String, i64)> {
+    /// Stores what a person says, once: its message, and when it was stored. `behind`: the message whose answer it follows.
+    pub(crate) async fn say(
+        &self,
+        conversation: &Conversation,
+        behind: Option<&str>,
+        said: &Said<'_>,
+    ) -> Step<(String, i64)> {
         let Conversation { thread, stored, key } = conversation;
         if let Some(message) = stored {
             let route = ThreadRoute::GetMessage(message.clone());
@@ -140,12 +146,15 @@ impl OpenAi<'_> {
             let created = body.get("message").unwrap_or(&body).get("created_at").and_then(Value::as_i64);
             return Ok((message.clone(), created.unwrap_or_else(now_us)));
         }
-        let Said { text, files, metadata } = said;
+        let &Said { text, files, ref metadata } = said;
         let body = json!({ "role": "user", "content": text, "attachments": files, "metadata": metadata })
             .to_string();
         // One of our own, so that what is lost on the way is sent again.
         let key = key.clone().unwrap_or_else(|| format!("openai:{}", hex(&random())));
-        let told = self.talk().ask(thread, ThreadRoute::PostMessage, &[], Some(key), &body).await?;
+        let told = self
+            .talk()
+            .ask_with(thread, ThreadRoute::PostMessage, &[], Some(key), follows(behind), &body)
+            .await?;
         let posted = good(told)?;
         let message = text_of(&posted, "messageId");
         if message.is_empty() {

@@ -27,6 +27,7 @@ mod create;
 mod encoder;
 mod events;
 mod fetch;
+mod following;
 mod host;
 pub mod lifecycle;
 mod mcp;

@@ -130,7 +130,7 @@ impl OpenAi<'_> {
                 };
                 let metadata = json!({ "openai": { "request": hash } });
                 let said = Said { text: &text, files: &files, metadata };
-                let (message, created) = self.say(&conversation, said).await?;
+                let (message, created) = self.say(&conversation, None, &said).await?;
                 let settings = self.settings(&request, &conversation.thread, &message, created);
                 (settings, conversation.thread, FeedOf::Message(message))
             }

@@ -1,9 +1,10 @@
 //! Responses of OpenAI (docs/clients.md): each is what came of one message, or of what was decided about the calls of one reply. Its
 //! id names the thread and that message.
 
+use bobbin::Error;
 use bobbin::api::wire::encode::Encode;
 use bobbin::api::wire::models;
-use bobbin::api::wire::response_request::{ResponseRequest, parse_id, response_id};
+use bobbin::api::wire::response_request::{ResponseRequest, response_id};
 use bobbin::api::wire::responses::{Responses, Settings};
 use bobbin::engine::feed::FeedOf;
 use bobbin::json;
@@ -11,13 +12,13 @@ use bobbin::limits::{EPHEMERAL_S, SECOND_US};
 use bobbin::request::ThreadRoute;
 use bobbin::signing::digest;
 use bobbin::spec::Agent;
-use bobbin::{Code, Error};
 use serde_json::Value;
 
 use crate::answer::Response;
 use crate::conversations::Conversation;
 use crate::encoder::Encoder;
 use crate::events::How;
+use crate::following::{known_id, no_response};
 use crate::openai::{OpenAi, Said, extra_for, extra_of, now_us};
 use crate::talk::{Step, Stops, found, good, text_of};
 
@@ -50,19 +51,25 @@ impl OpenAi<'_> {
     }
 
     async fn to_message(&self, request: &ResponseRequest, agent: &Agent, hash: &str) -> Step<Known> {
-        let conversation = self.conversation_of(request, agent, hash).await?;
         let metadata = json!({ "openai": {
             "request": hash, "model": request.model, "background": request.background, "store": request.store,
             "previous_response_id": request.previous, "metadata": request.asked.get("metadata"),
             "reasoning": request.reasoning,
         } });
         let said = Said { text: &request.new.text, files: &request.new.files, metadata };
-        let (message, created) = self.say(&conversation, said).await?;
+        let (thread, message, created) = match &request.previous {
+            Some(previous) => self.say_behind(previous, request, agent, hash, &said).await?,
+            None => {
+                let conversation = self.conversation_of(request, agent, hash).await?;
+                let (message, created) = self.say(&conversation, None, &said).await?;
+                (conversation.thread, message, created)
+            }
+        };
         let settings = Settings {
             asked: request.asked.clone(),
             reasoning: request.reasoning,
             model: request.model.clone(),
-            ..self.response_settings(&conversation.thread, &message, created)
+            ..self.response_settings(&thread, &message, created)
         };
         Ok(Known { settings, of: FeedOf::Message(message.clone()), message })
     }
@@ -85,7 +92,7 @@ impl OpenAi<'_> {
         Ok(Known { settings, of: FeedOf::From(reply.clone()), message: reply })
     }
 
-    /// The thread of a request, made if there is none.
+    /// The thread of a request that follows no response, made if there is none.
     async fn conversation_of(
         &self,
         request: &ResponseRequest,
@@ -98,51 +105,13 @@ impl OpenAi<'_> {
                 instructed.map(|text| json!({ "role": "system", "content": text, "silent": true }));
             Ok(instructions.into_iter().chain(request.history.iter().cloned()).collect())
         };
-        if let Some(previous) = &request.previous {
-            let (thread, message) = known_id(previous, "previous_response_id")?;
-            if !self.is_of(&thread, agent).await? {
-                return Err(Stops::Error(no_response(previous).at("previous_response_id")));
-            }
-            let conversation = self.in_thread(thread, hash).await?;
-            if conversation.stored.is_none() && conversation.key.is_none() {
-                self.must_be_last(&conversation.thread, &message).await?;
-            }
-            self.instruct(&conversation.thread, instructed).await?;
-            return Ok(conversation);
-        }
         let Some(name) = &request.conversation else {
             let expires_in = (!request.store).then_some(EPHEMERAL_S);
             return self.unnamed(agent, hash, expires_in, history).await;
         };
         let conversation = self.conversation(name, agent, hash, history).await?;
-        self.instruct(&conversation.thread, instructed).await?;
+        self.instruct(&conversation.thread, None, request.instructions.as_deref()).await?;
         Ok(conversation)
-    }
-
-    /// Instructions for what follows: a message that people are not shown, once a day for the same text.
-    async fn instruct(&self, thread: &str, instructions: Option<&String>) -> Step<()> {
-        let Some(text) = instructions else { return Ok(()) };
-        let body = json!({ "role": "system", "content": text, "silent": true }).to_string();
-        let key = format!("openai:instructions:{}", digest(&[text]));
-        let told = self.talk().ask(thread, ThreadRoute::PostMessage, &[], Some(key), &body).await?;
-        good(told).map(|_| ())
-    }
-
-    /// Refuses to follow a response that others have followed already.
-    async fn must_be_last(&self, thread: &str, message: &str) -> Step<()> {
-        let query = [("after", message), ("order", "asc"), ("limit", "500")];
-        let told = self.talk().ask(thread, ThreadRoute::ListMessages, &query, None, "").await?;
-        let page = good(told)?;
-        let mut rows = page.get("messages").and_then(Value::as_array).into_iter().flatten();
-        let said = |row: &Value| text_of(row, "role") == "user" && row.pointer("/metadata/prompt").is_none();
-        if !rows.any(said) {
-            return Ok(());
-        }
-        Err(Stops::Error(
-            Error::new(Code::Conflict, "The conversation has gone on since that response.")
-                .at("previous_response_id")
-                .hint("Follow the newest response, or begin another conversation."),
-        ))
     }
 
     /// `GET /v1/responses/:id`, as it is now, or as a stream from its beginning or behind an event.
@@ -162,14 +131,8 @@ impl OpenAi<'_> {
     pub(crate) async fn cancel_response(&self, id: &str) -> Step<Response> {
         let known = self.known(id).await?;
         let thread = known.settings.thread.clone();
-        let told = self.talk().ask(&thread, ThreadRoute::ListRuns, &[("limit", "1")], None, "").await?;
-        let runs = good(told)?;
-        let active =
-            matches!(runs.pointer("/runs/0/status").and_then(Value::as_str), Some("running" | "paused"));
-        if active && self.must_be_last(&thread, &known.message).await.is_ok() {
-            let told = self.talk().ask(&thread, ThreadRoute::Stop, &[], None, "").await?;
-            good(told)?;
-        }
+        let only = json!({ "answer_to": known.message }).to_string();
+        good(self.talk().ask(&thread, ThreadRoute::Stop, &[], None, &only).await?)?;
         self.tell_response(known, How::Now, extra_of(200)).await
     }
 
@@ -233,13 +196,4 @@ impl OpenAi<'_> {
         let (thread, reasoning) = (settings.thread.clone(), settings.reasoning);
         self.follow(&thread, of, how, reasoning, extra, Encoder::new(Responses::new(settings))).await
     }
-}
-
-fn known_id(id: &str, field: &str) -> Step<(String, String)> {
-    parse_id(id).ok_or_else(|| Stops::Error(no_response(id).at(field)))
-}
-
-fn no_response(id: &str) -> Error {
-    let shown: String = id.chars().take(80).collect();
-    Error::new(Code::NotFound, format!("There is no response “{shown}”."))
 }

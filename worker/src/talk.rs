@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use bobbin::access::Caller;
 use bobbin::api::wire::said::seq_of;
-use bobbin::request::{Query, ThreadRequest, ThreadRoute, thread_id};
+use bobbin::request::{COPY, Query, ThreadRequest, ThreadRoute, thread_id};
 use bobbin::spec::Agent;
 use bobbin::{Code, Error, Result};
 use serde_json::Value;
@@ -65,7 +65,24 @@ impl Talk<'_> {
         idempotency_key: Option<String>,
         body: &'b str,
     ) -> Pin<Box<dyn Future<Output = Result<Told>> + 'b>> {
-        Box::pin(self.asked(thread, route, query, idempotency_key, body))
+        let headers = match route {
+            ThreadRoute::DecideWaits | ThreadRoute::DecideWait(_) => self.fingerprint.to_vec(),
+            _ => Vec::new(),
+        };
+        self.ask_with(thread, route, query, idempotency_key, headers, body)
+    }
+
+    /// The same with headers of the Worker's own.
+    pub(crate) fn ask_with<'b>(
+        &'b self,
+        thread: &'b str,
+        route: ThreadRoute,
+        query: &'b [(&'b str, &'b str)],
+        idempotency_key: Option<String>,
+        headers: Vec<(String, String)>,
+        body: &'b str,
+    ) -> Pin<Box<dyn Future<Output = Result<Told>> + 'b>> {
+        Box::pin(self.asked(thread, route, query, idempotency_key, headers, body))
     }
 
     async fn asked(
@@ -74,6 +91,7 @@ impl Talk<'_> {
         route: ThreadRoute,
         query: &[(&str, &str)],
         idempotency_key: Option<String>,
+        headers: Vec<(String, String)>,
         body: &str,
     ) -> Result<Told> {
         let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

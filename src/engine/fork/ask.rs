@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::engine::answered::end_of_answer;
+use crate::engine::expiry::expires;
 use crate::engine::fork::begin::Birth;
 use crate::engine::thread::Thread;
 use crate::env::Plain;
@@ -10,7 +12,7 @@ use crate::host::{Sibling, Sql};
 use crate::request::between::{error_of, to_thread};
 use crate::request::directory_call::{DirectoryCall, answer, name_of};
 use crate::request::fields::Body;
-use crate::request::{Reply, ThreadRequest, ThreadRoute, thread_id};
+use crate::request::{COPY, Reply, ThreadRequest, ThreadRoute, thread_id};
 use crate::spec::message::Role;
 use crate::store::fork::{Fork, ForkState};
 use crate::store::messages as rows;
@@ -21,10 +23,12 @@ use crate::store::thread_budget::ThreadBudget;
 impl Thread {
     /// `POST …/fork`: another thread begins with what is here.
     pub(crate) async fn fork(&self, request: &ThreadRequest) -> Result<Reply> {
-        let mut body = Body::parse(&request.body)?.known(&["up_to", "key", "tags", "properties"])?;
-        let (up_to, key) = (body.string("up_to")?, body.string("key")?);
+        let mut body = Body::parse(&request.body)?.known(FIELDS)?;
+        let (upto, key) = (Upto::of(&mut body)?, body.string("key")?);
         let (tags, properties) = (body.strings("tags")?, body.object("properties")?);
-        let mut birth = self.read_mut(|state, sql| self.birth(state, sql, up_to.as_deref()))?;
+        let expires_us = expires(&mut body, self.host.now_us())?;
+        let mut birth = self.read_mut(|state, sql| self.birth(state, sql, &upto))?;
+        birth.expires_us = expires_us;
         birth.tags = tags.unwrap_or(birth.tags);
         birth.properties = properties.unwrap_or(birth.properties);
         let id = match &key {
@@ -32,7 +36,10 @@ impl Thread {
                 thread_id::check_key(key)?;
                 thread_id::of_key(birth.owner.as_deref(), key)
             }
-            None => thread_id::from_random(self.host.random()),
+            None => match request.header(COPY) {
+                Some(id) => id.to_owned(),
+                None => thread_id::from_random(self.host.random()),
+            },
         };
         birth.key = key;
         let id = match &request.idempotency_key {
@@ -50,13 +57,14 @@ impl Thread {
     }
 
     /// What the copy is to begin with.
-    fn birth(&self, state: &State, sql: &dyn Sql, up_to: Option<&str>) -> Result<Birth> {
+    fn birth(&self, state: &State, sql: &dyn Sql, upto: &Upto) -> Result<Birth> {
         let meta = &state.meta;
         if meta.parent.is_some() {
             let text = "A subagent is a part of the thread that leads it, and is not copied alone.";
             return Err(Error::new(Code::Conflict, text).hint("Copy the thread that leads the family."));
         }
-        let upto = last_copied(state, sql, up_to)?;
+        let named = matches!(upto, Upto::Message(_));
+        let upto = last_copied(state, sql, upto)?;
         let limits = meta.budget.as_ref().map(|budget| ThreadBudget {
             given: budget.given.clone(),
             raised: budget.raised,
@@ -70,7 +78,7 @@ impl Thread {
                 message: (upto > 0).then(|| message_id(&meta.stem, upto)),
                 state: ForkState::Copying,
             },
-            named: up_to.is_some(),
+            named,
             agent: meta.agent.clone(),
             owner: meta.owner.clone(),
             key: None,
@@ -78,6 +86,7 @@ impl Thread {
             properties: meta.properties.clone(),
             budget: limits.map(Box::new),
             env: Default::default(),
+            expires_us: None,
         })
     }
 
@@ -108,17 +117,54 @@ impl Thread {
     }
 }
 
+/// What a request for a copy may say.
+const FIELDS: &[&str] = &["up_to", "answer_to", "key", "tags", "properties", "expires_in"];
+
+/// Up to where a thread is copied.
+enum Upto {
+    /// As far as it is complete.
+    Here,
+    /// This message.
+    Message(String),
+    /// The end of the answer to this one.
+    Answer(String),
+}
+
+impl Upto {
+    fn of(body: &mut Body) -> Result<Upto> {
+        match (body.string("up_to")?, body.string("answer_to")?) {
+            (Some(_), Some(_)) => {
+                let text = "`up_to` and `answer_to` both say up to where the thread is copied.";
+                Err(Error::field("answer_to", text).hint("Send one of the two."))
+            }
+            (Some(message), None) => Ok(Upto::Message(message)),
+            (None, Some(message)) => Ok(Upto::Answer(message)),
+            (None, None) => Ok(Upto::Here),
+        }
+    }
+}
+
 /// Seq of the last message that a copy has: this one and what belongs to its step, or the last one of a step that is closed.
-fn last_copied(state: &State, sql: &dyn Sql, up_to: Option<&str>) -> Result<i64> {
+fn last_copied(state: &State, sql: &dyn Sql, upto: &Upto) -> Result<i64> {
     let open = state.active().filter(|run| run.block_open()).map(|run| run.block);
     // What waits is the thread's own to take in.
     let most = open.into_iter().chain(state.undrained).min().map_or(i64::MAX >> 11, |first| first - 1);
-    let Some(id) = up_to else { return Ok(page::last_before(sql, most + 1)?.unwrap_or(0)) };
-    let seq = message_seq(&state.meta.stem, id)?;
-    let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
     let refused = |text: &str| {
         let hint = "Wait for the end of the run, or name an earlier message.";
-        Err(Error::new(Code::Conflict, text).at("up_to").hint(hint))
+        let field = if matches!(upto, Upto::Answer(_)) { "answer_to" } else { "up_to" };
+        Err(Error::new(Code::Conflict, text).at(field).hint(hint))
+    };
+    let (seq, row) = match upto {
+        Upto::Here => return Ok(page::last_before(sql, most + 1)?.unwrap_or(0)),
+        Upto::Message(id) => {
+            let seq = message_seq(&state.meta.stem, id)?;
+            (seq, rows::find(sql, seq)?.ok_or_else(|| not_found(id))?)
+        }
+        Upto::Answer(id) => {
+            let ends = end_of_answer(state, sql, id).map_err(|error| error.at("answer_to"))?;
+            let Some(seq) = ends else { return refused("The answer to this message is still being made.") };
+            (seq, rows::find(sql, seq)?.ok_or_else(|| not_found(id))?)
+        }
     };
     if seq > most {
         return refused("This message waits, or belongs to the step that is running.");

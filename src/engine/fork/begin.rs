@@ -38,6 +38,9 @@ pub(crate) struct Birth {
     pub(crate) budget: Option<Box<ThreadBudget>>,
     /// Values of variables, encrypted for it.
     pub(crate) env: EncryptedValues,
+    /// When it deletes itself.
+    #[serde(default)]
+    pub(crate) expires_us: Option<i64>,
 }
 
 impl Thread {
@@ -98,6 +101,7 @@ impl Thread {
             tags: birth.tags,
             properties: birth.properties,
             budget: birth.budget,
+            expires_us: birth.expires_us,
             activates: self.activations(&birth.agent),
             snapshot: self.snapshot_hash(&birth.agent, None),
             fork: Some(Box::new(birth.fork)),

@@ -80,7 +80,8 @@ def responses() -> None:
     while background.status in ("queued", "in_progress"):
         background = client.responses.retrieve(background.id)
     assert background.output_text == "You wrote: later", background
-    raises(openai.ConflictError, lambda: client.responses.create(model="echo", input="x", previous_response_id=first.id))
+    other = client.responses.create(model="echo", input="other", previous_response_id=first.id)
+    assert other.output_text == "You wrote: other" and other.conversation.id != first.conversation.id, other
 
 
 def open_responses() -> None:

@@ -26,6 +26,7 @@ mod feeds;
 mod file_routes;
 mod file_search;
 mod files;
+mod followed;
 mod forks;
 mod handoff;
 mod hooks;
@@ -172,6 +173,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(summary_paid::all());
     all.extend(cuts::all());
     all.extend(forks::all());
+    all.extend(followed::all());
     all.extend(dropped::all());
     all.extend(execute::all());
     all.extend(endings::all());

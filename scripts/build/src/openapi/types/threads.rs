@@ -197,6 +197,8 @@ pub(in crate::openapi) struct Fork {
 pub(in crate::openapi) struct NewFork {
     /// The last message that is copied; the last one that is complete unless given.
     up_to: Option<String>,
+    /// Instead: a message whose whole answer is copied, up to what was said next.
+    answer_to: Option<String>,
     /// What you call the copy.
     #[schemars(length(min = 1, max = 255))]
     key: Option<String>,
@@ -204,6 +206,9 @@ pub(in crate::openapi) struct NewFork {
     tags: Option<Vec<String>>,
     /// Those of the thread unless given.
     properties: Option<Object>,
+    /// Seconds after which it deletes itself.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    expires_in: Option<i64>,
 }
 
 #[derive(JsonSchema)]
@@ -345,6 +350,8 @@ pub(in crate::openapi) struct EnvChange {
 pub(in crate::openapi) struct Stop {
     /// Nothing is stopped unless this run is active.
     run: Option<String>,
+    /// Nothing is stopped unless the active run is at the answer to this message, and nothing was said behind it.
+    answer_to: Option<String>,
 }
 
 #[derive(JsonSchema)]

@@ -1,0 +1,117 @@
+//! What a response follows: another one, in its thread where nobody has said anything since, and in a copy of the thread otherwise. The
+//! copy has an id that the same request comes to again, so a request that is repeated finds what it has done, wherever it was lost.
+
+use bobbin::api::wire::response_request::{ResponseRequest, parse_id};
+use bobbin::json;
+use bobbin::limits::EPHEMERAL_S;
+use bobbin::request::{COPY, FOLLOWS, ThreadRoute};
+use bobbin::signing::digest;
+use bobbin::spec::Agent;
+use bobbin::{Code, Error};
+use serde_json::Value;
+
+use crate::conversations::Conversation;
+use crate::openai::{OpenAi, Said};
+use crate::remote::Answer;
+use crate::talk::{Step, Stops, good};
+
+/// The field that names what is followed.
+const PREVIOUS: &str = "previous_response_id";
+
+impl OpenAi<'_> {
+    /// Says something behind a response: the thread that has it then, its message, and when that was stored.
+    pub(crate) async fn say_behind(
+        &self,
+        previous: &str,
+        request: &ResponseRequest,
+        agent: &Agent,
+        hash: &str,
+        said: &Said<'_>,
+    ) -> Step<(String, String, i64)> {
+        let (thread, message) = known_id(previous, PREVIOUS)?;
+        let missing = || Err(Stops::Error(no_response(previous).at(PREVIOUS)));
+        if !self.is_of(&thread, agent).await? {
+            return missing();
+        }
+        let here = self.in_thread(thread, hash).await?;
+        match self.instruct_and_say(&here, Some(&message), request, said).await {
+            Ok((said, created)) => return Ok((here.thread, said, created)),
+            Err(Stops::Told(told)) if told.status == Code::NotFound.status() => return missing(),
+            Err(Stops::Told(told)) if is_about(&told, FOLLOWS) => {}
+            Err(stops) => return Err(stops),
+        }
+        let copy = self.id_of_request(hash).await?;
+        self.copy(&here.thread, &message, &copy, request.store).await?;
+        let there = Conversation { thread: copy, stored: None, key: Some(format!("openai:{hash}")) };
+        let (said, created) = self.instruct_and_say(&there, None, request, said).await?;
+        Ok((there.thread, said, created))
+    }
+
+    async fn instruct_and_say(
+        &self,
+        conversation: &Conversation,
+        behind: Option<&str>,
+        request: &ResponseRequest,
+        said: &Said<'_>,
+    ) -> Step<(String, i64)> {
+        if conversation.stored.is_none() {
+            self.instruct(&conversation.thread, behind, request.instructions.as_deref()).await?;
+        }
+        self.say(conversation, behind, said).await
+    }
+
+    /// Instructions for what follows: a message that people are not shown, once a day for the same text.
+    pub(crate) async fn instruct(
+        &self,
+        thread: &str,
+        behind: Option<&str>,
+        instructions: Option<&str>,
+    ) -> Step<()> {
+        let Some(text) = instructions else { return Ok(()) };
+        let body = json!({ "role": "system", "content": text, "silent": true }).to_string();
+        let key = Some(format!("openai:instructions:{}", digest(&[text])));
+        let told =
+            self.talk().ask_with(thread, ThreadRoute::PostMessage, &[], key, follows(behind), &body).await?;
+        good(told).map(drop)
+    }
+
+    /// Copies a thread up to the end of the answer to a message.
+    async fn copy(&self, thread: &str, message: &str, id: &str, stays: bool) -> Step<()> {
+        let body = match stays {
+            true => json!({ "answer_to": message }),
+            false => json!({ "answer_to": message, "expires_in": EPHEMERAL_S, "tags": ["ephemeral"] }),
+        };
+        let headers = vec![(COPY.to_owned(), id.to_owned())];
+        let told =
+            self.talk().ask_with(thread, ThreadRoute::Fork, &[], None, headers, &body.to_string()).await?;
+        if is_about(&told, "answer_to") {
+            let text = "The conversation has gone on since that response, which is still being made.";
+            let hint = "Follow it when it is done, cancel it, or follow the newest response.";
+            return Err(Stops::Error(Error::new(Code::Conflict, text).at(PREVIOUS).hint(hint)));
+        }
+        good(told).map(drop)
+    }
+}
+
+/// Headers of a message that follows the answer to another one.
+pub(crate) fn follows(message: Option<&str>) -> Vec<(String, String)> {
+    message.map(|message| (FOLLOWS.to_owned(), message.to_owned())).into_iter().collect()
+}
+
+/// Whether a thread refuses what this names.
+fn is_about(told: &Answer, field: &str) -> bool {
+    let text = told.body.as_string().unwrap_or_default();
+    let body: Value = serde_json::from_str(&text).unwrap_or_default();
+    told.status == Code::Conflict.status()
+        && body.pointer("/error/field").and_then(Value::as_str) == Some(field)
+}
+
+/// The thread and the message of a response.
+pub(crate) fn known_id(id: &str, field: &str) -> Step<(String, String)> {
+    parse_id(id).ok_or_else(|| Stops::Error(no_response(id).at(field)))
+}
+
+pub(crate) fn no_response(id: &str) -> Error {
+    let shown: String = id.chars().take(80).collect();
+    Error::new(Code::NotFound, format!("There is no response “{shown}”."))
+}
