@@ -32,6 +32,7 @@ extern "C" {
 pub(crate) const HEADERS: &[&str] = &[
     "x-bobbin-thread",
     "x-openwebui-chat-id",
+    "x-openwebui-task",
     "x-chat-id",
     "x-bobbin-tool-status",
     "x-bobbin-reasoning",
@@ -117,9 +118,9 @@ impl OpenAi<'_> {
     async fn complete(&self, body: &str) -> Step<Response> {
         let request = CompletionRequest::parse(body)?;
         let agent = models::agent(self.catalog, &request.model)?;
-        let named = self.named(&request)?;
         self.check_tools(&request.tools)?;
         let new = request.new_messages()?;
+        let named = self.named(&request, &new)?;
         let hash = digest(&["openai", &agent.name, body]);
         let (settings, thread, of) = match new {
             New::Said { text, files } => {
@@ -204,8 +205,12 @@ impl OpenAi<'_> {
         ))
     }
 
-    /// The conversation that a request names.
-    fn named(&self, request: &CompletionRequest<'_>) -> Result<Option<String>> {
+    /// The conversation that a request names. What Open WebUI asks for itself has the chat's name, and is no part of the chat.
+    fn named(&self, request: &CompletionRequest<'_>, new: &New) -> Result<Option<String>> {
+        let of_chat = self.header("x-openwebui-chat-id").is_some();
+        if self.header("x-openwebui-task").is_some() || (of_chat && request.is_chore(new)) {
+            return Ok(None);
+        }
         let said = |name: &str| self.env.var(name).as_deref() == Some("1");
         let in_header = ["x-bobbin-thread", "x-openwebui-chat-id", "x-chat-id"]
             .into_iter()

@@ -17,6 +17,9 @@ const IGNORED_CHARS: usize = 64;
 /// What cannot be passed over: the answer would be another one than the client asks for.
 const REFUSED: &[&str] = &["audio", "functions", "function_call", "web_search_options", "top_logprobs"];
 
+/// How Open WebUI begins what it has a model do beside a chat, unless somebody has given it other texts.
+const CHORE: &str = "### Task:";
+
 /// What this knows, or what any value of may be passed over without a word.
 const KNOWN: &[&str] = &[
     "model",
@@ -162,6 +165,13 @@ impl<'a> CompletionRequest<'a> {
             }
         }
         Ok(history)
+    }
+
+    /// Whether Open WebUI asks it for itself, such as a title of a chat: one text that nothing was said before, and no stream.
+    pub fn is_chore(&self, new: &New) -> bool {
+        self.new == 0
+            && !self.stream
+            && matches!(new, New::Said { text, .. } if text.trim_start().starts_with(CHORE))
     }
 
     /// What comes behind the last answer.
