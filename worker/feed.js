@@ -76,6 +76,9 @@ function follow(following, first, objects, name, header, listen, untilMs, heartb
 /** A stream begins after this, whether anything was said or not: proxies give up answers that do not begin. */
 const BEGIN_MS = 10_000;
 
+/** How often it is looked whether the client has gone of an answer that is not wanted then. */
+const LOOK_MS = 3_000;
+
 /**
  * An answer in another protocol: streamed, whole at the end, or what there is of it now. What fails before anything was said
  * is an answer with the status of an error. If the client of a stream goes before the end, the thread is told what that means to it.
@@ -95,12 +98,14 @@ export async function answered(first, objects, name, header, listen, ctx, untilM
   const within = withinMs < 0 ? null : setTimeout(() => following.finish(), withinMs);
   // Who has gone is known at once where the platform says so, and by the next comment otherwise.
   if (streamed) /** @type {WritableStreamDefaultWriter<Uint8Array>} */ (writer).closed.catch(() => following.fail(GONE));
-  const beatMs = encoder.beatMs ?? heartbeatMs;
+  // Where it matters that the client goes, it is looked at more often: that is seen by what it does not take.
+  const matters = encoder.beatMs === undefined && encoder.leaving() !== undefined;
+  const beatMs = encoder.beatMs ?? (matters ? LOOK_MS : heartbeatMs);
   const done = follow(following, first, objects, name, header, listen, untilMs, beatMs)
     .then(async () => {
       clearTimeout(within);
       const leaving = following.failure === GONE ? encoder.leaving() : undefined;
-      if (leaving !== undefined) await call(leaving);
+      if (leaving !== undefined) await following.reach(leaving);
       const { status } = encoder;
       if (following.failure !== undefined && !encoder.over) return { status: 503, text: broken(following.failure), more: [] };
       return { status, text: encoder.whole(), more: JSON.parse(encoder.headers()) };
@@ -109,7 +114,7 @@ export async function answered(first, objects, name, header, listen, ctx, untilM
   ctx.waitUntil(done);
   if (streamed) {
     // One whose failures are no statuses begins at once: that its client goes is seen by what it does not take.
-    if (encoder.beatMs === undefined) await Promise.race([following.begun, done, new Promise((resolve) => setTimeout(resolve, BEGIN_MS))]);
+    if (encoder.beatMs === undefined) await Promise.race([following.begun, done, new Promise((resolve) => setTimeout(resolve, matters ? LOOK_MS : BEGIN_MS))]);
     if (following.hasBegun || !following.isOver) {
       const response = new Response(readable, { headers: forOrigin(EVENTS_TYPE, origin) });
       for (const [key, value] of pairs) response.headers.set(key, value);
@@ -121,8 +126,9 @@ export async function answered(first, objects, name, header, listen, ctx, untilM
   return told(status, text, origin, JSON.stringify([...pairs, ...more]));
 }
 
-/** Why an answer breaks off whose client has gone. */
-const GONE = "nobody reads";
+/** Why an answer breaks off whose client has gone, and one whose client takes nothing. */
+const GONE = "the client has gone";
+const UNREAD = "nobody reads";
 
 /** Takes what nobody reads. */
 const SINK = { write: async () => {}, close: async () => {}, abort: async () => {} };
@@ -286,7 +292,7 @@ class Following {
 
   /** Keeps the response alive, and looks whether both sides are. */
   beat() {
-    if (this.#waiting > 0 && Date.now() - this.#takenAt > this.#patienceMs) return this.fail(GONE);
+    if (this.#waiting > 0 && Date.now() - this.#takenAt > this.#patienceMs) return this.fail(UNREAD);
     this.#write((this.#encoder && "beat" in this.#encoder ? this.#encoder.beat() : undefined) ?? ": \n\n");
     if (!this.#closed) return;
     if (this.#pinged) return this.#closed({ code: 0, reason: "no answer" });
@@ -331,7 +337,7 @@ class Following {
     if (event.startsWith("id: ")) this.#last = event.slice(4, event.indexOf("\n"));
     this.#frames += event;
     if (!this.#takes) this.#pass();
-    else if (this.#waiting + this.#frames.length > WAITING_BYTES) this.fail(GONE);
+    else if (this.#waiting + this.#frames.length > WAITING_BYTES) this.fail(UNREAD);
   }
 
   /** Passes on what has come. */
@@ -370,7 +376,7 @@ class Following {
     const encoder = this.#encoder;
     const wanted = encoder && "asks" in encoder ? encoder.asks() : undefined;
     if (wanted === undefined || !encoder || !("asks" in encoder)) return undefined;
-    return this.#reach(wanted).then(
+    return this.reach(wanted).then(
       ([status, , body]) => {
         this.#asked = undefined;
         this.#say(() => encoder.answered(status, body ?? ""));
@@ -380,7 +386,7 @@ class Following {
   }
 
   /** Calls the object, and again where it was restarted: what is asked may be asked twice. @param {string} text */
-  async #reach(text) {
+  async reach(text) {
     if (!this.#call) throw new Error("there is no object to ask");
     for (const pause of AGAIN_MS) {
       try {
@@ -414,7 +420,7 @@ class Following {
       },
       () => this.fail(GONE),
     );
-    if (this.#waiting > WAITING_BYTES) this.fail(GONE);
+    if (this.#waiting > WAITING_BYTES) this.fail(UNREAD);
     return taken;
   }
 

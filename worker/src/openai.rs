@@ -9,7 +9,7 @@ use bobbin::api::wire::{models, openai_error};
 use bobbin::engine::feed::FeedOf;
 use bobbin::json;
 use bobbin::limits::{EPHEMERAL_S, SECOND_US};
-use bobbin::request::{OpenAiRoute, Query, thread_id};
+use bobbin::request::{OpenAiRoute, Query, ThreadRoute, thread_id};
 use bobbin::signing::digest;
 use bobbin::spec::{Agent, Catalog};
 use bobbin::{Code, Error, Result};
@@ -36,8 +36,12 @@ pub(crate) const HEADERS: &[&str] = &[
     "x-chat-id",
     "x-bobbin-tool-status",
     "x-bobbin-reasoning",
+    CANCELS,
     "x-stainless-retry-count",
 ];
+
+/// The one that says that an answer is not wanted any more when its client has gone.
+const CANCELS: &str = "x-bobbin-cancel-on-disconnect";
 
 /// Variables that say what else names a conversation.
 const USER: &str = "BOBBIN_OPENAI_USER_IS_THREAD";
@@ -145,7 +149,10 @@ impl OpenAi<'_> {
         };
         let how = if request.stream { How::Streamed } else { How::Whole };
         let reasoning = settings.reasoning;
-        let extra = extra_for(&thread, &request.ignored);
+        let mut ignored = request.ignored;
+        // Of an answer that is given as a whole it is not seen that nobody waits for it any more.
+        ignored.extend((self.cancels() && !request.stream).then(|| CANCELS.to_owned()));
+        let extra = extra_for(&thread, &ignored);
         self.follow(&thread, of, how, reasoning, extra, Encoder::new(Completion::new(settings))).await
     }
 
@@ -175,18 +182,34 @@ impl OpenAi<'_> {
         message: &str,
         created_us: i64,
     ) -> Settings {
-        let asks = |header: &str| matches!(self.header(header), Some("1" | "true"));
         Settings {
             id: format!("chatcmpl-{}", message.trim_start_matches("m_")),
             model: request.model.clone(),
             created: created_us / SECOND_US,
             thread: thread.to_owned(),
             usage: request.usage || !request.stream,
-            reasoning: asks("x-bobbin-reasoning") || self.query.get("reasoning") == Some("1"),
+            reasoning: self.asks("x-bobbin-reasoning") || self.query.get("reasoning") == Some("1"),
             tools: self.header("x-bobbin-tool-status") == Some("reasoning"),
             client_tools: self.client_tools().map(str::to_owned).collect(),
             continues: None,
+            leaving: (request.stream && self.cancels()).then(|| self.stop(thread, message)).flatten(),
         }
+    }
+
+    fn asks(&self, header: &str) -> bool {
+        matches!(self.header(header), Some("1" | "true"))
+    }
+
+    /// Whether what is made for a client that has gone is not wanted any more.
+    fn cancels(&self) -> bool {
+        self.asks(CANCELS)
+    }
+
+    /// What stops a run that is at the answer to a message, as a thread's object is called.
+    fn stop(&self, thread: &str, message: &str) -> Option<String> {
+        let call = self.talk().request(thread, ThreadRoute::Stop);
+        let body = json!({ "answer_to": message });
+        call.to_json().ok().map(|head| format!("{head}\n{body}"))
     }
 
     pub(crate) fn client_tools(&self) -> impl Iterator<Item = &str> {

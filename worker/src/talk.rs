@@ -96,27 +96,30 @@ impl Talk<'_> {
     ) -> Result<Told> {
         let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         // What was done already is not done again.
-        let again = route.reads() || idempotency_key.is_some();
-        let headers = match route {
-            ThreadRoute::DecideWaits | ThreadRoute::DecideWait(_) => self.fingerprint.to_vec(),
-            _ => Vec::new(),
-        };
-        let request = ThreadRequest {
-            thread_id: thread.to_owned(),
-            life: None,
-            caller: self.caller.clone(),
-            route,
-            query: Query(query),
-            idempotency_key,
-            headers,
-            body: String::new(),
-        };
+        let names_copy = headers.iter().any(|(name, _)| name == COPY);
+        let again = route.reads() || idempotency_key.is_some() || names_copy;
+        let request =
+            ThreadRequest { query: Query(query), idempotency_key, headers, ..self.request(thread, route) };
         match router::call_thread(self.env, thread, &request, body).await {
             // An object that was just restarted answers at once.
             Err(error) if again && error.code == Code::Overloaded => {
                 router::call_thread(self.env, thread, &request, body).await
             }
             other => other,
+        }
+    }
+
+    /// A request to a thread that says no more than this.
+    pub(crate) fn request(&self, thread: &str, route: ThreadRoute) -> ThreadRequest {
+        ThreadRequest {
+            thread_id: thread.to_owned(),
+            life: None,
+            caller: self.caller.clone(),
+            route,
+            query: Query::default(),
+            idempotency_key: None,
+            headers: Vec::new(),
+            body: String::new(),
         }
     }
 

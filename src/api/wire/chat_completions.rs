@@ -35,6 +35,8 @@ pub struct Settings {
     pub client_tools: SortedSet<String>,
     /// A reply that goes on, after its calls were answered.
     pub continues: Option<String>,
+    /// A call of the thread's object that is due when the client has gone before the end.
+    pub leaving: Option<String>,
 }
 
 /// Makes chunks, and the whole, of frames.
@@ -269,6 +271,10 @@ impl Encode for Completion {
             fields.insert("usage".into(), usage);
         }
         whole
+    }
+
+    fn leaving(&self) -> Option<String> {
+        self.settings.leaving.clone().filter(|_| self.end.is_none())
     }
 
     fn headers(&self) -> Vec<(&'static str, String)> {

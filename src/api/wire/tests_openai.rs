@@ -215,3 +215,33 @@ fn what_comes_behind_the_last_answer_is_new() {
     ];
     assert_eq!(history, expected);
 }
+
+#[test]
+fn a_client_that_goes_leaves_a_call_until_the_answer_is_complete() {
+    let cancels = Settings { leaving: Some("stop".into()), ..settings() };
+    let (frames, all) = (live(), live().len());
+    let (_, half) = told(&frames[..all - 1], cancels.clone());
+    assert_eq!(half.leaving().as_deref(), Some("stop"));
+    assert_eq!(told(&frames, cancels.clone()).1.leaving(), None);
+    // What waits for a person is no answer that is being made.
+    let waits = [run(), reply("m_t_2", "", &[("c1", "work", "{}")]), parked("approval", "c1")];
+    assert_eq!(told(&waits, cancels).1.leaving(), None);
+    assert_eq!(told(&frames[..all - 1], settings()).1.leaving(), None);
+}
+
+#[test]
+fn what_open_webui_asks_for_itself_is_told_by_its_form() {
+    let is_chore = |body: Value| {
+        let body = body.to_string();
+        let request = CompletionRequest::parse(&body).unwrap();
+        request.is_chore(&request.new_messages().unwrap())
+    };
+    let asks =
+        |stream: bool, messages: Value| json!({ "model": "m", "stream": stream, "messages": messages });
+    let task = || json!({ "role": "user", "content": "### Task:\nGenerate a title." });
+    assert!(is_chore(asks(false, json!([task()]))));
+    assert!(is_chore(asks(false, json!([{ "role": "system", "content": "x" }, task()]))));
+    assert!(!is_chore(asks(true, json!([task()]))), "a person's");
+    assert!(!is_chore(asks(false, json!([task(), { "role": "assistant", "content": "x" }, task()]))));
+    assert!(!is_chore(asks(false, json!([{ "role": "user", "content": "What is ### Task:?" }]))));
+}
