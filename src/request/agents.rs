@@ -107,7 +107,8 @@ pub fn which_one(catalog: &Catalog) -> Error {
     Error::missing("agent").hint(format!("Say which: /api/chat?agent=… There are: {}.", exposed(catalog)))
 }
 
-fn exposed(catalog: &Catalog) -> String {
+/// The names of those that are exposed, for hints.
+pub(crate) fn exposed(catalog: &Catalog) -> String {
     let names = catalog.shown_agents().filter(|agent| agent.is_exposed()).map(|agent| agent.name.as_str());
     let names: Vec<&str> = names.collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }

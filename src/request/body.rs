@@ -31,7 +31,12 @@ impl BodyRule {
                 BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: CHAT }
             }
             Route::Chat { of: ChatRoute::Stop(_), .. } => REQUEST,
-            Route::OpenAi(OpenAiRoute::CancelResponse(_)) => REQUEST,
+            Route::OpenAi(
+                OpenAiRoute::CancelResponse(_)
+                | OpenAiRoute::Converse
+                | OpenAiRoute::ChangeConversation(_)
+                | OpenAiRoute::AddItems(_),
+            ) => REQUEST,
             Route::AgUi { of: AgUiRoute::Run, .. } => {
                 BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a request for a run" }
             }

@@ -20,18 +20,35 @@ pub enum OpenAiRoute {
     CancelResponse(String),
     /// `DELETE /responses/:id`.
     DeleteResponse(String),
+    /// `POST /conversations`: a thread.
+    Converse,
+    /// `GET /conversations/:id`.
+    Conversation(String),
+    /// `POST /conversations/:id`: what is kept with it.
+    ChangeConversation(String),
+    /// `DELETE /conversations/:id`.
+    DeleteConversation(String),
+    /// `GET /conversations/:id/items`: what was said.
+    Items(String),
+    /// `POST /conversations/:id/items`.
+    AddItems(String),
+    /// `GET /conversations/:id/items/:item`.
+    Item(String, String),
+    /// `DELETE /conversations/:id/items/:item`.
+    DeleteItem(String, String),
 }
 
 impl OpenAiRoute {
     /// The query parameters that it knows.
     pub(super) const fn parameters(&self) -> &'static [&'static str] {
         match self {
-            OpenAiRoute::Models | OpenAiRoute::Model(_) => &[],
             OpenAiRoute::Complete => &["reasoning"],
             OpenAiRoute::Response(_) => {
                 &["stream", "starting_after", "include", "include[]", "include_obfuscation"]
             }
-            OpenAiRoute::Respond | OpenAiRoute::CancelResponse(_) | OpenAiRoute::DeleteResponse(_) => &[],
+            OpenAiRoute::Items(_) => &["after", "limit", "order", "include", "include[]"],
+            OpenAiRoute::AddItems(_) | OpenAiRoute::Item(..) => &["include", "include[]"],
+            _ => &[],
         }
     }
 
@@ -45,11 +62,31 @@ impl OpenAiRoute {
             (["responses", id], "GET") => Ok(OpenAiRoute::Response((*id).to_owned())),
             (["responses", id], "DELETE") => Ok(OpenAiRoute::DeleteResponse((*id).to_owned())),
             (["responses", id, "cancel"], "POST") => Ok(OpenAiRoute::CancelResponse((*id).to_owned())),
+            (["conversations"], "POST") => Ok(OpenAiRoute::Converse),
+            (["conversations", id, rest @ ..], _) => of_conversation(method, (*id).to_owned(), rest),
             (["responses", _], _) => Err(not_allowed(method, "GET, DELETE")),
-            (["responses"] | ["responses", _, "cancel"], _) => Err(not_allowed(method, "POST")),
+            (["responses"] | ["conversations"] | ["responses", _, "cancel"], _) => {
+                Err(not_allowed(method, "POST"))
+            }
             (["models"] | ["models", _], _) => Err(not_allowed(method, "GET")),
             (["chat", "completions"], _) => Err(not_allowed(method, "POST")),
             _ => Err(no_route()),
         }
+    }
+}
+
+fn of_conversation(method: &str, id: String, rest: &[&str]) -> Result<OpenAiRoute> {
+    match (rest, method) {
+        ([], "GET") => Ok(OpenAiRoute::Conversation(id)),
+        ([], "POST") => Ok(OpenAiRoute::ChangeConversation(id)),
+        ([], "DELETE") => Ok(OpenAiRoute::DeleteConversation(id)),
+        (["items"], "GET") => Ok(OpenAiRoute::Items(id)),
+        (["items"], "POST") => Ok(OpenAiRoute::AddItems(id)),
+        (["items", item], "GET") => Ok(OpenAiRoute::Item(id, (*item).to_owned())),
+        (["items", item], "DELETE") => Ok(OpenAiRoute::DeleteItem(id, (*item).to_owned())),
+        ([], _) => Err(not_allowed(method, "GET, POST, DELETE")),
+        (["items"], _) => Err(not_allowed(method, "GET, POST")),
+        (["items", _], _) => Err(not_allowed(method, "GET, DELETE")),
+        _ => Err(no_route()),
     }
 }

@@ -8,7 +8,7 @@
 //! * [`objects`]: threads, directories and shared memories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
 //!   run on. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
 //!   `streamed`: requests and answers whose bodies are streams. `bucket`: content that a bucket keeps.
-//!   `chat`: chats of the AI SDK; `openai`, `responses`, `conversations`: clients of OpenAI; `mcp`, `mcp_calls`: those of MCP; `talk`, `encoder`: what all of
+//!   `chat`: chats of the AI SDK; `openai`, `responses`, `following`, `conversations`, `conversation_routes`: clients of OpenAI; `mcp`, `mcp_calls`: those of MCP; `talk`, `encoder`: what all of
 //!   these have in common. `sandbox`: code that runs in the isolate Worker.
 //! * `answer`: responses. `bindings`: the platform's JavaScript objects. `lifecycle`: the wasm instance.
 //! * `platform` (a feature): what is bound to the Worker, for an application's own Rust.
@@ -22,6 +22,7 @@ mod auth;
 mod bindings;
 mod bucket;
 mod chat;
+mod conversation_routes;
 mod conversations;
 mod create;
 mod encoder;

@@ -81,6 +81,14 @@ impl OpenAi<'_> {
             OpenAiRoute::Response(id) => self.response(&id).await,
             OpenAiRoute::CancelResponse(id) => self.cancel_response(&id).await,
             OpenAiRoute::DeleteResponse(id) => self.delete_response(&id).await,
+            OpenAiRoute::Converse => self.converse(&body).await,
+            OpenAiRoute::Conversation(id) => self.conversation_shown(&id).await,
+            OpenAiRoute::ChangeConversation(id) => self.change_conversation(&id, &body).await,
+            OpenAiRoute::DeleteConversation(id) => self.delete_conversation(&id).await,
+            OpenAiRoute::Items(id) => self.items(&id).await,
+            OpenAiRoute::AddItems(id) => self.add_items(&id, &body).await,
+            OpenAiRoute::Item(id, item) => self.item(&id, &item).await,
+            OpenAiRoute::DeleteItem(id, item) => self.delete_item(&id, &item).await,
         };
         match answered {
             Ok(response) => Ok(response),

@@ -4,10 +4,13 @@
 //! * `sse`: server-sent events, read and written. `ui_stream`: the stream of the AI SDK. `ui_message`: its messages, made of
 //!   the same stream. `ui_request`: what its pages send. `ui_answers`: what they answer, against what was asked.
 //! * `said`: what a run says, for all that follow; `encode`: what the bridge asks of them. `chat_completions` and
-//!   `completion_request`, `responses` (with `response_items` and `response_events`) and `response_request`: those of OpenAI; `call_id`: calls that are left to
-//!   its clients. `models`: agents as its clients list them. `openai_error`: errors as they know them.
-//! * `ag_ui`: the events of AG-UI, with `ag_ui_places`: their ids; `ag_ui_state`: the thread's values; `ag_ui_parts`: what they are made of. `ag_ui_message`: its messages, made of rows. `ag_ui_request`: what its clients send; `ag_ui_answers`:
-//!   what they answer, against what was asked; `ag_ui_revision`: what they mean that send a message again. `ag_ui_tanstack`: what TanStack AI wants besides.
+//!   `completion_request`, `responses` (with `response_items` and `response_events`) and `response_request`: those of OpenAI;
+//!   `conversation_items`: its conversations; `call_id`: calls that are left to its clients. `models`: agents as its clients list
+//!   them. `openai_error`: errors as they know them.
+//! * `ag_ui`: the events of AG-UI, with `ag_ui_places`: their ids; `ag_ui_state`: the thread's values; `ag_ui_parts`: what events
+//!   are made of. `ag_ui_message`: its messages, made of rows. `ag_ui_request`: what its clients send; `ag_ui_answers`: what they
+//!   answer, against what was asked; `ag_ui_revision`: what they mean that send a message again. `ag_ui_tanstack`: what TanStack AI
+//!   wants besides.
 //! * `mcp`: messages of MCP. `mcp_tools`: its tools. `mcp_offers`: its prompts and resources. `mcp_ask`: what becomes of a message; `mcp_content`: what a tool
 //!   has given. `mcp_input`: what people are asked by
 //!   its clients; `mcp_state`: what these give back with the answers.
@@ -24,6 +27,7 @@ pub mod ag_ui_tanstack;
 pub mod call_id;
 pub mod chat_completions;
 pub mod completion_request;
+pub mod conversation_items;
 pub mod encode;
 pub mod mcp;
 pub mod mcp_ask;
@@ -52,6 +56,8 @@ mod tests;
 mod tests_ag_ui;
 #[cfg(test)]
 mod tests_ag_ui_resume;
+#[cfg(test)]
+mod tests_conversations;
 #[cfg(test)]
 mod tests_openai;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::json;
 use crate::request::agents;
 use crate::spec::{Agent, Catalog};
@@ -28,6 +28,28 @@ pub fn one(catalog: &Catalog, name: &str) -> Result<Value> {
 pub fn agent<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Agent> {
     let found = catalog.shown_agent(name).filter(|agent| agent.is_exposed());
     found.ok_or_else(|| agents::not_exposed(catalog, name).at("model"))
+}
+
+/// The agent of a new conversation: the one that it names, or the only one that is exposed.
+///
+/// # Errors
+/// `agent_not_found`, `missing_field`, with the names there are as hint.
+pub fn agent_of_conversation<'a>(catalog: &'a Catalog, name: Option<&str>) -> Result<&'a Agent> {
+    let field = "metadata.agent";
+    if let Some(name) = name {
+        return agent(catalog, name).map_err(|error| error.at(field));
+    }
+    let mut exposed = catalog.shown_agents().filter(|agent| agent.is_exposed());
+    match (exposed.next(), exposed.next()) {
+        (Some(only), None) => Ok(only),
+        _ => {
+            let names = agents::exposed(catalog);
+            let hint = format!(
+                "A conversation is with an agent: name it as `agent` in `metadata`. There are: {names}."
+            );
+            Err(Error::missing(field).hint(hint))
+        }
+    }
 }
 
 fn model(agent: &Agent) -> Value {

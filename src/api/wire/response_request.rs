@@ -165,22 +165,42 @@ fn input(input: &Value) -> Result<(Vec<Value>, NewInput)> {
         _ => return Err(Error::field("input", "`input` is text, or a list of items.")),
     };
     let made = items.iter().rposition(is_made);
-    let from = made.map_or(0, |at| at + 1);
+    let (history, new) = parted(items, made.map_or(0, |at| at + 1), "input")?;
+    if !new.says() && new.results.is_empty() && new.approvals.is_empty() {
+        return Err(Error::field("input", "The last item is no user's, so there is nothing to answer.")
+            .hint("Send what the person says last."));
+    }
+    Ok((history, new))
+}
+
+/// Items that were said before, as `history` of a new thread takes them.
+///
+/// # Errors
+/// `invalid_field`, `unsupported_parameter`: an item is none.
+pub(super) fn history_of(items: &Value) -> Result<Vec<Value>> {
+    let wrong = || Error::field("items", "`items` is a list of items.");
+    let items = items.as_array().ok_or_else(wrong)?;
+    parted(items, items.len(), "items").map(|(history, _)| history)
+}
+
+/// What was said before, and what is new: the items from one on. `field` is where they are.
+fn parted(items: &[Value], from: usize, field: &str) -> Result<(Vec<Value>, NewInput)> {
+    let place = |at: usize| format!("{field}[{at}]");
     let (mut history, mut new, mut texts) = (Vec::new(), NewInput::default(), Vec::new());
     for (at, item) in items.iter().enumerate() {
         let role = text_of(item, "role");
         match text_of(item, "type") {
             "" | "message" if matches!(role, "system" | "developer") => {
-                history.push(json!({ "role": "system", "content": content(item, at, None)? }));
+                history.push(json!({ "role": "system", "content": content(item, &place(at), None)? }));
             }
             "" | "message" if at >= from && role == "user" => {
-                texts.push(content(item, at, Some(&mut new.files))?)
+                texts.push(content(item, &place(at), Some(&mut new.files))?)
             }
             "" | "message" if matches!(role, "user" | "assistant") => {
-                history.push(json!({ "role": role, "content": content(item, at, None)? }));
+                history.push(json!({ "role": role, "content": content(item, &place(at), None)? }));
             }
             "function_call_output" if at >= from => {
-                new.results.push((text_of(item, "call_id").to_owned(), output(item, at)?));
+                new.results.push((text_of(item, "call_id").to_owned(), output(item, &place(at))?));
             }
             "mcp_approval_response" if at >= from => new.approvals.push((
                 text_of(item, "approval_request_id").to_owned(),
@@ -192,7 +212,7 @@ fn input(input: &Value) -> Result<(Vec<Value>, NewInput)> {
                 history.push(json!({ "role": "assistant", "content": text }));
             }
             "function_call_output" => {
-                let text = format!("[Result of a call] {}", output(item, at)?);
+                let text = format!("[Result of a call] {}", output(item, &place(at))?);
                 history.push(json!({ "role": "user", "content": text }));
             }
             "reasoning" | "mcp_approval_request" | "mcp_approval_response" | "mcp_list_tools" => {}
@@ -204,10 +224,6 @@ fn input(input: &Value) -> Result<(Vec<Value>, NewInput)> {
         }
     }
     new.text = texts.join("\n\n");
-    if !new.says() && new.results.is_empty() && new.approvals.is_empty() {
-        return Err(Error::field("input", "The last item is no user's, so there is nothing to answer.")
-            .hint("Send what the person says last."));
-    }
     history.retain(|message| !text_of(message, "content").trim().is_empty());
     Ok((history, new))
 }
@@ -220,16 +236,12 @@ fn is_made(item: &Value) -> bool {
     }
 }
 
-fn place(at: usize) -> String {
-    format!("input[{at}]")
-}
-
 /// The text of a message. Files are taken in where they may be; else it is noted that they were there.
-fn content(item: &Value, at: usize, mut files: Option<&mut Vec<Value>>) -> Result<String> {
+fn content(item: &Value, place: &str, mut files: Option<&mut Vec<Value>>) -> Result<String> {
     let parts = match item.get("content") {
         Some(Value::String(text)) => return Ok(text.clone()),
         Some(Value::Array(parts)) => parts,
-        _ => return Err(Error::field(&place(at), "`content` is text, or a list of parts.")),
+        _ => return Err(Error::field(place, "`content` is text, or a list of parts.")),
     };
     let mut texts = Vec::new();
     for part in parts {
@@ -240,17 +252,17 @@ fn content(item: &Value, at: usize, mut files: Option<&mut Vec<Value>>) -> Resul
             }
             ("input_image", Some(files)) => {
                 let url = text_of(part, "image_url");
-                files.push(file(url, None, &place(at))?);
+                files.push(file(url, None, place)?);
             }
             ("input_file", Some(files)) => {
                 let name = part.get("filename").and_then(Value::as_str);
-                files.push(file(text_of(part, "file_data"), name, &place(at))?);
+                files.push(file(text_of(part, "file_data"), name, place)?);
             }
             ("input_image", None) => texts.push("[image]".to_owned()),
             ("input_file", None) => texts.push("[file]".to_owned()),
             (other, _) => {
                 let shown: String = other.chars().take(40).collect();
-                return Err(unsupported(&place(at), &format!("There is no part “{shown}” here.")));
+                return Err(unsupported(place, &format!("There is no part “{shown}” here.")));
             }
         }
     }
@@ -259,14 +271,14 @@ fn content(item: &Value, at: usize, mut files: Option<&mut Vec<Value>>) -> Resul
 }
 
 /// What a call has given.
-fn output(item: &Value, at: usize) -> Result<String> {
+fn output(item: &Value, place: &str) -> Result<String> {
     match item.get("output") {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(Value::Array(parts)) => {
             let texts: Vec<&str> = parts.iter().map(|part| text_of(part, "text")).collect();
             Ok(texts.join("\n"))
         }
-        _ => Err(Error::field(&place(at), "`output` is text, or a list of parts.")),
+        _ => Err(Error::field(place, "`output` is text, or a list of parts.")),
     }
 }
 

@@ -76,6 +76,9 @@ fn query(operation: &str, name: &str) -> Value {
     let one = |of: &[&str], default: &str| json!({ "type": "string", "enum": of, "default": default });
     let bit = |default: &str| json!({ "type": "string", "enum": ["0", "1"], "default": default });
     match (operation, name) {
+        ("listConversationItems", "limit") => {
+            json!({ "type": "integer", "minimum": 1, "maximum": 100, "default": 20, "description": "Items of a page, which ends behind a whole reply." })
+        }
         (_, "limit") => {
             let default = match operation {
                 "listThreads" => 50,

@@ -55,4 +55,82 @@ pub(super) fn openai() -> Vec<Operation> {
         .gives::<Object>(200, "The response.")
         .fails(&[Code::NotFound]),
     ]
+    .into_iter()
+    .chain(conversations())
+    .chain(items())
+    .collect()
+}
+
+fn conversations() -> Vec<Operation> {
+    let new = Operation::new;
+    vec![
+        new("POST /v1/conversations", "createConversation", Scope::Owner, "A new thread, as a conversation.")
+            .may_take::<Object>()
+            .gives::<Object>(200, "The conversation.")
+            .fails(&[Code::AgentNotFound, Code::MissingField, Code::UnsupportedParameter]),
+        new(
+            "GET /v1/conversations/{conversationId}",
+            "getConversation",
+            Scope::Thread,
+            "A thread, as a conversation.",
+        )
+        .gives::<Object>(200, "The conversation.")
+        .fails(&[Code::NotFound]),
+        new(
+            "POST /v1/conversations/{conversationId}",
+            "changeConversation",
+            Scope::Owner,
+            "Changes what is kept with a conversation.",
+        )
+        .takes::<Object>()
+        .gives::<Object>(200, "What it is now.")
+        .fails(&[Code::NotFound]),
+        new(
+            "DELETE /v1/conversations/{conversationId}",
+            "deleteConversation",
+            Scope::Owner,
+            "Deletes its thread.",
+        )
+        .gives::<Object>(200, "It is gone.")
+        .fails(&[Code::NotFound]),
+    ]
+}
+
+fn items() -> Vec<Operation> {
+    let new = Operation::new;
+    vec![
+        new(
+            "GET /v1/conversations/{conversationId}/items",
+            "listConversationItems",
+            Scope::Thread,
+            "What was said in it.",
+        )
+        .gives::<Object>(200, "A page.")
+        .fails(&[Code::NotFound]),
+        new(
+            "POST /v1/conversations/{conversationId}/items",
+            "addConversationItems",
+            Scope::Thread,
+            "Adds what instructs.",
+        )
+        .takes::<Object>()
+        .gives::<Object>(200, "What was added.")
+        .fails(&[Code::NotFound, Code::UnsupportedParameter]),
+        new(
+            "GET /v1/conversations/{conversationId}/items/{itemId}",
+            "getConversationItem",
+            Scope::Thread,
+            "A message, as an item.",
+        )
+        .gives::<Object>(200, "The item.")
+        .fails(&[Code::NotFound]),
+        new(
+            "DELETE /v1/conversations/{conversationId}/items/{itemId}",
+            "deleteConversationItem",
+            Scope::Owner,
+            "Deletes a message.",
+        )
+        .gives::<Object>(200, "The conversation.")
+        .fails(&[Code::NotFound]),
+    ]
 }

@@ -1,0 +1,260 @@
+//! Conversations of OpenAI's: threads, and what was said in them as items. Items have the ids that they have in responses. A reply
+//! and its calls are never apart: pages of items end behind whole ones.
+
+use serde_json::{Map, Value};
+
+use crate::api::wire::call_id;
+use crate::api::wire::openai_error::unsupported;
+use crate::api::wire::response_items as items;
+use crate::api::wire::response_request::history_of;
+use crate::api::wire::said::{Call, CallResult, calls_of, text_of};
+use crate::error::{Code, Error, Result};
+use crate::json;
+use crate::sorted::SortedSet;
+
+/// Where a thread keeps what clients of OpenAI say of it, among its properties.
+const PROPERTY: &str = "openai";
+
+/// What clients are told to do who add what starts a run.
+const ADD: &str = "Send it as `input` of a response with this `conversation`.";
+
+/// A request for a new conversation.
+#[derive(Debug, PartialEq)]
+pub struct NewConversation {
+    /// The agent that it names.
+    pub agent: Option<String>,
+    /// What is kept with the thread.
+    pub properties: Value,
+    /// What was said before, as `history` of a new thread takes it.
+    pub history: Vec<Value>,
+}
+
+impl NewConversation {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// `bad_json`, `invalid_field`, `unsupported_parameter`.
+    pub fn parse(body: &str) -> Result<NewConversation> {
+        let fields = object(body)?;
+        let metadata = metadata(&fields)?;
+        let history = match fields.get("items") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(items) => history_of(items)?,
+        };
+        let agent = metadata.get("agent").and_then(Value::as_str).map(str::to_owned);
+        Ok(NewConversation { agent, properties: with_metadata(Map::new(), metadata), history })
+    }
+}
+
+/// The properties of a thread after a request that changes its metadata.
+///
+/// # Errors
+/// `bad_json`, `missing_field`, `invalid_field`.
+pub fn changed(body: &str, properties: &Value) -> Result<Value> {
+    let fields = object(body)?;
+    if !fields.contains_key("metadata") {
+        return Err(Error::missing("metadata"));
+    }
+    let known = properties.as_object().cloned().unwrap_or_default();
+    Ok(with_metadata(known, metadata(&fields)?))
+}
+
+/// What a request adds without a run: messages of the role `system`, as `POST …/messages` takes them.
+///
+/// # Errors
+/// `bad_json`, `missing_field`, `unsupported_parameter`.
+pub fn added(body: &str) -> Result<Vec<Value>> {
+    let fields = object(body)?;
+    let listed = fields.get("items").ok_or_else(|| Error::missing("items"))?;
+    let wrong = |item: &Value| !matches!(text_of(item, "role"), "system" | "developer");
+    if let Some(at) = listed.as_array().and_then(|items| items.iter().position(wrong)) {
+        let text = "Only what instructs is added by itself; what people say is answered.";
+        return Err(unsupported(&format!("items[{at}]"), text).hint(ADD));
+    }
+    let messages = history_of(listed)?;
+    if messages.is_empty() {
+        return Err(Error::missing("items"));
+    }
+    Ok(messages)
+}
+
+/// A thread, as a conversation; of its facts as `GET /api/threads/:id` has them.
+pub fn conversation(thread: &Value) -> Value {
+    let metadata = thread.pointer(&format!("/properties/{PROPERTY}/metadata"));
+    json!({
+        "id": thread.get("id"), "object": "conversation", "created_at": thread.get("created_at"),
+        "metadata": metadata.cloned().unwrap_or_else(|| json!({})),
+    })
+}
+
+/// A conversation that was deleted.
+pub fn deleted(id: &str) -> Value {
+    json!({ "id": id, "object": "conversation.deleted", "deleted": true })
+}
+
+/// The message that an item stands for, or that it came of; none where its id does not say so.
+pub fn message_of(item: &str) -> Option<String> {
+    let rest = item.strip_prefix("msg_")?;
+    let plain = rest.chars().all(|c| c.is_ascii_hexdigit() || c == '_') && rest.len() <= 40;
+    plain.then(|| format!("m_{rest}"))
+}
+
+/// A message with all that belongs to it.
+#[derive(Debug)]
+struct Group {
+    /// Its id as an item.
+    id: String,
+    items: Vec<Value>,
+    /// Calls without a result.
+    open: usize,
+}
+
+/// What the items of a thread are made with.
+#[derive(Debug)]
+pub struct Made<'a> {
+    /// The thread.
+    pub thread: &'a str,
+    /// Tools that clients carry out.
+    pub client_tools: &'a SortedSet<String>,
+}
+
+impl Made<'_> {
+    /// A page of items: of messages in their order, and whether there are more of them.
+    pub fn page(&self, rows: &[Value], more: bool, newest_first: bool, limit: usize) -> Value {
+        let mut groups = self.groups(rows);
+        let mut has_more = more;
+        // What the calls of the last one came to is on the next page.
+        if more && !newest_first && groups.len() > 1 && groups.last().is_some_and(|last| last.open > 0) {
+            groups.pop();
+        }
+        if newest_first {
+            groups.reverse();
+        }
+        let (mut data, mut last) = (Vec::new(), None);
+        for mut group in groups {
+            if data.len() >= limit {
+                has_more = true;
+                break;
+            }
+            if newest_first {
+                group.items.reverse();
+            }
+            data.extend(group.items);
+            last = Some(group.id);
+        }
+        let first = data.first().and_then(|item| item.get("id")).cloned();
+        json!({ "object": "list", "data": data, "first_id": first, "last_id": last, "has_more": has_more })
+    }
+
+    /// The item of one message.
+    pub fn item(&self, row: &Value) -> Option<Value> {
+        let group = self.groups(std::slice::from_ref(row)).into_iter().next()?;
+        group.items.into_iter().find(|item| item.get("id").and_then(Value::as_str) == Some(group.id.as_str()))
+    }
+
+    fn groups(&self, rows: &[Value]) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut pending: Vec<(Call, usize)> = Vec::new();
+        for row in rows {
+            let id = format!("msg_{}", text_of(row, "id").trim_start_matches("m_"));
+            let written = row.pointer("/metadata/prompt").is_some();
+            match text_of(row, "role") {
+                "tool" => {
+                    if let (Some(group), Some(result)) = (groups.last_mut(), result_of(row, &mut pending)) {
+                        self.close(group, result);
+                    }
+                }
+                "user" if !written => {
+                    let items = vec![said(&id, "user", row)];
+                    groups.push(Group { id, items, open: 0 });
+                }
+                "system" => {
+                    let items = vec![said(&id, "system", row)];
+                    groups.push(Group { id, items, open: 0 });
+                }
+                _ => groups.push(self.reply(id, row, &mut pending)),
+            }
+        }
+        groups
+    }
+
+    fn reply(&self, id: String, row: &Value, pending: &mut Vec<(Call, usize)>) -> Group {
+        let calls = calls_of(row);
+        let content = text_of(row, "content");
+        let mut listed = Vec::new();
+        if !content.is_empty() || calls.is_empty() {
+            listed.push(items::message(&id, "completed", &[items::text(content)]));
+        }
+        pending.clear();
+        for call in calls {
+            listed.push(match self.client_tools.contains(&call.name) {
+                true => items::function_call(&self.told(&call), "completed"),
+                false => items::server_call(&call, None),
+            });
+            pending.push((call, listed.len() - 1));
+        }
+        Group { id, items: listed, open: pending.len() }
+    }
+
+    fn told(&self, call: &Call) -> Call {
+        Call { id: call_id::told(&call.id, self.thread), ..call.clone() }
+    }
+
+    /// Says what a call came to.
+    fn close(&self, group: &mut Group, (call, place, result): (Call, usize, CallResult)) {
+        group.open = group.open.saturating_sub(1);
+        if self.client_tools.contains(&call.name) {
+            let id = call_id::told(&call.id, self.thread);
+            group.items.push(json!({
+                "id": format!("fco_{id}"), "type": "function_call_output", "call_id": id, "output": result.text,
+                "status": "completed",
+            }));
+        } else if let Some(item) = group.items.get_mut(place) {
+            *item = items::server_call(&call, Some(&result));
+        }
+    }
+}
+
+/// The call that a result is of, its place, and what it came to.
+fn result_of(row: &Value, pending: &mut Vec<(Call, usize)>) -> Option<(Call, usize, CallResult)> {
+    let id = text_of(row, "tool_call_id");
+    let at = pending.iter().position(|(call, _)| call.id == id)?;
+    let (call, place) = pending.remove(at);
+    let result = CallResult {
+        text: text_of(row, "content").to_owned(),
+        failed: text_of(row, "tool_status") == "error",
+        wait: row.pointer("/metadata/approval/id").and_then(Value::as_str).map(str::to_owned),
+        ..CallResult::default()
+    };
+    Some((call, place, result))
+}
+
+/// A message that no model has written.
+fn said(id: &str, role: &str, row: &Value) -> Value {
+    let text = json!({ "type": "input_text", "text": text_of(row, "content") });
+    let files = row.get("attachments").and_then(Value::as_array).into_iter().flatten();
+    let files = files.map(|file| json!({ "type": "input_file", "filename": file.get("name") }));
+    let content: Vec<Value> = std::iter::once(text).chain(files).collect();
+    json!({ "id": id, "type": "message", "role": role, "status": "completed", "content": content })
+}
+
+fn object(body: &str) -> Result<Map<String, Value>> {
+    if body.is_empty() {
+        return Ok(Map::new());
+    }
+    serde_json::from_str(body)
+        .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))
+}
+
+fn metadata(fields: &Map<String, Value>) -> Result<Map<String, Value>> {
+    match fields.get("metadata") {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(metadata)) if metadata.values().all(Value::is_string) => Ok(metadata.clone()),
+        Some(_) => Err(Error::field("metadata", "`metadata` is an object of texts.")),
+    }
+}
+
+fn with_metadata(mut properties: Map<String, Value>, metadata: Map<String, Value>) -> Value {
+    properties.insert(PROPERTY.into(), json!({ "metadata": metadata }));
+    Value::Object(properties)
+}
