@@ -93,17 +93,92 @@ export function responses(killed) {
     assert.equal(json.messages.length, 4);
   });
 
+  test("a conversation is made, talked in, read, changed and deleted", async () => {
+    const { conversations } = client();
+    const metadata = { agent: "looker", topic: "finding" };
+    const items = /** @type {any[]} */ ([
+      { type: "message", role: "user", content: "earlier" },
+      { role: "assistant", content: [{ type: "output_text", text: "It was." }] },
+    ]);
+    const conversation = await conversations.create({ metadata, items });
+    assert.deepEqual([conversation.object, conversation.metadata], ["conversation", metadata]);
+    const disturbed = disturb();
+    const response = await client().responses.create({ model: "looker", input: "look", conversation: conversation.id });
+    await disturbed;
+    assert.equal(response.conversation?.id, conversation.id);
+    const listed = async (/** @type {any} */ query) => {
+      const all = /** @type {any[]} */ ([]);
+      for await (const item of conversations.items.list(conversation.id, query)) all.push(item);
+      return all;
+    };
+    const all = await listed({ order: "asc", limit: 1 });
+    const shown = all.map(({ type, role, content, output }) => [type, role, content?.[0].text ?? output]);
+    assert.deepEqual(shown, [
+      ["message", "user", "earlier"],
+      ["message", "assistant", "It was."],
+      ["message", "user", "look"],
+      ["message", "assistant", "One moment."],
+      ["mcp_call", undefined, "found"],
+      ["message", "assistant", "It is found."],
+    ]);
+    assert.deepEqual(all.slice(3), response.output, "items are those of the response");
+    assert.deepEqual((await listed({ limit: 2 })).reverse(), all);
+    assert.deepEqual(await listed({ order: "asc" }), all);
+    assert.deepEqual(await conversations.items.retrieve(all[2].id, { conversation_id: conversation.id }), all[2]);
+    const added = await conversations.items.create(conversation.id, { items: [{ role: "system", content: "Be brief." }] });
+    assert.deepEqual(added.data.map((/** @type {any} */ { role, content }) => [role, content[0].text]), [["system", "Be brief."]]);
+    await assert.rejects(conversations.items.create(conversation.id, { items: [{ role: "user", content: "x" }] }), OpenAI.BadRequestError);
+    await conversations.items.delete(added.data[0]?.id ?? "", { conversation_id: conversation.id });
+    assert.deepEqual(await listed({ order: "asc" }), all);
+    const changed = await conversations.update(conversation.id, { metadata: { topic: "other" } });
+    assert.deepEqual([changed.metadata, (await conversations.retrieve(conversation.id)).metadata], [{ topic: "other" }, { topic: "other" }]);
+    await assert.rejects(client().responses.create({ model: "echo", input: "x", conversation: conversation.id }), OpenAI.ConflictError);
+    await assert.rejects(client("key-of-alice").conversations.retrieve(conversation.id), OpenAI.NotFoundError);
+    await assert.rejects(conversations.create(), (/** @type {any} */ error) => error instanceof OpenAI.BadRequestError && error.param === "metadata.agent");
+    await assert.rejects(conversations.create({ metadata: { agent: "nobody" } }), OpenAI.NotFoundError);
+    const deleted = await conversations.delete(conversation.id);
+    assert.deepEqual([deleted.id, deleted.deleted, deleted.object], [conversation.id, true, "conversation.deleted"]);
+    await assert.rejects(conversations.retrieve(conversation.id), OpenAI.NotFoundError);
+  });
+
+  /**
+   * A stream with the package's helper, to its end. The helper does not connect again by itself: what breaks is an error, and the
+   * package has it follow the response once more by its id, from its beginning or behind an event.
+   *
+   * @param {any} params
+   */
+  async function helped(params) {
+    let asked = params;
+    for (let tries = 0; ; tries += 1) {
+      const events = /** @type {any[]} */ ([]);
+      try {
+        const stream = client().responses.stream(asked);
+        for await (const event of stream) {
+          events.push(event);
+          if (event.type === "response.created") asked = { response_id: event.response.id };
+        }
+        return { events, final: await stream.finalResponse() };
+      } catch (error) {
+        if (!killed || tries > 40) throw error;
+        await sleep(300);
+      }
+    }
+  }
+
   test("the helper for streams sees every item in order", async () => {
     for (const [model, texts] of /** @type {[string, string[]][]} */ ([["talker", [LONG]], ["looker", ["One moment.", "It is found."]]])) {
-      const stream = client().responses.stream({ model, input: "go" });
-      const kinds = [];
-      for await (const event of stream) kinds.push(event.type);
-      const final = await stream.finalResponse();
-      assert.deepEqual([kinds[0], kinds.at(-1), final.status], ["response.created", "response.completed", "completed"]);
-      const said = final.output.filter(({ type }) => type === "message").map((/** @type {any} */ item) => item.content[0].text);
-      assert.deepEqual(said, texts);
+      const disturbed = disturb();
+      const { events, final } = await helped({ model, input: "go", background: true });
+      await disturbed;
+      assert.deepEqual([events[0].type, events.at(-1).type, final.status], ["response.created", "response.completed", "completed"]);
+      const messages = final.output.filter((/** @type {any} */ { type, status }) => type === "message" && status === "completed");
+      assert.deepEqual(messages.map((/** @type {any} */ item) => item.content[0].text), texts);
       const calls = final.output.filter(({ type }) => type === "mcp_call");
       assert.deepEqual(calls.map((/** @type {any} */ { name, output }) => [name, output]), model === "looker" ? [["lookup", "found"]] : []);
+      const at = events[4].sequence_number;
+      const rest = await helped({ response_id: final.id, starting_after: at });
+      assert.ok(rest.events.every(({ sequence_number }) => sequence_number > at), "what comes behind an event");
+      assert.equal(rest.final.output_text, texts.join(""));
     }
   });
 
