@@ -7,8 +7,7 @@ use crate::sim::Sim;
 /// What models gave out is booked, whatever was lost: of a thread whose runs all have a budget.
 pub fn paid(sim: &Sim, broken: &mut Vec<String>) {
     let database = &sim.member.database;
-    let exists: Vec<i64> = database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'");
-    if exists != [1] {
+    if !database.has_table("runs") {
         return;
     }
     let without: Vec<i64> = database.ask("SELECT count(*) FROM runs WHERE budget IS NULL");

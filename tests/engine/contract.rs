@@ -371,8 +371,8 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
         }
     }
     // Each has its receipt, also those within calls.
-    let exists: Vec<i64> = sim.member.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'calls'");
-    if exists == [1] {
+    let exists = sim.member.has_table("calls");
+    if exists {
         let receipts: BTreeSet<String> = sim
             .member
             .database
@@ -391,7 +391,7 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
         }
     }
     let calls: usize = history.messages.iter().map(|message| History::calls(message).len()).sum();
-    let within: Vec<i64> = match exists == [1] {
+    let within: Vec<i64> = match exists {
         true => sim.member.database.ask(
             "SELECT count(*) FROM calls LEFT JOIN messages ON seq = reply WHERE reply <= 0 OR messages.depth > 0",
         ),
@@ -403,11 +403,9 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
         .keys()
         .filter(|(key, _)| !of_effect(key) && !key.contains("/request-") && !second(key))
         .count();
-    let receipts: Vec<i64> =
-        sim.member.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'calls'");
-    let dropped: i64 = match receipts[..] {
-        [1] => sim.member.database.ask("SELECT count(*) FROM calls WHERE state = 'dropped'")[0],
-        _ => 0,
+    let dropped: i64 = match exists {
+        true => sim.member.database.ask("SELECT count(*) FROM calls WHERE state = 'dropped'")[0],
+        false => 0,
     };
     let calls = calls + dropped as usize;
     if terms.pairs && by_tools > calls {
@@ -418,8 +416,7 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
 /// No receipt says that a call is under way which nothing works on. Whoever looks at the thread finds it so.
 fn open_calls(sim: &Sim, broken: &mut Vec<String>) {
     let database = &sim.member.database;
-    let exists: Vec<i64> = database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'calls'");
-    if exists != [1] {
+    if !database.has_table("calls") {
         return;
     }
     let open: Vec<String> = database
@@ -449,15 +446,14 @@ fn attempts(sim: &Sim, broken: &mut Vec<String>) {
     let member = &sim.member;
     let database = &member.database;
     // Another thread may have had the place before.
-    let since: i64 = match database.ask::<i64>("SELECT count(*) FROM sqlite_schema WHERE name = 'meta'")[..] {
-        [1] => database.ask("SELECT ifnull(max(iif(life > 1, created_us, 0)), 0) FROM meta")[0],
-        _ => 0,
+    let since: i64 = match database.has_table("meta") {
+        true => database.ask("SELECT ifnull(max(iif(life > 1, created_us, 0)), 0) FROM meta")[0],
+        false => 0,
     };
     let of_it = |thread: &str| thread == member.id || (thread.is_empty() && member.place == 0);
     let requests = sim.world.outside.requests.borrow();
     let requests = requests.iter().filter(|sent| of_it(&sent.thread) && sent.at_us >= since).count();
-    let exists: Vec<i64> = database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'logs'");
-    if exists != [1] {
+    if !database.has_table("logs") {
         return;
     }
     let rows: Vec<i64> = database.ask("SELECT count(*) FROM logs WHERE kind = 'llm_request'");
@@ -530,8 +526,7 @@ fn quiet(sim: &Sim, terms: &Terms, requests: usize, broken: &mut Vec<String>) {
         if !forgotten && newest.is_some_and(|executing| executing != false) {
             broken.push(format!("the directory believes that a run of {} is active", member.id));
         }
-        let (bytes, table) = member.database.largest_row();
-        if bytes > crate::host::database::ROW_BYTES {
+        if let Some((bytes, table)) = member.database.row_beyond(crate::host::database::ROW_BYTES) {
             broken.push(format!("a row of {bytes} bytes in {table}"));
         }
     }

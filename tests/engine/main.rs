@@ -19,3 +19,7 @@ mod scenarios;
 mod sim;
 mod sweep;
 mod watcher;
+
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;

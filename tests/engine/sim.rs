@@ -177,11 +177,6 @@ impl Sim {
         })
     }
 
-    /// A client of the same thread whose requests have this header.
-    pub fn with_header(&self, name: &str, value: &str) -> Sim {
-        Sim { headers: Rc::new(RefCell::new(vec![(name.to_owned(), value.to_owned())])), ..self.clone() }
-    }
-
     /// Drops everything, so that the cycles of a finished simulation do not stay in memory.
     pub fn dispose(&self) {
         let others = std::mem::take(&mut *self.others.borrow_mut());
@@ -482,10 +477,7 @@ impl Sim {
 /// time, or its handler runs.
 fn watch(world: &World, member: &Member) {
     crate::memory::watch(world, member);
-    let tables: Vec<i64> = member
-        .database
-        .ask("SELECT count(*) FROM sqlite_schema WHERE name IN ('runs', 'effects', 'children')");
-    if tables != [3] {
+    if !["runs", "effects", "children"].iter().all(|table| member.has_table(table)) {
         return;
     }
     let due: Vec<String> = member.database.ask(
@@ -544,9 +536,9 @@ fn watch(world: &World, member: &Member) {
 
 /// When the first job is due; there are as many as the thread counts.
 fn jobs(world: &World, member: &Member) -> Option<String> {
-    let made: Vec<i64> = member.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'jobs'");
+    let made = member.has_table("jobs");
     let counted: i64 = member.database.ask("SELECT jobs FROM meta").first().copied().unwrap_or(0);
-    if made != [1] {
+    if !made {
         if counted != 0 {
             world.fail(format!("{counted} jobs are counted, and there is no table of them"));
         }

@@ -11,7 +11,7 @@
 //! statements are not counted as rows.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use bobbin::host::{Cell as Column, Param};
@@ -65,6 +65,8 @@ pub struct Database {
     pub violations: RefCell<Vec<String>>,
     /// Columns of each index of a table.
     indexes: RefCell<HashMap<String, Vec<Vec<String>>>>,
+    /// Names of the tables, until they may have become others.
+    tables: RefCell<Option<BTreeSet<String>>>,
     /// By where a statement's text lies: the index entries that one row of it writes.
     entries: RefCell<HashMap<*const u8, u64>>,
     numbers_as_floats: bool,
@@ -100,6 +102,7 @@ impl Database {
             log: RefCell::default(),
             violations: RefCell::default(),
             indexes: RefCell::default(),
+            tables: RefCell::default(),
             entries: RefCell::default(),
             numbers_as_floats,
         }
@@ -126,7 +129,7 @@ impl Database {
             self.raw(if commit { "COMMIT" } else { "ROLLBACK" });
             if !commit {
                 self.changed();
-                self.forget_indexes();
+                self.forget_schema();
             }
         }
     }
@@ -143,7 +146,7 @@ impl Database {
         if !keep {
             self.raw(&format!("ROLLBACK TO s{depth}"));
             self.changed();
-            self.forget_indexes();
+            self.forget_schema();
         }
         self.raw(&format!("RELEASE s{depth}"));
         self.depth.set(depth - 1);
@@ -174,14 +177,29 @@ impl Database {
         prepared.query_map([], |row| row.get(0)).unwrap().map(|value| value.unwrap()).collect()
     }
 
+    /// Whether there is a table of this name. The names are read once, as a sweep asks some thousand times.
+    pub fn has_table(&self, name: &str) -> bool {
+        let mut known = self.tables.borrow_mut();
+        let names = || self.ask("SELECT name FROM sqlite_schema WHERE type = 'table'").into_iter().collect();
+        known.get_or_insert_with(names).contains(name)
+    }
+
     /// Changes the database behind the process's back.
     pub fn alter(&self, statement: &str) {
         self.changed();
+        self.forget_schema();
         self.connection.execute_batch(statement).unwrap();
     }
 
+    /// The largest row of any table if it is larger than it may be: bytes of its columns, with the table's name. None is in a
+    /// database that is smaller as a whole, and then no table is asked.
+    pub fn row_beyond(&self, most: usize) -> Option<(usize, String)> {
+        let small = usize::try_from(self.size()).is_ok_and(|size| size <= most);
+        (!small).then(|| self.largest_row()).filter(|(bytes, _)| *bytes > most)
+    }
+
     /// The largest row of any table, bytes of its columns, with the table's name.
-    pub fn largest_row(&self) -> (usize, String) {
+    fn largest_row(&self) -> (usize, String) {
         let tables: Vec<String> =
             self.ask("SELECT name || char(10) || sql FROM sqlite_schema WHERE type = 'table'");
         let mut largest = (0, String::new());
@@ -309,7 +327,7 @@ impl Database {
         let changed = match known.verb.as_str() {
             _ if readonly => 0,
             "CREATE" | "ALTER" | "DROP" | "PRAGMA" => {
-                self.forget_indexes();
+                self.forget_schema();
                 0
             }
             _ => self.connection.changes(),
@@ -329,8 +347,9 @@ impl Database {
         Ok(outcome)
     }
 
-    fn forget_indexes(&self) {
+    fn forget_schema(&self) {
         self.indexes.borrow_mut().clear();
+        self.tables.borrow_mut().take();
         self.entries.borrow_mut().clear();
     }
 

@@ -101,8 +101,7 @@ impl Member {
 
     /// Whether its database has this table.
     pub fn has_table(&self, name: &str) -> bool {
-        let found = format!("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '{name}'");
-        !self.database.ask::<i64>(&found).is_empty()
+        self.database.has_table(name)
     }
 
     /// Whether its database or its alarm has changed since it was asked last.
