@@ -1,5 +1,5 @@
 // The floors of the core: `src/lib.rs` lists its modules from the ground up, and each imports only those listed above it.
-// Also finds circles between files, and tables that another file than their own names. `node scripts/floors.mjs` prints what
+// Also finds circles between files, tables that another file than their own names, and JSON that is read past json.rs. `node scripts/floors.mjs` prints what
 // `npm test` checks.
 
 import { readFileSync, readdirSync } from "node:fs";
@@ -292,6 +292,10 @@ export function complaints(root, joined = JOINED) {
   }
   const files = rustFiles(root).map((path) => /** @type {const} */ ([relative(root, path).replaceAll("\\", "/"), readFileSync(path, "utf8")]));
   said.push(...strayTables(new Map(files), joined));
+  for (const [file, text] of files) {
+    const [reads] = /\bserde_json::from_(str|slice|value)\b/.exec(code(text)) ?? [];
+    if (reads && file !== "json.rs") said.push(`src/${file} reads by ${reads}: json.rs has a function of that name, which is compiled once for each type`);
+  }
   return { said, edges };
 }
 

@@ -258,7 +258,7 @@ mod tests {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
             let [_, code, status, .., again, _] = cells.as_slice() else { return None };
             let status = status.parse().ok()?;
-            let code = serde_json::from_value(code.trim_matches('`').into())
+            let code = crate::json::from_value(code.trim_matches('`').into())
                 .unwrap_or_else(|_| panic!("docs/errors.md has a row for {code}, which is no code"));
             Some((code, status, again.starts_with("yes")))
         };

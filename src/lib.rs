@@ -5,6 +5,7 @@
 //!
 //! From the ground up. Each module imports only those listed above it; `npm test` checks that.
 //!
+//! * [`json`]: JSON as types.
 //! * [`error`]: every code an API answer may carry, and the status it maps to.
 //! * [`limits`]: every constant of the runtime, named once.
 //! * [`literal`]: JSON as it is written in code.
@@ -47,6 +48,7 @@ pub mod engine;
 pub mod env;
 pub mod error;
 pub mod host;
+pub mod json;
 mod letters;
 pub mod limits;
 pub mod literal;

@@ -478,7 +478,7 @@ mod tests {
     #[test]
     fn a_map_is_read_as_json_in_any_order_and_the_last_of_a_key_counts() {
         let json = r#"{"b":2,"a":1,"c":3,"b":4}"#;
-        let map: SortedMap<String, u32> = serde_json::from_str(json).unwrap();
+        let map: SortedMap<String, u32> = crate::json::from_str(json).unwrap();
         assert_eq!(serde_json::to_string(&map).unwrap(), r#"{"a":1,"b":4,"c":3}"#);
         assert_eq!(map, SortedMap::from([("a".into(), 1), ("b".into(), 4), ("c".into(), 3)]));
     }

@@ -220,7 +220,7 @@ mod tests {
 
     fn corpus() -> Vec<Text> {
         let read = |line: &str| {
-            let row: Value = serde_json::from_str(line).unwrap();
+            let row: Value = crate::json::from_str(line).unwrap();
             Text {
                 kind: row["kind"].as_str().unwrap().to_owned(),
                 estimate: tokens(row["text"].as_str().unwrap()) as f64,

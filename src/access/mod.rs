@@ -347,7 +347,7 @@ mod tests {
             for scope in ["admin", "owner:a:b c", "thread:t1"] {
                 let caller = Caller { via, ..caller(scope) };
                 let json = serde_json::to_string(&caller).unwrap();
-                assert_eq!(serde_json::from_str::<Caller>(&json).unwrap(), caller, "{json}");
+                assert_eq!(crate::json::from_str::<Caller>(&json).unwrap(), caller, "{json}");
             }
         }
         assert_eq!(caller("owner:alice").owner(), Some("alice"));

@@ -142,7 +142,7 @@ impl OAuth {
 }
 
 fn part(text: &str) -> Option<Value> {
-    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok().filter(Value::is_object)
+    crate::json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok().filter(Value::is_object)
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub(crate) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<Verified
     }
     let payload = signed.strip_prefix(PREFIX).and_then(|payload| URL_SAFE_NO_PAD.decode(payload).ok());
     let payload: Payload =
-        payload.and_then(|json| serde_json::from_slice(&json).ok()).ok_or(TokenError::Invalid)?;
+        payload.and_then(|json| crate::json::from_slice(&json).ok()).ok_or(TokenError::Invalid)?;
     let expires_us = payload.exp.checked_mul(SECOND_US).ok_or(TokenError::Invalid)?;
     let Payload { scope, life, .. } = payload;
     if now_us >= expires_us { Err(TokenError::Expired) } else { Ok(Verified { scope, expires_us, life }) }

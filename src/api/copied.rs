@@ -213,7 +213,7 @@ fn calls_of(text: Option<String>, role: Role, at: usize) -> Result<Vec<ToolCall>
     if role == Role::Tool {
         return Err(wrong(at, ".tool_calls", "A result has no calls."));
     }
-    let wires: Vec<Wire> = serde_json::from_str(&text)
+    let wires: Vec<Wire> = crate::json::from_str(&text)
         .map_err(|_| wrong(at, ".tool_calls", "`tool_calls` is a list of calls, as JSON in a text."))?;
     let call = |wire: Wire| ToolCall {
         id: wire.id,
@@ -236,7 +236,7 @@ fn status_of(text: Option<&str>, role: Role, at: usize) -> Result<Option<ToolSta
 /// Files that the thread is to have at these paths.
 fn attachments_of(list: Option<Value>, at: usize) -> Result<Vec<AttachmentRef>> {
     let Some(list) = list else { return Ok(Vec::new()) };
-    let list: Vec<AttachmentRef> = serde_json::from_value(list)
+    let list: Vec<AttachmentRef> = crate::json::from_value(list)
         .map_err(|error| wrong(at, ".attachments", &format!("These are no attachments: {error}.")))?;
     if list.len() > limits::ATTACHMENTS {
         return Err(wrong(at, ".attachments", &format!("A message has at most {}.", limits::ATTACHMENTS)));

@@ -14,8 +14,10 @@ use crate::work::tier::tier;
 /// `{servers: [{name, url, list, protocol, server, tools, agents, last_success, last_error}]}`, by name. `known`: what the root
 /// knows, `{servers: [McpKnown]}`.
 pub fn servers(catalog: &Catalog, known: &Value) -> Value {
-    let known: Vec<McpKnown> =
-        known.get("servers").and_then(|known| serde_json::from_value(known.clone()).ok()).unwrap_or_default();
+    let known: Vec<McpKnown> = known
+        .get("servers")
+        .and_then(|known| crate::json::from_value(known.clone()).ok())
+        .unwrap_or_default();
     let reached = reached(catalog);
     let shown = catalog.mcp.iter().map(|(name, server)| {
         let known = known.iter().find(|known| known.server == *name);

@@ -135,7 +135,7 @@ fn asked_of(state: &State, sql: &dyn Sql, id: &str) -> Result<Asked> {
     let seq = message_seq(&state.meta.stem, id)?;
     let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
     let metadata: Value =
-        row.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        row.metadata.as_deref().and_then(|text| crate::json::from_str(text).ok()).unwrap_or_default();
     let prompt = metadata.get("prompt").and_then(Value::as_str).filter(|_| row.is_reply());
     let prompt = prompt
         .ok_or_else(|| {

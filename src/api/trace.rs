@@ -159,7 +159,7 @@ impl<'a> Between<'a> {
     }
 
     fn log(&mut self, row: &Entry) -> Result<ControlFlow<()>> {
-        let data: Value = serde_json::from_str(&row.data).unwrap_or_default();
+        let data: Value = crate::json::from_str(&row.data).unwrap_or_default();
         let of = |names: &[&str]| -> Value {
             let named = names.iter().filter_map(|name| Some(((*name).to_owned(), data.get(*name)?.clone())));
             Value::Object(named.collect())

@@ -84,7 +84,7 @@ impl Thread {
             match answer {
                 Ok(reply) => {
                     let body = reply.body.as_ref().map_or("{}", |body| body.get());
-                    let below: Below = serde_json::from_str(body).map_err(Error::internal)?;
+                    let below: Below = crate::json::from_str(body).map_err(Error::internal)?;
                     found.extend(below.waits);
                 }
                 // It is just being made, or was deleted.

@@ -90,7 +90,7 @@ impl Directory {
 
 fn item(row: &Listed<'_>, catalog: &Catalog, origin: &str) -> Result<Value> {
     let seconds = |us: Option<i64>| us.map(|us| us / SECOND_US);
-    let tags: Value = serde_json::from_str(row.tags).map_err(Error::internal)?;
+    let tags: Value = crate::json::from_str(row.tags).map_err(Error::internal)?;
     Ok(json!({
         "id": row.id,
         "key": row.key,

@@ -48,7 +48,7 @@ impl Directory {
 
     /// Answers a call, given as JSON. Never fails: what goes wrong is the reply's error.
     pub fn call(self: &Rc<Self>, json: &str) -> Reply {
-        let call = match serde_json::from_str(json) {
+        let call = match crate::json::from_str(json) {
             Ok(call) => call,
             Err(error) => {
                 return Error::new(Code::BadJson, format!("Not a call of a directory: {error}.")).into();

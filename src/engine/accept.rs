@@ -216,11 +216,11 @@ fn retry(body: &mut Body) -> Result<Option<String>> {
     let mut retry = Map::new();
     for kind in RetryKind::ALL.map(RetryKind::as_str) {
         let Some(policy) = kinds.take(kind) else { continue };
-        let read = serde_json::from_value::<Policy>(policy.clone());
+        let read = crate::json::from_value::<Policy>(policy.clone());
         read.map_err(|error| Error::field(&format!("retry.{kind}"), format!("`retry.{kind}`: {error}.")))?;
         retry.insert(kind.to_owned(), policy);
     }
-    let retry: Retry = serde_json::from_value(Value::Object(retry)).map_err(Error::internal)?;
+    let retry: Retry = crate::json::from_value(Value::Object(retry)).map_err(Error::internal)?;
     if let Some((field, message)) = retry.problems().into_iter().next() {
         return Err(Error::field(&format!("retry.{field}"), format!("`retry.{field}` {message}.")));
     }

@@ -256,7 +256,7 @@ pub(crate) fn parsed(call: &ToolCall) -> Result<Value, String> {
     // Models that call a tool without arguments often send nothing at all.
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
     let name = &call.name;
-    serde_json::from_str(text)
+    crate::json::from_str(text)
         .map_err(|error| format!("The arguments for \"{name}\" are not valid JSON: {error}."))
 }
 

@@ -45,7 +45,7 @@ impl Thread {
     pub(crate) async fn cancel_answer(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
         let done = || JobEnd::Done(Box::new(|_, _| Ok(None)));
         let failed = |error: String, after_us| JobEnd::Failed { error, after_us, data: job.data.clone() };
-        let answer: Answer = serde_json::from_str(&job.data).map_err(Error::internal)?;
+        let answer: Answer = crate::json::from_str(&job.data).map_err(Error::internal)?;
         let Some(model) = self.catalog.models.get(&answer.model) else {
             self.log(&format!(
                 "an answer was not cancelled: there is no model \"{}\" any more",

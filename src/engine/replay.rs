@@ -19,10 +19,10 @@ pub(crate) fn without(column: Option<&str>, call_id: &str) -> Option<String> {
         id: Option<std::borrow::Cow<'a, str>>,
     }
     let of_call = |placed: &Placed| {
-        let named: Option<Named<'_>> = serde_json::from_str(placed.block.get()).ok();
+        let named: Option<Named<'_>> = crate::json::from_str(placed.block.get()).ok();
         named.and_then(|named| named.id).is_some_and(|id| id == call_id)
     };
-    let mut replay: Replay = serde_json::from_str(column?).ok()?;
+    let mut replay: Replay = crate::json::from_str(column?).ok()?;
     replay.blocks.retain(|placed| !of_call(placed));
     serde_json::to_string(&replay).ok()
 }

@@ -109,7 +109,7 @@ impl Thread {
         today: &Snapshot,
     ) -> Result<()> {
         let earlier = logs::last_of(sql, "snapshot")?;
-        let earlier = earlier.and_then(|text| serde_json::from_str::<Map<String, Value>>(&text).ok());
+        let earlier = earlier.and_then(|text| crate::json::from_str::<Map<String, Value>>(&text).ok());
         let earlier = earlier.filter(|fields| fields.get("hash").and_then(Value::as_str) == Some(before));
         let difference = today.since(before, earlier.as_ref());
         if let Some(data) = &difference.others {

@@ -45,7 +45,7 @@ impl Thread {
     fn retry_policy(&self, definitions: &Definitions<'_>, kind: RetryKind, own: &Policy) -> Result<Resolved> {
         let run = self.read(|state, _| {
             let text = state.active().and_then(|run| run.retry.as_deref());
-            text.map(serde_json::from_str::<Retry>).transpose().map_err(Error::internal)
+            text.map(crate::json::from_str::<Retry>).transpose().map_err(Error::internal)
         })?;
         let places = Places {
             run: run.as_ref(),

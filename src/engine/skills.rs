@@ -130,7 +130,7 @@ impl Thread {
                 None => rows::find(sql, run.turn_from)?.and_then(|row| row.metadata),
             };
             let metadata: Value =
-                metadata.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null);
+                metadata.and_then(|text| crate::json::from_str(&text).ok()).unwrap_or(Value::Null);
             let names = metadata.get("skills").and_then(Value::as_array);
             Ok(names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect())
         })

@@ -180,7 +180,7 @@ fn normal(text: &str) -> String {
 pub(crate) fn response(side: &SideConfig, calls: &[ToolCall]) -> Option<String> {
     let (tool, property) = (side.stop_tool.as_deref()?, side.stop_tool_response_property.as_deref()?);
     let call = calls.iter().find(|call| call.name == tool)?;
-    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+    let arguments: Value = crate::json::from_str(&call.arguments).ok()?;
     match arguments.get(property)? {
         Value::String(text) => Some(text.clone()),
         Value::Null => None,
@@ -264,7 +264,7 @@ mod tests {
 
     impl Story {
         fn new(kind: &str) -> Story {
-            let agent = serde_json::from_value(crate::json!({
+            let agent = crate::json::from_value(crate::json!({
                 "type": kind, "sideA": { "prompt": "p", "stopTool": "done",
                     "sessionStop": "finish", "sessionFail": "give_up" },
                 "sideB": { "prompt": "p" },

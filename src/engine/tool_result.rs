@@ -124,7 +124,7 @@ pub(crate) fn content_of(result: &ToolResult) -> String {
 fn with_approval(metadata: Option<String>, approval: Option<&Value>) -> Option<String> {
     let Some(approval) = approval else { return metadata };
     let mut fields: Map<String, Value> =
-        metadata.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        metadata.and_then(|text| crate::json::from_str(&text).ok()).unwrap_or_default();
     fields.insert("approval".into(), approval.clone());
     Some(Value::Object(fields).to_string())
 }

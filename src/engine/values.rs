@@ -208,7 +208,7 @@ fn is_same(a: &Value, b: &Value) -> bool {
 }
 
 fn parsed(key: &str, text: &str) -> Result<Value> {
-    serde_json::from_str(text)
+    crate::json::from_str(text)
         .map_err(|error| Error::internal(format!("the stored value of “{key}” is damaged: {error}")))
 }
 

@@ -45,7 +45,7 @@ pub(crate) async fn refresh(host: &dyn Object, directory: String, level: &Level)
     let reply = call::answer(&text)?;
     let body = reply.body.as_ref().filter(|_| reply.status == 200);
     let body = body.ok_or_else(|| Error::internal(format!("the directory answered {}", reply.status)))?;
-    let answer: Answer = serde_json::from_str(body.get()).map_err(Error::internal)?;
+    let answer: Answer = crate::json::from_str(body.get()).map_err(Error::internal)?;
     // Of two answers that come in another order than they were given the newer one stays.
     let newer = level.borrow().as_ref().is_none_or(|copy| copy.version < answer.version);
     let Some(rows) = answer.values.filter(|_| newer) else { return Ok(false) };

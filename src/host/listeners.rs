@@ -182,9 +182,9 @@ mod tests {
     #[test]
     fn a_sockets_text_is_the_object_with_its_id() {
         let text = frame(Some("0.1\"")).socket_text();
-        let value: Value = serde_json::from_str(&text).unwrap();
+        let value: Value = crate::json::from_str(&text).unwrap();
         assert_eq!(value, json!({ "type": "message_chunk", "chunk": "a \"b\"\n", "id": "0.1\"" }));
-        let without: Value = serde_json::from_str(&frame(None).socket_text()).unwrap();
+        let without: Value = crate::json::from_str(&frame(None).socket_text()).unwrap();
         assert_eq!(without, frame(None).data);
     }
 

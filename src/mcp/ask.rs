@@ -195,7 +195,7 @@ mod tests {
         }
         assert_eq!(header(&headers, "mcp-param-no"), None);
         assert_eq!(header(&headers, "mcp-session-id"), None);
-        let body: Value = serde_json::from_str(&body).unwrap();
+        let body: Value = crate::json::from_str(&body).unwrap();
         assert_eq!(
             (&body["jsonrpc"], &body["id"], &body["method"]),
             (&json!("2.0"), &json!("q1"), &json!("tools/call"))
@@ -220,12 +220,12 @@ mod tests {
                 && name != "mcp-name"
                 && name != "mcp-method")
         );
-        let body: Value = serde_json::from_str(&body).unwrap();
+        let body: Value = crate::json::from_str(&body).unwrap();
         assert_eq!(body["params"]["_meta"], json!({ CALL: "t/r1.0" }));
 
         let (headers, body) = Ask::initialize().written("q0", None, &asker);
         assert!(headers.iter().all(|(name, _)| !name.starts_with("mcp-")));
-        let body: Value = serde_json::from_str(&body).unwrap();
+        let body: Value = crate::json::from_str(&body).unwrap();
         assert_eq!(body["params"]["protocolVersion"], LEGACY);
         assert_eq!((&body["params"]["capabilities"], &body["params"]["_meta"]), (&json!({}), &json!(null)));
     }
@@ -253,9 +253,9 @@ mod tests {
 
     #[test]
     fn servers_that_ask_are_told_that_nobody_serves_them() {
-        let answer: Value = serde_json::from_str(&answer_to(&json!(7), "sampling/createMessage")).unwrap();
+        let answer: Value = crate::json::from_str(&answer_to(&json!(7), "sampling/createMessage")).unwrap();
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32601)));
-        let answer: Value = serde_json::from_str(&answer_to(&json!("p"), "ping")).unwrap();
+        let answer: Value = crate::json::from_str(&answer_to(&json!("p"), "ping")).unwrap();
         assert_eq!(answer, json!({ "jsonrpc": "2.0", "id": "p", "result": {} }));
     }
 }

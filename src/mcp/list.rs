@@ -43,7 +43,7 @@ impl Page {
             Some(Value::String(cursor)) => Some(cursor).filter(|cursor| !cursor.is_empty()),
             _ => None,
         };
-        let tools = tools.into_iter().filter_map(|tool| serde_json::from_value(tool).ok()).collect();
+        let tools = tools.into_iter().filter_map(|tool| crate::json::from_value(tool).ok()).collect();
         Ok(Page { tools, cursor, ttl_ms: result.get("ttlMs").and_then(Value::as_u64) })
     }
 }

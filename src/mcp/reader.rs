@@ -117,7 +117,7 @@ impl Reader {
         let mut said = Vec::new();
         match &mut self.form {
             Form::Whole(body) => {
-                let message = serde_json::from_slice(body)
+                let message = crate::json::from_slice(body)
                     .map_err(|_| Broken::Malformed("it is neither JSON nor a stream of events".to_owned()))?;
                 take(&self.id, message, &mut said);
             }
@@ -130,7 +130,7 @@ impl Reader {
 fn of_event(id: &str, event: Event<'_>, said: &mut Vec<Said>) -> Result<(), Broken> {
     // Events with other names, and such without data, keep the connection open.
     if matches!(event.name, "" | "message") && !event.data.is_empty() {
-        let message = serde_json::from_slice(event.data)
+        let message = crate::json::from_slice(event.data)
             .map_err(|error| Broken::Malformed(format!("an event is no JSON: {error}")))?;
         take(id, message, said);
     }
@@ -172,7 +172,7 @@ pub(crate) fn rpc_error(error: Value) -> Option<RpcError> {
 
 /// The error that the body of a refusal holds, and the id of the request that it names.
 pub(crate) fn error_in(body: &[u8]) -> Option<(RpcError, Option<String>)> {
-    let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    let mut body: Map<String, Value> = crate::json::from_slice(body).ok()?;
     let error = body.remove("error").and_then(rpc_error)?;
     Some((error, body.get("id").and_then(Value::as_str).map(str::to_owned)))
 }

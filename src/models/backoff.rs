@@ -70,7 +70,7 @@ mod tests {
     const LOW: [u8; 16] = [0; 16];
 
     fn of(policy: serde_json::Value) -> Resolved {
-        let definition = serde_json::from_value(policy).unwrap();
+        let definition = crate::json::from_value(policy).unwrap();
         Resolved::of(RetryKind::Model, Places { definition: Some(&definition), ..Places::default() })
     }
 

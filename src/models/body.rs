@@ -70,5 +70,5 @@ impl Body {
 }
 
 fn is_json(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+    crate::json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }

@@ -150,7 +150,7 @@ impl Embedder<'_> {
 fn vectors(body: &[u8], texts: usize) -> Result<Vectors, ProviderError> {
     let unreadable =
         |error| ProviderError::server(format!("the answer with vectors cannot be read: {error}"));
-    let Answer { mut data, model, usage } = serde_json::from_slice(body).map_err(unreadable)?;
+    let Answer { mut data, model, usage } = crate::json::from_slice(body).map_err(unreadable)?;
     if data.len() != texts {
         let text = format!("{} vectors came for {texts} texts", data.len());
         return Err(ProviderError::server(text));

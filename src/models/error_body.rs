@@ -21,7 +21,7 @@ impl ErrorBody {
     /// Understands `{"error": {…}}`, `{"error": "…"}`, the same without `error`, in a list, `detail` (FastAPI),
     /// `errors` and `description` (Cloudflare); otherwise takes the text as it is.
     pub(crate) fn read(body: &[u8]) -> ErrorBody {
-        let Ok(value) = serde_json::from_slice::<Value>(body) else {
+        let Ok(value) = crate::json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(body);
             let text = text.trim();
             let is_page = text.starts_with('<');

@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn halves_are_joined_where_they_meet() {
         let mark = |json: &str| -> String {
-            serde_json::from_str(&marked(json).unwrap_or(json.to_owned())).unwrap()
+            crate::json::from_str(&marked(json).unwrap_or(json.to_owned())).unwrap()
         };
         let mut halves = Halves::default();
         halves.look(br"\ud83d");

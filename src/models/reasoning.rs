@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn an_effort_becomes_the_nearest_word() {
         let levels = |json: &str| {
-            serde_json::from_str::<Capabilities>(&format!(r#"{{"reasoningLevels":{json}}}"#)).unwrap()
+            crate::json::from_str::<Capabilities>(&format!(r#"{{"reasoningLevels":{json}}}"#)).unwrap()
         };
         for (declared, effort, level, word) in [
             ("{}", Effort::Medium, Some(66), None),

@@ -43,7 +43,7 @@ pub(crate) fn error_of(status: u16, retry_after_s: Option<u32>, body: &[u8]) -> 
         field: Option<String>,
         details: Option<Box<serde_json::Value>>,
     }
-    match serde_json::from_slice::<ErrorBody>(body) {
+    match crate::json::from_slice::<ErrorBody>(body) {
         Ok(ErrorBody { error: Fields { code, message, hint, field, details } }) => {
             Fault { code, message, hint, field, retry_after_s, details }.into()
         }

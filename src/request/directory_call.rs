@@ -301,7 +301,7 @@ impl DirectoryCall {
 /// A directory's answer as text, read by the one who asked: its reply, or `overloaded` when it is none that a
 /// directory gives (an object that was restarted while it answered), so that the caller asks again.
 pub fn answer(text: &str) -> Result<Reply> {
-    serde_json::from_str(text).map_err(|error| {
+    crate::json::from_str(text).map_err(|error| {
         Error::new(Code::Overloaded, format!("The directory gave no readable answer: {error}."))
     })
 }

@@ -63,7 +63,7 @@ impl Body {
         if text.trim().is_empty() {
             return Ok(Unchecked(Map::new()));
         }
-        match serde_json::from_str(text) {
+        match crate::json::from_str(text) {
             Ok(Value::Object(fields)) => Ok(Unchecked(fields)),
             Ok(other) => Err(Error::new(
                 Code::BadJson,
@@ -249,6 +249,6 @@ mod tests {
         let error = Body::parse(&format!("{{\"v\":{}}}", nested(200))).unwrap_err();
         assert!(error.message.contains("deeper than 100 levels"), "{error}");
         let around = json!({ "values": [{ "value": nested(limits::JSON_DEPTH) }] }).to_string();
-        assert!(serde_json::from_str::<Value>(&around).is_ok());
+        assert!(crate::json::from_str::<Value>(&around).is_ok());
     }
 }

@@ -89,7 +89,7 @@ impl ThreadRequest {
     /// `internal` where it is none.
     pub fn parse(text: &str) -> Result<ThreadRequest> {
         let (head, body) = text.split_once('\n').unwrap_or((text, ""));
-        let request: ThreadRequest = serde_json::from_str(head)
+        let request: ThreadRequest = crate::json::from_str(head)
             .map_err(|error| Error::internal(format!("not a call of a thread: {error}")))?;
         Ok(ThreadRequest { body: body.to_owned(), ..request })
     }

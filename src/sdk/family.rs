@@ -197,7 +197,7 @@ impl RemoteThread {
         if answer.as_ref().is_err_and(|error| error.code == Code::ReadOnly) {
             scope.writes("change another thread")?;
         }
-        serde_json::from_value(answer?).map_err(Error::internal)
+        crate::json::from_value(answer?).map_err(Error::internal)
     }
 
     /// A thread of this one's family, which this one has named.

@@ -122,7 +122,7 @@ impl ThreadState {
     /// `invalid_field` when it is no `T`.
     pub fn get_value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
         let Some(value) = self.0.value(key)? else { return Ok(None) };
-        let typed = serde_json::from_value(value);
+        let typed = crate::json::from_value(value);
         typed
             .map(Some)
             .map_err(|error| Error::field("value", format!("The value of “{key}” does not fit: {error}.")))

@@ -140,7 +140,7 @@ struct ApprovalFields {
 impl From<StringOr<ApprovalFields>> for Approval {
     fn from(form: StringOr<ApprovalFields>) -> Approval {
         match form {
-            StringOr::String(mode) => match serde_json::from_value(Value::String(mode.clone())) {
+            StringOr::String(mode) => match crate::json::from_value(Value::String(mode.clone())) {
                 Ok(mode) => Approval { mode, ..Approval::default() },
                 Err(_) => Approval { unknown: Some(mode), ..Approval::default() },
             },

@@ -375,7 +375,7 @@ mod tests {
         };
         let fields: Vec<String> = budget.problems().into_iter().map(|(field, _)| field).collect();
         assert_eq!(fields, ["run.maxCostUsd", "thread.maxCostUsd", "warnAt", "askExpiresAfterSeconds"]);
-        assert!(serde_json::from_str::<Budget>(r#"{ "run": { "maxTokens": -1 } }"#).is_err());
-        assert!(serde_json::from_str::<Budget>(r#"{ "run": { "maxCost": 1 } }"#).is_err());
+        assert!(crate::json::from_str::<Budget>(r#"{ "run": { "maxTokens": -1 } }"#).is_err());
+        assert!(crate::json::from_str::<Budget>(r#"{ "run": { "maxCost": 1 } }"#).is_err());
     }
 }

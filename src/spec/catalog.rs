@@ -134,11 +134,11 @@ impl Catalog {
     /// # Errors
     /// It is no catalog, or not one that this version takes ([`runtime`]).
     pub fn from_json(json: &str) -> Result<Catalog, serde_json::Error> {
-        let read = serde_json::from_str(json);
+        let read = crate::json::from_str(json);
         // A newer runtime's may have fields that are not known here: that it is newer says more.
         let made = match &read {
             Ok(Catalog { runtime, .. }) => runtime.clone(),
-            Err(_) => serde_json::from_str::<Made>(json).unwrap_or_default().runtime,
+            Err(_) => crate::json::from_str::<Made>(json).unwrap_or_default().runtime,
         };
         runtime::takes(&made).map_err(serde_json::Error::custom)?;
         let mut catalog: Catalog = read?;

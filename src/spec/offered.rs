@@ -151,7 +151,7 @@ impl Catalog {
                 "name": name, "title": tool, "expose": false, "sideA": { "prompt": name, "stopTool": tool },
             });
             let (prompt, agent): (Prompt, Agent) =
-                (serde_json::from_value(prompt)?, serde_json::from_value(agent)?);
+                (crate::json::from_value(prompt)?, crate::json::from_value(agent)?);
             self.prompts.insert(name.clone(), prompt);
             self.agents.insert(name, agent);
         }

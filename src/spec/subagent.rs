@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_is_not_said_of_workers_is_the_usual() {
-        let workers: Workers = serde_json::from_str(r#"{"agents":["a"]}"#).unwrap();
+        let workers: Workers = crate::json::from_str(r#"{"agents":["a"]}"#).unwrap();
         assert_eq!(
             (workers.enabled, workers.max_active, workers.id_prefix.as_str(), workers.can_spawn),
             (true, 4, "subagent", false)

@@ -28,7 +28,7 @@ impl Calibration {
     /// As the column has it.
     pub(crate) fn parse(column: Option<&str>) -> Result<Calibration> {
         let Some(text) = column else { return Ok(Calibration::default()) };
-        let written: Map<String, Value> = serde_json::from_str(text)
+        let written: Map<String, Value> = crate::json::from_str(text)
             .map_err(|error| Error::internal(format!("the stored calibration is damaged: {error}")))?;
         Ok(Calibration { factors: written.clone(), written })
     }

@@ -36,7 +36,7 @@ pub(crate) enum ForkState {
 impl Fork {
     /// As the column has it.
     pub(crate) fn parse(column: Option<&str>) -> Result<Option<Box<Fork>>> {
-        column.map(serde_json::from_str).transpose().map_err(Error::internal)
+        column.map(crate::json::from_str).transpose().map_err(Error::internal)
     }
 
     /// The column.

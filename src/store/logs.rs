@@ -95,7 +95,7 @@ impl Entry {
         fields.insert("type".into(), self.kind.into());
         fields.insert("created_at".into(), self.at_us.into());
         fields.insert("retry_of_attempt".into(), self.retry_of.into());
-        if let Ok(Value::Object(mut data)) = serde_json::from_str(&self.data) {
+        if let Ok(Value::Object(mut data)) = crate::json::from_str(&self.data) {
             // What a budget has booked is told in words that have units.
             data.remove("booked");
             fields.extend(data);

@@ -231,8 +231,8 @@ impl Meta {
             agent: text(agent),
             origin_agent: text(origin),
             owner: owner.text().map(str::to_owned),
-            tags: serde_json::from_str(&text(tags)).map_err(|_| damaged("tags"))?,
-            properties: serde_json::from_str(&text(properties)).map_err(|_| damaged("properties"))?,
+            tags: crate::json::from_str(&text(tags)).map_err(|_| damaged("tags"))?,
+            properties: crate::json::from_str(&text(properties)).map_err(|_| damaged("properties"))?,
             created_us: number(created),
             terminated_us: terminated.int(),
             expires_us: expires.int(),
@@ -245,7 +245,7 @@ impl Meta {
             env: number(env),
             parent: parent
                 .text()
-                .map(serde_json::from_str)
+                .map(crate::json::from_str)
                 .transpose()
                 .map_err(|_| damaged("facts of the parent"))?,
             children: number(children),
@@ -257,7 +257,7 @@ impl Meta {
             snapshot: snapshot.text().map(str::to_owned),
             workers: number(workers),
             dropped: number(dropped),
-            budget: budget.text().map(serde_json::from_str).transpose().map_err(|_| damaged("budgets"))?,
+            budget: budget.text().map(crate::json::from_str).transpose().map_err(|_| damaged("budgets"))?,
             calibration: Calibration::parse(calibration.text())?,
             summary: Current::parse(summary.text())?,
             fork: Fork::parse(fork.text())?,

@@ -66,7 +66,7 @@ const fn is_false(value: &bool) -> bool {
 impl Current {
     /// As the column has it.
     pub(crate) fn parse(column: Option<&str>) -> Result<Option<Current>> {
-        column.map(serde_json::from_str).transpose().map_err(Error::internal)
+        column.map(crate::json::from_str).transpose().map_err(Error::internal)
     }
 
     /// The column.

@@ -420,7 +420,7 @@ pub(crate) struct Replay {
 impl Replay {
     /// What a row holds. One that cannot be read is as good as none: the reply is then sent without.
     pub(crate) fn read(row: &Row) -> Option<Replay> {
-        serde_json::from_str(row.reasoning.as_deref()?).ok()
+        crate::json::from_str(row.reasoning.as_deref()?).ok()
     }
 
     /// The blocks, placed among the calls that are left. What stood directly before calls that are all gone goes with

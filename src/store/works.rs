@@ -121,7 +121,7 @@ impl Work {
             id: id.text().unwrap_or_default().to_owned(),
             began_us: began.int(),
             ended_us: ended.int(),
-            data: serde_json::from_str(data.text().unwrap_or_default()).map_err(|_| damaged())?,
+            data: crate::json::from_str(data.text().unwrap_or_default()).map_err(|_| damaged())?,
         })
     }
 

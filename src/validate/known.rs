@@ -52,7 +52,7 @@ impl Known {
 /// What is known of a model: of several entries the one that says most of its id.
 fn known(provider: &Provider, id: &str) -> Option<Known> {
     // A test reads the same text: it is what it should be.
-    let all: Vec<Known> = serde_json::from_str(KNOWN).unwrap_or_default();
+    let all: Vec<Known> = crate::json::from_str(KNOWN).unwrap_or_default();
     let fits = all.into_iter().filter(|known| known.provider == *provider && known.is(id));
     fits.max_by_key(|known| known.id.len())
 }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_fact_can_be_read_and_no_replacement_ends_before() {
-        let all: Vec<Known> = serde_json::from_str(KNOWN).unwrap();
+        let all: Vec<Known> = crate::json::from_str(KNOWN).unwrap();
         for entry in &all {
             assert_eq!(all.iter().filter(|other| other.id == entry.id).count(), 1, "{}", entry.id);
             if let Some(ends) = &entry.ends {

@@ -66,7 +66,7 @@ impl Work for NativeCall {
         }
         // Any other answer than a result is the result's text.
         let text = answered.text();
-        Ok(match serde_json::from_str::<Json>(&text) {
+        Ok(match crate::json::from_str::<Json>(&text) {
             Ok(Json::Object(fields)) if is_result(&fields) => result_of(fields),
             Ok(Json::String(text)) => ToolResult::success(text),
             _ => ToolResult::success(text),
@@ -211,7 +211,7 @@ fn envelope(call: &NativeCall) -> Json {
 
 /// The result that an object says it is.
 fn result_of(fields: Map<String, Json>) -> ToolResult {
-    serde_json::from_value(Json::Object(fields)).unwrap_or_else(|error| {
+    crate::json::from_value(Json::Object(fields)).unwrap_or_else(|error| {
         ToolResult::error(format!("The tool gave a result that cannot be read: {error}"))
     })
 }
@@ -226,7 +226,7 @@ fn hook_value(text: &str, hook: HookName) -> Result<Json, String> {
     if hook.observes() {
         return Ok(Json::Null);
     }
-    let Ok(Json::Object(mut fields)) = serde_json::from_str(text) else {
+    let Ok(Json::Object(mut fields)) = crate::json::from_str(text) else {
         return Err("its answer is no JSON object".to_owned());
     };
     if let Some(value) = fields.remove("value") {

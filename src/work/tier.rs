@@ -31,7 +31,7 @@ mod tests {
     fn tool(fields: Value) -> Tool {
         let mut tool = json!({ "name": "t", "description": "Does." });
         tool.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        serde_json::from_value(tool).unwrap()
+        crate::json::from_value(tool).unwrap()
     }
 
     #[test]

@@ -48,6 +48,12 @@ test("the core keeps its floors", () => {
   assert.deepEqual(complaints(fileURLToPath(new URL("../../src", import.meta.url))).said, []);
 });
 
+test("JSON is read in one way", () => {
+  const reads = "pub fn read(text: &str) -> serde_json::Result<u8> {\n    serde_json::from_str(text)\n}\n";
+  assert.deepEqual(said({ "store/rows.rs": reads }), ["src/store/rows.rs reads by serde_json::from_str: json.rs has a function of that name, which is compiled once for each type"]);
+  assert.deepEqual(said({ "store/rows.rs": `// not serde_json::from_str\n${reads.replace("serde_json::from_str", "crate::json::from_str")}` }), []);
+});
+
 test("a module may import those below it, and none above", () => {
   const engine = "use crate::error::Error;\nuse crate::store::rows::Row;\npub struct Run(Error, Row);\n";
   assert.deepEqual(said({ "store/rows.rs": "pub struct Row;\n", "engine/run.rs": engine }), []);

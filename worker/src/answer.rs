@@ -81,7 +81,7 @@ pub(crate) fn without_details_of(error: Error, dev: bool) -> Error {
 /// the message too.
 pub(crate) fn without_details(reply: Reply, dev: bool) -> Reply {
     let id: String = random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    let told = reply.body.as_ref().and_then(|body| serde_json::from_str::<Value>(body.get()).ok());
+    let told = reply.body.as_ref().and_then(|body| bobbin::json::from_str::<Value>(body.get()).ok());
     let told = told.as_ref().and_then(|body| body.pointer("/error/message")).and_then(Value::as_str);
     let told = told.unwrap_or("no message");
     log(&format!("internal error {id}: {told}"));

@@ -259,7 +259,7 @@ async fn asked(env: &Env, caller: &Caller, id: &str, route: ThreadRoute) -> Resu
     match answer.status {
         200 => {
             let text = answer.body.as_string().unwrap_or_default();
-            serde_json::from_str(&text).map(Some).map_err(Error::internal)
+            bobbin::json::from_str(&text).map(Some).map_err(Error::internal)
         }
         404 => Ok(None),
         status => Err(Error::internal(format!("a thread answered {status} when it was asked for its owner"))),

@@ -64,7 +64,7 @@ struct New {
 impl New {
     /// A caller that is itself an owner need not name itself: then the body does so from here on.
     fn of(caller: &Caller, body: String) -> Result<New> {
-        let mut fields: Map<String, Value> = serde_json::from_str(&body)
+        let mut fields: Map<String, Value> = bobbin::json::from_str(&body)
             .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))?;
         let named = match fields.get("user_id") {
             Some(Value::String(id)) => Some(id.clone()),
@@ -104,7 +104,7 @@ async fn claim(
         return Ok(Err(answer));
     }
     let body: Value =
-        serde_json::from_str(&answer.body.as_string().unwrap_or_default()).map_err(Error::internal)?;
+        bobbin::json::from_str(&answer.body.as_string().unwrap_or_default()).map_err(Error::internal)?;
     let claimed = body.get("threadId").and_then(Value::as_str);
     claimed
         .map(|id| Ok(id.to_owned()))

@@ -71,7 +71,7 @@ pub(crate) fn head_of(head: &JsValue) -> Result<(u16, Vec<(String, String)>)> {
     let head = head.as_string().unwrap_or_default();
     let (status, headers) = head.split_once('\n').unwrap_or_default();
     let status = status.parse().map_err(|_| FetchError(format!("no status: {status}")))?;
-    let headers = serde_json::from_str(headers).map_err(|error| FetchError(error.to_string()))?;
+    let headers = bobbin::json::from_str(headers).map_err(|error| FetchError(error.to_string()))?;
     Ok((status, headers))
 }
 

@@ -101,7 +101,7 @@ pub(crate) fn follows(message: Option<&str>) -> Vec<(String, String)> {
 /// Whether a thread refuses what this names.
 fn is_about(told: &Answer, field: &str) -> bool {
     let text = told.body.as_string().unwrap_or_default();
-    let body: Value = serde_json::from_str(&text).unwrap_or_default();
+    let body: Value = bobbin::json::from_str(&text).unwrap_or_default();
     told.status == Code::Conflict.status()
         && body.pointer("/error/field").and_then(Value::as_str) == Some(field)
 }

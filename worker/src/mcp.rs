@@ -167,7 +167,7 @@ impl Mcp<'_> {
             Stops::Error(error) => answer::without_details_of(error, self.dev).to_json(),
             Stops::Told(told) => {
                 let text = told.body.as_string().unwrap_or_default();
-                serde_json::from_str(&text).unwrap_or_default()
+                bobbin::json::from_str(&text).unwrap_or_default()
             }
         };
         let field = |name: &str| {

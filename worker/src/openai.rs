@@ -95,7 +95,7 @@ impl OpenAi<'_> {
             Err(Stops::Error(error)) => Err(error),
             Err(Stops::Told(answer)) => {
                 let text = answer.body.as_string().unwrap_or_default();
-                let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+                let body = bobbin::json::from_str(&text).unwrap_or(Value::Null);
                 let mut extra = extra_of(answer.status);
                 extra.extend(
                     answer.retry_after.map(|seconds| ("retry-after".to_owned(), seconds.to_string())),

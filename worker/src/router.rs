@@ -193,7 +193,7 @@ impl Incoming<'_> {
                     return self.answer(&answer);
                 }
                 let known = answer.body.as_string().unwrap_or_default();
-                let known = serde_json::from_str(&known).map_err(Error::internal)?;
+                let known = bobbin::json::from_str(&known).map_err(Error::internal)?;
                 self.value(&servers::servers(&*catalog(&self.catalog)?, &known))
             }
             Route::GetEnv(of) => self.values(&caller, of, EnvAsk::Shown).await,
@@ -422,7 +422,7 @@ impl Incoming<'_> {
     /// A decision by a link: `{"token": …}` and the fields of a decision. The token says which wait, and who may.
     async fn resume(&self, rule: BodyRule) -> Result<Response> {
         let text = self.body(rule).await?;
-        let mut fields = match serde_json::from_str(&text) {
+        let mut fields = match bobbin::json::from_str(&text) {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => return Err(Error::new(Code::BadJson, "The body must be a JSON object.")),
         };

@@ -62,7 +62,7 @@ async fn ask(isolate: &JsValue, wanted: &Run, door: Rc<dyn HostCalls>) -> Result
     let Packed { text, bytes } = &wanted.values;
     let answer = open.run.run(isolate, &request, text, &arrays(bytes)).await?;
     let answer: js_sys::Array = answer.unchecked_into();
-    let said: Said = serde_json::from_str(&answer.get(0).as_string().unwrap_or_default())
+    let said: Said = bobbin::json::from_str(&answer.get(0).as_string().unwrap_or_default())
         .map_err(|error| JsValue::from_str(&format!("its answer cannot be read: {error}")))?;
     let (texts, bytes) = (js_sys::Array::from(&answer.get(1)), js_sys::Array::from(&answer.get(2)));
     let packed = |at: u32| Some(Packed { text: texts.get(at).as_string()?, bytes: vectors(&bytes.get(at)) });

@@ -99,7 +99,7 @@ impl Incoming<'_> {
         };
         match call_thread(&self.env, thread, &request, &body.to_string()).await {
             Ok(answer) if answer.status == 200 => {
-                serde_json::from_str(&answer.body.as_string().unwrap_or_default()).unwrap_or_default()
+                bobbin::json::from_str(&answer.body.as_string().unwrap_or_default()).unwrap_or_default()
             }
             Ok(answer) if answer.status < 500 => Value::Null,
             _ => json!({ "outcome": "failed" }),

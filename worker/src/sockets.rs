@@ -69,7 +69,7 @@ impl Listener {
     /// The same, from what is attached to a socket.
     fn of(socket: Socket) -> Option<Listener> {
         let attachment = socket.deserialize_attachment().ok()?.as_string()?;
-        let Attachment { subscription, unanswered } = serde_json::from_str(&attachment).ok()?;
+        let Attachment { subscription, unanswered } = bobbin::json::from_str(&attachment).ok()?;
         let look_at = unanswered.bytes.saturating_add(SOCKET_LOOK_BYTES);
         Some(Listener { socket, subscription, unanswered, look_at })
     }

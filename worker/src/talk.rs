@@ -186,7 +186,7 @@ pub(crate) fn good(told: Told) -> Step<Value> {
         return Err(Stops::Told(told));
     }
     let text = told.body.as_string().unwrap_or_default();
-    Ok(serde_json::from_str(&text).map_err(Error::internal)?)
+    Ok(bobbin::json::from_str(&text).map_err(Error::internal)?)
 }
 
 /// The same; none where there is no such thread, or not for the caller.

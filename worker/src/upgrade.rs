@@ -32,7 +32,7 @@ impl Listen {
 
     /// From the header's value.
     pub(crate) fn parse(header: &str) -> Result<Listen> {
-        serde_json::from_str(header).map_err(|error| Error::internal(format!("{HEADER}: {error}")))
+        bobbin::json::from_str(header).map_err(|error| Error::internal(format!("{HEADER}: {error}")))
     }
 }
 

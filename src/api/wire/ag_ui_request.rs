@@ -155,7 +155,7 @@ impl<'a> RunRequest<'a> {
     /// # Errors
     /// `bad_json`, `missing_field`, `invalid_field`, `too_large`: each names what is wrong.
     pub fn parse(body: &'a str) -> Result<RunRequest<'a>> {
-        let sent: Sent<'a> = serde_json::from_str(body)
+        let sent: Sent<'a> = crate::json::from_str(body)
             .map_err(|error| Error::new(Code::BadJson, format!("The body is no RunAgentInput: {error}.")))?;
         let messages = sent.messages.ok_or_else(|| Error::missing("messages"))?;
         let read = Read::of(&messages)?;
@@ -256,7 +256,7 @@ impl<'a> RunRequest<'a> {
     fn behind(&self, reply: &str) -> Result<usize> {
         let mut found = false;
         for (at, raw) in self.messages.iter().enumerate() {
-            let head: Head<'_> = serde_json::from_str(raw.get()).map_err(|error| wrong(at, &error))?;
+            let head: Head<'_> = crate::json::from_str(raw.get()).map_err(|error| wrong(at, &error))?;
             if found && head.role != "tool" {
                 return Ok(at);
             }
@@ -300,7 +300,7 @@ impl Read {
     fn of(messages: &[&RawValue]) -> Result<Read> {
         let mut read = Read::default();
         for (at, raw) in messages.iter().enumerate() {
-            let head: Head<'_> = serde_json::from_str(raw.get()).map_err(|error| wrong(at, &error))?;
+            let head: Head<'_> = crate::json::from_str(raw.get()).map_err(|error| wrong(at, &error))?;
             match &*head.role {
                 "assistant" => read.new = at + 1,
                 "user" => read.said = at + 1,
@@ -359,7 +359,7 @@ fn wrong(at: usize, error: &serde_json::Error) -> Error {
 }
 
 fn message(raw: &RawValue, at: usize) -> Result<Message> {
-    serde_json::from_str(raw.get()).map_err(|error| wrong(at, &error))
+    crate::json::from_str(raw.get()).map_err(|error| wrong(at, &error))
 }
 
 /// The text of a content, of which the rest is passed over.

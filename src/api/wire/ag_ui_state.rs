@@ -68,7 +68,7 @@ impl State {
     /// # Errors
     /// The values cannot be read.
     pub(super) fn answered(&mut self, status: u16, body: &str) -> Result<Option<Value>> {
-        let read = || -> Result<Value> { serde_json::from_str(body).map_err(Error::internal) };
+        let read = || -> Result<Value> { crate::json::from_str(body).map_err(Error::internal) };
         match (self.asked.take(), status) {
             (Some(Asked::All), 200) => {
                 let mut listed = read()?;

@@ -83,7 +83,7 @@ fn calls(message: &Value) -> impl Iterator<Item = Value> {
             "type": "tool-call", "id": call.get("id"), "name": of("name"), "arguments": arguments,
             "state": "input-complete",
         });
-        if let (Ok(input), Some(fields)) = (serde_json::from_str(arguments), part.as_object_mut()) {
+        if let (Ok(input), Some(fields)) = (crate::json::from_str(arguments), part.as_object_mut()) {
             fields.insert("input".into(), input);
         }
         part
@@ -104,7 +104,7 @@ fn result(all: &mut [Value], message: &Value) {
     let error = message.get("error");
     let state = if error.is_some() { "error" } else { "complete" };
     if let Some(made) = parts.get_mut(at).and_then(Value::as_object_mut) {
-        let output = serde_json::from_str(content).unwrap_or_else(|_| content.into());
+        let output = crate::json::from_str(content).unwrap_or_else(|_| content.into());
         made.extend(Map::from_iter([("state".to_owned(), state.into()), ("output".to_owned(), output)]));
     }
     let mut result = json!({ "type": "tool-result", "toolCallId": call, "content": content, "state": state });

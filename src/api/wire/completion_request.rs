@@ -99,7 +99,7 @@ impl<'a> CompletionRequest<'a> {
     /// # Errors
     /// `bad_json`, `missing_field`, `invalid_field`, `unsupported_parameter`: each names what is wrong.
     pub fn parse(body: &'a str) -> Result<CompletionRequest<'a>> {
-        let fields: SortedMap<String, &'a RawValue> = serde_json::from_str(body).map_err(|error| {
+        let fields: SortedMap<String, &'a RawValue> = crate::json::from_str(body).map_err(|error| {
             Error::new(Code::BadJson, format!("The body is not a request for a completion: {error}."))
         })?;
         let options = Options(&fields);
@@ -109,7 +109,7 @@ impl<'a> CompletionRequest<'a> {
             .ok_or_else(|| Error::missing("model").hint("GET /v1/models lists them."))?;
         let messages: Vec<&RawValue> = match fields.get("messages") {
             None => return Err(Error::missing("messages")),
-            Some(raw) => serde_json::from_str(raw.get())
+            Some(raw) => crate::json::from_str(raw.get())
                 .map_err(|_| Error::field("messages", "`messages` must be a list."))?,
         };
         let mut new = messages.len();
@@ -212,7 +212,7 @@ pub(super) struct Options<'a, 'b>(pub(super) &'b SortedMap<String, &'a RawValue>
 impl Options<'_, '_> {
     pub(super) fn value(&self, name: &str) -> Result<Value> {
         self.0.get(name).map_or(Ok(Value::Null), |raw| {
-            serde_json::from_str(raw.get()).map_err(|_| Error::field(name, format!("`{name}` is no JSON.")))
+            crate::json::from_str(raw.get()).map_err(|_| Error::field(name, format!("`{name}` is no JSON.")))
         })
     }
 
@@ -298,12 +298,12 @@ fn wrong(at: usize, error: &serde_json::Error) -> Error {
 }
 
 fn role<'a>(raw: &'a RawValue, at: usize) -> Result<std::borrow::Cow<'a, str>> {
-    let RoleOf { role } = serde_json::from_str(raw.get()).map_err(|error| wrong(at, &error))?;
+    let RoleOf { role } = crate::json::from_str(raw.get()).map_err(|error| wrong(at, &error))?;
     Ok(role)
 }
 
 fn message(raw: &RawValue, at: usize) -> Result<Message> {
-    serde_json::from_str(raw.get()).map_err(|error| wrong(at, &error))
+    crate::json::from_str(raw.get()).map_err(|error| wrong(at, &error))
 }
 
 /// The text of a content that has nothing else.

@@ -242,7 +242,7 @@ fn object(body: &str) -> Result<Map<String, Value>> {
     if body.is_empty() {
         return Ok(Map::new());
     }
-    serde_json::from_str(body)
+    crate::json::from_str(body)
         .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))
 }
 

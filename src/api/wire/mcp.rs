@@ -116,7 +116,7 @@ impl Refusal {
 pub fn parse(body: &str, header: &dyn Fn(&str) -> Option<String>) -> Result<Message, Refusal> {
     let refused = |id: Option<&Value>, code: i32, text: &str| Refusal::new(400, id, code, text, None);
     let body: Value =
-        serde_json::from_str(body).map_err(|_| refused(None, PARSE_ERROR, "The body is no JSON."))?;
+        crate::json::from_str(body).map_err(|_| refused(None, PARSE_ERROR, "The body is no JSON."))?;
     let Value::Object(mut fields) = body else {
         return Err(refused(None, INVALID_REQUEST, "The body is one message: batches are not served."));
     };

@@ -447,7 +447,7 @@ impl Encode for Ask {
         if self.end.is_none() {
             return if status < 300 { Ok(String::new()) } else { self.asks_after_all(body) };
         }
-        let called: Value = serde_json::from_str(body).map_err(Error::internal)?;
+        let called: Value = crate::json::from_str(body).map_err(Error::internal)?;
         if status >= 500 {
             return Err(Error::internal("a thread could not say what came of a call"));
         }

@@ -43,7 +43,7 @@ pub fn result(of: &CallOf, thread: &str, called: &Value) -> Result<Value, String
 fn of_tool(thread: &str, text: &str, failed: bool, files: &[Value]) -> Value {
     let mut result = json!({ "content": content(thread, text, files), "isError": failed });
     if let (false, Ok(object @ Value::Object(_)), Some(fields)) =
-        (failed, serde_json::from_str(text), result.as_object_mut())
+        (failed, crate::json::from_str(text), result.as_object_mut())
     {
         fields.insert("structuredContent".into(), object);
     }
@@ -95,7 +95,7 @@ fn embedded(uri: &str, mime_type: &str, file: &Value) -> Value {
 /// The tool's own messages, `{ messages: [{ role, content }] }`, or what it gives, as a person's.
 fn messages(thread: &str, text: &str, files: &[Value]) -> Vec<Value> {
     let message = |role: &str, content: Value| json!({ "role": role, "content": content });
-    let own = serde_json::from_str::<Value>(text).ok();
+    let own = crate::json::from_str::<Value>(text).ok();
     if let Some(Value::Array(own)) = own.as_ref().and_then(|own| own.get("messages")) {
         let own = own.iter().map(|one| {
             let role = if one.get("role").and_then(Value::as_str) == Some("assistant") {

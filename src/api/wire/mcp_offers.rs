@@ -65,7 +65,7 @@ pub fn typed(tool: &Tool, mut args: Map<String, Value>) -> Map<String, Value> {
         else {
             continue;
         };
-        if let Ok(read) = serde_json::from_str(text) {
+        if let Ok(read) = crate::json::from_str(text) {
             *value = read;
         }
     }

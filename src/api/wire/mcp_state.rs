@@ -83,7 +83,7 @@ impl Seal {
             return Err(Unfit::Forged);
         }
         let signed = URL_SAFE_NO_PAD.decode(payload).map_err(|_| Unfit::Forged)?;
-        let signed: Value = serde_json::from_slice(&signed).map_err(|_| Unfit::Forged)?;
+        let signed: Value = crate::json::from_slice(&signed).map_err(|_| Unfit::Forged)?;
         let text = |name: &str| signed.get(name).and_then(Value::as_str);
         if text("principal") != Some(&self.principal) || text("call") != Some(&self.call) {
             return Err(Unfit::Others);
@@ -91,7 +91,7 @@ impl Seal {
         if signed.get("until").and_then(Value::as_i64).is_none_or(|until| until <= self.now_s) {
             return Err(Unfit::Expired);
         }
-        let waits = signed.get("waits").cloned().and_then(|waits| serde_json::from_value(waits).ok());
+        let waits = signed.get("waits").cloned().and_then(|waits| crate::json::from_value(waits).ok());
         Ok(State {
             thread: text("thread").unwrap_or_default().to_owned(),
             message: text("message").unwrap_or_default().to_owned(),

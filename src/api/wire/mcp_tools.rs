@@ -76,7 +76,7 @@ const KNOWN: &str = include_str!("mcp_tools.json");
 /// # Errors
 /// `internal`: what is known of the tools cannot be read.
 pub fn list(catalog: &Catalog, origin: &str) -> Result<Value> {
-    let mut known: Value = serde_json::from_str(KNOWN).map_err(Error::internal)?;
+    let mut known: Value = crate::json::from_str(KNOWN).map_err(Error::internal)?;
     let names: Vec<Value> = exposed(catalog).map(|agent| agent.name.as_str().into()).collect();
     if let Some(agent) = known.pointer_mut("/threads/0/inputSchema/properties/agent") {
         set(agent, "enum", names.into());
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_the_tools_is_of_those_that_there_are() {
-        let known: Value = serde_json::from_str(KNOWN).unwrap();
+        let known: Value = crate::json::from_str(KNOWN).unwrap();
         let catalog = Catalog::default();
         for tool in known["threads"].as_array().unwrap() {
             assert!(find(&catalog, tool["name"].as_str().unwrap()).is_some(), "{tool}");

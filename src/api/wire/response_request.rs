@@ -91,7 +91,7 @@ impl ResponseRequest {
     /// # Errors
     /// `bad_json`, `missing_field`, `invalid_field`, `unsupported_parameter`: each names what is wrong.
     pub fn parse(body: &str) -> Result<ResponseRequest> {
-        let fields: SortedMap<String, &RawValue> = serde_json::from_str(body).map_err(|error| {
+        let fields: SortedMap<String, &RawValue> = crate::json::from_str(body).map_err(|error| {
             Error::new(Code::BadJson, format!("The body is not a request for a response: {error}."))
         })?;
         let options = Options(&fields);

@@ -323,7 +323,7 @@ impl Listener {
 
 pub(super) fn calls_of(message: &Value) -> Vec<Call> {
     let calls = message.get("tool_calls").and_then(Value::as_str);
-    let calls: Vec<Value> = calls.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let calls: Vec<Value> = calls.and_then(|text| crate::json::from_str(text).ok()).unwrap_or_default();
     let made = calls.iter().map(|call| {
         let text = |at: &str| call.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
         Call { id: text("/id"), name: text("/function/name"), arguments: text("/function/arguments") }

@@ -19,7 +19,7 @@ pub fn frames(events: &str) -> Result<Vec<(&str, Value)>> {
     for event in events.split_terminator("\n\n") {
         let (kind, data) = parts(event)?;
         if kind == CHUNK {
-            let next: Piece<'_> = serde_json::from_str(data).map_err(Error::internal)?;
+            let next: Piece<'_> = crate::json::from_str(data).map_err(Error::internal)?;
             match &mut piece {
                 Some(piece) if piece.is_before(&next) => piece.chunk.to_mut().push_str(&next.chunk),
                 _ => frames.extend(piece.replace(next).map(Piece::frame)),
@@ -27,7 +27,7 @@ pub fn frames(events: &str) -> Result<Vec<(&str, Value)>> {
             continue;
         }
         frames.extend(piece.take().map(Piece::frame));
-        frames.push((kind, serde_json::from_str(data).map_err(Error::internal)?));
+        frames.push((kind, crate::json::from_str(data).map_err(Error::internal)?));
     }
     frames.extend(piece.map(Piece::frame));
     Ok(frames)

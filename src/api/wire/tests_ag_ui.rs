@@ -45,7 +45,7 @@ struct Client {
 
 impl Client {
     fn of_user() -> Client {
-        Client { messages: vec![serde_json::from_str(USER).unwrap()], ..Client::default() }
+        Client { messages: vec![crate::json::from_str(USER).unwrap()], ..Client::default() }
     }
 
     fn of_id(&mut self, id: &str, role: &str) -> &mut Value {
@@ -148,7 +148,7 @@ fn events_of(frames: &[Frame], settings: Settings) -> Vec<Value> {
     let text = pushed(&mut AgUi::new(settings), frames, &Map::new());
     text.lines()
         .filter_map(|line| line.strip_prefix("data: "))
-        .map(|json| serde_json::from_str(json).unwrap())
+        .map(|json| crate::json::from_str(json).unwrap())
         .collect()
 }
 
@@ -158,7 +158,7 @@ pub(super) fn pushed(encoder: &mut AgUi, frames: &[Frame], values: &Map<String, 
     for frame in frames {
         text.push_str(&encoder.push(&event(frame)).unwrap());
         while let Some(asked) = encoder.asks() {
-            let asked: Value = serde_json::from_str(asked.lines().next().unwrap()).unwrap();
+            let asked: Value = crate::json::from_str(asked.lines().next().unwrap()).unwrap();
             let query = &asked["query"];
             let key = values.keys().find(|key| *query == json!([["key", key]]));
             let listed = values.iter().map(|(key, value)| json!({ "key": key, "value": value }));
@@ -339,7 +339,7 @@ fn changed(key: &str) -> Frame {
 fn events_in(text: &str) -> Vec<Value> {
     text.lines()
         .filter_map(|line| line.strip_prefix("data: "))
-        .map(|json| serde_json::from_str(json).unwrap())
+        .map(|json| crate::json::from_str(json).unwrap())
         .collect()
 }
 
@@ -509,7 +509,7 @@ fn answers_come_beside_the_messages_and_nothing_new_asks_again() {
     let again = RunRequest::parse(&body).unwrap();
     assert!(again.said.is_empty() && again.answers.is_empty());
     let held = again.held(Until::LastSaid).unwrap();
-    let only: Value = serde_json::from_str(&held.messages).unwrap();
+    let only: Value = crate::json::from_str(&held.messages).unwrap();
     assert_eq!((&only["id"], held.afresh), (&json!("u1"), true), "without what was left half");
     let mut done = said.clone();
     done.as_array_mut()

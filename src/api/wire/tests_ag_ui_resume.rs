@@ -34,7 +34,7 @@ fn told(frames: &[Frame], settings: Settings) -> Vec<(Option<String>, Value)> {
             Some((id, data)) => (Some(id.to_owned()), data),
             None => (None, event),
         };
-        (id, serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap())
+        (id, crate::json::from_str(data.strip_prefix("data: ").unwrap()).unwrap())
     });
     events.collect()
 }

@@ -97,7 +97,7 @@ fn told(frames: &[Frame], settings: Settings) -> (Vec<Value>, Completion) {
     let mut completion = Completion::new(settings);
     let text: String = frames.iter().map(|frame| completion.push(&event(frame)).unwrap()).collect();
     let chunks = text.split("\n\n").filter_map(|line| line.strip_prefix("data: {"));
-    let chunks = chunks.map(|json| serde_json::from_str(&format!("{{{json}")).unwrap()).collect();
+    let chunks = chunks.map(|json| crate::json::from_str(&format!("{{{json}")).unwrap()).collect();
     assert_eq!(text.matches("[DONE]").count(), usize::from(completion.is_over()));
     (chunks, completion)
 }

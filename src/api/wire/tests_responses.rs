@@ -19,7 +19,7 @@ fn told(frames: &[Frame], settings: Settings) -> (Vec<Value>, Responses) {
     let mut responses = Responses::new(settings);
     let text: String = frames.iter().map(|frame| responses.push(&event(frame)).unwrap()).collect();
     let events = text.split("\n\n").filter_map(|event| event.split_once("\ndata: "));
-    (events.map(|(_, json)| serde_json::from_str(json).unwrap()).collect(), responses)
+    (events.map(|(_, json)| crate::json::from_str(json).unwrap()).collect(), responses)
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {

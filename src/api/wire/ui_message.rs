@@ -42,7 +42,7 @@ impl Folded {
             "tool-input-start" => self.tool(chunk, "input-streaming", &["providerExecuted"]),
             "tool-input-delta" => {
                 // It comes in one piece.
-                let input: Value = serde_json::from_str(text("inputTextDelta")).unwrap_or_default();
+                let input: Value = crate::json::from_str(text("inputTextDelta")).unwrap_or_default();
                 self.change(chunk, |part| {
                     part.insert("input".into(), input);
                 });

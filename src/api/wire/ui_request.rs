@@ -157,25 +157,25 @@ fn sent(body: &str) -> Result<Sent<'_>> {
     let wrong = |error: serde_json::Error| {
         Error::new(Code::BadJson, format!("The body is not what a chat sends: {error}."))
     };
-    let fields: SortedMap<String, &RawValue> = serde_json::from_str(body).map_err(wrong)?;
+    let fields: SortedMap<String, &RawValue> = crate::json::from_str(body).map_err(wrong)?;
     let text = |name: &str| -> Result<Option<String>> {
         match fields.get(name) {
             None => Ok(None),
-            Some(raw) => serde_json::from_str(raw.get())
+            Some(raw) => crate::json::from_str(raw.get())
                 .map_err(|_| Error::field(name, format!("`{name}` must be a string."))),
         }
     };
     let messages = match fields.get("messages") {
         None => None,
         Some(raw) => Some(
-            serde_json::from_str(raw.get())
+            crate::json::from_str(raw.get())
                 .map_err(|_| Error::field("messages", "`messages` must be a list."))?,
         ),
     };
     let mut other = Map::new();
     for (name, raw) in fields.iter() {
         if !["id", "messages", "message", "trigger", "messageId"].contains(&name.as_str()) {
-            other.insert(name.clone(), serde_json::from_str(raw.get()).map_err(wrong)?);
+            other.insert(name.clone(), crate::json::from_str(raw.get()).map_err(wrong)?);
         }
     }
     Ok(Sent {
@@ -189,7 +189,7 @@ fn sent(body: &str) -> Result<Sent<'_>> {
 }
 
 fn message(raw: &RawValue, at: usize) -> Result<Message> {
-    serde_json::from_str(raw.get()).map_err(|error| {
+    crate::json::from_str(raw.get()).map_err(|error| {
         Error::field(&format!("messages[{at}]"), format!("A message is not what a chat sends: {error}."))
     })
 }
@@ -228,7 +228,7 @@ fn position(messages: &[&RawValue], id: &str, role: &str) -> Option<usize> {
         role: std::borrow::Cow<'a, str>,
     }
     messages.iter().rposition(|raw| {
-        serde_json::from_str::<Named<'_>>(raw.get()).is_ok_and(|named| named.id == id && named.role == role)
+        crate::json::from_str::<Named<'_>>(raw.get()).is_ok_and(|named| named.id == id && named.role == role)
     })
 }
 

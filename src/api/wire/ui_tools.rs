@@ -58,7 +58,7 @@ impl Calls {
             return;
         }
         let calls = message.get("tool_calls").and_then(Value::as_str);
-        let calls: Vec<Value> = calls.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let calls: Vec<Value> = calls.and_then(|text| crate::json::from_str(text).ok()).unwrap_or_default();
         for call in calls {
             let text = |at: &str| call.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
             let (id, name) = (text("/id"), text("/function/name"));
@@ -135,7 +135,7 @@ impl Calls {
             }
             () if failed => json!({ "type": "tool-output-error", "toolCallId": id, "errorText": text }),
             () => {
-                let output = serde_json::from_str::<Value>(text).unwrap_or_else(|_| text.into());
+                let output = crate::json::from_str::<Value>(text).unwrap_or_else(|_| text.into());
                 json!({ "type": "tool-output-available", "toolCallId": id, "output": output })
             }
         };
@@ -184,7 +184,7 @@ impl Calls {
 fn input_of(arguments: String, is_of_client: bool) -> (Value, By) {
     let parsed = match arguments.trim() {
         "" => Ok(json!({})),
-        text => serde_json::from_str(text),
+        text => crate::json::from_str(text),
     };
     match parsed {
         Ok(input) if is_of_client => (input, By::Page),

@@ -53,7 +53,7 @@ pub(crate) fn each(sql: &dyn Sql, each: &mut dyn FnMut(McpKnown)) -> Result<()> 
                 success_us: time(1),
                 failure_us: time(2),
                 error: text(3).map(|code| McpError { code, message: text(4).unwrap_or_default() }),
-                listed: text(5).and_then(|listed| serde_json::from_str(&listed).ok()),
+                listed: text(5).and_then(|listed| crate::json::from_str(&listed).ok()),
             });
             Ok(ControlFlow::Continue(()))
         },

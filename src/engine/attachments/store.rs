@@ -61,7 +61,7 @@ pub(crate) fn store(
 /// # Errors
 /// `internal` for what is none.
 pub(crate) fn stored(given: &[Value]) -> Result<Vec<AttachmentRef>> {
-    let read = |value: &Value| serde_json::from_value(value.clone());
+    let read = |value: &Value| crate::json::from_value(value.clone());
     given.iter().map(read).collect::<Result<_, _>>().map_err(Error::internal)
 }
 

@@ -24,7 +24,7 @@ use crate::store::waits::{Decision, Wait, WaitKind, WaitState};
 /// The field `budget` of a request.
 pub(crate) fn given_budget(body: &mut Body) -> Result<Option<Budget>> {
     let Some(fields) = body.object("budget")? else { return Ok(None) };
-    let budget = serde_json::from_value::<Budget>(Value::Object(fields));
+    let budget = crate::json::from_value::<Budget>(Value::Object(fields));
     let budget = budget.map_err(|error| Error::field("budget", format!("`budget`: {error}.")))?;
     for (field, there) in [("ceiling", budget.ceiling.is_some()), ("unpriced", budget.unpriced.is_some())] {
         if there {
@@ -44,7 +44,7 @@ pub(crate) fn given_limits(text: &str) -> Result<Budget> {
     let mut body = Body::parse(text)?.known(&["run", "thread"])?;
     let mut limits = |name: &str| -> Result<Limits> {
         let fields = body.object(name)?.unwrap_or_default();
-        serde_json::from_value(Value::Object(fields))
+        crate::json::from_value(Value::Object(fields))
             .map_err(|error| Error::field(name, format!("`{name}`: {error}.")))
     };
     let budget = Budget { run: limits("run")?, thread: limits("thread")?, ..Budget::default() };

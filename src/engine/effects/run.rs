@@ -175,7 +175,7 @@ impl Thread {
         let name = &effect.name;
         let definition =
             self.catalog.effects.get(name).ok_or_else(|| format!("There is no effect “{name}” any more."))?;
-        let args: Value = serde_json::from_str(&effect.args)
+        let args: Value = crate::json::from_str(&effect.args)
             .map_err(|error| format!("Its stored arguments are no JSON: {error}."))?;
         let problems = definition.validate(&args);
         if !problems.is_empty() {

@@ -258,7 +258,7 @@ impl Thread {
                 Ok(Reply::json(200, &json!({ "action": "ran", "id": id })))
             }
             _ => {
-                let args: Value = serde_json::from_str(&effect.args).unwrap_or(Value::Null);
+                let args: Value = crate::json::from_str(&effect.args).unwrap_or(Value::Null);
                 self.check_effect(&effect.name, &args)?;
                 let replay_of = Some(effect.id);
                 let copy = Effect { replay_of, ..Effect::new(effect.name, effect.args, now, now) };

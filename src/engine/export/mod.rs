@@ -96,7 +96,7 @@ fn encoded(place: &Place) -> Result<String> {
 
 /// How many spans the last attempt of a job was about.
 pub(crate) fn spans_of(data: &str) -> u64 {
-    serde_json::from_str(data).map(|place: Place| place.spans).unwrap_or_default()
+    crate::json::from_str(data).map(|place: Place| place.spans).unwrap_or_default()
 }
 
 impl Thread {
@@ -150,7 +150,7 @@ impl Thread {
 
     /// One attempt at the job.
     pub(crate) async fn export(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
-        let place: Place = serde_json::from_str(&job.data).unwrap_or_default();
+        let place: Place = crate::json::from_str(&job.data).unwrap_or_default();
         let of_works = job.subject == works::SUBJECT;
         let Some(collector) = self.collector() else {
             // A deployment that has no collector any more owes nothing.

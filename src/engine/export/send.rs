@@ -66,7 +66,7 @@ impl Thread {
 
     /// A collector may take a part and say so.
     fn tell_rejected(&self, text: &str) {
-        let Ok(answer) = serde_json::from_str::<Value>(text) else { return };
+        let Ok(answer) = crate::json::from_str::<Value>(text) else { return };
         let partial = answer.get("partialSuccess").cloned().unwrap_or_default();
         let count = |name: &str| match partial.get(name) {
             Some(Value::String(text)) => text.parse().unwrap_or(0),

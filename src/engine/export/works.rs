@@ -363,6 +363,6 @@ fn open_id((kind, subject): (Kind, &str)) -> String {
 
 /// The run that a job says it was caused by.
 fn cause(job: &Job) -> Option<i64> {
-    let data: serde_json::Value = serde_json::from_str(&job.data).ok()?;
+    let data: serde_json::Value = crate::json::from_str(&job.data).ok()?;
     data.get("run")?.as_i64().filter(|run| *run > 0)
 }

@@ -111,7 +111,7 @@ impl Thread {
         if reply.status != 200 {
             return Err(error_of(reply.status, reply.retry_after, text.as_bytes()));
         }
-        let body: Value = serde_json::from_str(text).map_err(Error::internal)?;
+        let body: Value = crate::json::from_str(text).map_err(Error::internal)?;
         let claimed = body.get("threadId").and_then(Value::as_str).map(str::to_owned);
         claimed.ok_or_else(|| Error::internal("the directory answered a claim without an id"))
     }

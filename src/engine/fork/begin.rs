@@ -46,7 +46,7 @@ pub(crate) struct Birth {
 impl Thread {
     /// Creates the thread, unless it exists already: the same request may come again.
     pub(crate) async fn create_fork(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
-        let birth: Birth = serde_json::from_str(&request.body)
+        let birth: Birth = crate::json::from_str(&request.body)
             .map_err(|error| Error::new(Code::BadJson, format!("This begins no copy: {error}.")))?;
         let status = match self.ensure_loaded() {
             Ok(()) => {

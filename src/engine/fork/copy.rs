@@ -62,7 +62,7 @@ impl Work {
 impl Thread {
     /// One attempt at the job.
     pub(crate) async fn copy_fork(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
-        let work: Work = serde_json::from_str(&job.data).map_err(Error::internal)?;
+        let work: Work = crate::json::from_str(&job.data).map_err(Error::internal)?;
         let failed = |error: Error| {
             Ok(JobEnd::Failed { error: error.into_message(), after_us: 0, data: job.data.clone() })
         };
@@ -114,7 +114,7 @@ impl Thread {
         let request = to_thread(&fork.thread, ThreadRoute::CopyPage);
         let reply = self.ask(ThreadRequest { life: Some(fork.life), body, ..request }).await?;
         let text = reply.body.as_ref().map_or("", |body| body.get());
-        serde_json::from_str(text).map_err(|error| {
+        crate::json::from_str(text).map_err(|error| {
             Error::new(Code::Overloaded, format!("The thread gave no readable page: {error}."))
         })
     }
@@ -179,7 +179,7 @@ impl Thread {
             metadata: file
                 .metadata
                 .as_deref()
-                .map(serde_json::from_str)
+                .map(crate::json::from_str)
                 .transpose()
                 .map_err(Error::internal)?,
             thumbnail: match &file.thumbnail {

@@ -84,7 +84,7 @@ pub(crate) struct CopiedFile {
 impl Thread {
     /// A page for a copy.
     pub(crate) fn copy_page(&self, body: &str) -> Result<Reply> {
-        let wanted: Wanted = serde_json::from_str(body)
+        let wanted: Wanted = crate::json::from_str(body)
             .map_err(|error| Error::new(Code::BadJson, format!("This asks for no page: {error}.")))?;
         let page = self.read(|state, sql| {
             let page = match &wanted.from {
@@ -161,7 +161,7 @@ fn files_after(sql: &dyn Sql, after: i64, upto: i64) -> Result<CopyPage> {
 /// Whether a file came with a message that is not copied.
 fn is_of_later(sql: &dyn Sql, upto: i64, row: &files::Row) -> Result<bool> {
     let Some(metadata) = &row.metadata else { return Ok(false) };
-    let metadata: serde_json::Value = serde_json::from_str(metadata).unwrap_or_default();
+    let metadata: serde_json::Value = crate::json::from_str(metadata).unwrap_or_default();
     match metadata.get("attachment").and_then(serde_json::Value::as_str) {
         Some(id) => change::shows_after(sql, upto, id),
         None => Ok(false),

@@ -31,7 +31,7 @@ impl CodeApi for Open {
 impl Thread {
     /// A call of a member by code of another thread of the family.
     pub(crate) async fn answer_member(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
-        let asked: Asked = serde_json::from_str(&request.body).map_err(Error::internal)?;
+        let asked: Asked = crate::json::from_str(&request.body).map_err(Error::internal)?;
         let access = if asked.only_reads { Access::Reads(Rc::default()) } else { Access::Writes };
         let state = self.state_with(Origin::Detached, asked.package.as_deref(), access);
         let detached = self.begin_detached(&state)?;

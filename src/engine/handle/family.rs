@@ -62,7 +62,7 @@ impl FamilyApi for Open {
             may?;
             let reply = thread.ask(request).await?;
             let body = reply.body.as_ref().map_or("null", |body| body.get());
-            serde_json::from_str(body).map_err(Error::internal)
+            crate::json::from_str(body).map_err(Error::internal)
         })
     }
 

@@ -146,8 +146,8 @@ fn calls_of(value: &Value) -> Result<Vec<ToolCall>, String> {
     let list = match value {
         Value::Null => return Ok(Vec::new()),
         Value::String(text) => {
-            parsed =
-                serde_json::from_str(text).map_err(|_| "it gave `tool_calls` that are no JSON".to_owned())?;
+            parsed = crate::json::from_str(text)
+                .map_err(|_| "it gave `tool_calls` that are no JSON".to_owned())?;
             &parsed
         }
         list => list,

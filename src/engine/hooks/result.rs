@@ -66,7 +66,7 @@ impl Subject for Outcome {
             return Err(wrong("a tool result or null", &answer));
         }
         let result: ToolResult =
-            serde_json::from_value(answer).map_err(|error| format!("it gave no tool result: {error}"))?;
+            crate::json::from_value(answer).map_err(|error| format!("it gave no tool result: {error}"))?;
         let bytes = result.text().len();
         if bytes > limits::CONTENT_BYTES {
             return Err(format!("it gave a result of {bytes} bytes"));

@@ -52,7 +52,7 @@ impl Came {
 impl Thread {
     /// `GET /api/oauth/callback`: `{outcome, server}`; the server only to whoever has shown that they were sent by it.
     pub(crate) async fn came_back(self: &Rc<Self>, body: &str) -> Result<Reply> {
-        let callback: Callback = serde_json::from_str(body).map_err(Error::internal)?;
+        let callback: Callback = crate::json::from_str(body).map_err(Error::internal)?;
         let (came, server) = match self.sign_in_of(&callback)? {
             None => (Came::Unknown, None),
             Some((wait, login)) => {
@@ -80,9 +80,9 @@ impl Thread {
             let wait = waits::find(sql, i64::from(number))?.filter(|wait| wait.kind == WaitKind::SignIn);
             let Some(wait) = wait else { return Ok(None) };
             let sealed = wait.asked.sign_in.as_ref().map(|asked| asked.login.clone());
-            let sealed = sealed.and_then(|sealed| serde_json::from_value::<Sealed>(sealed).ok());
+            let sealed = sealed.and_then(|sealed| crate::json::from_value::<Sealed>(sealed).ok());
             let text = sealed.and_then(|sealed| self.unsealed(&state.meta.thread_id, "login", sealed));
-            let login = text.and_then(|text| serde_json::from_str::<Login>(&text).ok());
+            let login = text.and_then(|text| crate::json::from_str::<Login>(&text).ok());
             Ok(login.filter(|login| login.is_of(&callback.state)).map(|login| (wait, login)))
         })
     }

@@ -100,7 +100,7 @@ impl Thread {
                 };
                 said.insert(input.name, response(&decision));
             }
-            let sealed = at.state.clone().and_then(|sealed| serde_json::from_value::<Sealed>(sealed).ok());
+            let sealed = at.state.clone().and_then(|sealed| crate::json::from_value::<Sealed>(sealed).ok());
             let back = sealed.and_then(|sealed| self.unsealed(&state.meta.thread_id, "state", sealed));
             Ok(((!said.is_empty()).then_some(Value::Object(said)), back))
         })

@@ -361,7 +361,7 @@ fn grown(process: &Process, key: &str, compiled: &Catalog, listed: &[(&str, &str
     // They were written by this code.
     let tools: Vec<(&str, Vec<ListedTool>)> = listed
         .iter()
-        .map(|(server, tools)| (*server, serde_json::from_str(tools).unwrap_or_default()))
+        .map(|(server, tools)| (*server, crate::json::from_str(tools).unwrap_or_default()))
         .collect();
     let lists: Vec<(&str, &[ListedTool])> =
         tools.iter().map(|(server, tools)| (*server, tools.as_slice())).collect();

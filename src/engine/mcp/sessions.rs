@@ -53,7 +53,7 @@ impl<'a> Sessions<'a> {
     fn read(&self) -> Result<Option<Session>> {
         self.thread.read(|state, sql| {
             let Some(text) = mcp::session(sql, self.server, &self.principal)? else { return Ok(None) };
-            let Stored { id, version } = serde_json::from_str(&text).map_err(Error::internal)?;
+            let Stored { id, version } = crate::json::from_str(&text).map_err(Error::internal)?;
             let opened = id.map(|id| self.thread.unsealed(&state.meta.thread_id, self.server, id));
             // One whose name nobody can read any more is none.
             Ok(match opened {

@@ -237,7 +237,7 @@ impl Thread {
     /// One attempt at the job. A task that is not known any more is none to cancel.
     pub(crate) async fn cancel_task(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
         let done = || JobEnd::Done(Box::new(|_, _| Ok(None)));
-        let Cancels { tool } = serde_json::from_str(&job.data).map_err(Error::internal)?;
+        let Cancels { tool } = crate::json::from_str(&job.data).map_err(Error::internal)?;
         let server = self.catalog.tools.get(&tool).and_then(|tool| match &tool.run {
             Implementation::Mcp(of) => self.catalog.mcp.get(&of.server),
             _ => None,

@@ -342,11 +342,11 @@ impl Thread {
         let reply = call::answer(&text)?;
         let body = reply.body.as_ref().filter(|_| reply.status == 200);
         let body = body.ok_or_else(|| Error::internal(format!("the directory answered {}", reply.status)))?;
-        let Answer { version, token, taken } = serde_json::from_str(body.get()).map_err(Error::internal)?;
+        let Answer { version, token, taken } = crate::json::from_str(body.get()).map_err(Error::internal)?;
         // One that cannot be opened or read any more is none.
         let token = token.and_then(|sealed| {
-            let sealed: Sealed = serde_json::from_str(&sealed).ok()?;
-            serde_json::from_str(&self.unsealed(&place.directory, &place.name, sealed)?).ok()
+            let sealed: Sealed = crate::json::from_str(&sealed).ok()?;
+            crate::json::from_str(&self.unsealed(&place.directory, &place.name, sealed)?).ok()
         });
         Ok((KnownToken { version, token }, taken))
     }

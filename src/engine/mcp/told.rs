@@ -40,7 +40,7 @@ impl Thread {
 
     /// A server has listed these tools, a JSON array.
     pub(crate) fn mcp_listed(&self, server: &str, tools: &str) {
-        let known: Vec<ListedTool> = serde_json::from_str(tools).unwrap_or_default();
+        let known: Vec<ListedTool> = crate::json::from_str(tools).unwrap_or_default();
         let session = self.ephemeral.mcp.borrow().get(server).and_then(|known| known.version());
         let tools = known.into_iter().map(|tool| {
             let about = first_bytes(tool.description.as_deref().unwrap_or_default(), ABOUT_BYTES);

@@ -75,7 +75,7 @@ impl Thread {
         if memory.scope != MemoryScope::Thread {
             return Ok(JobEnd::Done(Box::new(move |state, sql| left(state, sql, &name))));
         }
-        let failed = serde_json::from_str::<Failures>(&job.data).unwrap_or_default().failures;
+        let failed = crate::json::from_str::<Failures>(&job.data).unwrap_or_default().failures;
         for n in 0..STEPS {
             // A step that came through says that the model is there again.
             let attempt = if n == 0 { failed + 1 } else { 1 };

@@ -223,7 +223,7 @@ fn read<T: DeserializeOwned>(reply: Reply) -> Result<T> {
     if reply.status >= 300 {
         return Err(error_of(reply.status, reply.retry_after, body.as_bytes()));
     }
-    serde_json::from_str(body).map_err(Error::internal)
+    crate::json::from_str(body).map_err(Error::internal)
 }
 
 /// What a memory said to a letter.
@@ -239,8 +239,8 @@ pub(crate) fn note_refusal(
     error: &Error,
 ) -> Result<()> {
     let (head, body) = letter.body.split_once('\n').unwrap_or_default();
-    let call: MemoryCall = serde_json::from_str(head).map_err(Error::internal)?;
-    let change = serde_json::from_str::<Letter>(body).map_err(Error::internal)?.change;
+    let call: MemoryCall = crate::json::from_str(head).map_err(Error::internal)?;
+    let change = crate::json::from_str::<Letter>(body).map_err(Error::internal)?.change;
     let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
     let why = format!("{}{hint}", error.message);
     match change {

@@ -323,7 +323,7 @@ impl Thread {
             source: FILE.to_owned(),
             title: Some(path.to_owned()),
             mime: Some(mime),
-            meta: serde_json::from_str(&meta_of(&row)).map_err(Error::internal)?,
+            meta: crate::json::from_str(&meta_of(&row)).map_err(Error::internal)?,
             text,
             ..NewDocument::default()
         };
@@ -399,7 +399,7 @@ impl Thread {
 
 /// Whether a document is of that content.
 fn is_of(doc: &Doc, row: &FileRow) -> bool {
-    let meta = doc.meta.as_deref().and_then(|meta| serde_json::from_str::<Value>(meta).ok());
+    let meta = doc.meta.as_deref().and_then(|meta| crate::json::from_str::<Value>(meta).ok());
     meta.is_some_and(|meta| meta.get("etag").and_then(Value::as_str) == Some(row.etag().as_str()))
 }
 

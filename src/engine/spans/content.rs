@@ -72,7 +72,7 @@ impl Thread {
                 said.map(|text| json!({ "type": "text", "content": part(text) })).into_iter().collect();
             for call in row.calls.iter().take(32) {
                 let arguments = part(&call.arguments);
-                let arguments = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
+                let arguments = crate::json::from_str(&arguments).unwrap_or(Value::String(arguments));
                 parts.push(
                     json!({ "type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments }),
                 );

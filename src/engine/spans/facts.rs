@@ -90,7 +90,7 @@ impl Thread {
         logs::each_of_run(sql, run.id, |entry| {
             if entry.run.is_none() {
                 // A summary that the run has caused, and that came after it.
-                let data: Value = serde_json::from_str(&entry.data).unwrap_or_default();
+                let data: Value = crate::json::from_str(&entry.data).unwrap_or_default();
                 if data.get("of_run").and_then(Value::as_i64) == Some(run.id) {
                     attempts.push(Logged { id: entry.id, at_us: entry.at_us, reply: None, data, late: true });
                 }
@@ -109,7 +109,7 @@ impl Thread {
                 logs::MEMORY => &mut searches,
                 _ => return Ok(()),
             };
-            let data = serde_json::from_str(&entry.data).unwrap_or_default();
+            let data = crate::json::from_str(&entry.data).unwrap_or_default();
             into.push(Logged { id: entry.id, at_us: entry.at_us, reply: entry.reply, data, late: false });
             Ok(())
         })?;

@@ -81,7 +81,7 @@ impl Series {
             .points
             .into_iter()
             .map(|(attributes, point)| {
-                let attributes: Value = serde_json::from_str(&attributes).unwrap_or_default();
+                let attributes: Value = crate::json::from_str(&attributes).unwrap_or_default();
                 let (from, to) = (nanos(from_us), nanos(to_us));
                 match histogram {
                     true => json!({

@@ -245,7 +245,7 @@ mod tests {
     }
 
     fn entry(value: Value) -> ToolEntry {
-        serde_json::from_value(value).unwrap()
+        crate::json::from_value(value).unwrap()
     }
 
     /// The subagents that a prompt lists; `coder` is called by its name, `gone` has no definition.

@@ -34,7 +34,7 @@ impl Thread {
         text.push('\n');
         text.push_str(&body);
         let text = self.host.sibling(to, text).await?;
-        let reply: Reply = serde_json::from_str(&text).map_err(|error| {
+        let reply: Reply = crate::json::from_str(&text).map_err(|error| {
             Error::new(Code::Overloaded, format!("The thread gave no readable answer: {error}."))
         })?;
         if reply.status < 300 {

@@ -164,7 +164,7 @@ impl Thread {
             return if gone { Ok(Err(error.into_message())) } else { Err(error) };
         }
         let text = text_of(path, answer.body).await?;
-        let told: StatAnswer = serde_json::from_slice(&text).map_err(Error::internal)?;
+        let told: StatAnswer = crate::json::from_slice(&text).map_err(Error::internal)?;
         Ok(Ok(told.file))
     }
 }

@@ -121,7 +121,7 @@ fn shown(child: &Child) -> Value {
 
 fn told(reply: Reply) -> Result<CostAnswer> {
     let body = reply.body.as_ref().map_or("", |body| body.get());
-    serde_json::from_str(body).map_err(Error::internal)
+    crate::json::from_str(body).map_err(Error::internal)
 }
 
 /// Dollars to the billionth: what a sum of fractions adds to that is no cost.

@@ -45,7 +45,7 @@ pub(crate) struct Deferred {
 impl Deferred {
     fn of(child: &Child) -> Result<Deferred> {
         let body = child.body.as_deref().unwrap_or_default();
-        serde_json::from_str(body)
+        crate::json::from_str(body)
             .map_err(|error| Error::internal(format!("the row of a child that waits is damaged: {error}")))
     }
 }

@@ -65,7 +65,7 @@ impl Thread {
             match answer {
                 Ok(reply) => {
                     let body = reply.body.as_ref().map_or("", |body| body.get());
-                    let below: Gone = serde_json::from_str(body).map_err(Error::internal)?;
+                    let below: Gone = crate::json::from_str(body).map_err(Error::internal)?;
                     deleted.extend(below.deleted_thread_ids);
                     gone.push(reference);
                 }

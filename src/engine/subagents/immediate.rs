@@ -47,8 +47,8 @@ pub(crate) struct ImmediateStart {
 impl ImmediateStart {
     /// That of a call's message, if it is such a call.
     pub(crate) fn of(reply: &Row) -> Option<ImmediateStart> {
-        let metadata: Map<String, Value> = serde_json::from_str(reply.metadata.as_deref()?).ok()?;
-        serde_json::from_value(metadata.get(MARK)?.clone()).ok()
+        let metadata: Map<String, Value> = crate::json::from_str(reply.metadata.as_deref()?).ok()?;
+        crate::json::from_value(metadata.get(MARK)?.clone()).ok()
     }
 }
 

@@ -35,7 +35,7 @@ use crate::text::first_bytes;
 impl Thread {
     /// Takes an envelope from the parent or a child.
     pub(crate) async fn receive_envelope(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
-        let mut envelope: Envelope = serde_json::from_str(&request.body)
+        let mut envelope: Envelope = crate::json::from_str(&request.body)
             .map_err(|error| Error::new(Code::BadJson, format!("This is no envelope: {error}.")))?;
         if let EnvelopeBody::Create(birth) = &envelope.what
             && let Some(applied) = self.create_as_child(&request.thread_id, &envelope, birth)?
@@ -443,7 +443,7 @@ impl Thread {
     ) -> Result<()> {
         let taken = reply.status < 300;
         let error: Value = match reply.body {
-            Some(body) if !taken => serde_json::from_str(body.get()).unwrap_or_default(),
+            Some(body) if !taken => crate::json::from_str(body.get()).unwrap_or_default(),
             _ => Value::Null,
         };
         let code = error.pointer("/error/code").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -459,7 +459,8 @@ impl Thread {
             return Ok(());
         }
         // Before the envelope is forgotten: a process that dies here sends it again, and tells its hooks again.
-        let envelope: Option<Envelope> = if n == 1 && taken { serde_json::from_str(body).ok() } else { None };
+        let envelope: Option<Envelope> =
+            if n == 1 && taken { crate::json::from_str(body).ok() } else { None };
         let held = !is_parent && envelope.is_some_and(|envelope| envelope.holds());
         if held {
             self.tell_hooks_of(to).await?;
@@ -503,7 +504,7 @@ impl Thread {
         why: &str,
         applied: &mut Applied,
     ) -> Result<()> {
-        let envelope: Envelope = serde_json::from_str(body).map_err(Error::internal)?;
+        let envelope: Envelope = crate::json::from_str(body).map_err(Error::internal)?;
         let gone = match (&envelope.what, code) {
             (EnvelopeBody::Create(_), _) | (_, "thread_not_found" | "terminated") => true,
             (EnvelopeBody::Message(_), _) => false,

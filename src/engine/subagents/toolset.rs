@@ -281,7 +281,7 @@ mod tests {
     }
 
     fn entries(value: Value) -> Vec<ToolEntry> {
-        serde_json::from_value(value).unwrap()
+        crate::json::from_value(value).unwrap()
     }
 
     fn names(offers: &[ToolDefinition]) -> Vec<&str> {

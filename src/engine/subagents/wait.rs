@@ -181,7 +181,7 @@ impl Thread {
             }
         };
         let body: Value =
-            reply.body.and_then(|body| serde_json::from_str(body.get()).ok()).unwrap_or_default();
+            reply.body.and_then(|body| crate::json::from_str(body.get()).ok()).unwrap_or_default();
         let gone = reply.status == 404 && body.pointer("/error/code") == Some(&"thread_not_found".into());
         // An envelope that is on its way brings the answer, or makes the child.
         let letters = self.read(|_, sql| outbox::count_for(sql, &format!("{TO_THREAD}{reference}")))?;

@@ -127,7 +127,7 @@ impl Work {
     }
 
     fn read(data: &str) -> Option<Work> {
-        serde_json::from_str(data).ok()
+        crate::json::from_str(data).ok()
     }
 
     fn column(&self) -> Result<String> {

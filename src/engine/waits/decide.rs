@@ -157,7 +157,7 @@ impl Verdict {
             "retry" => Verdict::Retry,
             "extend" => {
                 let add = body.take("add").ok_or_else(|| Error::missing("add"))?;
-                let add = serde_json::from_value(add);
+                let add = crate::json::from_value(add);
                 Verdict::Extend { add: add.map_err(|error| Error::field("add", format!("`add`: {error}.")))? }
             }
             "finish" => Verdict::Finish,

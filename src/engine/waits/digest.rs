@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     fn tool(url: &str) -> Tool {
-        serde_json::from_value(
+        crate::json::from_value(
             json!({ "name": "pay", "description": "Pays.", "run": { "http": { "url": url } } }),
         )
         .unwrap()

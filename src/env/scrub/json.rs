@@ -35,7 +35,7 @@ impl Scrubber<'_> {
         if !text.trim_ascii_start().starts_with(['{', '[', '"']) {
             return None;
         }
-        let _: &RawValue = serde_json::from_str(text).ok()?;
+        let _: &RawValue = crate::json::from_str(text).ok()?;
         let bytes = text.as_bytes();
         work::add(bytes.len());
         let mut walk = Walk { text, out: String::new(), copied: 0, open: vec![Open::default()] };
@@ -77,7 +77,7 @@ impl Scrubber<'_> {
         let read: String;
         let value = if inside.contains('\\') {
             // A half of a pair of surrogates is JSON, and no text.
-            read = serde_json::from_str(raw).unwrap_or_else(|_| inside.to_owned());
+            read = crate::json::from_str(raw).unwrap_or_else(|_| inside.to_owned());
             &read
         } else {
             inside

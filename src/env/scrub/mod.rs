@@ -109,7 +109,7 @@ impl<'r> Scrubber<'r> {
                 match self.changed(&text, 0) {
                     None => value,
                     // It was JSON, and still is: nothing but whole values was replaced.
-                    Some(clean) => serde_json::from_str(&clean).unwrap_or(Value::String(clean)),
+                    Some(clean) => crate::json::from_str(&clean).unwrap_or(Value::String(clean)),
                 }
             }
             other => other,

@@ -171,7 +171,7 @@ fn json_is_looked_at_by_its_values_and_stays_as_it_was_printed() {
 fn settings_say_what_is_done_and_tools_only_tighten() {
     let text = "password=hunter2 4eC39HqLyjWDarjtT1zdp7dcQ9 session_id=12";
     let of = |folder: Value, tool: Option<Value>| {
-        let read = |value| serde_json::from_value::<Scrub>(value).unwrap();
+        let read = |value| crate::json::from_value::<Scrub>(value).unwrap();
         let rules = Rules::of(&read(folder), tool.map(read).as_ref());
         let mut scrubber = Scrubber::new(&rules);
         (scrubber.text(text.to_owned()), scrubber.replaced.total(), scrubber.reported.total())
@@ -191,7 +191,7 @@ fn settings_say_what_is_done_and_tools_only_tighten() {
     let (allowed, ..) = of(json!({ "allow": ["4eC39*"] }), None);
     assert_eq!(allowed, "password=[REDACTED] 4eC39HqLyjWDarjtT1zdp7dcQ9 session_id=12");
 
-    let folder = serde_json::from_value(json!({ "keywords": "report", "allow": ["*"] })).unwrap();
+    let folder = crate::json::from_value(json!({ "keywords": "report", "allow": ["*"] })).unwrap();
     assert_eq!(Scrub::problems(&folder, None).len(), 1);
     let tool = Scrub {
         keywords: Some(ScrubAction::Off),
@@ -275,7 +275,7 @@ fn any_text_stays_a_text_and_json_stays_json() {
         let value = json!({ "a": text, "token": text, (text.clone()): [text, 1.5, null, { "b": text }] });
         let json = value.to_string();
         let read: Value =
-            serde_json::from_str(&scrubbed(&json)).unwrap_or_else(|error| panic!("{error}: {json}"));
+            crate::json::from_str(&scrubbed(&json)).unwrap_or_else(|error| panic!("{error}: {json}"));
         assert_eq!(read, Scrubber::new(&scrub()).json(value), "{json}");
         let cut = dice.below(json.len() + 1);
         scrubbed(&String::from_utf8_lossy(&json.as_bytes()[..cut]));
@@ -365,8 +365,8 @@ fn the_page_says_what_is_done() {
     };
     let texts = blocks("text");
     assert_eq!(scrubbed(texts[0]), texts[1]);
-    let settings: Value = serde_json::from_str(blocks("json")[0]).unwrap();
-    let settings: Scrub = serde_json::from_value(settings["scrub"].clone()).unwrap();
+    let settings: Value = crate::json::from_str(blocks("json")[0]).unwrap();
+    let settings: Scrub = crate::json::from_value(settings["scrub"].clone()).unwrap();
     assert!(settings.problems(None).is_empty() && settings.problems(Some(&Scrub::default())).is_empty());
     // The ways in which a value may stand behind a name, in a text of their own each.
     for way in

@@ -57,7 +57,7 @@ pub(crate) fn resource_addresses(server: &str, challenge: &Challenge) -> Vec<Str
 /// # Errors
 /// It is not of this server, or not what it should be: why, without a full stop.
 pub(crate) fn resource(server: &str, body: &[u8]) -> Result<Resource, String> {
-    let said: Value = serde_json::from_slice(body).map_err(|_| "it is no JSON".to_owned())?;
+    let said: Value = crate::json::from_slice(body).map_err(|_| "it is no JSON".to_owned())?;
     let resource = said.get("resource").and_then(Value::as_str).unwrap_or_default();
     if !is_of(server, resource) {
         return Err("it speaks of another resource".to_owned());
@@ -99,7 +99,7 @@ pub(crate) fn issuer_addresses(issuer: &str) -> Vec<String> {
 /// # Errors
 /// It speaks of another issuer, or is not what it should be: why, without a full stop.
 pub(crate) fn issuer(issuer: &str, body: &[u8]) -> Result<Issuer, String> {
-    let said: Issuer = serde_json::from_slice(body).map_err(|_| "it is no description of one".to_owned())?;
+    let said: Issuer = crate::json::from_slice(body).map_err(|_| "it is no description of one".to_owned())?;
     if said.issuer != issuer {
         return Err("it speaks of another issuer".to_owned());
     }

@@ -164,7 +164,7 @@ pub(crate) fn token(
     asked: &str,
     before: Option<&Token>,
 ) -> Result<Token, NoToken> {
-    let said: Value = serde_json::from_slice(body).unwrap_or_default();
+    let said: Value = crate::json::from_slice(body).unwrap_or_default();
     let text = |field: &str| said.get(field).and_then(Value::as_str);
     if status != 200 {
         // Only these words, and only as many as can be read: whoever answers is foreign.
@@ -214,7 +214,7 @@ mod tests {
     fn client(methods: Value) -> Client {
         let issuer = json!({ "issuer": "https://auth.example", "token_endpoint": "https://auth.example/token",
             "token_endpoint_auth_methods_supported": methods });
-        Client::of(&serde_json::from_value(issuer).unwrap(), "a b".into(), "https://a.example/mcp".into())
+        Client::of(&crate::json::from_value(issuer).unwrap(), "a b".into(), "https://a.example/mcp".into())
     }
 
     #[test]

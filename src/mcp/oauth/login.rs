@@ -148,7 +148,7 @@ mod tests {
         for (field, value) in more.as_object().unwrap() {
             said[field] = value.clone();
         }
-        serde_json::from_value(said).unwrap()
+        crate::json::from_value(said).unwrap()
     }
 
     fn login(names_issuer: bool) -> Login {

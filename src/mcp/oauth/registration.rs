@@ -81,7 +81,7 @@ pub(crate) fn registered(
     if status != 200 && status != 201 {
         return Err(format!("it registers no client (http {status})"));
     }
-    let said: Value = serde_json::from_slice(body).unwrap_or_default();
+    let said: Value = crate::json::from_slice(body).unwrap_or_default();
     let text = |field: &str| {
         let text = said.get(field).and_then(Value::as_str);
         text.filter(|text| (1..=GIVEN_BYTES).contains(&text.len()) && !text.contains(char::is_control))

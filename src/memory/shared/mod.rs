@@ -56,7 +56,7 @@ impl SharedMemory {
     pub fn call<'a>(self: &'a Rc<Self>, text: &'a str) -> LocalBoxFuture<'a, Reply> {
         Box::pin(async move {
             let (head, body) = text.split_once('\n').unwrap_or((text, ""));
-            let call = match serde_json::from_str(head) {
+            let call = match crate::json::from_str(head) {
                 Ok(call) => call,
                 Err(error) => return Error::internal(format!("not a call of a memory: {error}")).into(),
             };
@@ -130,7 +130,7 @@ fn keep_logged(sql: &dyn Sql, rows: impl Iterator<Item = Attempt>) -> Result<()>
 }
 
 fn asked<T: DeserializeOwned>(body: &str) -> Result<T> {
-    serde_json::from_str(body).map_err(|error| Error::internal(format!("a call of a memory: {error}")))
+    crate::json::from_str(body).map_err(|error| Error::internal(format!("a call of a memory: {error}")))
 }
 
 impl Keeper for SharedMemory {

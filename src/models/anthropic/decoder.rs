@@ -45,7 +45,7 @@ enum Open {
 
 impl Format for State {
     fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), Wrong> {
-        let event: Event<'_> = serde_json::from_slice(json)?;
+        let event: Event<'_> = crate::json::from_slice(json)?;
         self.take(event, out)
     }
 
@@ -116,7 +116,7 @@ impl State {
         // What is kept as it came was not looked into before.
         let mended = halves::marked(raw.get());
         let block: Block<'_> =
-            serde_json::from_str(mended.as_deref().unwrap_or(raw.get())).unwrap_or_default();
+            crate::json::from_str(mended.as_deref().unwrap_or(raw.get())).unwrap_or_default();
         let open = match &*block.r#type.0 {
             "text" => {
                 text(&block.text.0, out);
@@ -195,7 +195,7 @@ fn text(text: &str, out: &mut Vec<Delta>) {
 fn thought(piece: &RawValue, thinking: &mut Literal, out: &mut Vec<Delta>) {
     thinking.push(piece);
     let marked = halves::marked(piece.get());
-    let text: String = serde_json::from_str(marked.as_deref().unwrap_or(piece.get())).unwrap_or_default();
+    let text: String = crate::json::from_str(marked.as_deref().unwrap_or(piece.get())).unwrap_or_default();
     if !text.is_empty() {
         out.push(Delta::Reasoning(text));
     }

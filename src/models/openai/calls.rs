@@ -142,7 +142,7 @@ mod tests {
         let mut calls = Calls::default();
         let mut out = Vec::new();
         for chunk in chunks {
-            calls.take(&serde_json::from_str::<Vec<Call<'_>>>(chunk).unwrap(), &mut out);
+            calls.take(&crate::json::from_str::<Vec<Call<'_>>>(chunk).unwrap(), &mut out);
         }
         let mut folded: Vec<(String, String, String)> = Vec::new();
         for delta in out {

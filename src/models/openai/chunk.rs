@@ -125,11 +125,11 @@ impl<'a> Function<'a> {
     pub(crate) fn arguments(&self) -> Cow<'a, str> {
         let raw = self.arguments.map(RawValue::get).unwrap_or_default();
         match raw.as_bytes().first() {
-            Some(b'"') => match serde_json::from_str::<Text<'a>>(raw) {
+            Some(b'"') => match crate::json::from_str::<Text<'a>>(raw) {
                 Ok(text) => text.0,
                 // Half of a character stands alone in it.
                 Err(_) => Cow::Owned(
-                    halves::marked(raw).and_then(|raw| serde_json::from_str(&raw).ok()).unwrap_or_default(),
+                    halves::marked(raw).and_then(|raw| crate::json::from_str(&raw).ok()).unwrap_or_default(),
                 ),
             },
             Some(b'{') => Cow::Borrowed(raw),
@@ -256,7 +256,7 @@ struct TokenDetails {
 
 /// The usage in a chunk; `None` when it cannot be read, which is no reason to lose the answer.
 pub(crate) fn usage(raw: &RawValue) -> Option<Usage> {
-    let wire: WireUsage = serde_json::from_str(raw.get()).ok()?;
+    let wire: WireUsage = crate::json::from_str(raw.get()).ok()?;
     // `as` saturates: a negative count is 0.
     let count = |tokens: Option<f64>| tokens.unwrap_or(0.0) as u64;
     let details =
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     fn parse(json: &str) -> Chunk<'_> {
-        serde_json::from_str(json).unwrap()
+        crate::json::from_str(json).unwrap()
     }
 
     fn content<'a>(chunk: &'a Chunk<'_>) -> &'a str {

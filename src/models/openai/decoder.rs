@@ -24,7 +24,7 @@ pub struct State {
 
 impl Format for State {
     fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), Wrong> {
-        let chunk: Chunk<'_> = serde_json::from_slice(json)?;
+        let chunk: Chunk<'_> = crate::json::from_slice(json)?;
         self.take(&chunk, out)
     }
 

@@ -30,7 +30,7 @@ impl Details {
     /// Takes the details of one chunk, or of a whole answer. What is no list of objects is not kept.
     pub(crate) fn take(&mut self, details: &Option<&RawValue>) {
         let Some(raw) = details else { return };
-        for members in serde_json::from_str::<Vec<Members<'_>>>(raw.get()).unwrap_or_default() {
+        for members in crate::json::from_str::<Vec<Members<'_>>>(raw.get()).unwrap_or_default() {
             match self.0.last_mut().filter(|last| last.goes_on_with(&members)) {
                 Some(last) => last.add(members),
                 None => {
@@ -142,7 +142,7 @@ mod tests {
     fn kept(chunks: &[&str]) -> Vec<String> {
         let mut details = Details::default();
         for chunk in chunks {
-            details.take(&Some(serde_json::from_str(chunk).unwrap()));
+            details.take(&Some(crate::json::from_str(chunk).unwrap()));
         }
         let mut out = Vec::new();
         details.hand_over(&mut out);

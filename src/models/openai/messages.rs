@@ -209,7 +209,7 @@ pub(crate) fn parseable(arguments: &str) -> Cow<'_, str> {
     let text = arguments.trim();
     if text.is_empty() {
         "{}".into()
-    } else if text.starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok() {
+    } else if text.starts_with('{') && crate::json::from_str::<IgnoredAny>(text).is_ok() {
         arguments.into()
     } else {
         json!({ "malformed_arguments": arguments }).to_string().into()

@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_model_that_cannot_stream_is_asked_for_a_whole_answer() {
         let request = request(&chat(), "", None, Answer::Whole);
-        let body: Value = serde_json::from_slice(&request.body.unwrap()).unwrap();
+        let body: Value = crate::json::from_slice(&request.body.unwrap()).unwrap();
         assert_eq!((&body["stream"], body.get("stream_options")), (&json!(false), None));
     }
 
@@ -311,7 +311,7 @@ mod tests {
             let Value::Object(options) = options else { panic!() };
             let chat = ChatRequest { max_output_tokens: Some(500), options, ..chat() };
             let body = request(&chat, base, None, Answer::Stream).body.unwrap();
-            let body: Value = serde_json::from_slice(&body).unwrap();
+            let body: Value = crate::json::from_slice(&body).unwrap();
             (body["max_completion_tokens"].as_u64(), body["max_tokens"].as_u64())
         };
         assert_eq!(limited("", json!({})), (Some(500), None));
@@ -339,7 +339,7 @@ mod tests {
             ),
         ] {
             let chat = ChatRequest { json: Some(JsonMode { schema, strict }), ..chat() };
-            let body: Value = serde_json::from_str(&body(&chat)).unwrap();
+            let body: Value = crate::json::from_str(&body(&chat)).unwrap();
             assert_eq!(body["response_format"], expected);
         }
         assert!(!body(&chat()).contains("response_format"));
@@ -366,7 +366,7 @@ mod tests {
             let reasoning = Reasoning { level: Some(66), ..Reasoning::default() };
             let tools = if tools { vec![offer("f", true)] } else { vec![] };
             let body = body(&ChatRequest { model: model.into(), tools: tools.into(), reasoning, ..chat() });
-            serde_json::from_str::<Value>(&body).unwrap()["reasoning_effort"].clone()
+            crate::json::from_str::<Value>(&body).unwrap()["reasoning_effort"].clone()
         };
         assert_eq!(effort("gpt-5.4", true), "none");
         assert_eq!(effort("gpt-5.4", false), "medium");

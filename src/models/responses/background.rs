@@ -84,7 +84,7 @@ pub(crate) async fn state(call: &ProviderCall, request: Request) -> Result<Earli
             return Ok(Earlier::Lost);
         }
     }
-    let said: Said = serde_json::from_slice(&body).unwrap_or_default();
+    let said: Said = crate::json::from_slice(&body).unwrap_or_default();
     Ok(match said.status.as_str() {
         "queued" | "in_progress" => Earlier::Running,
         "completed" | "incomplete" => Earlier::Over(body),

@@ -42,7 +42,7 @@ struct Progress {
 
 impl Format for State {
     fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), Wrong> {
-        let event: Event<'_> = serde_json::from_slice(json)?;
+        let event: Event<'_> = crate::json::from_slice(json)?;
         self.take(&event, json, out)
     }
 
@@ -89,7 +89,7 @@ impl State {
             }
             "error" => return Err(Wrong::Reports(None)),
             "" if event.object.0 == "response" => {
-                let whole: Answered<'_> = serde_json::from_slice(json)?;
+                let whole: Answered<'_> = crate::json::from_slice(json)?;
                 return self.close(&whole, out);
             }
             "" if event.error.is_some() => return Err(Wrong::Reports(None)),
@@ -219,11 +219,11 @@ impl State {
 
 /// An answer that events are about. What cannot be read of it is no reason to lose what they say.
 fn answered(raw: Option<&RawValue>) -> Answered<'_> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    raw.and_then(|raw| crate::json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 fn item(json: &str) -> Item<'_> {
-    serde_json::from_str(json).unwrap_or_default()
+    crate::json::from_str(json).unwrap_or_default()
 }
 
 fn text(text: &Text<'_>, out: &mut Vec<Delta>) {

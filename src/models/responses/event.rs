@@ -109,7 +109,7 @@ struct Details {
 
 /// The usage of an answer; `None` when it cannot be read, which is no reason to lose the answer.
 pub(crate) fn usage(raw: &RawValue) -> Option<Usage> {
-    let wire: Option<WireUsage> = serde_json::from_str(raw.get()).ok()?;
+    let wire: Option<WireUsage> = crate::json::from_str(raw.get()).ok()?;
     let wire = wire?;
     // `as` saturates: a negative count is 0.
     let count = |tokens: Option<f64>| tokens.unwrap_or(0.0) as u64;

@@ -143,7 +143,7 @@ struct Kept<'a> {
 
 /// Whether a kept piece is one of responses.
 pub(crate) fn is_item(block: &Opaque) -> bool {
-    let kept: Kept<'_> = serde_json::from_str(block.get()).unwrap_or_default();
+    let kept: Kept<'_> = crate::json::from_str(block.get()).unwrap_or_default();
     matches!(&*kept.r#type, "reasoning" | "message")
 }
 
@@ -164,7 +164,7 @@ fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String
     // What was reasoned without anything that it led to is refused: the answer was cut off there.
     let leads_on = |placed: &Placed| placed.text < content.len() || placed.calls < calls.len();
     for placed in payload.iter().filter(|placed| leads_on(placed)) {
-        let kept: Kept<'_> = serde_json::from_str(placed.block.get()).unwrap_or_default();
+        let kept: Kept<'_> = crate::json::from_str(placed.block.get()).unwrap_or_default();
         match &*kept.r#type {
             "reasoning" => {
                 up_to(placed.text, placed.calls, phase.take().as_deref(), out);

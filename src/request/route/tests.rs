@@ -189,5 +189,5 @@ fn what_was_an_item_never_becomes_the_thread() {
 fn an_endpoints_route_survives_the_way_to_an_object() {
     let route = ThreadRoute::Endpoint { method: Method::Put, path: vec!["a b".into(), String::new()] };
     let json = serde_json::to_string(&route).unwrap();
-    assert_eq!(serde_json::from_str::<ThreadRoute>(&json).unwrap(), route, "{json}");
+    assert_eq!(crate::json::from_str::<ThreadRoute>(&json).unwrap(), route, "{json}");
 }

@@ -58,7 +58,7 @@ mod tests {
 
     fn listed(names: &[&str]) -> Vec<ListedTool> {
         let tool = |name: &&str| json!({ "name": name, "inputSchema": { "type": "object" } });
-        serde_json::from_value(names.iter().map(tool).collect::<Value>()).unwrap()
+        crate::json::from_value(names.iter().map(tool).collect::<Value>()).unwrap()
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Child {
             state: ChildState::parse(&text(state))?,
             status: text(status),
             agent: text(agent),
-            facts: serde_json::from_str(&text(facts)).map_err(damaged)?,
+            facts: crate::json::from_str(&text(facts)).map_err(damaged)?,
             created_us: number(created),
             envelopes: Envelopes { sent: number(sent), received: number(received) },
             asked: number(asked),
@@ -191,7 +191,7 @@ impl Child {
             due_us: due.int(),
             checks: number(checks),
             body: body.text().map(str::to_owned),
-            budget: budget.text().map(serde_json::from_str).transpose().map_err(damaged)?,
+            budget: budget.text().map(crate::json::from_str).transpose().map_err(damaged)?,
         })
     }
 
@@ -403,7 +403,7 @@ pub(crate) fn lent_by(sql: &dyn Sql, run: i64) -> Result<(Amounts, Amounts)> {
     let statement = "SELECT budget FROM children WHERE budget IS NOT NULL";
     sql.each(statement, &[], &mut |cells| {
         let text = cells.first().and_then(Cell::text).unwrap_or_default();
-        let budget: ChildBudget = serde_json::from_str(text)
+        let budget: ChildBudget = crate::json::from_str(text)
             .map_err(|error| Error::internal(format!("the budget of a child is damaged: {error}")))?;
         if budget.run == run {
             lent.add(&budget.granted);

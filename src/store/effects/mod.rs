@@ -241,7 +241,7 @@ impl Effect {
     /// As clients see it.
     pub(crate) fn to_json(&self, thread: &str) -> Value {
         let ended = self.status.open() == 0;
-        let args: Value = serde_json::from_str(&self.args).unwrap_or(Value::Null);
+        let args: Value = crate::json::from_str(&self.args).unwrap_or(Value::Null);
         let repeat = self.repeat().ok().flatten();
         json!({
             "id": effect_id(thread, self.id),

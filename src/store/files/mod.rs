@@ -196,7 +196,7 @@ impl Row {
     pub(crate) fn record(&self) -> Result<FileRecord> {
         let metadata: Option<Map<String, Value>> = match &self.metadata {
             None => None,
-            Some(text) => Some(serde_json::from_str(text).map_err(|error| {
+            Some(text) => Some(crate::json::from_str(text).map_err(|error| {
                 Error::internal(format!("the stored metadata of {} is damaged: {error}", self.path()))
             })?),
         };

@@ -92,7 +92,7 @@ impl Doc {
     pub(crate) fn to_json(&self) -> Value {
         let cut = self.state != DocState::Queued;
         let meta =
-            self.meta.as_deref().and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
+            self.meta.as_deref().and_then(|text| crate::json::from_str::<Map<String, Value>>(text).ok());
         json!({
             "id": self.public_id(), "key": self.key, "source": self.source, "title": self.title, "url": self.url,
             "mimeType": self.mime, "tags": self.tags, "metadata": meta, "state": self.state.as_str(),

@@ -139,7 +139,7 @@ impl Row {
             name: text(name),
             calls: match calls.text() {
                 None => Vec::new(),
-                Some(json) => serde_json::from_str(json)
+                Some(json) => crate::json::from_str(json)
                     .map_err(|error| Error::internal(format!("stored tool calls are damaged: {error}")))?,
             },
             tool_call_id: text(call_id),
@@ -157,7 +157,7 @@ impl Row {
             metadata: text(meta),
             attachments: match attachments.text() {
                 None => Vec::new(),
-                Some(json) => serde_json::from_str(json)
+                Some(json) => crate::json::from_str(json)
                     .map_err(|error| Error::internal(format!("stored attachments are damaged: {error}")))?,
             },
             reasoning: text(reasoning),
@@ -198,7 +198,7 @@ impl Row {
 
     /// Its metadata.
     pub(crate) fn metadata(&self) -> Map<String, Value> {
-        self.metadata.as_deref().and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
+        self.metadata.as_deref().and_then(|json| crate::json::from_str(json).ok()).unwrap_or_default()
     }
 
     /// Whether the runtime wrote it for people to read; models never see such rows.

@@ -594,5 +594,5 @@ fn json(result: &ToolResult) -> Result<String> {
 
 fn parsed<T: for<'a> Deserialize<'a>>(cell: &Cell) -> Result<Option<T>> {
     let damaged = |error| Error::internal(format!("a receipt is damaged: {error}"));
-    cell.text().map(serde_json::from_str).transpose().map_err(damaged)
+    cell.text().map(crate::json::from_str).transpose().map_err(damaged)
 }

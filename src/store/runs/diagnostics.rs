@@ -120,7 +120,7 @@ impl Diagnostics {
     /// As the column has it.
     pub(crate) fn parse(column: Option<&str>) -> Result<Diagnostics> {
         column.map_or(Ok(Diagnostics::default()), |text| {
-            serde_json::from_str(text)
+            crate::json::from_str(text)
                 .map_err(|error| Error::internal(format!("the diagnostics of a run are damaged: {error}")))
         })
     }

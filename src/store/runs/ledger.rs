@@ -126,7 +126,7 @@ impl Ledger {
     /// As the column has it.
     pub(crate) fn parse(column: Option<&str>) -> Result<Option<Box<Ledger>>> {
         column
-            .map(serde_json::from_str)
+            .map(crate::json::from_str)
             .transpose()
             .map_err(|error| Error::internal(format!("the budget of a run is damaged: {error}")))
     }
@@ -262,7 +262,7 @@ fn bit(scope: BudgetScope, unit: Unit) -> u32 {
 
 /// What a row of the log says that an attempt has used.
 fn booked_of(data: &str) -> Option<(Amounts, bool)> {
-    let data: Map<String, Value> = serde_json::from_str(data).ok()?;
-    let booked = serde_json::from_value(data.get("booked")?.clone()).ok()?;
+    let data: Map<String, Value> = crate::json::from_str(data).ok()?;
+    let booked = crate::json::from_value(data.get("booked")?.clone()).ok()?;
     Some((booked, data.get("usage_estimated") == Some(&Value::Bool(true))))
 }

@@ -433,7 +433,7 @@ impl Run {
             short_below: number(short_below),
             turns: small(turns),
             asked: asked.text().and_then(Asked::parse),
-            result: result.text().map(serde_json::from_str).transpose().map_err(Error::internal)?,
+            result: result.text().map(crate::json::from_str).transpose().map_err(Error::internal)?,
             diagnostics: Diagnostics::parse(diagnostics.text())?,
             trace: trace.text().map(str::to_owned),
             snapshot: snapshot.text().map(str::to_owned),

@@ -34,7 +34,7 @@ pub(crate) fn of_turn(sql: &dyn Sql, run: i64, turn: i64) -> Result<Option<Recal
     let mut found = None;
     sql.each("SELECT recall FROM runs WHERE id = ?", &[Param::Int(run)], &mut |cells| {
         if let [recall] = cells {
-            found = recall.text().and_then(|text| serde_json::from_str::<Recall>(text).ok());
+            found = recall.text().and_then(|text| crate::json::from_str::<Recall>(text).ok());
         }
         Ok(ControlFlow::Break(()))
     })?;

@@ -26,7 +26,7 @@ impl SessionResult {
 }
 
 pub(crate) fn arguments(call: &ToolCall) -> Value {
-    serde_json::from_str(&call.arguments).unwrap_or_default()
+    crate::json::from_str(&call.arguments).unwrap_or_default()
 }
 
 /// The argument that speaks for the session; `None` when it is missing or blank.

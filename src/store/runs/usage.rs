@@ -48,7 +48,7 @@ impl Usage {
         let mut usage = Usage::none(run);
         logs::of_run(sql, run, &mut |row| {
             if row.kind == logs::ATTEMPT {
-                usage.add(&serde_json::from_str(&row.data).unwrap_or_default());
+                usage.add(&crate::json::from_str(&row.data).unwrap_or_default());
             }
             Ok(ControlFlow::Continue(()))
         })?;

@@ -67,7 +67,7 @@ impl EndpointCall {
     /// # Errors
     /// `bad_json`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_slice(&self.body)
+        crate::json::from_slice(&self.body)
             .map_err(|error| Error::new(Code::BadJson, format!("The body cannot be read: {error}.")))
     }
 }

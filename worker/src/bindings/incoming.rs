@@ -34,7 +34,7 @@ impl IncomingRequest {
     /// Those of these headers that are there, in one crossing.
     pub(crate) fn headers_of(&self, names: &[&str]) -> Result<Vec<(String, String)>, JsValue> {
         let pairs = headers_of(self, &names.join(","))?;
-        serde_json::from_str(&pairs).map_err(|error| JsValue::from_str(&error.to_string()))
+        bobbin::json::from_str(&pairs).map_err(|error| JsValue::from_str(&error.to_string()))
     }
 }
 

@@ -146,8 +146,8 @@ fn spawn<'a>(
 /// What a worker may hold of the budget.
 fn share_of(given: &Value) -> Result<Share, ToolResult> {
     let wrong = |problem: String| invalid(SPAWN, vec![problem]);
-    let share =
-        serde_json::from_value::<Share>(given.clone()).map_err(|error| wrong(format!("budget: {error}.")))?;
+    let share = crate::json::from_value::<Share>(given.clone())
+        .map_err(|error| wrong(format!("budget: {error}.")))?;
     match share.problems().into_iter().next() {
         Some((field, problem)) => Err(wrong(format!("budget.{field}: {problem}."))),
         None => Ok(share),
@@ -252,7 +252,7 @@ mod tests {
     fn asked(tool: &str, args: Value) -> Result<SubagentCall<'static>, ToolResult> {
         let catalog = Box::leak(Box::new(catalog()));
         let workers: Workers =
-            serde_json::from_value(json!({ "agents": ["writer"], "maxActive": 2 })).unwrap();
+            crate::json::from_value(json!({ "agents": ["writer"], "maxActive": 2 })).unwrap();
         let workers = Box::leak(Box::new(workers));
         let call = ToolCall { name: tool.into(), arguments: args.to_string(), ..ToolCall::default() };
         of_call(catalog, Some(workers), &call)

@@ -52,7 +52,7 @@ impl WorkerOutcome {
     pub(crate) fn of(child: &Child) -> Result<Option<WorkerOutcome>> {
         let body = child.body.as_deref().filter(|_| child.is_worker() && child.state != ChildState::Pending);
         let damaged = |error| Error::internal(format!("the outcome of a worker is damaged: {error}"));
-        body.map(serde_json::from_str).transpose().map_err(damaged)
+        body.map(crate::json::from_str).transpose().map_err(damaged)
     }
 
     /// Puts it into the row, which is still to be written.

@@ -31,7 +31,7 @@ pub(crate) fn told(mut error: Error) -> Error {
 pub(crate) fn message(fields: Map<String, Json>) -> Result<NewMessage> {
     let mut body = known(fields, &["role", "content", "silent", "metadata", "attachments"])?;
     let role = body.take("role").ok_or_else(|| Error::missing("role"))?;
-    let role = serde_json::from_value(role)
+    let role = crate::json::from_value(role)
         .map_err(|_| Error::field("role", "`role` must be user, assistant or system."))?;
     let attachments = crate::sdk::given::parse(&mut body)?;
     let message = NewMessage {
@@ -132,7 +132,7 @@ pub(crate) fn plain_file_options(value: Value) -> Value {
 /// `{ type? }` of setEnv.
 pub(crate) fn env_kind(fields: Option<Map<String, Json>>) -> Result<Option<VariableKind>> {
     let mut body = known(fields.unwrap_or_default(), &["type"])?;
-    let kind = body.take("type").map(serde_json::from_value::<VariableKind>).transpose();
+    let kind = body.take("type").map(crate::json::from_value::<VariableKind>).transpose();
     let kind = kind.map_err(|_| Error::field("type", "`type` must be “text” or “secret”."))?;
     Ok(kind)
 }
