@@ -156,7 +156,7 @@ impl Thread {
             }
             self.store_new_env(&mut state, sql, &env)
         })?;
-        *self.state.borrow_mut() = Some(state);
+        *self.state.borrow_mut() = Some(Box::new(state));
         Ok(Created::Now)
     }
 

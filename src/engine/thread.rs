@@ -7,7 +7,7 @@ use crate::access;
 use crate::engine::catalogs::Catalogs;
 use crate::engine::ephemeral::Ephemeral;
 use crate::error::Result;
-use crate::host::{Host, Sql, Transactions};
+use crate::host::{Host, Sql, Transactions, not_run};
 use crate::sandbox::Sandbox;
 use crate::spec::Catalog;
 use crate::store::state::State;
@@ -20,7 +20,7 @@ pub struct Thread {
     pub(crate) sandbox: Rc<dyn Sandbox>,
     pub(crate) catalog: Catalogs,
     /// A cache; `None` until read, and again after anything went wrong.
-    pub(crate) state: RefCell<Option<State>>,
+    pub(crate) state: RefCell<Option<Box<State>>>,
     /// What exists only while the object lives: the flow, waiters, the partial text.
     pub(crate) ephemeral: Ephemeral,
     /// Whether it was deleted. Whoever still works in it finds nothing any more, also when another thread is in its place.
@@ -88,32 +88,56 @@ impl Thread {
         f(state.as_mut().ok_or_else(access::no_thread)?, self.host.sql())
     }
 
-    /// One transition: everything inside commits together, or nothing does and the cache is dropped. The state is
-    /// taken out meanwhile, so that a panic inside leaves none behind, nor what somebody has loaded in the middle of it.
+    /// One transition: everything inside commits together, or nothing does and the cache is dropped.
     pub(crate) fn transition<T>(&self, f: impl FnOnce(&mut State, &dyn Sql) -> Result<T>) -> Result<T> {
+        let (mut f, mut value) = (Some(f), None);
+        self.transit(&mut |state, sql| {
+            if let Some(f) = f.take() {
+                value = Some(f(state, sql)?);
+            }
+            Ok(())
+        })?;
+        value.ok_or_else(not_run)
+    }
+
+    /// See [`Thread::transition`], which is compiled for each of hundreds; this is not. The state is taken out meanwhile, so
+    /// that a panic inside leaves none behind, nor what somebody has loaded in the middle of it.
+    fn transit(&self, f: &mut dyn FnMut(&mut State, &dyn Sql) -> Result<()>) -> Result<()> {
         self.ensure_loaded()?;
         let mut state = self.state.borrow_mut().take().ok_or_else(access::no_thread)?;
         let empties = Empties(&self.state);
-        let value = self.transaction(|sql| {
-            let value = f(&mut state, sql)?;
+        self.transact(&mut |sql| {
+            f(&mut state, sql)?;
             if !state.changed.is_empty() {
                 self.note_changes(&mut state, sql)?;
             }
-            Ok(value)
+            Ok(())
         })?;
         drop(empties);
         *self.state.borrow_mut() = Some(state);
-        Ok(value)
+        Ok(())
     }
 
-    /// A transaction of the host. When it rolls back, by an error or a panic, what was known of the alarm is forgotten:
-    /// it may have been set inside.
+    /// A transaction of the host.
     pub(crate) fn transaction<T>(&self, f: impl FnOnce(&dyn Sql) -> Result<T>) -> Result<T> {
+        let (mut f, mut value) = (Some(f), None);
+        self.transact(&mut |sql| {
+            if let Some(f) = f.take() {
+                value = Some(f(sql)?);
+            }
+            Ok(())
+        })?;
+        value.ok_or_else(not_run)
+    }
+
+    /// See [`Thread::transaction`]. When it rolls back, by an error or a panic, what was known of the alarm is forgotten: it
+    /// may have been set inside.
+    fn transact(&self, f: &mut dyn FnMut(&dyn Sql) -> Result<()>) -> Result<()> {
         self.must_be_here()?;
         let rolls_back = self.ephemeral.alarm.forget_unless_kept();
-        let value = self.host.transaction(f)?;
+        self.host.transact(f)?;
         rolls_back.keep();
-        Ok(value)
+        Ok(())
     }
 
     /// It was deleted, and so is all that it knew.
@@ -154,13 +178,13 @@ impl Thread {
         let sql = self.host.sql();
         let migrate = |version| self.host.transaction(|sql| crate::store::schema::migrate(sql, version));
         let state = State::load(sql, migrate)?.ok_or_else(access::no_thread)?;
-        *self.state.borrow_mut() = Some(state);
+        *self.state.borrow_mut() = Some(Box::new(state));
         Ok(())
     }
 }
 
 /// Whatever way a transition ends, what was read while it went on is not what there is now.
-struct Empties<'a>(&'a RefCell<Option<State>>);
+struct Empties<'a>(&'a RefCell<Option<Box<State>>>);
 
 impl Drop for Empties<'_> {
     fn drop(&mut self) {

@@ -130,8 +130,13 @@ pub trait Transactions: Object {
             }
             Ok(())
         })?;
-        value.ok_or_else(|| crate::Error::internal("the platform did not run a transaction"))
+        value.ok_or_else(not_run)
     }
 }
 
 impl<O: Object + ?Sized> Transactions for O {}
+
+/// A platform that has called nothing back.
+pub(crate) fn not_run() -> crate::Error {
+    crate::Error::internal("the platform did not run a transaction")
+}

@@ -120,7 +120,7 @@ impl Thread {
             jobs::add(&mut state, sql, Kind::Fork, "", now, &Work::default().column()?)?;
             self.arm_at(&state, sql, now, now)
         })?;
-        *self.state.borrow_mut() = Some(state);
+        *self.state.borrow_mut() = Some(Box::new(state));
         self.ephemeral.notify_alarm();
         Ok(())
     }

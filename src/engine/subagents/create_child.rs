@@ -88,7 +88,7 @@ impl Thread {
                 false => Ok(None),
             }
         })?;
-        *self.state.borrow_mut() = Some(state);
+        *self.state.borrow_mut() = Some(Box::new(state));
         Ok(applied)
     }
 
