@@ -22,11 +22,14 @@ use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::spec::message::Role;
+use crate::store::children::open::waited_for;
 use crate::store::messages as rows;
 use crate::store::messages::{Inbound, Row, message_id, message_seq, not_found, page};
+use crate::store::receipts;
 use crate::store::runs::Run;
 use crate::store::runs::usage::Usage;
 use crate::store::state::State;
+use crate::store::waits::Wait;
 
 /// Which run somebody wants to follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -197,8 +200,7 @@ impl Thread {
         }
         let parked = state.active().filter(|run| run.phase.is_parked());
         if let Some(run) = parked {
-            let shown: Vec<Value> = open.iter().map(|wait| wait.shown(state)).collect();
-            frames.push(parked_frame(run, shown, everywhere));
+            frames.push(parked_frame(state, sql, run, &open)?);
         }
         Ok(())
     }
@@ -210,9 +212,7 @@ impl Thread {
         }
         let frame = self.read(|state, sql| {
             let Some(run) = state.active().filter(|run| run.phase.is_parked()) else { return Ok(None) };
-            let shown = open_waits(state, sql)?.iter().map(|wait| wait.shown(state)).collect();
-            // Who waits for it to take a message in is told as well.
-            Ok(Some(parked_frame(run, shown, Place::At(i64::MAX))))
+            parked_frame(state, sql, run, &open_waits(state, sql)?).map(Some)
         })?;
         if let Some(frame) = frame {
             self.host.listeners().broadcast(&frame);
@@ -355,11 +355,24 @@ fn opening(state: &State, followed: &Followed, at: Position) -> Frame {
     frame("run", Some(at.id(&state.meta.stem)), data, Place::At(i64::MAX))
 }
 
-fn parked_frame(run: &Run, waits: Vec<Value>, place: Place) -> Frame {
+/// What a run waits for; who waits for it to take a message in is told as well.
+fn parked_frame(state: &State, sql: &dyn Sql, run: &Run, open: &[Wait]) -> Result<Frame> {
+    let waits: Vec<Value> = open.iter().map(|wait| wait.shown(state)).collect();
+    let mut subagents = Vec::new();
+    for child in waited_for(state, sql)? {
+        let receipt = child.wait.map(|wait| receipts::find(sql, wait.receipt)).transpose()?.flatten();
+        subagents.extend(receipt.map(|receipt| {
+            json!({
+                "call_id": receipt.call_id, "thread": child.reference, "agent": child.agent,
+                "status": child.status,
+            })
+        }));
+    }
     let data = json!({
         "type": "run_parked", "run": run.public_id(), "pauseKind": outcome::pause_kind(&waits), "waits": waits,
+        "subagents": subagents,
     });
-    frame("run_parked", None, data, place)
+    Ok(frame("run_parked", None, data, Place::At(i64::MAX)))
 }
 
 /// The last frame of a run.

@@ -484,3 +484,36 @@ fn a_reply_that_comes_again_after_a_break_is_told_once() {
     let count = |kind: &str| types(&made).iter().filter(|one| **one == kind).count();
     assert_eq!((count("start-step"), count("tool-input-available")), (1, 1), "{made:#?}");
 }
+
+#[test]
+fn a_subagent_that_is_under_way_is_an_output_that_another_one_takes_the_place_of() {
+    let waits = |status: &str| {
+        let subagent = json!({ "call_id": "c1", "thread": "t_1", "agent": "a", "status": status });
+        let other = json!({ "call_id": "c9", "thread": "t_9", "agent": "a", "status": status });
+        let data =
+            json!({ "run": "r_1", "pauseKind": "external", "waits": [], "subagents": [subagent, other] });
+        ("run_parked", data)
+    };
+    let begun = || vec![run(), message(reply("m_t_2", "", &[("c1", "research", "{}")]))];
+    let mut frames = begun();
+    frames.extend([waits("running"), waits("running"), waits("nearly done")]);
+    frames.push(message(result("m_t_3", "c1", "found", "success")));
+    frames.push(ended("completed", "stop_on_response"));
+    let made = chunks(&Settings::default(), &frames);
+    checked(&made);
+    let outputs: Vec<&Value> = made.iter().filter(|chunk| chunk["type"] == "tool-output-available").collect();
+    let told: Vec<(&Value, bool)> =
+        outputs.iter().map(|one| (&one["output"], one["preliminary"] == true)).collect();
+    let of = |status: &str| json!({ "status": status, "thread": "t_1" });
+    assert_eq!(told, [(&of("running"), true), (&of("nearly done"), true), (&json!("found"), false)]);
+    assert!(outputs.iter().all(|one| one["providerExecuted"] == true));
+    // A page that reads all of it later holds the same.
+    let rows = [reply("m_t_2", "", &[("c1", "research", "{}")]), result("m_t_3", "c1", "found", "success")];
+    let ran =
+        Ran { opening: run().1, last: "m_t_2".into(), closing: Some(ended("completed", "stop_on_response")) };
+    let kept = history(&rows, &[ran], &Settings::default()).unwrap();
+    assert_eq!(
+        (&kept[0]["parts"][1]["output"], &kept[0]["parts"][1]["preliminary"]),
+        (&json!("found"), &Value::Null)
+    );
+}

@@ -54,6 +54,8 @@ impl Folded {
                     part.insert("approval".into(), json!({ "id": id }));
                 });
             }
+            // A result takes its place, or the reply is not in a history yet.
+            "tool-output-available" if chunk.get("preliminary").is_some() => {}
             "tool-output-available" => self.set(chunk, "output-available", "output"),
             "tool-output-error" => self.set(chunk, "output-error", "errorText"),
             "tool-output-denied" => self.change(chunk, |part| {

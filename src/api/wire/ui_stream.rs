@@ -455,6 +455,7 @@ impl UiStream {
     fn parked(&mut self, frame: &Value) {
         let waits = frame.get("waits").and_then(Value::as_array).cloned().unwrap_or_default();
         if text_of(frame, "pauseKind") != "human" {
+            self.subagents(frame);
             return self.notice(json!({ "kind": "waiting", "waits": waits.len() }));
         }
         self.end_reasoning();
@@ -479,6 +480,17 @@ impl UiStream {
         self.start(None);
         self.end_step();
         self.finish("tool-calls", &json!({ "outcome": "parked" }));
+    }
+
+    /// Says of calls whose subagents are under way which threads these are.
+    fn subagents(&mut self, frame: &Value) {
+        for subagent in frame.get("subagents").and_then(Value::as_array).into_iter().flatten() {
+            let call = text_of(subagent, "call_id");
+            let output = json!({ "status": subagent.get("status"), "thread": subagent.get("thread") });
+            let begun = self.calls.draft(call);
+            let chunk = self.calls.under_way(call, output);
+            self.out.extend(begun.into_iter().chain(chunk));
+        }
     }
 
     fn ended(&mut self, frame: &Value) {

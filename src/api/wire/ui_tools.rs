@@ -19,6 +19,8 @@ struct Known {
     state: Shown,
     /// Whether the client had it before this stream.
     had: Had,
+    /// What was shown of its work, if anything was.
+    under_way: Option<Value>,
 }
 
 /// Who makes a call.
@@ -72,7 +74,7 @@ impl Calls {
                 _ => Shown::Nothing,
             };
             let had = if before.is_some() { Had::Before } else { Had::Here };
-            self.0.insert(id, Known { name, input, by, state, had });
+            self.0.insert(id, Known { name, input, by, state, had, under_way: None });
         }
     }
 
@@ -118,6 +120,20 @@ impl Calls {
                 "data": { "approvalId": wait, "toolCallId": id, "toolName": known.name },
             }),
         })
+    }
+
+    /// The chunk with how a call's work stands, as an output that another one takes the place of; only of a call whose arguments were shown.
+    pub(super) fn under_way(&mut self, id: &str, output: Value) -> Option<Value> {
+        let shown = |known: &&mut Known| matches!(known.state, Shown::Input | Shown::Approval);
+        let known = self.0.get_mut(id).filter(shown).filter(|known| known.by == By::Server)?;
+        if known.under_way.as_ref() == Some(&output) {
+            return None;
+        }
+        known.under_way = Some(output.clone());
+        Some(json!({
+            "type": "tool-output-available", "toolCallId": id, "output": output, "preliminary": true,
+            "providerExecuted": true,
+        }))
     }
 
     /// The chunk with a call's result; none where the client does not know the call.

@@ -80,3 +80,14 @@ pub(crate) fn find(state: &State, sql: &dyn Sql, reference: &str) -> Result<Opti
     }
     table::by_reference(sql, reference)
 }
+
+/// The children that calls wait for, for whoever only reads.
+pub(crate) fn waited_for(state: &State, sql: &dyn Sql) -> Result<Vec<Child>> {
+    let mut open = match &state.children {
+        _ if state.meta.children == 0 => Vec::new(),
+        Some(open) => open.clone(),
+        None => table::open_rows(sql)?,
+    };
+    open.retain(|child| child.wait.is_some());
+    Ok(open)
+}

@@ -2,6 +2,7 @@
 // it streams.
 
 import assert from "node:assert/strict";
+import { direct, finishes, sessionTools, subagent } from "../../worker/support/family.mjs";
 import { breakOff, makes, say } from "../../worker/support/model.mjs";
 import { chance, sleep, until } from "../../worker/support/poll.mjs";
 import { suite } from "../../worker/support/suite.mjs";
@@ -34,6 +35,9 @@ export function streams(major, ai, killed = false) {
     begun.add(last);
     return breakOff(LOST);
   });
+  sessionTools(bobbin);
+  subagent(bobbin, "solver", finishes());
+  bobbin.agent("leader", makes({ name: "solver", args: { task: "sums" } }), { tools: [direct("solver")] });
   bobbin.agent("failing", () => (out) => void out.response.writeHead(400).end("no"));
 
   const random = chance(name);
@@ -82,7 +86,7 @@ export function streams(major, ai, killed = false) {
     return last;
   }
 
-  for (const agent of ["talker", "caller", "payer", "garbler", "finder", "loser", "failing"]) {
+  for (const agent of ["talker", "caller", "payer", "garbler", "finder", "leader", "loser", "failing"]) {
     for (const query of major === 5 ? ["?approvals=data"] : major === 7 ? ["", "?features=reset-step"] : [""]) {
       bobbin.test(`${name}: what the agent ${agent} streams${query} is understood, byte by byte`, async () => {
         const id = `${agent}-${major}${killed}${query}`;
@@ -93,6 +97,11 @@ export function streams(major, ai, killed = false) {
         const read = await chunks([bytes]);
         assert.deepEqual(await chunks(Array.from(bytes, (byte) => Uint8Array.of(byte))), read);
         assert.equal(read.filter(({ type }) => type === "finish").length, 1);
+        if (agent === "leader" && !killed) {
+          const under = read.filter(({ preliminary }) => preliminary);
+          assert.ok(under.length > 0, "the subagent is shown while it works");
+          for (const { output } of under) assert.deepEqual([output.status, output.thread.length], ["running", 36]);
+        }
         const made = await message(read);
         if (agent === "failing") return void assert.ok(read.some(({ type }) => type === "error"));
         const history = await bobbin.client.send("GET", `/agents/${agent}/chat/${encodeURIComponent(id)}${query}`);

@@ -9,7 +9,7 @@ use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
 use super::waits::{asking, decides, until_open, with};
-use super::{clerk, story};
+use super::{clerk, family, story};
 use crate::contract::History;
 use crate::host::outside::ModelRequest;
 use crate::host::rng::Rng;
@@ -355,6 +355,34 @@ fn other_listeners_are_told_no_ends_and_feeds_nothing_of_others() {
             assert_eq!(kinds, ["run", "message_data", "message_data", "run_ended"]);
             let rc: &Rc<_> = &feed;
             assert!(!rc.open.get());
+        })
+        .calm();
+}
+
+#[test]
+fn a_feed_says_which_subagent_a_call_waits_for_also_to_who_comes_later() {
+    family::story("a feed above a subagent")
+        .drive(|sim| async move {
+            let sent = sim.send(&family::calls(json!([["research", { "q": r#"[["nap",{}]]"# }]]))).await;
+            let (early, _) = sim.follow(FeedOf::Message(sent.id.clone()), None).await.unwrap();
+            sim.until("the subagent is there", |sim| {
+                sim.member.database.ask::<i64>("SELECT count(*) FROM children") == [1]
+            })
+            .await;
+            sim.world.pause(5 * SECOND_US).await;
+            let (late, _) = sim.follow(FeedOf::Message(sent.id.clone()), None).await.unwrap();
+            let child = sim.member.database.ask::<String>("SELECT reference FROM children")[0].clone();
+            let call = sim.history().await[1]["tool_calls"].as_str().unwrap().to_owned();
+            for feed in [early, late] {
+                let frames = feed.frames.borrow();
+                let parked = frames.iter().rfind(|frame| frame.kind == "run_parked").unwrap();
+                let subagent = &parked.data["subagents"][0];
+                assert_eq!((&subagent["thread"], &subagent["agent"]), (&json!(child), &json!("research")));
+                assert_eq!(subagent["status"], "running", "{subagent}");
+                assert!(call.contains(subagent["call_id"].as_str().unwrap()), "{call}: {subagent}");
+                assert_eq!(parked.data["pauseKind"], "external");
+            }
+            sim.outcome(&sent).await;
         })
         .calm();
 }

@@ -64,6 +64,18 @@ pub(in crate::openapi) struct RunParkedFrame {
     run: String,
     pause_kind: PauseKind,
     waits: Vec<Wait>,
+    /// Of calls that are under way.
+    subagents: Vec<SubagentUnderWay>,
+}
+
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct SubagentUnderWay {
+    /// The call that waits for it.
+    call_id: String,
+    /// Its thread.
+    thread: String,
+    agent: String,
+    status: String,
 }
 
 #[derive(JsonSchema)]
