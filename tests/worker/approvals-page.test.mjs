@@ -40,15 +40,7 @@ after(async () => {
 
 /** @param {string} name @param {() => Promise<void>} body */
 const test = (name, body) =>
-  bobbin.test(name, async () => {
-    try {
-      await body();
-      assert.deepEqual(browser.wrong, [], "the page does nothing that it should not");
-    } finally {
-      browser.wrong.length = 0;
-      await browser.clear();
-    }
-  });
+  bobbin.test(name, () => browser.watched(body));
 
 const args = { type: "object", properties: { amount: { type: "number" }, to: { type: "string" }, note: { type: "string" } }, required: ["amount", "to"] };
 const pay = bobbin.tool("pay", ({ args }) => `paid ${args.amount} to ${args.to}`, {

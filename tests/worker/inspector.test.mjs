@@ -37,17 +37,7 @@ after(() => browser.down());
 
 /** @param {string} name @param {() => Promise<void>} body */
 const test = (name, body) =>
-  bobbin.test(name, async () => {
-    try {
-      await body();
-      assert.deepEqual(browser.wrong, [], "the page does nothing that it should not");
-    } catch (error) {
-      throw new Error(`${/** @type {Error} */ (error).message}\n\nThe page:\n${await browser.shown()}`, { cause: error });
-    } finally {
-      browser.wrong.length = 0;
-      await browser.clear();
-    }
-  });
+  bobbin.test(name, () => browser.watched(body));
 
 /** Does what a message says as JSON: calls, and then what came of them; other texts are said again. */
 const does = (/** @type {any} */ { messages }) => {

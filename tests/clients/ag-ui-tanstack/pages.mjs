@@ -47,15 +47,7 @@ export function pages(killed) {
   const name = (/** @type {string} */ text) => `tanstack in a browser${killed ? ", killed" : ""}: ${text}`;
   /** @param {string} text @param {() => Promise<void>} body */
   const test = (text, body) =>
-    suite.test(name(text), async () => {
-      try {
-        await body();
-        assert.deepEqual(browser.wrong, [], "the page does nothing that it should not");
-      } finally {
-        browser.wrong.length = 0;
-        await browser.clear();
-      }
-    });
+    suite.test(name(text), () => browser.watched(body));
   const random = chance(name("kills"));
   /** In the twin the server dies somewhere in what follows. */
   const disturb = async () => {

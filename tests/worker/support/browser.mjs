@@ -76,8 +76,26 @@ export class Browser {
   /** Addresses that a page has asked for, from its beginning. @param {Page} page */
   requests = (page) => this.#requests.get(page) ?? [];
 
-  /** What the open pages show, and the last things they asked for: for the message of a test that failed. */
-  async shown() {
+  /**
+   * Does something with pages. They do nothing that they should not, and are closed afterwards; if it fails, the message has what they
+   * showed.
+   *
+   * @param {() => Promise<void>} body
+   */
+  async watched(body) {
+    try {
+      await body();
+      assert.deepEqual(this.wrong, [], "the page does nothing that it should not");
+    } catch (error) {
+      throw new Error(`${/** @type {Error} */ (error).message}\n\nThe page:\n${await this.#shown()}`, { cause: error });
+    } finally {
+      this.wrong.length = 0;
+      await this.clear();
+    }
+  }
+
+  /** What the open pages show, and the last things that they were answered. */
+  async #shown() {
     const pages = this.#contexts.flatMap((context) => context.pages());
     const texts = await Promise.all(
       pages.map(async (page) => {
