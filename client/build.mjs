@@ -5,8 +5,11 @@ import { execFileSync } from "node:child_process";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import openapiTS, { astToString } from "openapi-typescript";
+import ts from "typescript";
 
-const types = astToString(await openapiTS(new URL("../schemas/openapi.json", import.meta.url)));
+/** What is no text may come as any of these. */
+const BYTES = ts.factory.createUnionTypeNode(["Blob", "ArrayBuffer", "string"].map((name) => (name === "string" ? ts.factory.createKeywordTypeNode(ts.SyntaxKind.StringKeyword) : ts.factory.createTypeReferenceNode(name))));
+const types = astToString(await openapiTS(new URL("../schemas/openapi.json", import.meta.url), { transform: ({ format }) => (format === "binary" ? BYTES : undefined) }));
 const note = "// Made of schemas/openapi.json by client/build.mjs.\n\n";
 const path = new URL("src/api.ts", import.meta.url);
 writeFileSync(path, note + types);

@@ -36,8 +36,10 @@ else {
   bobbin.test(
     "python: a generated client is whole, and asks",
     async () => {
+      await bobbin.client.thread("helper");
       const out = join(scratch, "client");
-      await python(folder, "-m", "openapi_python_client", "generate", "--path", join(checkout, "schemas/openapi.json"), "--output-path", out, "--meta", "none");
+      const told = await python(folder, "-m", "openapi_python_client", "generate", "--path", join(checkout, "schemas/openapi.json"), "--output-path", out, "--meta", "none");
+      assert.doesNotMatch(told, /will not be generated/, "every route is there");
       const program = join(scratch, "generated.py");
       writeFileSync(
         program,
@@ -50,6 +52,22 @@ for name in names:
 from client.api.threads import list_threads
 found = list_threads.sync_detailed(client=client.AuthenticatedClient(base_url=${JSON.stringify(bobbin.server.base)}, token=${JSON.stringify(KEY)}))
 assert found.status_code == 200, found
+import json
+from io import BytesIO
+from client.api.files import complete_upload, put_chunk, start_upload
+from client.api.chats import create_response, get_response
+from client.models import CreateResponseBody, NewUpload
+from client.types import File
+asked = client.AuthenticatedClient(base_url=${JSON.stringify(bobbin.server.base)}, token=${JSON.stringify(KEY)})
+thread = found.parsed.threads[0].id
+upload = start_upload.sync(thread, client=asked, body=NewUpload.from_dict({"path": "parts.txt", "size": 5}))
+put_chunk.sync(thread, upload.upload_id, 0, client=asked, body=File(payload=BytesIO(b"hello")))
+assert complete_upload.sync_detailed(thread, upload.upload_id, client=asked).status_code == 200
+read = asked.get_httpx_client().get(f"/api/threads/{thread}/fs/parts.txt")
+assert read.content == b"hello", read
+answer = create_response.sync_detailed(client=asked, body=CreateResponseBody.from_dict({"model": "helper", "input": "6*7"}))
+again = get_response.sync_detailed(json.loads(answer.content)["id"], client=asked)
+assert again.status_code == 200 and b"It is 42." in again.content, again
 print(len(names), "modules,", len(found.parsed.threads), "threads")
 `,
       );

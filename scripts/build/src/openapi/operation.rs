@@ -138,6 +138,11 @@ impl Operation {
     }
 }
 
+/// What is no text: generators want a schema to know that there is a body.
+pub(super) fn bytes(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({ "type": "string", "format": "binary" })
+}
+
 /// The schema of a type, or a reference to it.
 pub(super) fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()

@@ -20,7 +20,8 @@ pub(super) fn of(operation: &Operation) -> Vec<Value> {
         }
         all.push(parameter);
     }
-    for name in queries(operation).iter().copied() {
+    // A list may have its name with brackets as well: generators would make one variable of the two.
+    for name in queries(operation).iter().copied().filter(|name| !name.ends_with("[]")) {
         let mut parameter = json!({ "name": name, "in": "query", "schema": query(operation.id, name) });
         if matches!((operation.id, name), ("deleteValue", "key")) {
             parameter["required"] = true.into();
@@ -109,7 +110,8 @@ fn query(operation: &str, name: &str) -> Value {
             bit("0")
         }
         (_, "progress") => bit("1"),
-        (_, "format") => one(&["json"], "json"),
+        // Without it a file is its content.
+        (_, "format") => json!({ "type": "string", "enum": ["json"] }),
         (_, "ids" | "messageIds") => {
             json!({ "type": "string", "description": "Ids with commas between them." })
         }
@@ -121,6 +123,13 @@ fn query(operation: &str, name: &str) -> Value {
         }
         (_, "token") => {
             json!({ "type": "string", "description": "A token, as pages cannot set headers here." })
+        }
+        (_, "include") => {
+            json!({ "type": "array", "items": { "type": "string" }, "description": "Clients of OpenAI send it; it changes nothing." })
+        }
+        ("getResponse", "stream") => json!({ "type": "boolean", "default": false }),
+        ("getResponse", "starting_after") => {
+            json!({ "type": "integer", "minimum": 0, "description": "The number of an event, with `stream`." })
         }
         _ => json!({ "type": "string" }),
     }

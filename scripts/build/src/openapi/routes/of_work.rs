@@ -2,7 +2,7 @@
 
 use bobbin::error::Code;
 
-use crate::openapi::operation::{Operation, Scope, schema_of};
+use crate::openapi::operation::{Operation, Scope, bytes, schema_of};
 use crate::openapi::types::{Success, agents, budgets, files, logs, runs, values, waits};
 
 pub(super) fn runs() -> Vec<Operation> {
@@ -191,7 +191,7 @@ pub(super) fn files() -> Vec<Operation> {
             Scope::Owner,
             "Writes the body, of any type.",
         )
-        .body(false, vec![("application/octet-stream", None), ANY])
+        .body(false, vec![("application/octet-stream", Some(bytes)), ANY])
         .gives::<files::OneFile>(201, "It is new.")
         .gives::<files::OneFile>(200, "It replaces what was there.")
         .fails(&[Code::PreconditionFailed, Code::TooLarge, Code::Conflict]),
@@ -259,7 +259,7 @@ pub(super) fn uploads() -> Vec<Operation> {
             Scope::Owner,
             "A chunk; it may come again.",
         )
-        .body(true, vec![("application/octet-stream", None)])
+        .body(true, vec![("application/octet-stream", Some(bytes))])
         .gives::<files::ChunkTaken>(200, "It has arrived."),
         new(
             "POST /api/threads/{threadId}/uploads/{uploadId}/complete",
