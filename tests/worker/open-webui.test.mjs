@@ -53,6 +53,7 @@ test("two turns of a chat are one thread with four messages", async () => {
 
 test("what it asks for itself is in no chat, before, between and behind the turns", async () => {
   const chat = "chat-with-tasks";
+  /** @type {Awaited<ReturnType<typeof ask>>[]} */
   const others = [];
   const beside = async (/** @type {string[]} */ names) => {
     for (const name of names) others.push(await ask(chat, tasks[name]));

@@ -123,7 +123,7 @@ test("a kill loses no branch and makes none twice", async () => {
     await killed;
     const made = (await threads()).filter((/** @type {string} */ id) => !before.includes(id));
     assert.deepEqual(made, [branch.headers["x-bobbin-thread"]], `kill ${n}`);
-    const said = await rows(made[0]);
+    const said = await rows(String(made[0]));
     assert.deepEqual(said, ["one", "1: one", `other ${n}`, `2: other ${n}`], `kill ${n}`);
     assert.deepEqual(await rows(first.thread), ["one", "1: one", "two", "2: two"], `kill ${n}`);
   }
