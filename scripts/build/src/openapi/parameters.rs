@@ -72,23 +72,26 @@ pub(super) fn route(method: &str, path: &str) -> Option<Route> {
     Route::of(method, &Target::of(&format!("https://host{}", sample.join("/")))).ok()
 }
 
+/// How much of a list is wanted.
+fn limit(operation: &str) -> Value {
+    let (maximum, default, of) = match operation {
+        "listConversationItems" => (100, 20, "Items of a page, which ends behind a whole reply."),
+        "listThreads" => (PAGE_MAX, 50, ROWS),
+        "listRuns" => (PAGE_MAX, 20, ROWS),
+        "listSubagents" => (PAGE_MAX, 500, ROWS),
+        _ => (PAGE_MAX, 100, ROWS),
+    };
+    json!({ "type": "integer", "minimum": 1, "maximum": maximum, "default": default, "description": of })
+}
+
+const ROWS: &str = "Rows of a page, which also ends after 1 MB.";
+
 fn query(operation: &str, name: &str) -> Value {
     let flag = json!({ "type": "boolean", "default": false });
     let one = |of: &[&str], default: &str| json!({ "type": "string", "enum": of, "default": default });
     let bit = |default: &str| json!({ "type": "string", "enum": ["0", "1"], "default": default });
     match (operation, name) {
-        ("listConversationItems", "limit") => {
-            json!({ "type": "integer", "minimum": 1, "maximum": 100, "default": 20, "description": "Items of a page, which ends behind a whole reply." })
-        }
-        (_, "limit") => {
-            let default = match operation {
-                "listThreads" => 50,
-                "listRuns" => 20,
-                "listSubagents" => 500,
-                _ => 100,
-            };
-            json!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": default, "description": "Rows of a page, which also ends after 1 MB." })
-        }
+        (_, "limit") => limit(operation),
         ("getAgUi", "offset") => {
             json!({ "type": "string", "default": "-1", "description": "The id of the last event that was read; `-1`: the run comes from its beginning. The header `Last-Event-ID` goes before." })
         }
