@@ -177,6 +177,11 @@ impl Sim {
         })
     }
 
+    /// A client of the same thread whose requests have this header.
+    pub fn with_header(&self, name: &str, value: &str) -> Sim {
+        Sim { headers: Rc::new(RefCell::new(vec![(name.to_owned(), value.to_owned())])), ..self.clone() }
+    }
+
     /// Drops everything, so that the cycles of a finished simulation do not stay in memory.
     pub fn dispose(&self) {
         let others = std::mem::take(&mut *self.others.borrow_mut());
