@@ -51,7 +51,8 @@ export class Browser {
     assert.ok(this.#running, "the browser runs");
     const context = await this.#running.newContext({ viewport: { width: 900, height: 900 }, reducedMotion: "reduce", ...options });
     this.#contexts.push(context);
-    context.setDefaultTimeout(20_000);
+    // Beside a compiler and three other servers a page may take that long to begin.
+    context.setDefaultTimeout(60_000);
     const page = await context.newPage();
     /** @type {string[]} */
     const requests = [];
@@ -60,8 +61,11 @@ export class Browser {
     /** @type {string[]} */
     const answers = [];
     this.#answers.set(page, answers);
-    page.on("response", (response) => answers.push(`${response.status()} ${response.request().method()} ${response.url()}`));
-    page.on("requestfailed", (request) => answers.push(`${request.failure()?.errorText} ${request.method()} ${request.url()}`));
+    const began = Date.now();
+    const note = (/** @type {import("playwright-core").Request} */ request, /** @type {unknown} */ came) =>
+      answers.push(`${Date.now() - began} ms: ${came} ${request.method()} ${request.url()}`);
+    page.on("response", (response) => note(response.request(), response.status()));
+    page.on("requestfailed", (request) => note(request, request.failure()?.errorText));
     page.on("pageerror", (error) => this.wrong.push(`thrown: ${error.stack}`));
     page.on("dialog", (dialog) => (this.wrong.push(`a dialog: ${dialog.message()}`), void dialog.dismiss()));
     page.on("popup", () => this.wrong.push("a window was opened"));
@@ -100,7 +104,7 @@ export class Browser {
     const texts = await Promise.all(
       pages.map(async (page) => {
         const text = await page.innerText("body", { timeout: 5_000 }).catch((error) => `(${error.message.split("\n")[0]})`);
-        return `${page.url()}\n${text.slice(0, 1_500)}\n${(this.#answers.get(page) ?? []).slice(-12).join("\n")}`;
+        return `${page.url()}\n${text.slice(0, 1_500)}\n${(this.#answers.get(page) ?? []).slice(-40).join("\n")}`;
       }),
     );
     return texts.join("\n\n");
