@@ -207,8 +207,11 @@ test("a reply is shown as it is written, and stopped by a key; messages are edit
   await said("Assistant: You said: one").waitFor();
   const more = async (/** @type {string} */ message, /** @type {string} */ act) => {
     const menu = said(message).getByRole("group").filter({ hasText: "Fork here" });
-    await menu.locator("summary").click();
-    await button(menu, act).click();
+    // The page may just be told of another message in this one's place, which has a menu of its own.
+    await until(`“${act}” is chosen`, async () => {
+      await menu.locator("summary").click();
+      return button(menu, act).click({ timeout: 5_000 }).then(() => true, () => false);
+    }, { withinMs: 60_000 });
   };
   await more("User: one", "Edit");
   await said("User: one").getByLabel("Text of the message").fill("two");
