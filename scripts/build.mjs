@@ -62,6 +62,7 @@ const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build", "package/compiler/Cargo.
  * @property {string} wasm            what cargo makes of it
  * @property {string} dist            where it ends up
  * @property {string[]} sources       below the checkout, as far as they are not those of the Worker
+ * @property {string[]} profiles      for cargo, where its workspace has none
  */
 
 /**
@@ -104,7 +105,7 @@ const isBuilt = ({ dist }, stamp) => readIfThere(join(dist, ".stamp")) === stamp
 export const wasmOf = (name) => inCheckout(`target/${TARGET}/${profile()}/${name}.wasm`);
 
 /** @returns {Product} */
-const worker = () => ({ manifest: inCheckout("worker/Cargo.toml"), wasm: wasmOf("bobbin_worker"), dist: DIST, sources: [] });
+const worker = () => ({ manifest: inCheckout("worker/Cargo.toml"), wasm: wasmOf("bobbin_worker"), dist: DIST, sources: [], profiles: [] });
 
 /**
  * A crate of the application's own: a library of the kind `cdylib` that depends on `bobbin-worker`.
@@ -116,8 +117,8 @@ async function ownCrate(folder) {
   const manifest = join(folder, "Cargo.toml");
   if (!existsSync(manifest)) throw new Complaint(`There is no crate in ${shown(folder)}: ${shown(manifest)} is missing.`);
   const metadata = await run("cargo", ["metadata", "--no-deps", "--format-version", "1", "--manifest-path", manifest]);
-  /** @type {{ manifest_path: string, targets: { name: string, crate_types: string[] }[] }[]} */
-  const packages = JSON.parse(metadata).packages;
+  /** @type {{ workspace_root: string, packages: { manifest_path: string, targets: { name: string, crate_types: string[] }[] }[] }} */
+  const { packages, workspace_root: workspace } = JSON.parse(metadata);
   const targets = packages.find(({ manifest_path }) => realpathSync(manifest_path) === realpathSync(manifest))?.targets ?? [];
   const library = targets.find(({ crate_types }) => crate_types.includes("cdylib"));
   if (library === undefined) {
@@ -127,10 +128,11 @@ async function ownCrate(folder) {
   // What cargo makes beside the sources is none of them, nor are the bindings.
   const names = readdirSync(folder).filter((name) => !["target", "wrangler.toml"].includes(name) && !name.startsWith("."));
   const sources = names.map((name) => relative(root, join(folder, name)));
-  return { manifest, wasm: wasmOf(name), dist: inCheckout(`.bobbin/crates/${name}-${hash(folder)}`), sources };
+  const isApart = realpathSync(workspace) !== realpathSync(root);
+  return { manifest, wasm: wasmOf(name), dist: inCheckout(`.bobbin/crates/${name}-${hash(folder)}`), sources, profiles: isApart ? PROFILES : [] };
 }
 
-/** Profiles belong to a workspace, and a crate of somebody's own has another one. */
+/** Profiles belong to a workspace, and a crate of somebody's own may have another one. Those of the same one are not said again: for cargo the crates would be others. */
 const PROFILES = [
   ...["release.opt-level=3", "release.lto=true", "release.codegen-units=1", 'release.strip="debuginfo"'],
   ...['quick.inherits="release"', "quick.opt-level=1", 'quick.lto="off"', "quick.codegen-units=32", "quick.incremental=true"],
@@ -166,9 +168,8 @@ export async function compileTool(note) {
 }
 
 /** @param {import("./setup.mjs").Tools} tools @param {Product} product */
-async function compile(tools, { manifest, wasm }) {
+async function compile(tools, { manifest, profiles }) {
   const env = wasmEnv(tools.compiler);
-  const profiles = wasm === worker().wasm ? [] : PROFILES;
   await step("Worker (Rust)", (note) =>
     run("cargo", ["build", "--profile", profile(), ...profiles, "--target", TARGET, "--manifest-path", manifest, ...TARGET_DIR], {
       cwd: inCheckout("."),
