@@ -91,6 +91,8 @@ fn mcp() -> Vec<Operation> {
                 vec![("application/json", None), (EVENTS, None)],
             )
             .gives_nothing(202, "A notification was taken.")
+            .answers(400, "An error of JSON-RPC about the message.", vec![("application/json", None)])
+            .answers(404, "One about a method that there is not.", vec![("application/json", None)])
             .fails(&[Code::Forbidden, Code::TooLarge]);
     metadata.into_iter().chain([post]).collect()
 }

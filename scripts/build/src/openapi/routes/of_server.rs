@@ -47,7 +47,12 @@ pub(super) fn server() -> Vec<Operation> {
             .fails(&[Code::InvalidToken, Code::Conflict]),
         new("GET /api/oauth/callback", "signedIn", Scope::Anybody, "A browser comes back from where somebody has signed in to an MCP server.")
             .says("What it brings says which run waits for it, and is held against what that was sent with. The answer is a page for people.")
-            .answers(200, "Somebody is signed in.", vec![("text/html", None)]),
+            .answers(200, "Somebody is signed in.", vec![("text/html", None)])
+            .answers(400, "It was not asked for here.", vec![("text/html", None)])
+            .answers(403, "It was declined.", vec![("text/html", None)])
+            .answers(409, "It is being completed.", vec![("text/html", None)])
+            .answers(410, "Nobody waits for it any more.", vec![("text/html", None)])
+            .answers(502, "It could not be completed.", vec![("text/html", None)]),
         new("GET /.well-known/bobbin-client.json", "clientDocument", Scope::Anybody, "What the deployment says of itself to authorization servers.")
             .gives::<mcp::ClientDocument>(200, "As a Client ID Metadata Document."),
     ]
