@@ -91,8 +91,20 @@ fn mcp() -> Vec<Operation> {
                 vec![("application/json", None), (EVENTS, None)],
             )
             .gives_nothing(202, "A notification was taken.")
-            .answers(400, "An error of JSON-RPC about the message.", vec![("application/json", None)])
-            .answers(404, "One about a method that there is not.", vec![("application/json", None)])
             .fails(&[Code::Forbidden, Code::TooLarge]);
+    // Its errors are those of JSON-RPC, whatever they are about; `data` has ours.
+    let errors = [
+        (400, "An error of JSON-RPC: the message is not as it must be."),
+        (401, "One: it comes with no credentials, or wrong ones."),
+        (403, "One: they do not allow it."),
+        (404, "One: there is no such method."),
+        (413, "One: it is too large."),
+        (429, "One: there is too much to do."),
+        (500, "One: something failed here."),
+        (503, "One: a thread could not be reached."),
+    ];
+    let post = errors
+        .into_iter()
+        .fold(post, |post, (status, said)| post.answers(status, said, vec![("application/json", None)]));
     metadata.into_iter().chain([post]).collect()
 }
