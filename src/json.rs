@@ -49,10 +49,10 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T> {
 /// A reader that gives objects to structs, and nothing else, as deep as it goes.
 struct Objects<D>(D);
 
-/// What takes part in that below it: a visitor, its access to elements, what one of them becomes.
+/// Hands [`Objects`] on to what lies inside: around a visitor, around its access to elements, around what reads one of them.
 struct Each<T>(T);
 
-/// The fields of a variant.
+/// Reads the fields of a variant, from an object as well.
 struct Variant<V>(V);
 
 macro_rules! unchanged {
