@@ -1,7 +1,7 @@
 //! JSON as types, by `serde_json`, compiled once for each type.
 //!
 //! `serde_json` itself reads text, bytes and values by code of its own for each, and a struct from a list as well as from an object,
-//! which nobody writes. A fifth of the Worker's wasm was such code. Here bytes and values are read as text, and a struct is an object.
+//! which nobody writes. Reading was a fifth of the Worker's wasm. Here bytes and values are read as text, and a struct is an object.
 
 use std::fmt;
 
