@@ -173,14 +173,10 @@ impl AgUiRequest<'_> {
         let Some(Revision { message, change }) = revision(&rows, request)? else { return Ok(None) };
         let Some(Change { is_edit, body }) = change else { return Ok(Some(message)) };
         let newest = self.talk().newest_run(&thread.id).await?;
-        match newest.as_ref().map(|run| text_of(run, "status")) {
-            Some("running") if !is_edit => return Ok(Some(message)),
-            // What it asks is not of interest any more.
-            Some("paused") => {
-                good(self.talk().ask(&thread.id, ThreadRoute::Stop, &[], None, "").await?)?;
-            }
-            _ => {}
+        if !is_edit && newest.as_ref().is_some_and(|run| text_of(run, "status") == "running") {
+            return Ok(Some(message));
         }
+        self.talk().end_paused(&thread.id, newest.as_ref()).await?;
         let query = [("truncate", "true"), ("run", "true")];
         let key = Some(format!("ag-ui:run:{}", request.run));
         let route = ThreadRoute::PatchMessage(message.clone());

@@ -233,11 +233,7 @@ impl Chat<'_> {
     /// Ends a run that waits for somebody: what it asks is not of interest any more. One that is at work is left, and refuses.
     async fn rest(&self, thread: &Found) -> Step<()> {
         let newest = self.talk().newest_run(&thread.id).await?;
-        if newest.is_some_and(|run| text_of(&run, "status") == "paused") {
-            let told = self.talk().ask(&thread.id, ThreadRoute::Stop, &[], None, "").await?;
-            good(told)?;
-        }
-        Ok(())
+        self.talk().end_paused(&thread.id, newest.as_ref()).await
     }
 
     /// What was asked of a person or of the page. What is answered already is passed over, unless it was answered otherwise.

@@ -109,6 +109,13 @@ impl Talk<'_> {
         }
     }
 
+    /// Ends a run that waits for somebody: what it asks is not of interest any more. One that has gone on meanwhile is left.
+    pub(crate) async fn end_paused(&self, thread: &str, run: Option<&Value>) -> Step<()> {
+        let Some(run) = run.filter(|run| text_of(run, "status") == "paused") else { return Ok(()) };
+        let only = bobbin::json!({ "run": text_of(run, "run") }).to_string();
+        good(self.ask(thread, ThreadRoute::Stop, &[], None, &only).await?).map(drop)
+    }
+
     /// A request to a thread that says no more than this.
     pub(crate) fn request(&self, thread: &str, route: ThreadRoute) -> ThreadRequest {
         ThreadRequest {
