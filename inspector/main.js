@@ -6,6 +6,7 @@ import { onKeyWanted } from "./lib/api.js";
 import { html } from "./lib/html.js";
 import { hrefOf, usePlace } from "./lib/route.js";
 import { useOpenWaits } from "./lib/waits.js";
+import { Boundary } from "./parts/boundary.js";
 import { Icon, Mark } from "./parts/icons.js";
 import { Application } from "./screens/application.js";
 import { KeyScreen } from "./screens/key.js";
@@ -58,10 +59,10 @@ function Screens({ place }) {
   return html`
     <${Rail} place=${place} waiting=${waits.all.length} />
     <main class="screens" data-screen=${place.screen} data-step=${place.message !== undefined || undefined}>
-      ${(place.screen === "threads" || place.screen === "thread") && html`<${Threads} selected=${of} waits=${waits} />`}
-      ${place.screen === "thread" && of !== undefined && html`<${ThreadScreen} key=${of} id=${of} place=${place} />`}
-      ${place.screen === "app" && html`<${Application} agent=${place.agent} />`}
-      ${place.screen === "waiting" && html`<${Waiting} waits=${waits} />`}
+      ${(place.screen === "threads" || place.screen === "thread") && html`<${Boundary} key="threads"><${Threads} selected=${of} waits=${waits} /><//>`}
+      ${place.screen === "thread" && of !== undefined && html`<${Boundary} key=${of}><${ThreadScreen} id=${of} place=${place} /><//>`}
+      ${place.screen === "app" && html`<${Boundary} key="app"><${Application} agent=${place.agent} /><//>`}
+      ${place.screen === "waiting" && html`<${Boundary} key="waiting"><${Waiting} waits=${waits} /><//>`}
     </main>
   `;
 }

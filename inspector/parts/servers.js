@@ -36,14 +36,13 @@ const ERAS = { "2026-07-28": "2026-07-28, without sessions", "2025-11-25": "2025
 /** @param {{ server: any, agent: string | undefined }} props */
 function Server({ server, agent }) {
   const { name, url, list, protocol, server: self, tools, agents, last_success: success, last_error: failure } = server;
-  const at = (/** @type {string | null | undefined} */ time) => (time ? Date.parse(time) : null);
   // What failed last is news until something has gone well since.
-  const isBad = failure && !(success && /** @type {number} */ (at(success)) >= /** @type {number} */ (at(failure.at)));
+  const isBad = failure && !(success && success >= failure.at);
   return html`<li class=${names("server", isBad && "bad")}>
     <div class="row"><strong class="name">${plain(name)}</strong><code>${plain(url)}</code><span class="tag" title=${list === "live" ? "Listed when a run begins" : "As bobbin mcp pull has written it"}>${list}</span>
       <span class="tag">${protocol ? (ERAS[protocol] ?? protocol) : "not asked yet"}</span>
-      <span class="grow"></span>${success ? html`<small>last answer <${Time} ms=${at(success)} /></small>` : html`<small>no answer yet</small>`}</div>
-    ${failure && html`<p class=${isBad ? "warnings" : "quiet"}>${isBad && html`<${Icon} name="warn" />`}<span><code>${failure.code}</code> <${Time} ms=${at(failure.at)} />: ${plain(failure.message)}</span></p>`}
+      <span class="grow"></span>${success ? html`<small>last answer <${Time} ms=${success / 1000} /></small>` : html`<small>no answer yet</small>`}</div>
+    ${failure && html`<p class=${isBad ? "warnings" : "quiet"}>${isBad && html`<${Icon} name="warn" />`}<span><code>${failure.code}</code> <${Time} ms=${failure.at / 1000} />: ${plain(failure.message)}</span></p>`}
     <p class="quiet">${self?.name ? `${plain(self.name)} ${plain(self.version)}, ` : ""}${agents.length > 0
         ? html`used by ${agents.map((/** @type {string} */ one) => html`<a class=${names("chip", one === agent && "on")} href=${hrefOf({ screen: "app", agent: one })}>${one}</a>`)}`
         : "used by no agent"}</p>

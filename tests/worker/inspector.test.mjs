@@ -551,11 +551,32 @@ test("servers are shown as they are, and what they ask is answered", async () =>
   const results = await Promise.all(threads.map(async (thread) => (await thread.idle(), (await thread.results())[0])));
   assert.deepEqual(results.map((text) => JSON.parse(String(text))), [{ action: "accept", content: { name: "Bo", size: "large", sure: false } }, { action: "accept" }]);
 
+  // A thread tells how a server answers after its run.
+  await until("the answer is told", async () => /** @type {any} */ (await bobbin.client.send("GET", "/mcp")).json.servers[0].last_success);
   const application = await opened("#/app");
   const servers = application.getByRole("region", { name: "MCP servers" });
   await servers.getByText("2026-07-28, without sessions").waitFor();
+  await servers.getByText(/^last answer (now|\d+ (s|min) ago)$/).waitFor();
   await servers.getByText("2 tools").click();
   for (const text of ["The peer 1.0", "It can ask.", "peer__ask"]) await servers.getByText(text, { exact: false }).first().waitFor();
   await accessible(application, "servers");
   await picture(application, "servers");
+});
+
+test("what cannot be shown says so in its place, and the rest of the page goes on", async () => {
+  const page = await opened("#/waiting");
+  await page.route("**/api/mcp", (route) => route.fulfill({ json: { servers: [{ name: "odd" }] } }));
+  const screen = (/** @type {string} */ name) => page.getByRole("navigation", { name: "Screens" }).getByRole("link", { name }).click();
+  const problem = page.getByRole("alert").filter({ hasText: "This cannot be shown: " });
+  await screen("Application");
+  await problem.waitFor();
+  assert.equal(browser.wrong.splice(0).length, 1, "the console has it, once");
+  await screen("Waiting");
+  await page.getByRole("heading", { name: "Waiting" }).waitFor();
+  await screen("Application");
+  await problem.waitFor();
+  assert.equal(browser.wrong.splice(0).length, 1);
+  await page.unroute("**/api/mcp");
+  await button(problem, "Try again").click();
+  await page.getByRole("region", { name: "MCP servers" }).waitFor();
 });

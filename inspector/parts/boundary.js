@@ -1,0 +1,23 @@
+// What a screen is drawn in: if drawing it fails, the fault stays there and is shown, and the rest of the page goes on.
+
+import { Component } from "preact";
+import { html } from "../lib/html.js";
+import { Problem } from "./ui.js";
+
+/** @augments {Component<{ children?: import("preact").ComponentChildren }, { error?: unknown }>} */
+export class Boundary extends Component {
+  state = /** @type {{ error?: unknown }} */ ({});
+
+  /** @param {unknown} error */
+  componentDidCatch(error) {
+    console.error(error);
+    this.setState({ error });
+  }
+
+  render() {
+    const { error } = this.state;
+    if (error === undefined) return this.props.children;
+    const words = error instanceof Error ? error.message : String(error);
+    return html`<${Problem} of=${`This cannot be shown: ${words}`} again=${() => this.setState({ error: undefined })} />`;
+  }
+}
