@@ -2,6 +2,7 @@
 // connections are errors, an answer that comes before the whole body was sent counts.
 
 import http from "node:http";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 
 /**
  * @typedef {object} Answer
@@ -29,6 +30,12 @@ function parsed(text) {
   } catch {
     return undefined;
   }
+}
+
+/** A client that takes compressed bodies gets them from wrangler, not from workerd. @param {Buffer} bytes @param {string} [encoding] */
+function decoded(bytes, encoding) {
+  if (encoding === "gzip") return gunzipSync(bytes);
+  return encoding === "br" ? brotliDecompressSync(bytes) : bytes;
 }
 
 /**
@@ -63,7 +70,7 @@ export function exchange(base, method, path, options = {}) {
       response.on("end", () => {
         clearTimeout(deadline);
         const bytes = Buffer.concat(chunks);
-        const text = bytes.toString("utf8");
+        const text = decoded(bytes, response.headers["content-encoding"]).toString("utf8");
         resolve({ status: response.statusCode ?? 0, headers: response.headers, text, bytes, json: parsed(text) });
       });
     });
