@@ -86,7 +86,7 @@ export async function clients({ product, times }) {
       ]),
     );
   const first = await interleaved("the first text, by protocol", times(80), samples("first", ""));
-  const rest = await interleaved("1,000 pieces of text, by protocol", times(24), samples("rest", `chunks=${CHUNKS} after=${READ_FROM}`));
+  const rest = await interleaved("1,000 pieces of text, by protocol", times(48), samples("rest", `chunks=${CHUNKS} after=${READ_FROM}`));
   const of = (/** @type {string} */ what, /** @type {Record<string, number>} */ values) =>
     names.slice(1).map((name) => ({
       ...ratio(`${name}: ${what}`, "ms", { product: values[name] ?? NaN, floor: values.events ?? NaN }, 1.15),

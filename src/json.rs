@@ -39,11 +39,17 @@ pub fn from_slice<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
 ///
 /// As of [`from_str`], without line and column: nobody has seen the value as a text.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T> {
-    from_str(&value.to_string()).map_err(|error| {
+    from_str(&text(&value)).map_err(|error| {
         let said = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
         serde_json::Error::custom(said.strip_suffix(&place).unwrap_or(&said))
     })
+}
+
+/// A value as a text. `Display` writes the same, but each name and each sign by itself through a formatter.
+pub fn text(value: &Value) -> String {
+    // A value has nothing that could not be written.
+    serde_json::to_string(value).unwrap_or_else(|_| value.to_string())
 }
 
 /// A reader that gives objects to structs, and nothing else, as deep as it goes.

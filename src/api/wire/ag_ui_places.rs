@@ -245,7 +245,7 @@ impl Places {
     }
 
     fn send_here(&mut self, event: &Value) {
-        self.send(&event.to_string(), true);
+        self.send(&crate::json::text(event), true);
     }
 
     fn send(&mut self, event: &str, has_place: bool) {

@@ -111,7 +111,7 @@ impl Events {
     fn send(&mut self, mut event: Value, number: u64) {
         set(&mut event, "sequence_number", json!(number));
         let kind = event.get("type").and_then(Value::as_str).unwrap_or_default();
-        let text = format!("event: {kind}\ndata: {event}\n\n");
+        let text = format!("event: {kind}\ndata: {}\n\n", crate::json::text(&event));
         match self.after {
             None => self.out.push_str(&text),
             Some(after) => {

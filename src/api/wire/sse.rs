@@ -16,8 +16,7 @@ use crate::json;
 pub fn frames(events: &str) -> Result<Vec<(&str, Value)>> {
     let mut frames = Vec::new();
     let mut piece: Option<Piece<'_>> = None;
-    for event in events.split_terminator("\n\n") {
-        let (kind, data) = parts(event)?;
+    for (kind, data) in events_of(events)? {
         if kind == CHUNK {
             let next: Piece<'_> = crate::json::from_str(data).map_err(Error::internal)?;
             match &mut piece {
@@ -68,22 +67,32 @@ impl Piece<'_> {
     }
 }
 
-fn parts(event: &str) -> Result<(&str, &str)> {
-    let mut kind = "";
-    let mut data = None;
-    for line in event.lines() {
-        match line.split_once(": ") {
-            Some(("event", name)) => kind = name,
-            Some(("data", json)) => data = Some(json),
-            _ => {}
+/// Kind and data of each event.
+fn events_of(text: &str) -> Result<Vec<(&str, &str)>> {
+    let mut events = Vec::new();
+    let (mut begun, mut kind, mut data) = (false, "", None);
+    for line in text.lines().chain([""]) {
+        if line.is_empty() {
+            let (was_begun, of) = (std::mem::take(&mut begun), std::mem::take(&mut kind));
+            let data = data.take();
+            if was_begun {
+                events.push((of, data.ok_or_else(|| Error::internal("an event of a feed has no data"))?));
+            }
+            continue;
+        }
+        begun = true;
+        if let Some(name) = line.strip_prefix("event: ") {
+            kind = name;
+        } else if let Some(json) = line.strip_prefix("data: ") {
+            data = Some(json);
         }
     }
-    Ok((kind, data.ok_or_else(|| Error::internal("an event of a feed has no data"))?))
+    Ok(events)
 }
 
 /// One event.
 pub fn data(value: &Value) -> String {
-    format!("data: {value}\n\n")
+    format!("data: {}\n\n", crate::json::text(value))
 }
 
 /// What ends a stream for clients that look for it.
