@@ -326,8 +326,10 @@ class Following {
         if (this.#closed !== closed || typeof data !== "string") return;
         if (data !== "pong") return this.#take(data);
         this.#pinged = false;
-        // It comes behind what the object had to say.
-        if (this.#now) closed({ code: OVER, reason: (this.#end ??= "") });
+        if (!this.#now) return;
+        // It comes behind what the object had to say, which nothing of is gathered any longer.
+        this.#pass();
+        closed({ code: OVER, reason: (this.#end ??= "") });
       });
       socket.addEventListener("close", ({ code, reason }) => closed({ code, reason }));
       socket.addEventListener("error", () => closed({ code: 0, reason: "broken" }));
