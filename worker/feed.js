@@ -280,8 +280,9 @@ class Following {
     return this.#end || undefined;
   }
 
-  /** It ends with what there is. */
+  /** It ends with what there is, and what was gathered. */
   finish() {
+    this.#pass();
     this.#end ??= "";
     this.#closed?.({ code: OVER, reason: "" });
     this.#tellDrained();

@@ -2,8 +2,9 @@
 // in tests/clients.
 
 import assert from "node:assert/strict";
-import { say } from "./support/model.mjs";
+import { say, stallAfter, use } from "./support/model.mjs";
 import { exchange } from "./support/http.mjs";
+import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 const ORIGIN = "https://app.example";
@@ -13,6 +14,10 @@ const bobbin = suite({
 });
 const test = bobbin.test.bind(bobbin);
 const echo = bobbin.agent("echo", ({ last }) => say(`You wrote: ${last}`, { chunks: 3 }));
+
+bobbin.tool("note", () => "noted");
+const STEPS = 8;
+const noter = bobbin.agent("noter", ({ messages }) => (messages.filter(({ role }) => role === "tool").length < STEPS ? use({ name: "note", args: {} }) : stallAfter("and now", 1)), { tools: ["note"] });
 
 /** @param {string} path @param {unknown} body @param {Record<string, string>} [headers] */
 const post = (path, body, headers = {}) =>
@@ -93,4 +98,17 @@ test("a thread may begin with what was said before, and ends when it was told to
     assert.ok(Date.now() < until, "it is gone in time");
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
+});
+
+test("a response that is not done has all that is done of it, whenever it is looked at", async () => {
+  const { json } = await post("/v1/responses", { model: "noter", input: "go", background: true });
+  const path = `/v1/responses/${json.id}`;
+  await noter.model.request(STEPS + 1);
+  for (let times = 0; times < 20; times += 1) {
+    const answer = await exchange(bobbin.server.base, "GET", path, { headers: { authorization: "Bearer key-of-alice" } });
+    assert.equal(answer.json.status, "in_progress", answer.text);
+    const done = answer.json.output.filter((/** @type {any} */ { type }) => type === "mcp_call");
+    assert.deepEqual(done.map((/** @type {any} */ { output }) => output), Array.from({ length: STEPS }, () => "noted"));
+  }
+  assert.equal((await post(`${path}/cancel`, {})).json.status, "cancelled");
 });

@@ -3,13 +3,14 @@
 use bobbin::request::{COPY, FOLLOWS, ThreadRoute, thread_id};
 use serde_json::{Value, json};
 
+use super::stops::may_stop;
 use super::{clerk, story};
 use crate::host::SECOND_US;
 use crate::sim::{Seen, Sim};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![followed()]
+    vec![followed(), passing(), stopped()]
 }
 
 /// The id of the copy.
@@ -69,6 +70,83 @@ fn followed() -> Scenario {
 #[test]
 fn an_answer_that_was_followed_is_followed_in_a_copy_whatever_fails() {
     followed().sampled(300).sweep();
+}
+
+/// A copy that answers once, and deletes itself.
+fn passing() -> Scenario {
+    story("an answer is followed in a copy that passes")
+        .drive(|sim| async move {
+            sim.ask("one").await;
+            let first = sim.history().await[0]["id"].clone();
+            sim.ask("two").await;
+            for _ in 0..2 {
+                let seen = fork(&sim, json!({ "answer_to": first, "expires_in": 5_000 })).await;
+                assert!(matches!(seen.status, 200 | 201), "{}", seen.body);
+            }
+            let copy = sim.of(&copy_id());
+            copy.ask("other").await;
+            assert_eq!(texts(&copy.history().await), ["one", "re: one", "other", "re: other"]);
+            copy.accepted.borrow_mut().clear();
+            sim.world.pause(6_000 * SECOND_US).await;
+            assert_eq!(copy.insist(ThreadRoute::Get, &[], None, String::new()).await.status, 404);
+            sim.ask("three").await;
+        })
+        .check(|sim, history| {
+            assert_eq!(
+                history.answers(),
+                ["re: one", "re: two", "re: three"],
+                "of the thread nothing is gone"
+            );
+            let tables = "SELECT count(*) FROM sqlite_master WHERE name = 'meta'";
+            assert_eq!(sim.of(&copy_id()).member.database.ask::<i64>(tables), [0], "nothing is left");
+            let rows = sim.world.outside.siblings.borrow();
+            assert!(rows.iter().any(|(_, call)| call["call"] == "delete" && call["id"] == copy_id()));
+        })
+}
+
+#[test]
+fn a_copy_that_passes_is_gone_alone_whatever_fails() {
+    passing().sampled(200).sweep();
+}
+
+/// Stops the run that is at the answer to a message; gives how many runs were stopped so far.
+async fn stop_at(sim: &Sim, message: &str) -> i64 {
+    let body = json!({ "answer_to": message }).to_string();
+    let seen = sim.insist(ThreadRoute::Stop, &[], None, body).await;
+    assert_eq!(seen.status, 200, "{}", seen.body);
+    sim.member.database.ask::<i64>("SELECT count(*) FROM runs WHERE outcome = 'stopped'")[0]
+}
+
+/// Only the run at the answer that is named is stopped, once, and none that begins afterwards.
+fn stopped() -> Scenario {
+    story("stopped at an answer, and again")
+        .drive(|sim| async move {
+            let first = sim.send("one").await;
+            sim.outcome(&first).await;
+            let second = sim.send("loop 50").await;
+            sim.until_executions(1).await;
+            assert_eq!(stop_at(&sim, &first.id).await, 0, "that is answered");
+            for _ in 0..2 {
+                assert_eq!(stop_at(&sim, &second.id).await, 1, "once");
+            }
+            sim.outcome(&second).await;
+            let third = sim.send("three").await;
+            assert_eq!(stop_at(&sim, &second.id).await, 1, "that has been stopped");
+            sim.outcome(&third).await;
+        })
+        .terms(may_stop)
+        .check(|_, history| {
+            assert_eq!(history.texts("user"), ["one", "loop 50", "three"]);
+            assert_eq!(history.answers(), ["re: one", "re: three"]);
+            let outcomes: Vec<&Value> =
+                history.outcomes.values().map(|outcome| &outcome["outcome"]).collect();
+            assert_eq!(outcomes.iter().filter(|outcome| **outcome == "stopped").count(), 1, "{outcomes:?}");
+        })
+}
+
+#[test]
+fn only_the_run_at_the_named_answer_is_stopped_whatever_fails() {
+    stopped().sampled(300).sweep();
 }
 
 #[test]
@@ -133,24 +211,18 @@ fn a_run_is_stopped_only_at_the_answer_that_is_named() {
     story("stopped at an answer")
         .answers(|request| clerk(request).stream(request.index).pace(SECOND_US))
         .drive(|sim| async move {
-            let stop = async |sim: &Sim, message: &str| {
-                let body = json!({ "answer_to": message }).to_string();
-                let seen = sim.insist(ThreadRoute::Stop, &[], None, body).await;
-                assert_eq!(seen.status, 200, "{}", seen.body);
-                sim.member.database.ask::<i64>("SELECT count(*) FROM runs WHERE outcome = 'stopped'")[0]
-            };
             let first = sim.send("one").await;
             sim.outcome(&first).await;
             let second = sim.send("use work").await;
             sim.until_requests(2).await;
-            assert_eq!(stop(&sim, &first.id).await, 0, "that is answered");
+            assert_eq!(stop_at(&sim, &first.id).await, 0, "that is answered");
             let third = sim.send("waits").await;
-            assert_eq!(stop(&sim, &second.id).await, 0, "another message waits behind it");
+            assert_eq!(stop_at(&sim, &second.id).await, 0, "another message waits behind it");
             sim.outcome(&third).await;
             let fourth = sim.send("use work").await;
             sim.until_executions(2).await;
-            assert_eq!(stop(&sim, &fourth.id).await, 1);
-            assert_eq!(stop(&sim, &fourth.id).await, 1, "once");
+            assert_eq!(stop_at(&sim, &fourth.id).await, 1);
+            assert_eq!(stop_at(&sim, &fourth.id).await, 1, "once");
             let body = json!({ "answer_to": "m_6f0c0000_99" }).to_string();
             let seen = sim.insist(ThreadRoute::Stop, &[], None, body).await;
             let idle = seen.status == 200;

@@ -20,7 +20,7 @@ pub fn all() -> Vec<Scenario> {
     ]
 }
 
-fn may_stop(terms: &mut Terms) {
+pub fn may_stop(terms: &mut Terms) {
     terms.outcomes = vec!["completed", "stopped"];
     terms.one_answer = false;
     terms.overlap = true;
