@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { say, stallAfter, use } from "./support/model.mjs";
 import { exchange } from "./support/http.mjs";
-import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 const ORIGIN = "https://app.example";
