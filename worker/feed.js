@@ -328,7 +328,7 @@ class Following {
         if (data !== "pong") return this.#take(data);
         this.#pinged = false;
         if (!this.#now) return;
-        // It comes behind what the object had to say, which nothing of is gathered any longer.
+        // It comes behind what the object had to say; what of that is still gathered goes first.
         this.#pass();
         closed({ code: OVER, reason: (this.#end ??= "") });
       });
