@@ -11,9 +11,10 @@ const MORE = 3003;
 
 /** Bytes that may wait for a client that does not read. */
 const WAITING_BYTES = 8 << 20;
-/** Frames that come within so many milliseconds are close upon each other, and gathered for so long. */
+/** Frames that come within so many milliseconds are close upon each other, and gathered for so long, or until they are so much. */
 const CLOSE_MS = 3;
 const GATHER_MS = 2;
+const GATHER_BYTES = 64 << 10;
 /** Pauses before the attempts to reach an object again that was restarted, milliseconds. */
 const AGAIN_MS = [100, 400, 1_000, 2_000, 4_000, 8_000];
 
@@ -201,6 +202,8 @@ class Following {
   #takes = false;
   /** When frames were passed on last. */
   #toldAt = 0;
+  /** Ends the gathering of frames. @type {ReturnType<typeof setTimeout> | null} */
+  #gathering = null;
   /** Frames that came meanwhile: they go out together. */
   #frames = "";
   /** @type {(() => void)[]} told when everything was taken, or nothing will be */
@@ -344,7 +347,8 @@ class Following {
     this.#heard = true;
     if (event.startsWith("id: ")) this.#last = event.slice(4, event.indexOf("\n"));
     this.#frames += event;
-    if (!this.#takes) this.#pass();
+    const isEnough = this.#gathering !== null && this.#frames.length > GATHER_BYTES;
+    if (!this.#takes || isEnough) this.#goOn();
     else if (this.#waiting + this.#frames.length > WAITING_BYTES) this.fail(UNREAD);
   }
 
@@ -417,11 +421,19 @@ class Following {
     const now = Date.now();
     const gathers = now - this.#toldAt < CLOSE_MS;
     this.#toldAt = now;
-    const goOn = () => {
-      this.#takes = false;
-      this.#pass();
-    };
-    void this.#write(text).then(() => (gathers ? void setTimeout(goOn, GATHER_MS) : goOn()));
+    void this.#write(text).then(() => {
+      if (!gathers || this.#frames.length > GATHER_BYTES) return this.#goOn();
+      clearTimeout(this.#gathering);
+      this.#gathering = setTimeout(() => this.#goOn(), GATHER_MS);
+    });
+  }
+
+  /** Passes on what has come, and waits for no more. */
+  #goOn() {
+    clearTimeout(this.#gathering);
+    this.#gathering = null;
+    this.#takes = false;
+    this.#pass();
   }
 
   /** Resolves when it is taken, or never will be. @param {string} text */

@@ -73,11 +73,10 @@ fn events_of(text: &str) -> Result<Vec<(&str, &str)>> {
     let (mut begun, mut kind, mut data) = (false, "", None);
     for line in text.lines().chain([""]) {
         if line.is_empty() {
-            let (was_begun, of) = (std::mem::take(&mut begun), std::mem::take(&mut kind));
-            let data = data.take();
-            if was_begun {
-                events.push((of, data.ok_or_else(|| Error::internal("an event of a feed has no data"))?));
+            if begun {
+                events.push((kind, data.ok_or_else(|| Error::internal("an event of a feed has no data"))?));
             }
+            (begun, kind, data) = (false, "", None);
             continue;
         }
         begun = true;

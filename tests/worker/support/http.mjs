@@ -34,6 +34,7 @@ function parsed(text) {
 
 /** A client that takes compressed bodies gets them from wrangler, not from workerd. @param {Buffer} bytes @param {string} [encoding] */
 function decoded(bytes, encoding) {
+  if (bytes.length === 0) return bytes;
   if (encoding === "gzip") return gunzipSync(bytes);
   return encoding === "br" ? brotliDecompressSync(bytes) : bytes;
 }
@@ -70,8 +71,12 @@ export function exchange(base, method, path, options = {}) {
       response.on("end", () => {
         clearTimeout(deadline);
         const bytes = Buffer.concat(chunks);
-        const text = decoded(bytes, response.headers["content-encoding"]).toString("utf8");
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, bytes, json: parsed(text) });
+        try {
+          const text = decoded(bytes, response.headers["content-encoding"]).toString("utf8");
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, bytes, json: parsed(text) });
+        } catch (error) {
+          reject(error);
+        }
       });
     });
     request.end(body);
