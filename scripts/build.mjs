@@ -48,7 +48,7 @@ export const WASM_FEATURES = [
 const IN_ORDER = ["--reorder-functions-by-name"];
 
 /** What both Rust builds are made from. */
-const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "src"];
+const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "src"];
 /** The description of the HTTP API, which the Worker serves. */
 const OPENAPI = "schemas/openapi.json";
 const WORKER_SOURCES = [...RUST_SOURCES, "worker", OPENAPI, ...INSPECTOR_SOURCES, "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];

@@ -1,11 +1,15 @@
+// How long it takes to compile and to test hangs on settings that drift apart unseen.
+//
 // What the engine of the tests is linked with is optimised, all of it: up to level 1 rustc takes what a crate has made of the standard
-// library for whoever is compiled after it. One that was forgotten cost the sweeps a quarter of their time.
+// library for whoever is compiled after it. One that was forgotten cost the sweeps a quarter of their time. And what several builds
+// have in common has the same features in each, or it is compiled for each of them.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { inCheckout, root } from "../../scripts/files.mjs";
 import { run } from "../../scripts/run.mjs";
+import { TARGET } from "../../scripts/rust.mjs";
 
 /** They are names of what others have, and no code. */
 const WITHOUT_CODE = ["cfg-if", "futures"];
@@ -26,4 +30,31 @@ test("every crate that the tests of the engine are linked with is optimised", as
   const optimised = new Set([...manifest.matchAll(/^\[profile\.dev\.package\.([\w-]+)\]\nopt-level = 2$/gm)].map(([, name]) => name));
   const forgotten = [...linked].filter((name) => ![...WITHOUT_CODE, ...OURS].includes(name) && !optimised.has(name));
   assert.deepEqual(forgotten, [], "Cargo.toml names them in [profile.dev.package.…]");
+});
+
+/** Packages with their features, as a build of `args` has them. @param {...string} args */
+async function features(...args) {
+  const lines = await run("cargo", ["tree", "--locked", "--prefix", "none", "--no-dedupe", "--format", "{p} [{f}]", ...args], { cwd: root });
+  return [...new Set(lines.split("\n").map((line) => line.replace(" (proc-macro)", "")))].filter((line) => line !== "");
+}
+
+test("a crate of one's own finds compiled what the Worker is made of", async () => {
+  const wasm = ["--target", TARGET, "--edges", "normal,build"];
+  const [ours, own] = [await features(...wasm, "--package", "bobbin-worker"), await features(...wasm, "--package", "my-worker")];
+  assert.ok(ours.some((line) => line.startsWith("serde_json v")), ours.join("\n"));
+  const others = ours.filter((line) => !line.startsWith("bobbin-worker v") && !own.includes(line));
+  assert.deepEqual(others, [], "Cargo.toml names what a crate of one's own switches on");
+});
+
+test("all builds of the core have the same macros", async () => {
+  const all = ["--edges", "normal,build,dev"];
+  const builds = [
+    [...all, "--workspace", "--exclude", "bobbin-worker", "--exclude", "my-worker"],
+    [...all, "--package", "bobbin", "--features", "schema"],
+    [...all, "--package", "bobbin-worker", "--target", TARGET],
+  ];
+  const ofMacros = (/** @type {string[]} */ lines) => lines.filter((line) => line.startsWith("syn v")).sort();
+  const [first = [], ...others] = (await Promise.all(builds.map((args) => features(...args)))).map(ofMacros);
+  assert.ok(first.length > 0);
+  for (const other of others) assert.deepEqual(other, first, "Cargo.toml names the features of `syn`");
 });

@@ -1,5 +1,0 @@
-//! Makes nothing. Without a build script cargo leaves out the build dependency that Cargo.toml has for its feature.
-
-fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
-}
