@@ -85,8 +85,6 @@ export function sections(tools, sample) {
       unread: OF_RUST,
       run: (note) => cargoTest(TESTS, { note, env: engine, minutes: sample === undefined ? 70 : 30 }),
     },
-    { group: "core", title: "units of the core", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
-    { group: "core", title: "schemas of the definition files and of the API", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
     {
       group: "build",
       title: WORKER_BUILD,
@@ -101,6 +99,9 @@ export function sections(tools, sample) {
       unread: OF_WORKER,
       run: (note) => nodeTest(node, black.filter((file) => !apart.includes(file)), { note, env: engine }),
     },
+    // Not beside the tests above, which are compiled in the same place: one of the two would wait.
+    { group: "core", title: "units of the core", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
+    { group: "core", title: "schemas of the definition files and of the API", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
     {
       group: "worker",
       title: "tests of the processes of npm start",
