@@ -29,9 +29,9 @@ const WORKER_BUILD = "build of the Worker";
 const CLIENT_BUILD = "build of the client";
 
 /** The tests that are not in the core itself. */
-const TESTS = [...NATIVE, "--exclude", "bobbin"];
+export const TESTS = [...NATIVE, "--exclude", "bobbin"];
 /** The core once more, with the tests in it: they take seconds, and optimising it for them would take a minute. */
-const UNITS = ["--package", "bobbin", "--lib", "--features", "schema", "--config", "profile.dev.package.bobbin.opt-level=0"];
+export const UNITS = ["--package", "bobbin", "--lib", "--features", "schema", "--config", "profile.dev.package.bobbin.opt-level=0"];
 
 /** Whatever is read by no program, and what only the programs of JavaScript read. */
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
@@ -144,6 +144,14 @@ export function sections(tools, sample) {
     { group: "types", title: "types of the isolate Worker", unread: OF_TYPES, run: () => types("isolate/tsconfig.json") },
     { group: "types", title: "types of what runs in its engine", unread: OF_TYPES, run: () => types("isolate/web/tsconfig.json") },
     { group: "clippy", title: "clippy: core, build tool", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => clippy(NATIVE, note) },
+    // Between the two of clippy, which are compiled in the same place.
+    {
+      group: "isolate",
+      title: "tests of the isolate",
+      needs: [ISOLATE_BUILD],
+      unread: OF_ISOLATE,
+      run: (note) => nodeTest(node, testFiles("tests/isolate"), { note }),
+    },
     {
       group: "clippy",
       title: "clippy: Worker",
@@ -151,13 +159,6 @@ export function sections(tools, sample) {
       needs: [TOOL_BUILD, WASM_BUILD],
       unread: OF_RUST,
       run: (note) => workerClippy(compiler, note),
-    },
-    {
-      group: "isolate",
-      title: "tests of the isolate",
-      needs: [ISOLATE_BUILD],
-      unread: OF_ISOLATE,
-      run: (note) => nodeTest(node, testFiles("tests/isolate"), { note }),
     },
     {
       group: "worker",

@@ -10,6 +10,7 @@ import { test } from "node:test";
 import { inCheckout, root } from "../../scripts/files.mjs";
 import { run } from "../../scripts/run.mjs";
 import { TARGET } from "../../scripts/rust.mjs";
+import { TESTS, UNITS } from "../../scripts/sections.mjs";
 
 /** They are names of what others have, and no code. */
 const WITHOUT_CODE = ["cfg-if", "futures"];
@@ -46,11 +47,25 @@ test("a crate of one's own finds compiled what the Worker is made of", async () 
   assert.deepEqual(others, [], "Cargo.toml names what a crate of one's own switches on");
 });
 
+/** What `cargo test` of `args` compiles, each with its settings. @param {string[]} args */
+async function compiled(args) {
+  // Cargo tells it as something that may change.
+  const env = { ...process.env, RUSTC_BOOTSTRAP: "1" };
+  const graph = await run("cargo", ["test", "--locked", "--no-run", "-Zunstable-options", "--unit-graph", ...args], { cwd: root, env });
+  /** @type {{ pkg_id: string, target: { name: string }, mode: string, platform: string | null, profile: object, features: string[] }[]} */
+  const units = JSON.parse(graph).units;
+  return units.map(({ pkg_id, target, mode, platform, profile, features }) => ({
+    name: `${pkg_id.replace(/.*#/, "")} ${target.name}`,
+    key: JSON.stringify([pkg_id, target.name, mode, platform, profile, features]),
+  }));
+}
+
 test("the units of the core find compiled what other tests are made of", async () => {
-  const all = ["--edges", "normal,build,dev"];
-  const tests = await features(...all, "--workspace", "--exclude", "bobbin-worker", "--exclude", "my-worker");
-  const units = await features(...all, "--package", "bobbin", "--features", "schema");
-  assert.deepEqual(units.filter((line) => !tests.includes(line)), [], "Cargo.toml names what the others switch on");
+  const [tests, units] = [await compiled(TESTS), await compiled(UNITS)];
+  const there = new Set(tests.map(({ key }) => key));
+  const others = units.filter(({ key, name }) => !there.has(key) && !name.startsWith("bobbin@")).map(({ name }) => name);
+  assert.ok(units.length > 50);
+  assert.deepEqual(others, [], "Cargo.toml gives them the features and settings that they have in the others");
 });
 
 test("macros are compiled once for all builds of the core", async () => {
