@@ -41,7 +41,9 @@ export class Passed {
     const { compiler, node } = tools;
     const ours = Object.entries(process.env).filter(([name]) => OURS.test(name) && !PLACES.includes(name));
     const outside = hash(
-      process.platform + process.arch + process.version,
+      process.platform + process.arch,
+      // Not the version of what runs this: in a fresh clone that is another Node than later, when npm finds the installed one.
+      await run(node, ["--version"]),
       await run("rustc", ["-vV"]),
       ...[compiler.rustc, compiler.sysroot, node],
       readIfThere(inCheckout("node_modules/.package-lock.json")) ?? "",
