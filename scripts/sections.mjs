@@ -99,7 +99,7 @@ export function sections(tools, sample) {
       unread: OF_WORKER,
       run: (note) => nodeTest(node, black.filter((file) => !apart.includes(file)), { note, env: engine }),
     },
-    // Not beside the tests above, which are compiled in the same place: one of the two would wait.
+    // Not right after `cargo test`, which compiles in the same folder: one of the two would wait for the other.
     { group: "core", title: "units of the core", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
     { group: "core", title: "schemas of the definition files and of the API", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
     {
@@ -144,7 +144,7 @@ export function sections(tools, sample) {
     { group: "types", title: "types of the isolate Worker", unread: OF_TYPES, run: () => types("isolate/tsconfig.json") },
     { group: "types", title: "types of what runs in its engine", unread: OF_TYPES, run: () => types("isolate/web/tsconfig.json") },
     { group: "clippy", title: "clippy: core, build tool", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => clippy(NATIVE, note) },
-    // Between the two of clippy, which are compiled in the same place.
+    // Between the two of clippy, which wait for each other: they compile in the same folder.
     {
       group: "isolate",
       title: "tests of the isolate",

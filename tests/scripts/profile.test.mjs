@@ -68,7 +68,7 @@ test("the units of the core find compiled what other tests are made of", async (
   assert.deepEqual(others, [], "Cargo.toml gives them the features and settings that they have in the others");
 });
 
-test("macros are compiled once for all builds of the core", async () => {
+test("macros have the same features in all builds of the core", async () => {
   const native = await features("--edges", "normal,build", "--package", "bobbin", "--features", "schema");
   const wasm = await features("--edges", "normal,build", "--package", "bobbin-worker", "--target", TARGET);
   const ofMacros = (/** @type {string[]} */ lines) => lines.filter((line) => line.startsWith("syn v")).sort();
