@@ -5,7 +5,7 @@
 //
 // Nothing is built again while its sources are unchanged.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -14,7 +14,7 @@ import { writeWhole } from "../package/lib/files.mjs";
 import { contentHash, hash, inCheckout, locked, readIfThere, root, shown } from "./files.mjs";
 import { INSPECTOR_SOURCES, writeInspector } from "./inspector.mjs";
 import { cargoProgress, Complaint, main, print, run, step } from "./run.mjs";
-import { TARGET, wasmEnv } from "./rust.mjs";
+import { lintedNative, lintedWasm, TARGET, wasmEnv } from "./rust.mjs";
 import { setUp } from "./setup.mjs";
 
 const DIST = inCheckout("dist");
@@ -22,7 +22,7 @@ const DIST = inCheckout("dist");
  * How the Worker is compiled: `release`, which is deployed and measured, or `quick`, which is built again after a change
  * in a third of the time and is a little slower and twice as large. BOBBIN_BUILD chooses it for a while of work.
  */
-const profile = () => process.env.BOBBIN_BUILD ?? "release";
+export const profile = () => process.env.BOBBIN_BUILD ?? "release";
 /** The program of scripts/build/. */
 export const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
 /** The Worker's crate compiles to wasm only, and so does whatever embeds it. */
@@ -149,7 +149,7 @@ export async function buildTool() {
   const sources = contentHash(TOOL_SOURCES);
   if (isToolBuilt(sources)) return;
   await step("build tool", (note) =>
-    run("cargo", ["build", "-p", "bobbin-build", ...TARGET_DIR], { cwd: inCheckout("."), onLine: cargoProgress(note) }),
+    run("cargo", ["build", "-p", "bobbin-build", ...TARGET_DIR], { cwd: inCheckout("."), env: lintedNative(), onLine: cargoProgress(note) }),
   );
   writeFileSync(TOOL_STAMP, sources);
 }
@@ -163,20 +163,31 @@ export async function buildTool() {
 export async function compileTool(note) {
   const sources = contentHash(TOOL_SOURCES);
   if (isToolBuilt(sources)) return;
-  await run("cargo", ["build", ...NATIVE, "--bins", "--test", "directory", ...TARGET_DIR], { cwd: inCheckout("."), onLine: cargoProgress(note) });
+  const args = ["build", ...NATIVE, "--bins", "--test", "directory", ...TARGET_DIR];
+  await run("cargo", args, { cwd: inCheckout("."), env: lintedNative(), onLine: cargoProgress(note) });
   writeFileSync(TOOL_STAMP, sources);
 }
 
 /** @param {import("./setup.mjs").Tools} tools @param {Product} product */
-async function compile(tools, { manifest, profiles }) {
-  const env = wasmEnv(tools.compiler);
-  await step("Worker (Rust)", (note) =>
-    run("cargo", ["build", "--profile", profile(), ...profiles, "--target", TARGET, "--manifest-path", manifest, ...TARGET_DIR], {
-      cwd: inCheckout("."),
-      env,
-      onLine: cargoProgress(note),
-    }),
-  );
+async function compile(tools, product) {
+  await step("Worker (Rust)", (note) => runCargo(tools, product, [], note));
+}
+
+/**
+ * What clippy and the compiler say of the Worker as it was compiled last: cargo tells it again.
+ *
+ * @param {import("./setup.mjs").Tools} tools
+ * @param {(text: string) => void} note
+ */
+export const saidOfWorker = (tools, note) => runCargo(tools, worker(), ["--message-format", "json"], note);
+
+/** @param {import("./setup.mjs").Tools} tools @param {Product} product @param {string[]} args @param {(text: string) => void} note */
+function runCargo({ compiler }, { dist, manifest, profiles }, args, note) {
+  // What lints somebody has for a crate of their own is their affair.
+  const isLinted = profile() === "quick" && dist === DIST;
+  const env = { ...wasmEnv(compiler), ...(isLinted ? lintedWasm(compiler) : {}) };
+  const all = ["build", "--profile", profile(), ...profiles, "--target", TARGET, "--manifest-path", manifest, ...TARGET_DIR, ...args];
+  return run("cargo", all, { cwd: inCheckout("."), env, onLine: cargoProgress(note) });
 }
 
 /** @param {import("./setup.mjs").Tools} tools @param {Product} product */
@@ -202,17 +213,20 @@ export async function pack(tools, name, { wasm, shim, out }) {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
   await step(`${name} (wasm-bindgen)`, () => run(BUILD_TOOL, ["bindgen", wasm, glue]));
-  await step(`${name} (wasm-opt)`, () =>
-    run(tools.node, [
-      inCheckout("node_modules/binaryen/bin/wasm-opt"),
-      // LLVM has optimised already: higher levels take four times as long, and what they make is neither faster
-      // nor, compressed, smaller.
-      ...(profile() === "quick" ? ["-O0"] : ["-O1", ...IN_ORDER]),
-      ...WASM_FEATURES,
-      join(glue, "index_bg.wasm"),
-      ...["-o", join(out, "index_bg.wasm")],
-    ]),
-  );
+  const bound = join(glue, "index_bg.wasm");
+  // It would read and write the Worker in half a minute of a processor.
+  if (profile() === "quick") cpSync(bound, join(out, "index_bg.wasm"));
+  else {
+    await step(`${name} (wasm-opt)`, () =>
+      run(tools.node, [
+        inCheckout("node_modules/binaryen/bin/wasm-opt"),
+        // LLVM has optimised already: higher levels take four times as long, and what they make is neither faster
+        // nor, compressed, smaller.
+        ...["-O1", ...IN_ORDER, ...WASM_FEATURES, bound],
+        ...["-o", join(out, "index_bg.wasm")],
+      ]),
+    );
+  }
   await bundle(shim, join(glue, "index.js"), out);
 }
 

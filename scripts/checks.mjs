@@ -2,11 +2,11 @@
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { BUILD_TOOL, TARGET_DIR } from "./build.mjs";
+import { BUILD_TOOL, profile, saidOfWorker, TARGET_DIR } from "./build.mjs";
 import { inCheckout, root } from "./files.mjs";
 import { complaints } from "./floors.mjs";
 import { cargoProgress, Complaint, run } from "./run.mjs";
-import { clippyEnv, TARGET, wasmEnv } from "./rust.mjs";
+import { clippyEnv, lintedNative, lintedWasm, TARGET, wasmEnv } from "./rust.mjs";
 import { complaints as tooLong, sources } from "./sizes.mjs";
 
 const TIMEOUT = { timeoutMs: 30 * 60_000 };
@@ -19,26 +19,41 @@ export async function formatted() {
 }
 
 /**
- * clippy over the crates that compile natively.
+ * clippy over the crates that compile natively. It has looked at them while they were compiled, and cargo tells what it said.
  *
- * @param {string[]} what  which of them, and with which features
+ * @param {string[][]} builds  arguments of `cargo test`
  * @param {Note} note
  */
-export async function clippy(what, note) {
-  await run("cargo", ["clippy", ...what, "--all-targets", ...TARGET_DIR, "--", "-D", "warnings"], {
-    cwd: inCheckout("."),
-    onLine: cargoProgress(note),
-    ...TIMEOUT,
-  });
+export async function clippy(builds, note) {
+  const env = lintedNative();
+  if (env.RUSTC_WORKSPACE_WRAPPER === undefined) throw new Complaint("clippy is missing: run `rustup component add clippy`.");
+  for (const args of builds) {
+    const all = ["test", "--no-run", "--message-format", "json", ...TARGET_DIR, ...args];
+    quiet(await run("cargo", all, { cwd: inCheckout("."), env, onLine: cargoProgress(note), ...TIMEOUT }));
+  }
+}
+
+/** Complains of any warning. @param {string} messages  of cargo, a line of JSON each */
+function quiet(messages) {
+  const said = new Set();
+  for (const line of messages.split("\n")) {
+    if (!line.startsWith("{")) continue;
+    const { reason, message } = JSON.parse(line);
+    if (reason === "compiler-message" && ["warning", "error"].includes(message.level)) said.add(message.rendered.trimEnd());
+  }
+  if (said.size > 0) throw new Complaint([...said].join("\n\n"));
 }
 
 /**
- * clippy over the Worker's crate, for wasm, by the compiler that builds it.
+ * clippy over the Worker's crate, for wasm, by the compiler that builds it. At a Worker that is deployed it does not look while it
+ * is compiled.
  *
- * @param {import("./rust.mjs").Compiler} compiler
+ * @param {import("./setup.mjs").Tools} tools
  * @param {Note} note
  */
-export async function workerClippy(compiler, note) {
+export async function workerClippy(tools, note) {
+  const { compiler } = tools;
+  if (profile() === "quick" && lintedWasm(compiler).RUSTC_WRAPPER !== undefined) return quiet(await saidOfWorker(tools, note));
   await run("cargo", ["check", "--target", TARGET, "-p", "bobbin-worker", ...TARGET_DIR], {
     cwd: inCheckout("."),
     env: { ...wasmEnv(compiler), ...clippyEnv(compiler) },

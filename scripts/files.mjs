@@ -2,7 +2,7 @@
 // several processes write to them at the same time.
 
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -66,6 +66,19 @@ export async function makeOnce(path, build) {
   });
 }
 
+/** What this process has read, with what tells that a file has changed since: a start asks for the same sources several times. @type {Map<string, { at: string, hash: string }>} */
+const read = new Map();
+
+/** @param {string} path @param {import("node:fs").Stats} stat */
+function fileHash(path, { ctimeMs, mtimeMs, size }) {
+  const at = [ctimeMs, mtimeMs, size].join(" ");
+  const known = read.get(path);
+  if (known?.at === at) return known.hash;
+  const made = createHash("sha256").update(readFileSync(path)).digest("base64");
+  read.set(path, { at, hash: made });
+  return made;
+}
+
 /**
  * A hash over the names and contents of files and of everything in folders.
  *
@@ -77,14 +90,12 @@ export function contentHash(paths) {
   const add = (path) => {
     const full = inCheckout(path);
     try {
-      const text = readFileSync(full);
-      sum.update(`${path}\0${text.length}\0`).update(text);
+      const stat = statSync(full);
+      if (stat.isDirectory()) for (const name of readdirSync(full).sort()) add(join(path, name));
+      else sum.update(`${path}\0${fileHash(full, stat)}\0`);
     } catch (error) {
-      const { code } = /** @type {NodeJS.ErrnoException} */ (error);
       // Gone by now: another process may be at work.
-      if (code === "ENOENT") return;
-      if (code !== "EISDIR") throw error;
-      for (const name of readdirSync(full).sort()) add(join(path, name));
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ENOENT") throw error;
     }
   };
   for (const path of paths) add(path);

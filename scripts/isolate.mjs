@@ -9,13 +9,14 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { BUILD_TOOL, buildTool, isToolBuilt, TARGET_DIR, WASM_FEATURES } from "./build.mjs";
+import { BUILD_TOOL, buildTool, isToolBuilt, profile, TARGET_DIR, WASM_FEATURES, wasmOf } from "./build.mjs";
 import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
 import { cargoProgress, Complaint, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
 
 const DIST = inCheckout("dist-isolate");
-const COMPILER = inCheckout(`target/${TARGET}/release/bobbin_compiler.wasm`);
+/** What cargo makes of the compiler. */
+export const compilerWasm = () => wasmOf("bobbin_compiler");
 const QUICKJS = inCheckout("node_modules/quickjs-wasi/quickjs.wasm");
 
 /** The meter is a part of the build tool that knows nothing of the core. */
@@ -44,7 +45,7 @@ export async function compileCompiler(tools) {
 }
 
 /** @param {import("./setup.mjs").Tools} tools */
-const stampOf = ({ compiler }) => hash(contentHash(SOURCES), compiler.sysroot);
+const stampOf = ({ compiler }) => hash(contentHash(SOURCES), compiler.sysroot, profile());
 
 /** @param {string} stamp */
 const isBuilt = (stamp) => readIfThere(join(DIST, ".stamp")) === stamp && existsSync(join(DIST, "index.js"));
@@ -52,7 +53,7 @@ const isBuilt = (stamp) => readIfThere(join(DIST, ".stamp")) === stamp && exists
 /** @param {import("./setup.mjs").Tools} tools */
 async function compile(tools) {
   await step("isolate: compiler (Rust)", (note) =>
-    run("cargo", ["build", "--release", "--target", TARGET, "-p", "bobbin-compiler", ...TARGET_DIR], {
+    run("cargo", ["build", "--profile", profile(), "--target", TARGET, "-p", "bobbin-compiler", ...TARGET_DIR], {
       cwd: inCheckout("."),
       env: wasmEnv(tools.compiler),
       onLine: cargoProgress(note),
@@ -75,13 +76,19 @@ async function buildDist(tools) {
   }
 }
 
-/** The compiler after wasm-opt, which runs only when cargo has made another one. @param {import("./setup.mjs").Tools} tools */
+/**
+ * The compiler after wasm-opt, which runs only when cargo has made another one, and not for a quick build.
+ *
+ * @param {import("./setup.mjs").Tools} tools
+ */
 async function smallCompiler(tools) {
-  const small = `${COMPILER}.small`;
-  const stamp = hash(readFileSync(COMPILER, "base64"), contentHash(["package-lock.json", "scripts/build.mjs"]));
+  const made = compilerWasm();
+  if (profile() === "quick") return made;
+  const small = `${made}.small`;
+  const stamp = hash(readFileSync(made, "base64"), contentHash(["package-lock.json", "scripts/build.mjs"]));
   if (readIfThere(`${small}.stamp`) === stamp && existsSync(small)) return small;
   await step("isolate: compiler (wasm-opt)", () =>
-    run(tools.node, [inCheckout("node_modules/binaryen/bin/wasm-opt"), COMPILER, "-Os", ...WASM_FEATURES, "-o", small]),
+    run(tools.node, [inCheckout("node_modules/binaryen/bin/wasm-opt"), made, "-Os", ...WASM_FEATURES, "-o", small]),
   );
   writeFileSync(`${small}.stamp`, stamp);
   return small;

@@ -11,6 +11,7 @@
 //
 // BOBBIN_TOOLCHAIN=rustup or =debian allows only that one.
 
+import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { debianTools } from "./debian.mjs";
@@ -63,6 +64,30 @@ export function wasmEnv(compiler) {
 export function clippyEnv(compiler) {
   const args = ["--no-deps", "-D", "warnings"];
   return { RUSTC_WORKSPACE_WRAPPER: compiler.clippy, CLIPPY_ARGS: args.map((arg) => `${arg}__CLIPPY_HACKERY__`).join("") };
+}
+
+/**
+ * Has clippy look at the crates of the checkout while they are compiled for wasm: a compiler that looks besides takes a tenth
+ * longer, and one that only looks starts from nothing. What is compiled so is slower by the optimisations that clippy does
+ * without, so it is for tests alone. Where somebody has a wrapper of their own, theirs stays.
+ *
+ * @param {Compiler} compiler
+ * @returns {NodeJS.ProcessEnv}
+ */
+export const lintedWasm = ({ clippy }) => (process.env.RUSTC_WRAPPER === undefined && existsSync(clippy) ? { RUSTC_WRAPPER: clippy } : {});
+
+/** @type {NodeJS.ProcessEnv | undefined} */
+let linted;
+
+/**
+ * The same for what is compiled natively. For cargo that is another build than without it, so that nothing counts as looked
+ * at that was not. Without clippy, there is no such build.
+ *
+ * @returns {NodeJS.ProcessEnv}
+ */
+export function lintedNative() {
+  linted ??= spawnSync("clippy-driver", ["--version"]).status === 0 ? { RUSTC_WORKSPACE_WRAPPER: "clippy-driver" } : {};
+  return linted;
 }
 
 /** @param {string[]} flags @returns {NodeJS.ProcessEnv} */

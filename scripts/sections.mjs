@@ -6,7 +6,7 @@ import { buildClient } from "./client.mjs";
 import { clippy, floors, formatted, portable, schemas, sizes, types, workerClippy } from "./checks.mjs";
 import { inCheckout } from "./files.mjs";
 import { buildIsolate, compileCompiler } from "./isolate.mjs";
-import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
+import { cargoTest, compileTests, nodeTest, testFiles } from "./suites.mjs";
 
 /** @typedef {import("./suites.mjs").Counts} Counts */
 /** @typedef {(text: string) => void} Note */
@@ -23,6 +23,8 @@ import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
 export const GROUPS = ["fmt", "clippy", "types", "core", "isolate", "worker", "package"];
 
 const TOOL_BUILD = "compiling the core and the build tool";
+const TESTS_BUILD = "compiling the tests of the core";
+const UNITS_BUILD = "compiling the units of the core";
 const WASM_BUILD = "compiling the Worker and the compiler";
 const ISOLATE_BUILD = "build of the isolate Worker";
 const WORKER_BUILD = "build of the Worker";
@@ -64,7 +66,7 @@ const OF_OWN_CRATE = new RegExp(`${OF_WORKER.source}|^tests/worker/[^/]*$|^src/(
  * @returns {Section[]}
  */
 export function sections(tools, sample) {
-  const { compiler, node } = tools;
+  const { node } = tools;
   const black = [...testFiles("tests/worker"), ...testFiles("tests/scripts")];
   const documents = black.filter((file) => file.endsWith(DOCUMENTS));
   const processes = black.filter((file) => PROCESSES.includes(basename(file)));
@@ -78,10 +80,11 @@ export function sections(tools, sample) {
     { group: "fmt", title: "floors of the core", run: floors },
     { group: "fmt", title: "lengths of files and functions", run: sizes },
     { group: "build", title: TOOL_BUILD, run: compileTool },
+    { group: "build", title: TESTS_BUILD, needs: [TOOL_BUILD], run: (note) => compileTests(TESTS, note) },
     {
       group: "core",
       title: "cargo test",
-      needs: [TOOL_BUILD],
+      needs: [TESTS_BUILD],
       unread: OF_RUST,
       run: (note) => cargoTest(TESTS, { note, env: engine, minutes: sample === undefined ? 70 : 30 }),
     },
@@ -99,8 +102,9 @@ export function sections(tools, sample) {
       unread: OF_WORKER,
       run: (note) => nodeTest(node, black.filter((file) => !apart.includes(file)), { note, env: engine }),
     },
-    // Not right after `cargo test`, which compiles in the same folder: one of the two would wait for the other.
-    { group: "core", title: "units of the core", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
+    // After the other tests, which are compiled in the same folder: one of the two would wait for the other.
+    { group: "build", title: UNITS_BUILD, needs: [TESTS_BUILD], run: (note) => compileTests(UNITS, note) },
+    { group: "core", title: "units of the core", needs: [UNITS_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
     { group: "core", title: "schemas of the definition files and of the API", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
     {
       group: "worker",
@@ -143,8 +147,7 @@ export function sections(tools, sample) {
     { group: "types", title: "types of the inspector", unread: OF_TYPES, run: () => types("inspector/tsconfig.json") },
     { group: "types", title: "types of the isolate Worker", unread: OF_TYPES, run: () => types("isolate/tsconfig.json") },
     { group: "types", title: "types of what runs in its engine", unread: OF_TYPES, run: () => types("isolate/web/tsconfig.json") },
-    { group: "clippy", title: "clippy: core, build tool", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => clippy(NATIVE, note) },
-    // Between the two of clippy, which wait for each other: they compile in the same folder.
+    { group: "clippy", title: "clippy: core, build tool", needs: [TESTS_BUILD, UNITS_BUILD], unread: OF_RUST, run: (note) => clippy([TESTS, UNITS], note) },
     {
       group: "isolate",
       title: "tests of the isolate",
@@ -155,10 +158,10 @@ export function sections(tools, sample) {
     {
       group: "clippy",
       title: "clippy: Worker",
-      // What it has in common with the native build would be waited for.
+      // What a Worker that is deployed has in common with the native build would be waited for.
       needs: [TOOL_BUILD, WASM_BUILD],
       unread: OF_RUST,
-      run: (note) => workerClippy(compiler, note),
+      run: (note) => workerClippy(tools, note),
     },
     {
       group: "worker",

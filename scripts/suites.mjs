@@ -6,7 +6,8 @@ import { availableParallelism } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { TARGET_DIR } from "./build.mjs";
 import { inCheckout, readIfThere } from "./files.mjs";
-import { cargoProgress, outcome, print } from "./run.mjs";
+import { cargoProgress, outcome, print, run } from "./run.mjs";
+import { lintedNative } from "./rust.mjs";
 
 const MINUTE = 60_000;
 /**
@@ -32,6 +33,19 @@ const atOnce = (env) => Math.max(env?.BOBBIN_SAMPLE === undefined ? 3 : 4, Math.
  * @property {number} [minutes]            how long it may take
  */
 
+/** What cargo runs with. */
+const forCargo = () => ({ cwd: inCheckout("."), env: { ...lintedNative(), CARGO_TERM_COLOR: "never" } });
+
+/**
+ * Compiles the tests that `cargo test` would run.
+ *
+ * @param {string[]} args
+ * @param {(text: string) => void} note
+ */
+export async function compileTests(args, note) {
+  await run("cargo", ["test", "--no-run", ...TARGET_DIR, ...args], { ...forCargo(), onLine: cargoProgress(note), timeoutMs: 30 * MINUTE });
+}
+
 /**
  * `cargo test` with `args` after it.
  *
@@ -40,28 +54,14 @@ const atOnce = (env) => Math.max(env?.BOBBIN_SAMPLE === undefined ? 3 : 4, Math.
  * @returns {Promise<Counts>}
  */
 export async function cargoTest(args, { note, env, minutes = 30 }) {
-  const [forCargo, forTests] = args.includes("--")
-    ? [args.slice(0, args.indexOf("--")), args.slice(args.indexOf("--"))]
-    : [args, []];
-  const run = {
-    cwd: inCheckout("."),
-    env: { ...env, CARGO_TERM_COLOR: "never" },
-    timeoutMs: minutes * MINUTE,
-  };
-  // Compiled first, so that the time of the tests is their own.
-  const build = await outcome("cargo", ["test", "--no-run", ...TARGET_DIR, ...forCargo], { ...run, onLine: cargoProgress(note) });
-  if (build.status !== 0) {
-    print(build.all.trimEnd());
-    print(build.late ? `   cargo did not end within ${minutes} minutes` : `   cargo test --no-run failed (${build.status})`);
-    return { passed: 0, failed: 1, skipped: 0 };
-  }
-
   const counts = { passed: 0, failed: 0, skipped: 0 };
   let targets = 0;
   let results = 0;
   let seen = 0;
-  const ended = await outcome("cargo", ["test", "--no-fail-fast", ...TARGET_DIR, ...forCargo, ...forTests], {
-    ...run,
+  const ended = await outcome("cargo", ["test", "--no-fail-fast", ...TARGET_DIR, ...args], {
+    ...forCargo(),
+    env: { ...forCargo().env, ...env },
+    timeoutMs: minutes * MINUTE,
     onLine: (line) => {
       if (/^ +(Running (unittests )?\S+ \(|Doc-tests )/.test(line)) {
         targets++;

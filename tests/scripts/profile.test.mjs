@@ -47,17 +47,36 @@ test("a crate of one's own finds compiled what the Worker is made of", async () 
   assert.deepEqual(others, [], "Cargo.toml names what a crate of one's own switches on");
 });
 
+/** A unit of cargo's graph. @typedef {{ pkg_id: string, target: { name: string, kind: string[] }, mode: string, platform: string | null, profile: object, features: string[], dependencies: { index: number }[] }} Unit */
+
 /** What `cargo test` of `args` compiles, each with its settings. @param {string[]} args */
 async function compiled(args) {
   // Cargo tells it as something that may change.
   const env = { ...process.env, RUSTC_BOOTSTRAP: "1" };
   const graph = await run("cargo", ["test", "--locked", "--no-run", "-Zunstable-options", "--unit-graph", ...args], { cwd: root, env });
-  /** @type {{ pkg_id: string, target: { name: string }, mode: string, platform: string | null, profile: object, features: string[] }[]} */
-  const units = JSON.parse(graph).units;
-  return units.map(({ pkg_id, target, mode, platform, profile, features }) => ({
+  /** @type {{ units: Unit[], roots: number[] }} */
+  const { units, roots } = JSON.parse(graph);
+  const linked = linkedUnits(units, roots);
+  return units.map(({ pkg_id, target, mode, platform, profile, features }, at) => ({
     name: `${pkg_id.replace(/.*#/, "")} ${target.name}`,
-    key: JSON.stringify([pkg_id, target.name, mode, platform, profile, features]),
+    key: JSON.stringify([pkg_id, target.name, mode, platform, profile, features, linked.has(at)]),
   }));
+}
+
+/**
+ * Those that the tests are linked with. What is used by macros alone is compiled with other flags, though its settings are the same.
+ *
+ * @param {Unit[]} units @param {number[]} roots
+ */
+function linkedUnits(units, roots) {
+  const linked = new Set(roots);
+  for (const at of linked) {
+    for (const { index } of units[at]?.dependencies ?? []) {
+      const kinds = units[index]?.target.kind ?? [];
+      if (!kinds.includes("proc-macro") && !kinds.includes("custom-build")) linked.add(index);
+    }
+  }
+  return linked;
 }
 
 test("the units of the core find compiled what other tests are made of", async () => {

@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import ts from "typescript";
 import { inCheckout } from "../../../scripts/files.mjs";
-import { TARGET } from "../../../scripts/rust.mjs";
+import { compilerWasm } from "../../../scripts/isolate.mjs";
 
 /**
  * @typedef {{ name: string, message: string, line?: number, column?: number, filename?: string }} Mistake
@@ -19,7 +19,7 @@ import { TARGET } from "../../../scripts/rust.mjs";
 
 // Node's types do not have it.
 const { WebAssembly } = /** @type {any} */ (globalThis);
-const module = new WebAssembly.Module(readFileSync(inCheckout(`target/${TARGET}/release/bobbin_compiler.wasm`)));
+const module = new WebAssembly.Module(readFileSync(compilerWasm()));
 const wasm = new WebAssembly.Instance(module).exports;
 
 /** An export that every main module gets, as the linker wants one. */
