@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { test } from "node:test";
 import { chance, sleep, until } from "../worker/support/poll.mjs";
-import { asDescribed, environment, OBEYED, PROGRAM, Running } from "./support/bobbin.mjs";
+import { asDescribed, ended, environment, OBEYED, PROGRAM, Running } from "./support/bobbin.mjs";
 import { CTRL_D, noTerminal, Pty } from "./support/pty.mjs";
 import { servers } from "./support/servers.mjs";
 
@@ -87,9 +87,13 @@ test("what happened before is told from the start on, and otherwise not", async 
   const whole = new Running(["tail", thread.id, "--from-start"], { cwd: two.project });
   const rest = new Running(["tail", thread.id, "--json"], { cwd: two.project });
   await until("the whole is told", () => whole.out.includes("end\n"), { describe: () => whole.err });
-  await sleep(300);
-  await thread.ask("second");
-  await until("the rest is told", () => rest.out.includes('"stopped"'), { describe: () => rest.out });
+  // It says nothing before it has heard something, so it is told until it has.
+  const told = () => rest.out.includes('"stopped"');
+  for (let asked = 0; asked < 20 && !told(); asked++) {
+    await thread.ask("second");
+    await sleep(200);
+  }
+  await until("the rest is told", told, { describe: () => rest.out + rest.err });
   const [all, later] = await Promise.all([whole.end("SIGINT"), rest.end("SIGINT")]);
   assert.match(all.out, /^› first\n• look \{\}\n {2}= ␛\[2J.*\nSeen ␛\[2J/);
   assert.doesNotMatch(all.out.replaceAll("\n", ""), OBEYED);
@@ -99,7 +103,7 @@ test("what happened before is told from the start on, and otherwise not", async 
 
 test("whoever reads no further ends the command quietly", async () => {
   const thread = await two.near.client.thread("slow");
-  const tail = spawn(process.execPath, [PROGRAM, "tail", thread.id, "--json"], { cwd: two.project, env: environment(), stdio: ["ignore", "pipe", "pipe"] });
+  const tail = ended(spawn(process.execPath, [PROGRAM, "tail", thread.id, "--json"], { cwd: two.project, env: environment(), stdio: ["ignore", "pipe", "pipe"] }));
   let err = "";
   tail.stderr.setEncoding("utf8").on("data", (text) => (err += text));
   tail.stdout.once("data", () => tail.stdout.destroy());

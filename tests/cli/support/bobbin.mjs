@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { once } from "node:events";
 import { join } from "node:path";
+import { after } from "node:test";
 import Ajv2020 from "ajv/dist/2020.js";
 import { checkout } from "../../worker/support/server.mjs";
 import { within } from "../../worker/support/poll.mjs";
@@ -20,6 +21,20 @@ export function environment(more = {}) {
   return { ...rest, ...more };
 }
 
+/** @type {Set<import("node:child_process").ChildProcess>} */
+const children = new Set();
+// One that a failed test has left would keep the file from ending.
+after(() => {
+  for (const child of children) child.kill("SIGKILL");
+});
+
+/** Ends with the tests of the file at the latest. @template {import("node:child_process").ChildProcess} C @param {C} child @returns {C} */
+export function ended(child) {
+  children.add(child);
+  child.once("close", () => children.delete(child));
+  return child;
+}
+
 /** One that still runs. */
 export class Running {
   out = "";
@@ -27,7 +42,7 @@ export class Running {
 
   /** @param {string[]} args @param {Options} [options] */
   constructor(args, { cwd, env, node = process.execPath } = {}) {
-    this.child = spawn(node, [PROGRAM, ...args], { cwd, env: environment(env), stdio: ["pipe", "pipe", "pipe"] });
+    this.child = ended(spawn(node, [PROGRAM, ...args], { cwd, env: environment(env), stdio: ["pipe", "pipe", "pipe"] }));
     this.child.stdout.setEncoding("utf8").on("data", (text) => (this.out += text));
     this.child.stderr.setEncoding("utf8").on("data", (text) => (this.err += text));
     this.child.stdin.on("error", () => {});
