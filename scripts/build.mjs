@@ -174,18 +174,24 @@ async function compile(tools, product) {
 }
 
 /**
- * What clippy and the compiler say of the Worker as it was compiled last: cargo tells it again.
+ * What clippy and the compiler said of the Worker when it was compiled, a line of JSON each: cargo tells it again. Nothing where
+ * clippy does not look at what is compiled.
  *
  * @param {import("./setup.mjs").Tools} tools
  * @param {(text: string) => void} note
+ * @returns {Promise<string | undefined>}
  */
-export const saidOfWorker = (tools, note) => runCargo(tools, worker(), ["--message-format", "json"], note);
+export async function saidOfWorker(tools, note) {
+  if (linted(tools).RUSTC_WRAPPER === undefined) return undefined;
+  return await runCargo(tools, worker(), ["--message-format", "json"], note);
+}
+
+/** Every quick build alike: one crate of the checkout that clippy has not looked at would never be looked at again. @param {import("./setup.mjs").Tools} tools */
+const linted = ({ compiler }) => (profile() === "quick" ? lintedWasm(compiler) : {});
 
 /** @param {import("./setup.mjs").Tools} tools @param {Product} product @param {string[]} args @param {(text: string) => void} note */
-function runCargo({ compiler }, { dist, manifest, profiles }, args, note) {
-  // What lints somebody has for a crate of their own is their affair.
-  const isLinted = profile() === "quick" && dist === DIST;
-  const env = { ...wasmEnv(compiler), ...(isLinted ? lintedWasm(compiler) : {}) };
+function runCargo(tools, { manifest, profiles }, args, note) {
+  const env = { ...wasmEnv(tools.compiler), ...linted(tools) };
   const all = ["build", "--profile", profile(), ...profiles, "--target", TARGET, "--manifest-path", manifest, ...TARGET_DIR, ...args];
   return run("cargo", all, { cwd: inCheckout("."), env, onLine: cargoProgress(note) });
 }
@@ -214,7 +220,7 @@ export async function pack(tools, name, { wasm, shim, out }) {
   mkdirSync(out, { recursive: true });
   await step(`${name} (wasm-bindgen)`, () => run(BUILD_TOOL, ["bindgen", wasm, glue]));
   const bound = join(glue, "index_bg.wasm");
-  // It would read and write the Worker in half a minute of a processor.
+  // It would take seven seconds only to read and write it.
   if (profile() === "quick") cpSync(bound, join(out, "index_bg.wasm"));
   else {
     await step(`${name} (wasm-opt)`, () =>

@@ -2,12 +2,13 @@
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { BUILD_TOOL, profile, saidOfWorker, TARGET_DIR } from "./build.mjs";
+import { BUILD_TOOL, saidOfWorker, TARGET_DIR } from "./build.mjs";
 import { inCheckout, root } from "./files.mjs";
 import { complaints } from "./floors.mjs";
 import { cargoProgress, Complaint, run } from "./run.mjs";
-import { clippyEnv, lintedNative, lintedWasm, TARGET, wasmEnv } from "./rust.mjs";
+import { clippyEnv, lintedNative, TARGET, wasmEnv } from "./rust.mjs";
 import { complaints as tooLong, sources } from "./sizes.mjs";
+import { compileTests } from "./suites.mjs";
 
 const TIMEOUT = { timeoutMs: 30 * 60_000 };
 
@@ -25,12 +26,8 @@ export async function formatted() {
  * @param {Note} note
  */
 export async function clippy(builds, note) {
-  const env = lintedNative();
-  if (env.RUSTC_WORKSPACE_WRAPPER === undefined) throw new Complaint("clippy is missing: run `rustup component add clippy`.");
-  for (const args of builds) {
-    const all = ["test", "--no-run", "--message-format", "json", ...TARGET_DIR, ...args];
-    quiet(await run("cargo", all, { cwd: inCheckout("."), env, onLine: cargoProgress(note), ...TIMEOUT }));
-  }
+  if (lintedNative().RUSTC_WORKSPACE_WRAPPER === undefined) throw new Complaint("clippy is missing: run `rustup component add clippy`.");
+  for (const args of builds) quiet(await compileTests([...args, "--message-format", "json"], note));
 }
 
 /** Complains of any warning. @param {string} messages  of cargo, a line of JSON each */
@@ -52,8 +49,9 @@ function quiet(messages) {
  * @param {Note} note
  */
 export async function workerClippy(tools, note) {
+  const said = await saidOfWorker(tools, note);
+  if (said !== undefined) return quiet(said);
   const { compiler } = tools;
-  if (profile() === "quick" && lintedWasm(compiler).RUSTC_WRAPPER !== undefined) return quiet(await saidOfWorker(tools, note));
   await run("cargo", ["check", "--target", TARGET, "-p", "bobbin-worker", ...TARGET_DIR], {
     cwd: inCheckout("."),
     env: { ...wasmEnv(compiler), ...clippyEnv(compiler) },

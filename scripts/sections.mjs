@@ -80,7 +80,7 @@ export function sections(tools, sample) {
     { group: "fmt", title: "floors of the core", run: floors },
     { group: "fmt", title: "lengths of files and functions", run: sizes },
     { group: "build", title: TOOL_BUILD, run: compileTool },
-    { group: "build", title: TESTS_BUILD, needs: [TOOL_BUILD], run: (note) => compileTests(TESTS, note) },
+    { group: "build", title: TESTS_BUILD, needs: [TOOL_BUILD], run: async (note) => void (await compileTests(TESTS, note)) },
     {
       group: "core",
       title: "cargo test",
@@ -103,7 +103,7 @@ export function sections(tools, sample) {
       run: (note) => nodeTest(node, black.filter((file) => !apart.includes(file)), { note, env: engine }),
     },
     // After the other tests, which are compiled in the same folder: one of the two would wait for the other.
-    { group: "build", title: UNITS_BUILD, needs: [TESTS_BUILD], run: (note) => compileTests(UNITS, note) },
+    { group: "build", title: UNITS_BUILD, needs: [TESTS_BUILD], run: async (note) => void (await compileTests(UNITS, note)) },
     { group: "core", title: "units of the core", needs: [UNITS_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
     { group: "core", title: "schemas of the definition files and of the API", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
     {

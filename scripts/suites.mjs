@@ -33,17 +33,18 @@ const atOnce = (env) => Math.max(env?.BOBBIN_SAMPLE === undefined ? 3 : 4, Math.
  * @property {number} [minutes]            how long it may take
  */
 
-/** What cargo runs with. */
-const forCargo = () => ({ cwd: inCheckout("."), env: { ...lintedNative(), CARGO_TERM_COLOR: "never" } });
+/** What cargo runs with. @param {NodeJS.ProcessEnv} [more] */
+const forCargo = (more) => ({ cwd: inCheckout("."), env: { ...lintedNative(), CARGO_TERM_COLOR: "never", ...more } });
 
 /**
  * Compiles the tests that `cargo test` would run.
  *
  * @param {string[]} args
  * @param {(text: string) => void} note
+ * @returns {Promise<string>} what cargo printed
  */
 export async function compileTests(args, note) {
-  await run("cargo", ["test", "--no-run", ...TARGET_DIR, ...args], { ...forCargo(), onLine: cargoProgress(note), timeoutMs: 30 * MINUTE });
+  return await run("cargo", ["test", "--no-run", ...TARGET_DIR, ...args], { ...forCargo(), onLine: cargoProgress(note), timeoutMs: 30 * MINUTE });
 }
 
 /**
@@ -59,8 +60,7 @@ export async function cargoTest(args, { note, env, minutes = 30 }) {
   let results = 0;
   let seen = 0;
   const ended = await outcome("cargo", ["test", "--no-fail-fast", ...TARGET_DIR, ...args], {
-    ...forCargo(),
-    env: { ...forCargo().env, ...env },
+    ...forCargo(env),
     timeoutMs: minutes * MINUTE,
     onLine: (line) => {
       if (/^ +(Running (unittests )?\S+ \(|Doc-tests )/.test(line)) {

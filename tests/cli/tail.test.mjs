@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { test } from "node:test";
 import { chance, sleep, until } from "../worker/support/poll.mjs";
-import { asDescribed, ended, environment, OBEYED, PROGRAM, Running } from "./support/bobbin.mjs";
+import { asDescribed, endsWithFile, environment, OBEYED, PROGRAM, Running } from "./support/bobbin.mjs";
 import { CTRL_D, noTerminal, Pty } from "./support/pty.mjs";
 import { servers } from "./support/servers.mjs";
 
@@ -103,7 +103,7 @@ test("what happened before is told from the start on, and otherwise not", async 
 
 test("whoever reads no further ends the command quietly", async () => {
   const thread = await two.near.client.thread("slow");
-  const tail = ended(spawn(process.execPath, [PROGRAM, "tail", thread.id, "--json"], { cwd: two.project, env: environment(), stdio: ["ignore", "pipe", "pipe"] }));
+  const tail = endsWithFile(spawn(process.execPath, [PROGRAM, "tail", thread.id, "--json"], { cwd: two.project, env: environment(), stdio: ["ignore", "pipe", "pipe"] }));
   let err = "";
   tail.stderr.setEncoding("utf8").on("data", (text) => (err += text));
   tail.stdout.once("data", () => tail.stdout.destroy());

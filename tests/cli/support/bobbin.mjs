@@ -29,7 +29,7 @@ after(() => {
 });
 
 /** Ends with the tests of the file at the latest. @template {import("node:child_process").ChildProcess} C @param {C} child @returns {C} */
-export function ended(child) {
+export function endsWithFile(child) {
   children.add(child);
   child.once("close", () => children.delete(child));
   return child;
@@ -42,7 +42,7 @@ export class Running {
 
   /** @param {string[]} args @param {Options} [options] */
   constructor(args, { cwd, env, node = process.execPath } = {}) {
-    this.child = ended(spawn(node, [PROGRAM, ...args], { cwd, env: environment(env), stdio: ["pipe", "pipe", "pipe"] }));
+    this.child = endsWithFile(spawn(node, [PROGRAM, ...args], { cwd, env: environment(env), stdio: ["pipe", "pipe", "pipe"] }));
     this.child.stdout.setEncoding("utf8").on("data", (text) => (this.out += text));
     this.child.stderr.setEncoding("utf8").on("data", (text) => (this.err += text));
     this.child.stdin.on("error", () => {});

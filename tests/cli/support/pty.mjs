@@ -3,7 +3,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { until, within } from "../../worker/support/poll.mjs";
-import { environment, PROGRAM } from "./bobbin.mjs";
+import { endsWithFile, environment, PROGRAM } from "./bobbin.mjs";
 
 const SPAWN = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
@@ -12,10 +12,6 @@ export const noTerminal = process.platform !== "win32" && spawnSync("python3", [
 
 export const [CTRL_C, CTRL_D, ENTER] = ["\x03", "\x04", "\r"];
 
-/** A test that fails leaves none behind. @type {Set<Pty>} */
-const live = new Set();
-export const closeAll = () => live.forEach((pty) => pty.child.kill("SIGKILL"));
-
 export class Pty {
   seen = "";
   /** How much of it was looked at. */
@@ -23,11 +19,11 @@ export class Pty {
 
   /** @param {string[]} args @param {{ cwd?: string, env?: Record<string, string> }} [options] */
   constructor(args, { cwd, env } = {}) {
-    this.child = spawn("python3", ["-c", SPAWN, process.execPath, PROGRAM, ...args], { cwd, env: environment({ TERM: "xterm", ...env }), stdio: ["pipe", "pipe", "inherit"] });
+    const program = ["-c", SPAWN, process.execPath, PROGRAM, ...args];
+    this.child = endsWithFile(spawn("python3", program, { cwd, env: environment({ TERM: "xterm", ...env }), stdio: ["pipe", "pipe", "inherit"] }));
     this.child.stdout.setEncoding("utf8").on("data", (text) => (this.seen += text));
     this.child.stdin.on("error", () => {});
     this.closed = once(this.child, "close");
-    live.add(this);
   }
 
   /** Waits until it is seen behind what was waited for before; returns all up to its end. @param {RegExp} what */
@@ -58,7 +54,6 @@ export class Pty {
       return code;
     } finally {
       this.child.kill("SIGKILL");
-      live.delete(this);
     }
   }
 }

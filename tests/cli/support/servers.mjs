@@ -8,7 +8,6 @@ import { MODEL_KEY, say, use } from "../../worker/support/model.mjs";
 import { Server, memory, scratch } from "../../worker/support/server.mjs";
 import { Suite } from "../../worker/support/suite.mjs";
 import { asDescribed, bobbin } from "./bobbin.mjs";
-import { closeAll } from "./pty.mjs";
 
 /** @typedef {import("./bobbin.mjs").Options} Options */
 
@@ -77,9 +76,6 @@ export class Two {
 export function servers({ far = true } = {}) {
   const two = new Two();
   before(() => two.up(far));
-  after(async () => {
-    closeAll();
-    await two.down();
-  });
+  after(() => two.down());
   return two;
 }
