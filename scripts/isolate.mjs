@@ -135,7 +135,7 @@ async function bundle() {
         name: "parts",
         setup(build) {
           build.onResolve({ filter: /^sandbox-/ }, ({ path }) => ({ path, namespace: "harness" }));
-          build.onLoad({ filter: /./, namespace: "harness" }, ({ path }) => ({ contents: texts[/** @type {keyof texts} */ (path)], loader: "text" }));
+          build.onLoad({ filter: /./, namespace: "harness" }, ({ path }) => ({ contents: texts[/** @type {keyof typeof texts} */ (path)], loader: "text" }));
           // Modules beside the bundle, wherever they are imported from.
           build.onResolve({ filter: /\.wasm$/ }, ({ path }) => ({ path: `./${path.split("/").at(-1)}`, external: true }));
         },

@@ -6,7 +6,7 @@ import { LENGTH, bodyText } from "./bodies.js";
 
 // The executor of the wasm side needs a microtask for each wake. The platform's own function wraps each, to report
 // what it throws, and costs six times a promise's job.
-globalThis.queueMicrotask = (/** @type {() => void} */ job) => void Promise.resolve().then(job);
+globalThis.queueMicrotask = (job) => void Promise.resolve().then(/** @type {() => void} */ (job));
 
 /** Counts the wasm instances; each adds itself. */
 export const instances = { instanceId: 0 };

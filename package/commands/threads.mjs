@@ -72,15 +72,15 @@ function query({ agent, state, tag, user, search, children }) {
 
 /**
  * @param {Client} client
- * @param {ReturnType<typeof query>} query
+ * @param {ReturnType<typeof query>} asked
  * @param {number} limit
  * @param {(thread: Listed) => boolean} is
  */
-async function listed(client, query, limit, is) {
+async function listed(client, asked, limit, is) {
   /** @type {Listed[]} */
   const threads = [];
   for (let offset = 0; offset < LOOKED_THROUGH; ) {
-    const { data } = await client.GET("/api/threads", { params: { query: { ...query, limit: 500, offset } } });
+    const { data } = await client.GET("/api/threads", { params: { query: { ...asked, limit: 500, offset } } });
     const page = data?.threads ?? [];
     threads.push(...page.filter(is));
     offset += page.length;

@@ -76,7 +76,7 @@ const READING = {
  *
  * @param {string} agents
  * @param {import("./folder.mjs").Read} folder                      what is in it
- * @param {{ esbuild: import("esbuild"), web: string }} tools       `web`: the folder of the modules that stand for the web's names
+ * @param {{ esbuild: typeof import("esbuild"), web: string }} tools       `web`: the folder of the modules that stand for the web's names
  * @returns {Promise<{ bundles: Record<string, Source>, findings: import("./compile.mjs").Finding[] }>} all that is wrong at once
  */
 export async function bundleCode(agents, folder, { esbuild, web }) {
@@ -127,7 +127,7 @@ function isCode(name) {
 /**
  * One file with everything that it imports.
  *
- * @param {import("esbuild")} esbuild
+ * @param {typeof import("esbuild")} esbuild
  * @param {string} agents
  * @param {string} file
  * @returns {Promise<Source | { errors: import("./compile.mjs").Finding[] }>}
@@ -185,7 +185,7 @@ function mentioned(probe) {
  * The file's own text, with what brings its globals in as the last line, where it moves nothing. Nothing if the engine
  * does not understand it as it is.
  *
- * @param {import("esbuild")} esbuild
+ * @param {typeof import("esbuild")} esbuild
  * @param {string} file
  * @param {string} source
  * @param {string[]} used   the globals
@@ -277,7 +277,7 @@ function imported({ metafile }) {
 /**
  * A module of isolate/web/: its text without comments, and which of the others it imports.
  *
- * @param {import("esbuild")} esbuild
+ * @param {typeof import("esbuild")} esbuild
  * @param {string} web
  * @param {string} name
  * @returns {Promise<[file: string, source: Source]>}

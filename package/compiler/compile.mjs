@@ -27,7 +27,7 @@ import { readDefinitions } from "./folder.mjs";
 
 /**
  * @typedef {object} Tools
- * @property {import("esbuild")} esbuild
+ * @property {typeof import("esbuild")} esbuild
  * @property {string} web                                     the folder of isolate/web/
  * @property {(request: string) => Promise<string>} compiler  src/request.rs: JSON in, JSON out
  */

@@ -38,7 +38,7 @@ function ofWrangler(root, name) {
   throw new Complaint(`wrangler is not installed here, and ${name} comes with it: run \`npm install\`, or \`npm install --save-dev wrangler\`.`, EXIT.usage);
 }
 
-/** @param {string} root @returns {Promise<import("esbuild")>} */
+/** @param {string} root @returns {Promise<typeof import("esbuild")>} */
 export async function esbuildOf(root) {
   const module = await import(pathToFileURL(ofWrangler(root, "esbuild")).href);
   return module.default ?? module;

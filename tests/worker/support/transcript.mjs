@@ -8,12 +8,13 @@ import assert from "node:assert/strict";
 export class Transcript {
   /** @param {Transcript} [from]  continue from a copy of this one */
   constructor(from) {
+    const { messages, partial, streamed } = from ?? {};
     /** Whole messages by id. @type {Map<string, any>} */
-    this.messages = new Map(from?.messages ?? []);
+    this.messages = new Map(messages ?? []);
     /** Text that is still being written, by message. @type {Map<string, Partial>} */
-    this.partial = new Map([...(from?.partial ?? [])].map(([id, partial]) => [id, { ...partial }]));
+    this.partial = new Map([...(partial ?? [])].map(([id, text]) => [id, { ...text }]));
     /** Every text that a whole message replaced, by message: what was streamed of it. @type {Map<string, string>} */
-    this.streamed = new Map(from?.streamed ?? []);
+    this.streamed = new Map(streamed ?? []);
     /** Number of resets, snapshots and chunks seen. */
     this.seen = { reset: 0, snapshot: 0, chunk: 0, data: 0 };
   }
