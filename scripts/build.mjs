@@ -144,27 +144,19 @@ const TOOL_STAMP = inCheckout("target/bobbin-build.stamp");
 /** @param {string} sources  their hash */
 export const isToolBuilt = (sources = contentHash(TOOL_SOURCES)) => readIfThere(TOOL_STAMP) === sources && existsSync(BUILD_TOOL);
 
+/** What cargo builds the tool with. */
+export const TOOL = ["--package", "bobbin-build"];
+
 /** Builds the native build tool; the scripts run it as a program. */
 export async function buildTool() {
-  const sources = contentHash(TOOL_SOURCES);
-  if (isToolBuilt(sources)) return;
-  await step("build tool", (note) =>
-    run("cargo", ["build", "-p", "bobbin-build", ...TARGET_DIR], { cwd: inCheckout("."), env: lintedNative(), onLine: cargoProgress(note) }),
-  );
-  writeFileSync(TOOL_STAMP, sources);
+  if (!isToolBuilt()) await step("build tool", compileTool);
 }
 
-/**
- * Compiles the build tool as the tests of the core compile it: with a test beside it, cargo gives to all that they share
- * the features that the tests need, and compiles it once.
- *
- * @param {(text: string) => void} note
- */
+/** Compiles the build tool, unless it is there. @param {(text: string) => void} note */
 export async function compileTool(note) {
   const sources = contentHash(TOOL_SOURCES);
   if (isToolBuilt(sources)) return;
-  const args = ["build", ...NATIVE, "--bins", "--test", "directory", ...TARGET_DIR];
-  await run("cargo", args, { cwd: inCheckout("."), env: lintedNative(), onLine: cargoProgress(note) });
+  await run("cargo", ["build", ...TOOL, ...TARGET_DIR], { cwd: inCheckout("."), env: lintedNative(), onLine: cargoProgress(note) });
   writeFileSync(TOOL_STAMP, sources);
 }
 

@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { TOOL } from "../../scripts/build.mjs";
 import { inCheckout, root } from "../../scripts/files.mjs";
 import { run } from "../../scripts/run.mjs";
 import { TARGET } from "../../scripts/rust.mjs";
@@ -85,6 +86,14 @@ test("the units of the core find compiled what other tests are made of", async (
   const others = units.filter(({ key, name }) => !there.has(key) && !name.startsWith("bobbin@")).map(({ name }) => name);
   assert.ok(units.length > 50);
   assert.deepEqual(others, [], "Cargo.toml gives them the features and settings that they have in the others");
+});
+
+test("the tests of the core find compiled what the build tool is made of", async () => {
+  const [tests, tool] = [await compiled(TESTS), await compiled(TOOL)];
+  const there = new Set(tests.map(({ key }) => key));
+  const others = tool.filter(({ key, name }) => !there.has(key) && !name.startsWith("bobbin-build@")).map(({ name }) => name);
+  assert.ok(tool.some(({ name }) => name.startsWith("bobbin@")));
+  assert.deepEqual(others, [], "scripts/build/Cargo.toml gives them the features that they have in the tests");
 });
 
 test("macros have the same features in all builds of the core", async () => {
