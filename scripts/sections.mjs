@@ -153,7 +153,7 @@ export function sections(tools, sample) {
       title: "tests of the isolate",
       needs: [ISOLATE_BUILD],
       unread: OF_ISOLATE,
-      run: (note) => nodeTest(node, testFiles("tests/isolate"), { note, env: engine }),
+      run: (note) => nodeTest(node, testFiles("tests/isolate"), { note, env: engine, atOnce: 3 }),
     },
     {
       group: "clippy",

@@ -30,6 +30,7 @@ const atOnce = (env) => Math.max(env?.BOBBIN_SAMPLE === undefined ? 3 : 4, Math.
  * @typedef {object} SuiteOptions
  * @property {(text: string) => void} note
  * @property {NodeJS.ProcessEnv} [env]
+ * @property {number} [atOnce]             files at once, where they do not wait for half of the time
  * @property {number} [minutes]            how long it may take
  */
 
@@ -123,7 +124,7 @@ const AGAIN_AT_MOST = 3;
  * @returns {Promise<Counts>}
  */
 export async function nodeTest(node, files, options) {
-  const first = await runFiles(node, files, atOnce(options.env), options);
+  const first = await runFiles(node, files, options.atOnce ?? atOnce(options.env), options);
   const failed = files.filter((file) => (first.get(file)?.failed ?? 0) > 0);
   /** @type {string[]} */
   const unsteady = [];
