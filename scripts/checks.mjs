@@ -62,7 +62,7 @@ export async function workerClippy(tools, note) {
 
 /** TypeScript over the JavaScript of one tsconfig.json. @param {string} project */
 export async function types(project) {
-  // The native compiler, in a seventh of the time. What is asked of the compiler as a library needs the one before it.
+  // The native compiler, in a quarter of the time. What is asked of the compiler as a library needs the one before it.
   const args = [inCheckout("node_modules/typescript-7/bin/tsc"), "--project", inCheckout(project), "--pretty", "false"];
   await run(process.execPath, args, { cwd: inCheckout("."), ...TIMEOUT });
 }

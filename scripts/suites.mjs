@@ -30,7 +30,7 @@ const atOnce = (env) => Math.max(env?.BOBBIN_SAMPLE === undefined ? 3 : 4, Math.
  * @typedef {object} SuiteOptions
  * @property {(text: string) => void} note
  * @property {NodeJS.ProcessEnv} [env]
- * @property {number} [atOnce]             files at once, where they do not wait for half of the time
+ * @property {number} [atOnce]             files at once, where they compute more than they wait
  * @property {number} [minutes]            how long it may take
  */
 

@@ -5,8 +5,8 @@ import { contract, isolateServer, lacks } from "./support/isolate.mjs";
 
 const server = isolateServer();
 const MIB = 1 << 20;
-/** How many runs one after another, and after how many the memory is looked at. */
-const [RUNS, EACH] = process.env.BOBBIN_SAMPLE === undefined ? [2400, 200] : [600, 50];
+/** How many runs there are in all, and after how many the memory is looked at. Four go at a time. */
+const [RUNS, EACH] = process.env.BOBBIN_SAMPLE === undefined ? [2400, 200] : [600, 60];
 
 // Before the others: while fifty Workers wait to be given back, none of these is.
 contract(`${RUNS} runs leave nothing behind`, async (engine) => {
