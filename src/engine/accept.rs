@@ -95,7 +95,7 @@ impl Input {
         };
         let attachments = crate::sdk::given::parse(&mut body)?;
         let content = body.string("content")?.unwrap_or_default();
-        let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
+        let metadata = body.object("metadata")?.map(|fields| json::text(&Value::Object(fields)));
         let wakes = match (code, role) {
             (Some("inject"), _) | (None, Role::System) => Wakes::No,
             _ => Wakes::Yes,

@@ -159,6 +159,7 @@ impl<'a> Streaming<'a> {
     fn take(&mut self, deltas: &[Delta]) -> Result<Result<(), ProviderError>> {
         let mut text = String::new();
         let mut reasoning = String::new();
+        let now = if deltas.is_empty() { 0 } else { self.thread.host.now_us() };
         for delta in deltas {
             match delta {
                 Delta::Text(piece) => {
@@ -182,7 +183,7 @@ impl<'a> Streaming<'a> {
                     continue;
                 }
             }
-            self.payload_us = self.thread.host.now_us();
+            self.payload_us = now;
             if self.attempt.first_us.is_none() && !self.restartable {
                 // Before anybody sees it: a process that is lost from here on must not have it begun anew.
                 self.thread.transition(|_, sql| Event::shown(self.attempt).insert(sql, self.payload_us))?;

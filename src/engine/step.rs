@@ -301,7 +301,7 @@ pub(crate) fn reply_row(
     Row {
         calls,
         inbound: Inbound::Step,
-        metadata: Some(Value::Object(metadata).to_string()),
+        metadata: Some(json::text(&Value::Object(metadata))),
         ..Row::new(step.block, definitions.active.role(), content, now)
     }
 }

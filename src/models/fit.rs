@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use foldhash::fast::RandomState;
+
 use crate::models::{CachedJson, ChatMessage, Part};
 
 /// An unstored user's message, where a request must have one.
@@ -34,17 +36,18 @@ pub fn fit(messages: &mut Vec<CachedJson<ChatMessage>>) {
 /// Gives calls whose id an earlier one has, in any provider's eyes, another one, and their results too. The same
 /// messages get the same ids again, so that providers' caches hold.
 fn unique_ids(messages: &mut [CachedJson<ChatMessage>]) {
-    let mut seen: HashSet<Cow<'_, str>> = HashSet::new();
+    // About one call for two messages.
+    let mut seen: HashSet<Cow<'_, str>, RandomState> =
+        HashSet::with_capacity_and_hasher(messages.len() / 2, RandomState::default());
     let mut replaced: Vec<(usize, usize, String)> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         let ChatMessage::Assistant { tool_calls, .. } = &**message else { continue };
         for (index, call) in tool_calls.iter().enumerate() {
             let id = permitted(&call.id);
-            if !call.id.is_empty() && !seen.contains(&id) {
-                seen.insert(id);
+            if !call.id.is_empty() && seen.insert(id) {
                 continue;
             }
-            let base: String = id.chars().take(ID_CHARS - 8).collect();
+            let base: String = permitted(&call.id).chars().take(ID_CHARS - 8).collect();
             let fresh = (2_u32..).map(|n| format!("{base}_{n}")).find(|id| !seen.contains(id.as_str()));
             let fresh = fresh.unwrap_or_default();
             seen.insert(fresh.clone().into());
@@ -83,7 +86,7 @@ pub(crate) fn permitted(name: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match name {
         "" => "_".into(),
-        name if name.len() <= ID_CHARS && name.chars().all(allowed) => name.into(),
+        name if name.len() <= ID_CHARS && name.bytes().all(|byte| allowed(char::from(byte))) => name.into(),
         name => name.chars().take(ID_CHARS).map(|c| if allowed(c) { c } else { '_' }).collect(),
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
+use crate::json;
 use crate::limits;
 use crate::store::table::Table;
 use crate::text::shorten;
@@ -95,7 +96,7 @@ impl Entry {
         fields.insert("type".into(), self.kind.into());
         fields.insert("created_at".into(), self.at_us.into());
         fields.insert("retry_of_attempt".into(), self.retry_of.into());
-        if let Ok(Value::Object(mut data)) = crate::json::from_str(&self.data) {
+        if let Ok(Value::Object(mut data)) = json::from_str(&self.data) {
             // What a budget has booked is told in words that have units.
             data.remove("booked");
             fields.extend(data);
@@ -145,7 +146,7 @@ pub(crate) fn insert_first(
 
 /// A row's text. Only an error can make it too long; what is cut is its end.
 fn bounded(data: &Value) -> String {
-    let text = data.to_string();
+    let text = json::text(data);
     if text.len() <= limits::LOG_ROW_BYTES {
         return text;
     }
@@ -153,7 +154,7 @@ fn bounded(data: &Value) -> String {
     if let Some(Value::String(error)) = short.get_mut("error") {
         shorten(error, limits::LOG_ROW_BYTES / 4);
     }
-    short.to_string()
+    json::text(&short)
 }
 
 /// One row.

@@ -1,5 +1,6 @@
 //! The engine's door on Cloudflare.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
@@ -12,8 +13,9 @@ use bobbin::{Error, Result};
 use futures::FutureExt;
 use wasm_bindgen::prelude::*;
 
-use crate::bindings::{self, Env, ObjectState, Storage, Timer, thrown};
+use crate::bindings::{self, Env, ObjectState, Storage, thrown};
 use crate::bucket::FilesBucket;
+use crate::clock::Clock;
 use crate::fetch::{ask_ai, fetch};
 use crate::lifecycle::{promise, told};
 use crate::remote::{self, Answer};
@@ -34,7 +36,13 @@ pub(crate) struct ObjectHost {
     sockets: Rc<Sockets>,
     bucket: Option<FilesBucket>,
     counters: Option<Rc<Counters>>,
+    clock: Rc<Clock>,
+    /// Variables that were asked for. Those of a deployment never change, and each costs a way into JavaScript.
+    vars: RefCell<Vec<(String, Option<String>)>>,
 }
+
+/// Variables that are remembered: about as many as models and settings ask for. Names come from definitions.
+const VARS: usize = 64;
 
 impl ObjectHost {
     /// The host of the object with this context. Counts what it does when there are counters.
@@ -48,7 +56,8 @@ impl ObjectHost {
         let sql = ObjectSql::new(storage.sql()?, counters.clone());
         let above = spilled_above(env.var("BOBBIN_R2_ABOVE_BYTES").as_deref());
         let bucket = env.files().map(|files| FilesBucket::new(files, above));
-        Ok(ObjectHost { ctx, env, storage, sql, sockets, bucket, counters })
+        let (clock, vars) = (Clock::new(), RefCell::default());
+        Ok(ObjectHost { ctx, env, storage, sql, sockets, bucket, counters, clock, vars })
     }
 }
 
@@ -94,8 +103,16 @@ impl Object for ObjectHost {
     }
 
     fn var(&self, name: &str) -> Option<String> {
+        if let Some((_, known)) = self.vars.borrow().iter().find(|(known, _)| known == name) {
+            return known.clone();
+        }
         let bound = || self.env.ai().filter(|_| name == AI_BINDING).map(|_| "bound".to_owned());
-        self.env.var(name).or_else(bound)
+        let value = self.env.var(name).or_else(bound);
+        let mut vars = self.vars.borrow_mut();
+        if vars.len() < VARS {
+            vars.push((name.to_owned(), value.clone()));
+        }
+        value
     }
 
     fn sibling(&self, to: Sibling, call: String) -> Pending<Result<String>> {
@@ -115,7 +132,7 @@ impl Object for ObjectHost {
     }
 
     fn sleep_until(&self, us: i64) -> Pending<()> {
-        Box::pin(sleep_until(us))
+        Box::pin(self.clock.sleep_until(us))
     }
 
     fn set_alarm(&self, due_us: Option<i64>) -> Result<()> {
@@ -139,10 +156,12 @@ impl Object for ObjectHost {
     }
 
     fn spawn(&self, work: Pending<()>) {
+        let under_way = self.clock.work();
         let guarded = async move {
             if let Err(panic) = AssertUnwindSafe(work).catch_unwind().await {
                 bindings::log(&format!("a task of an object panicked: {}", told(&*panic)));
             }
+            drop(under_way);
             Ok(JsValue::UNDEFINED)
         };
         let promise = promise(guarded);
@@ -196,23 +215,5 @@ impl Sandbox for ObjectHost {
 
     fn is_bound(&self) -> bool {
         self.env.isolate().is_some()
-    }
-}
-
-async fn sleep_until(us: i64) {
-    loop {
-        let left = us - bindings::date_now() as i64 * MS_US;
-        if left <= 0 {
-            return;
-        }
-        // Rounded up: a timer that fires early would only start another one.
-        match Timer::after((left as f64 / MS_US as f64).ceil()) {
-            Ok(timer) => timer.await,
-            Err(error) => {
-                // Returning would turn a wait into none; the platform refuses timers only to dying objects.
-                bindings::log(&format!("timer: {}", thrown(&error)));
-                std::future::pending::<()>().await;
-            }
-        }
     }
 }

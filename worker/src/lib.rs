@@ -6,7 +6,7 @@
 //! * [`fetch`]: every request. `router` matches and answers it, `protocols` hands it on to what speaks another system's protocol, `auth` says who asks, `create` and `events` are the
 //!   routes that take more than one call to an object.
 //! * [`objects`]: threads, directories and shared memories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
-//!   run on. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
+//!   run on, `clock`: what they wait for. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
 //!   `streamed`: requests and answers whose bodies are streams. `bucket`: content that a bucket keeps.
 //!   `chat`: chats of the AI SDK; `openai`, `responses`, `following`, `conversations`, `conversation_routes`: clients of OpenAI; `mcp`, `mcp_calls`: those of MCP; `talk`, `encoder`: what all of
 //!   these have in common. `sandbox`: code that runs in the isolate Worker.
@@ -22,6 +22,7 @@ mod auth;
 mod bindings;
 mod bucket;
 mod chat;
+mod clock;
 mod conversation_routes;
 mod conversations;
 mod create;

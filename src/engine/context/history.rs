@@ -53,6 +53,7 @@ impl History<'_> {
         out.push(parts.system);
         out.extend(parts.summary);
         let mut empty_last = false;
+        let replay_from = self.replay_from();
         for entry in self.span.sent(self.entries) {
             if entry.row.seq >= self.span.turn_from {
                 out.extend(parts.memory.take());
@@ -62,7 +63,7 @@ impl History<'_> {
                 Role::System => out.push(entry.message(Form::Whole, View::Other)),
                 // Results are placed after the calls that they answer; those that answer none are left out.
                 Role::Tool => {}
-                role if role == self.span.own => self.reply(entry, &mut out, &mut pictured),
+                role if role == self.span.own => self.reply(entry, replay_from, &mut out, &mut pictured),
                 // What somebody else said: the person, or the other side, whose calls are its own affair.
                 Role::User | Role::Assistant if entry.row.says_nothing() => {}
                 Role::User | Role::Assistant => {
@@ -87,8 +88,14 @@ impl History<'_> {
         }
     }
 
-    /// A reply and the results of its calls.
-    fn reply(&self, entry: &Entry, out: &mut Vec<CachedJson<ChatMessage>>, pictured: &mut Pictured) {
+    /// A reply and the results of its calls. Those from `replay_from` on carry what their provider wants back.
+    fn reply(
+        &self,
+        entry: &Entry,
+        replay_from: i64,
+        out: &mut Vec<CachedJson<ChatMessage>>,
+        pictured: &mut Pictured,
+    ) {
         let row = &entry.row;
         let calls = match row.seq >= self.span.turn_from || self.prompt.include_past_tools {
             true => &row.calls[..],
@@ -99,7 +106,7 @@ impl History<'_> {
         }
         let whole = calls.len() == row.calls.len();
         let form = match whole {
-            true if row.seq >= self.replay_from() && entry.replays_to(&self.author) => Form::WithPayload,
+            true if row.seq >= replay_from && entry.replays_to(&self.author) => Form::WithPayload,
             true => Form::Whole,
             false => Form::WithoutCalls,
         };

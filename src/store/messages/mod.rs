@@ -216,7 +216,7 @@ impl Row {
 
     /// A reply with neither text nor calls.
     pub(crate) fn is_empty_reply(&self) -> bool {
-        self.is_reply() && self.calls.is_empty() && self.says_nothing()
+        self.calls.is_empty() && self.says_nothing() && self.is_reply()
     }
 
     /// Whether it has neither text nor attachments.

@@ -1,10 +1,6 @@
 //! The world outside: requests, time, chance, the log.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 
 #[wasm_bindgen]
 extern "C" {
@@ -33,15 +29,6 @@ extern "C" {
     /// One line for the operator.
     #[wasm_bindgen(js_namespace = console)]
     pub(crate) fn log(line: &str);
-
-    /// What `Promise.withResolvers` returns.
-    type Resolvers;
-    #[wasm_bindgen(js_namespace = Promise, js_name = withResolvers)]
-    fn with_resolvers() -> Resolvers;
-    #[wasm_bindgen(method, getter)]
-    fn promise(this: &Resolvers) -> js_sys::Promise;
-    #[wasm_bindgen(method, getter)]
-    fn resolve(this: &Resolvers) -> js_sys::Function;
 
     #[wasm_bindgen(catch, js_name = setTimeout)]
     fn set_timeout(callback: &js_sys::Function, ms: f64) -> Result<JsValue, JsValue>;
@@ -108,34 +95,21 @@ pub(crate) fn random() -> [u8; 16] {
 }
 
 /// A timer, cleared when it is dropped.
-pub(crate) struct Timer {
-    id: JsValue,
-    fired: JsFuture,
-}
+pub(crate) struct Timer(JsValue);
 
 impl Timer {
     /// The longest wait that the platform's timers know.
     const MAX_MS: f64 = 2_147_483_647.0;
 
-    /// Fires in so many milliseconds, at most 24 days.
-    pub(crate) fn after(ms: f64) -> Result<Timer, JsValue> {
-        let resolvers = with_resolvers();
-        let id = set_timeout(&resolvers.resolve(), ms.clamp(0.0, Timer::MAX_MS))?;
-        Ok(Timer { id, fired: JsFuture::from(resolvers.promise()) })
-    }
-}
-
-impl Future for Timer {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.fired).poll(context).map(|_| ())
+    /// Calls in so many milliseconds, at most 24 days. What it calls must not be dropped before it.
+    pub(crate) fn after(rings: &Closure<dyn FnMut()>, ms: f64) -> Result<Timer, JsValue> {
+        Ok(Timer(set_timeout(rings.as_ref().unchecked_ref(), ms.clamp(0.0, Timer::MAX_MS))?))
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
         // Clearing one that has fired does nothing, and nothing else can fail.
-        let _ = clear_timeout(&self.id);
+        let _ = clear_timeout(&self.0);
     }
 }
