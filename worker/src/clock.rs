@@ -1,5 +1,5 @@
-//! The waits of one object. All of them share one timer of the platform: setting and clearing one for each takes a tenth of the
-//! engine's time in a step, whose waits (for the first chunk, for silence, for the rest of an answer) hardly ever come to their end.
+//! The waits of one object. All of them share one timer of the platform: setting and clearing one for each took 100 of the 1,400 µs
+//! that the engine needed for a step, whose waits (for the first chunk, for silence, for the rest of an answer) hardly ever end by time.
 //!
 //! While the object is at work, a timer that nobody waits for any more stays set: the next wait is likely to be a longer one, and
 //! needs none of its own then. Once nothing is at work and nobody waits, it is cleared, as a timer keeps its object in memory.
