@@ -87,8 +87,8 @@ test("what happened before is told from the start on, and otherwise not", async 
   const whole = new Running(["tail", thread.id, "--from-start"], { cwd: two.project });
   const rest = new Running(["tail", thread.id, "--json"], { cwd: two.project });
   await until("the whole is told", () => whole.out.includes("end\n"), { describe: () => whole.err });
-  // It says nothing before it has heard something, so it is told until it has.
-  const told = () => rest.out.includes('"stopped"');
+  // It says nothing before it has heard something, so it is told until it has heard a whole run.
+  const told = () => rest.out.includes("second") && rest.out.includes('"stopped"');
   for (let asked = 0; asked < 20 && !told(); asked++) {
     await thread.ask("second");
     await sleep(200);

@@ -75,19 +75,19 @@ impl Clock {
         for sleeper in due {
             sleeper.waker.wake();
         }
-        let next = self.sleepers.borrow().iter().map(|sleeper| sleeper.due_us).min();
-        if let Some(due_us) = next {
-            self.arm(due_us);
-        }
+        self.arm();
     }
 
-    /// Sees to it that the timer fires then, or earlier: who is woken looks at the time.
-    fn arm(&self, due_us: i64) {
-        if self.timer.borrow().as_ref().is_some_and(|armed| armed.due_us <= due_us) {
+    /// Sees to it that the timer fires when the first wait is over, or earlier: who rings looks at the time. One that should have fired
+    /// by now is not relied on.
+    fn arm(&self) {
+        let Some(due_us) = self.sleepers.borrow().iter().map(|sleeper| sleeper.due_us).min() else { return };
+        let now = now_us();
+        if self.timer.borrow().as_ref().is_some_and(|armed| (now..=due_us).contains(&armed.due_us)) {
             return;
         }
         // Rounded up: one that fires early would only be set again.
-        let ms = ((due_us - now_us()) as f64 / MS_US as f64).ceil();
+        let ms = ((due_us - now) as f64 / MS_US as f64).ceil();
         match Timer::after(&self.rings, ms) {
             Ok(timer) => drop(self.timer.replace(Some(Armed { due_us, _timer: timer }))),
             // Waking would turn a wait into none; the platform refuses timers only to dying objects.
@@ -129,7 +129,7 @@ impl Future for Sleep {
         }
         sleepers.push(Sleeper { id: self.id, due_us: self.due_us, waker: context.waker().clone() });
         drop(sleepers);
-        self.clock.arm(self.due_us);
+        self.clock.arm();
         Poll::Pending
     }
 }
