@@ -1,4 +1,4 @@
-//! The waits of one object. All of them share one timer of the platform: setting and clearing one for each took 100 of the 1,400 µs
+//! The waits of one object. All of them share one timer of the platform: setting and clearing one for each took 110 of the 1,410 µs
 //! that the engine needed for a step, whose waits (for the first chunk, for silence, for the rest of an answer) hardly ever end by time.
 //!
 //! While the object is at work, a timer that nobody waits for any more stays set: the next wait is likely to be a longer one, and
@@ -15,7 +15,7 @@ use wasm_bindgen::prelude::*;
 use crate::bindings::{self, Timer, thrown};
 
 /// Microseconds in a millisecond.
-const MS_US: i64 = 1_000;
+pub(crate) const MS_US: i64 = 1_000;
 
 /// The waits of one object, and its timer.
 pub(crate) struct Clock {
@@ -103,7 +103,8 @@ impl Clock {
     }
 }
 
-fn now_us() -> i64 {
+/// Microseconds since 1970.
+pub(crate) fn now_us() -> i64 {
     bindings::date_now() as i64 * MS_US
 }
 

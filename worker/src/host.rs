@@ -15,7 +15,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::bindings::{self, Env, ObjectState, Storage, thrown};
 use crate::bucket::FilesBucket;
-use crate::clock::Clock;
+use crate::clock::{Clock, MS_US, now_us};
 use crate::fetch::{ask_ai, fetch};
 use crate::lifecycle::{promise, told};
 use crate::remote::{self, Answer};
@@ -23,9 +23,6 @@ use crate::sandbox;
 use crate::sockets::Sockets;
 use crate::sql::{Counters, ObjectSql};
 use crate::streamed;
-
-/// Microseconds in a millisecond.
-const MS_US: i64 = 1_000;
 
 /// One object's storage, sockets and ways out.
 pub(crate) struct ObjectHost {
@@ -95,7 +92,7 @@ impl Object for ObjectHost {
     }
 
     fn now_us(&self) -> i64 {
-        bindings::date_now() as i64 * MS_US
+        now_us()
     }
 
     fn random(&self) -> [u8; 16] {
