@@ -162,7 +162,11 @@ export async function compileTool(note) {
 
 /** @param {import("./setup.mjs").Tools} tools @param {Product} product */
 async function compile(tools, product) {
-  await step("Worker (Rust)", (note) => runCargo(tools, product, [], note));
+  await step("Worker (Rust)", async (note) => {
+    // Clippy looks at a crate when it is built by itself, and not at what another one is made of.
+    if (linted(tools).RUSTC_WRAPPER !== undefined && product.manifest !== worker().manifest) await runCargo(tools, worker(), [], note);
+    await runCargo(tools, product, [], note);
+  });
 }
 
 /**

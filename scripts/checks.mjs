@@ -27,7 +27,9 @@ export async function formatted() {
  */
 export async function clippy(builds, note) {
   if (lintedNative().RUSTC_WORKSPACE_WRAPPER === undefined) throw new Complaint("clippy is missing: run `rustup component add clippy`.");
-  for (const args of builds) quiet(await compileTests([...args, "--message-format", "json"], note));
+  const said = [];
+  for (const args of builds) said.push(await compileTests([...args, "--message-format", "json"], note));
+  quiet(said.join("\n"));
 }
 
 /** Complains of any warning. @param {string} messages  of cargo, a line of JSON each */

@@ -61,32 +61,36 @@ export function wasmEnv(compiler) {
  * @param {Compiler} compiler
  * @returns {NodeJS.ProcessEnv}
  */
-export function clippyEnv(compiler) {
-  const args = ["--no-deps", "-D", "warnings"];
-  return { RUSTC_WORKSPACE_WRAPPER: compiler.clippy, CLIPPY_ARGS: args.map((arg) => `${arg}__CLIPPY_HACKERY__`).join("") };
-}
+export const clippyEnv = (compiler) => ({ RUSTC_WORKSPACE_WRAPPER: compiler.clippy, ...clippyArgs(ONLY_ASKED, "-D", "warnings") });
+
+/** Clippy looks at the crates that cargo was asked to build, and not at what they are made of. */
+const ONLY_ASKED = "--no-deps";
+
+/** What clippy's driver is told, as `cargo clippy` tells it. @param {string[]} args @returns {NodeJS.ProcessEnv} */
+const clippyArgs = (...args) => ({ CLIPPY_ARGS: args.map((arg) => `${arg}__CLIPPY_HACKERY__`).join("") });
 
 /**
- * Has clippy look at the crates of the checkout while they are compiled for wasm: a compiler that looks besides takes a tenth
- * longer, and one that only looks starts from nothing. What is compiled so is slower by the optimisations that clippy does
- * without, so it is for tests alone. Where somebody has a wrapper of their own, theirs stays.
+ * Has clippy look at the Worker's own crate while it is compiled for wasm: one that only looks starts from nothing. What is compiled
+ * so is slower by the optimisations that clippy does without, so it is for tests alone. The core is the same code as natively,
+ * where it is looked at with its units. Where somebody has a wrapper of their own, theirs stays.
  *
  * @param {Compiler} compiler
  * @returns {NodeJS.ProcessEnv}
  */
-export const lintedWasm = ({ clippy }) => (process.env.RUSTC_WRAPPER === undefined && existsSync(clippy) ? { RUSTC_WRAPPER: clippy } : {});
+export const lintedWasm = ({ clippy }) =>
+  process.env.RUSTC_WRAPPER === undefined && existsSync(clippy) ? { RUSTC_WRAPPER: clippy, ...clippyArgs(ONLY_ASKED) } : {};
 
 /** @type {NodeJS.ProcessEnv | undefined} */
 let linted;
 
 /**
- * The same for what is compiled natively. For cargo that is another build than without it, so that nothing counts as looked
- * at that was not. Without clippy, there is no such build.
+ * The same for what is compiled natively: clippy goes over a whole crate after any change of it, 11 seconds for the core, and the core
+ * is looked at once, as its units are compiled. For cargo that is another build than without clippy. Without it, there is no such build.
  *
  * @returns {NodeJS.ProcessEnv}
  */
 export function lintedNative() {
-  linted ??= spawnSync("clippy-driver", ["--version"]).status === 0 ? { RUSTC_WORKSPACE_WRAPPER: "clippy-driver" } : {};
+  linted ??= spawnSync("clippy-driver", ["--version"]).status === 0 ? { RUSTC_WORKSPACE_WRAPPER: "clippy-driver", ...clippyArgs(ONLY_ASKED) } : {};
   return linted;
 }
 

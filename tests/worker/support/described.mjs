@@ -1,16 +1,24 @@
 // Whether what the server answers is what schemas/openapi.json says of it. Every answer that the tests' client gets, and every frame of
 // its sockets and its events, is held against it, so that the document cannot say anything else than the server does: no field may be missing, and none be unknown.
 
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import Ajv from "ajv/dist/2020.js";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { checkout } from "./server.mjs";
 
+/** @typedef {((value: unknown) => boolean) & { errors?: import("ajv").ErrorObject[] | null }} Validator */
+
+const require = createRequire(import.meta.url);
+const text = readFileSync(join(checkout, "schemas/openapi.json"), "utf8");
 /** @type {{ paths: Record<string, Record<string, any>>, components: { schemas: Record<string, any> } }} */
-const document = JSON.parse(readFileSync(join(checkout, "schemas/openapi.json"), "utf8"));
+const document = JSON.parse(text);
 
 /** What may have further fields, as its description says. */
 const OPEN = new Set(["LogEntry", "ProgressFrame"]);
+const ERROR = { $ref: "#/components/schemas/Error" };
+/** The schema of each type of frame. @type {Record<string, string>} */
+const FRAMES = document.components.schemas.Frame?.discriminator.mapping ?? {};
 
 /** The same schema, of which nothing else may be there. @param {any} schema @returns {any} */
 function closed(schema) {
@@ -21,27 +29,60 @@ function closed(schema) {
   return all;
 }
 
-const schemas = Object.fromEntries(
-  Object.entries(document.components.schemas).map(([name, schema]) => [name, OPEN.has(name) ? schema : closed(schema)]),
-);
-const ajv = new Ajv.default({ strict: false, allErrors: false, discriminator: false, validateFormats: false });
-ajv.addSchema({ $id: "openapi", components: { schemas } });
+/** The schema of what an operation answers, if it is JSON. @param {any} response */
+const schemaOf = (response) => response?.content?.["application/json"]?.schema;
 
-/** @type {Map<string, import("ajv").ValidateFunction>} */
-const known = new Map();
+/** Everything that is looked at, by a name: the answers of each operation, errors, and frames. @returns {Record<string, any>} */
+function looked() {
+  const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+  const answers = operations.flatMap(({ operationId, responses = {} }) =>
+    Object.entries(responses).flatMap(([status, response]) => (schemaOf(response) ? [[`${operationId} ${status}`, schemaOf(response)]] : [])),
+  );
+  const frames = Object.entries(FRAMES).map(([type, $ref]) => [`frame ${type}`, { $ref }]);
+  return Object.fromEntries([...answers, ["error", ERROR], ...frames]);
+}
 
-/** @param {string} name @param {any} schema */
-function validator(name, schema) {
-  let found = known.get(name);
-  if (!found) {
-    const text = JSON.stringify(schema).replaceAll('"#/components/', '"openapi#/components/');
-    found = ajv.compile(JSON.parse(text));
-    known.set(name, found);
+/** The code of a module with a validator for each of those. */
+function compiled() {
+  const { default: Ajv } = require("ajv/dist/2020.js");
+  const { default: standalone } = require("ajv/dist/standalone");
+  const ajv = new Ajv({ strict: false, allErrors: false, discriminator: false, validateFormats: false, code: { source: true } });
+  const schemas = Object.fromEntries(
+    Object.entries(document.components.schemas).map(([name, schema]) => [name, OPEN.has(name) ? schema : closed(schema)]),
+  );
+  ajv.addSchema({ $id: "openapi", components: { schemas } });
+  const names = Object.entries(looked()).map(([name, schema]) => {
+    ajv.addSchema(JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"openapi#/components/')), name);
+    return [name, name];
+  });
+  return standalone(ajv, Object.fromEntries(names));
+}
+
+/** Made once for each state of what it follows from: it takes longer than many a file of tests, and each of them is a process of its own. */
+function validators() {
+  const { version } = require("ajv/package.json");
+  const of = createHash("sha256").update([version, readFileSync(new URL(import.meta.url), "utf8"), text].join("\0")).digest("hex");
+  const path = join(checkout, ".bobbin/described", `${of.slice(0, 16)}.cjs`);
+  if (!existsSync(path)) {
+    mkdirSync(dirname(path), { recursive: true });
+    // Renamed into place: another process may be about to read it.
+    writeFileSync(`${path}.${process.pid}`, compiled());
+    renameSync(`${path}.${process.pid}`, path);
   }
+  return require(path);
+}
+
+/** @type {Record<string, Validator>} */
+const known = validators();
+
+/** @param {string} name */
+function validator(name) {
+  const found = known[name];
+  if (!found) throw new Error(`nothing looks at ${name}`);
   return found;
 }
 
-/** What a validator has found. @param {import("ajv").ValidateFunction} validate */
+/** What a validator has found. @param {Validator} validate */
 const wrong = ({ errors }) =>
   (errors ?? []).map(({ instancePath, message, params }) => `${instancePath || "/"} ${message} ${JSON.stringify(params)}`).join("; ");
 
@@ -70,28 +111,20 @@ export function mustBeDescribed(method, target, { status, headers, json }) {
   const refused = status >= 400;
   const response = operation.responses[status];
   if (!response && !refused) throw new Error(`${method} ${target}: schemas/openapi.json knows no answer ${status} of ${operation.operationId}`);
-  const content = refused ? { "application/json": { schema: { $ref: "#/components/schemas/Error" } } } : response.content ?? {};
-  const schema = content["application/json"]?.schema;
   const isJson = String(headers["content-type"] ?? "").startsWith("application/json");
   // A file's content may be JSON, too.
-  if (!schema || !isJson || json === undefined || "*/*" in content) return;
-  const validate = validator(`${operation.operationId} ${refused ? "error" : status}`, schema);
+  if (!isJson || json === undefined || (!refused && (!schemaOf(response) || "*/*" in response.content))) return;
+  const validate = validator(refused ? "error" : `${operation.operationId} ${status}`);
   if (validate(json)) return;
   throw new Error(`${method} ${target}: not as schemas/openapi.json says of ${operation.operationId}: ${wrong(validate)}\n${JSON.stringify(json).slice(0, 1000)}`);
 }
 
 /** Complains of a frame that the document does not know. @param {any} frame */
 export function mustBeFrame(frame) {
-  const name = frameOf.get(frame?.type);
-  if (name === undefined) throw new Error(`schemas/openapi.json knows no frame of the type ${frame?.type}: ${JSON.stringify(frame).slice(0, 500)}`);
-  const validate = validator(`frame ${frame.type}`, name);
+  if (!Object.hasOwn(FRAMES, frame?.type)) throw new Error(`schemas/openapi.json knows no frame of the type ${frame?.type}: ${JSON.stringify(frame).slice(0, 500)}`);
+  const validate = validator(`frame ${frame.type}`);
   // On a socket a frame has its place with it.
   const { id: _, ...rest } = frame;
   if ([frame, rest].some((one) => validate(one))) return;
   throw new Error(`A frame is not as schemas/openapi.json says of ${frame.type}: ${wrong(validate)}\n${JSON.stringify(frame).slice(0, 1000)}`);
 }
-
-/** The schema of each type of frame. @type {Map<string, any>} */
-const frameOf = new Map(
-  Object.entries(schemas.Frame?.discriminator.mapping ?? {}).map(([type, reference]) => [type, { $ref: reference }]),
-);
