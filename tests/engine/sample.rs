@@ -90,10 +90,14 @@ pub fn sample(name: &str, calm: &Points, most: Option<usize>, seed: u64) -> Vec<
 
 /// The seeds of a story's schedules beside the first one: all of them or, in a sample, some.
 pub fn schedules(name: &str, first: u64, count: u64) -> Vec<u64> {
-    let mut all: Vec<u64> = (first + 1..first + count).collect();
+    some(name, (first + 1..first + count).collect(), SCHEDULES)
+}
+
+/// All of them or, in a sample, so many.
+pub fn some<T>(name: &str, mut all: Vec<T>, most: usize) -> Vec<T> {
     if let Some(seed) = seed() {
         let mut rng = of_story(name, seed);
-        while all.len() > SCHEDULES {
+        while all.len() > most {
             all.swap_remove(rng.below(all.len()));
         }
     }

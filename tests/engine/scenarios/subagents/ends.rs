@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{agent, goes_on, heard, lists, references, settled, states, story, waits};
 use crate::contract::History;
 use crate::host::SECOND_US;
+use crate::sample;
 use crate::sim::Sim;
 use crate::sweep::Scenario;
 
@@ -127,7 +128,7 @@ fn a_stop_reaches_a_family_whatever_fails() {
 
 #[test]
 fn a_stop_at_any_moment_leaves_nobody_waiting() {
-    for after_us in MOMENTS {
+    for after_us in sample::some("stopped", MOMENTS.into(), 3) {
         stopped_after(waits, after_us).sampled(25).sweep();
         stopped_after(goes_on, after_us).sampled(25).sweep();
     }
@@ -141,7 +142,7 @@ fn a_termination_reaches_a_family_whatever_fails() {
 
 #[test]
 fn a_termination_at_any_moment_leaves_nobody_waiting() {
-    for after_us in MOMENTS {
+    for after_us in sample::some("terminated", MOMENTS.into(), 3) {
         terminated_after(waits, after_us).sampled(25).sweep();
         terminated_after(goes_on, after_us).sampled(25).sweep();
     }
