@@ -2,10 +2,10 @@
 // the answer to a request whose body it is still sending, and resolves `..` in addresses. Whatever goes wrong here or
 // behind it is answered in the API's own form; everything else passes as it comes.
 
-import http from "node:http";
 import { connect } from "node:net";
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
+import { http } from "../lib/node-http.mjs";
 
 const HOST = "127.0.0.1";
 
@@ -116,7 +116,7 @@ const hasDots = (target = "") => {
   return path.split(/[/\\]/).some((segment) => /^(\.|%2e){1,2}$/i.test(segment));
 };
 
-/** Whether it is an answer of wrangler's own: those of the Worker all have this header. @param {http.IncomingMessage} answer */
+/** Whether it is an answer of wrangler's own: those of the Worker all have this header. @param {import("node:http").IncomingMessage} answer */
 const isForeign = (answer) =>
   (answer.statusCode ?? 0) >= 400 &&
   answer.headers["x-content-type-options"] === undefined &&
@@ -132,9 +132,9 @@ class Exchange {
   #type = "";
 
   /**
-   * @param {http.IncomingMessage} request
-   * @param {http.ServerResponse} response
-   * @param {{ port: number, agent: http.Agent }} behind
+   * @param {import("node:http").IncomingMessage} request
+   * @param {import("node:http").ServerResponse} response
+   * @param {{ port: number, agent: import("node:http").Agent }} behind
    * @param {boolean} announced   the client waits for leave to send its body
    */
   constructor(request, response, behind, announced) {
@@ -186,7 +186,7 @@ class Exchange {
     return up;
   }
 
-  /** @param {http.IncomingMessage} answer */
+  /** @param {import("node:http").IncomingMessage} answer */
   async #pass(answer) {
     if (this.#answered) return answer.resume();
     const { response } = this;
@@ -245,7 +245,7 @@ class Exchange {
   }
 }
 
-/** @param {http.IncomingMessage} answer */
+/** @param {import("node:http").IncomingMessage} answer */
 async function textOf(answer) {
   let text = "";
   try {
@@ -259,7 +259,7 @@ async function textOf(answer) {
 /**
  * A WebSocket: from here on the two connections are one.
  *
- * @param {http.IncomingMessage} request
+ * @param {import("node:http").IncomingMessage} request
  * @param {import("node:stream").Duplex} client
  * @param {Buffer} head
  * @param {number} port
@@ -324,7 +324,7 @@ export async function startFront(port, behind, { host = HOST, answered } = {}) {
   let draining = false;
   /** While the server behind is replaced. @type {Promise<void> | undefined} */
   let paused;
-  const pass = (/** @type {http.IncomingMessage} */ request, /** @type {http.ServerResponse} */ response, /** @type {boolean} */ announced) => {
+  const pass = (/** @type {import("node:http").IncomingMessage} */ request, /** @type {import("node:http").ServerResponse} */ response, /** @type {boolean} */ announced) => {
     if (response.closed) return;
     const began = performance.now();
     const exchange = new Exchange(request, response, { port: behind, agent }, announced);
@@ -336,7 +336,7 @@ export async function startFront(port, behind, { host = HOST, answered } = {}) {
     });
     busy.set(request.socket, exchange);
   };
-  const take = (/** @type {boolean} */ announced) => (/** @type {http.IncomingMessage} */ request, /** @type {http.ServerResponse} */ response) => {
+  const take = (/** @type {boolean} */ announced) => (/** @type {import("node:http").IncomingMessage} */ request, /** @type {import("node:http").ServerResponse} */ response) => {
     const problem = hasDots(request.url) ? DOTS : draining ? ENDING : undefined;
     if (problem !== undefined) {
       response.writeHead(problem.status, { ...headersOf(problem), connection: "close" });

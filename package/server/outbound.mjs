@@ -7,9 +7,9 @@
 
 import { randomBytes } from "node:crypto";
 import dns from "node:dns";
-import http from "node:http";
 import https from "node:https";
 import { BlockList, isIP, isIPv6 } from "node:net";
+import { http } from "../lib/node-http.mjs";
 import { OF_CONNECTION, passing } from "./front.mjs";
 
 const HOST = "127.0.0.1";
@@ -114,10 +114,10 @@ const refused = (name, address) => new Error(`fetch: the private address ${addre
 /**
  * Sends a request to its target, and the target's answer back.
  *
- * @param {http.IncomingMessage} request
- * @param {http.ServerResponse} response
+ * @param {import("node:http").IncomingMessage} request
+ * @param {import("node:http").ServerResponse} response
  * @param {import("node:net").LookupFunction} lookup
- * @param {{ "http:": http.Agent, "https:": https.Agent }} agents
+ * @param {{ "http:": import("node:http").Agent, "https:": https.Agent }} agents
  * @param {(address: string) => boolean} refuses
  * @param {(error: Error) => void} unsent
  */

@@ -1,5 +1,6 @@
 //! The durability contract (docs/durability.md), as it can be checked from outside after any history of failures.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin::request::{ThreadRoute, thread_id};
@@ -321,7 +322,7 @@ fn is_of(key: &str, thread: &str) -> bool {
 /// A call is one execution, unless its tool may be repeated.
 fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<String>) {
     let catalog = sim.catalog.borrow().clone();
-    let definitions = serde_json::to_value(&catalog.tools).unwrap();
+    let definitions = LazyCell::new(|| serde_json::to_value(&catalog.tools).unwrap());
     // Of a server that lists its tools while threads run, its own definition says it.
     let of_live = |name: &str| {
         let (server, tool) = name.split_once('/')?;

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:http";
 import { test } from "node:test";
+import { http } from "../../package/lib/node-http.mjs";
 import { startFront } from "../../package/server/front.mjs";
 import { exchange } from "../worker/support/http.mjs";
 import { freePort } from "../worker/support/server.mjs";
@@ -18,7 +18,7 @@ import { freePort } from "../worker/support/server.mjs";
  */
 async function fronted(handler, act, listening = true) {
   const [port, behind] = [await freePort(), await freePort()];
-  const server = createServer(handler);
+  const server = http.createServer(handler);
   if (listening) await once(server.listen(behind, "127.0.0.1"), "listening");
   const front = await startFront(port, behind);
   try {

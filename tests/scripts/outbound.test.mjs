@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:http";
 import { createServer as createTcp } from "node:net";
 import { test } from "node:test";
+import { http } from "../../package/lib/node-http.mjs";
 import { isPrivate, startOutbound } from "../../package/server/outbound.mjs";
 import { exchange } from "../worker/support/http.mjs";
 
@@ -31,7 +31,7 @@ test("private addresses are told from public ones", () => {
  * @param {(outbound: string, port: number) => Promise<void>} act
  */
 async function reached(addresses, handler, act) {
-  const server = createServer(handler);
+  const server = http.createServer(handler);
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
   const outbound = await startOutbound({

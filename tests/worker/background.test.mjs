@@ -1,9 +1,9 @@
 // Answers that OpenAI goes on with by itself: the process is killed in the middle of them, and none is paid twice.
 
 import assert from "node:assert/strict";
-import http from "node:http";
 import { once } from "node:events";
 import { after } from "node:test";
+import { http } from "../../package/lib/node-http.mjs";
 import { wholeBody } from "./support/http.mjs";
 import { sleep, until } from "./support/poll.mjs";
 import { events } from "./support/responses.mjs";
@@ -69,7 +69,7 @@ function whole(id, over) {
   return over ? { ...response, id } : { ...response, id, status: "in_progress", output: [] };
 }
 
-/** From the beginning, and what is still to come at its time. @param {string} id @param {http.ServerResponse} response */
+/** From the beginning, and what is still to come at its time. @param {string} id @param {import("node:http").ServerResponse} response */
 async function stream(id, response) {
   const { text = "", begun = 0, body = {} } = paid.get(id) ?? {};
   const all = events(body, { items: [{ text }] });

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import http from "node:http";
 import { after, before } from "node:test";
+import { http } from "../../package/lib/node-http.mjs";
 import { say, textOf, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import http from "node:http";
 import { join } from "node:path";
 import { after, before } from "node:test";
+import { http } from "../../package/lib/node-http.mjs";
 import { say, textOf, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
 import { checkout } from "./support/server.mjs";

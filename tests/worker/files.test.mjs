@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import http from "node:http";
+import { http } from "../../package/lib/node-http.mjs";
 import { exchange, repeating, staysFlat } from "./support/bytes.mjs";
 import { say } from "./support/model.mjs";
 import { chance, sleep, until } from "./support/poll.mjs";

@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import http from "node:http";
 import { join } from "node:path";
 import { after, before } from "node:test";
+import { http } from "../../package/lib/node-http.mjs";
 import { MOST_BYTES, inspector } from "../../scripts/inspector.mjs";
 import { accessible, Browser } from "./support/browser.mjs";
 import { exchange, wholeBody } from "./support/http.mjs";

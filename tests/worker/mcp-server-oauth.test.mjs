@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { constants, createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { once } from "node:events";
-import http from "node:http";
 import { after, before } from "node:test";
+import { http } from "../../package/lib/node-http.mjs";
 import { Mcp } from "./support/mcp.mjs";
 import { say } from "./support/model.mjs";
 import { suite } from "./support/suite.mjs";

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import http from "node:http";
 import { after, before } from "node:test";
+import { http } from "../../package/lib/node-http.mjs";
 import { wholeBody } from "./support/http.mjs";
 import { say, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
@@ -12,7 +12,7 @@ import { suite } from "./support/suite.mjs";
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
 
-/** @typedef {{ path: string, method: string, headers: http.IncomingHttpHeaders, params: any, closed: Promise<void> }} Asked */
+/** @typedef {{ path: string, method: string, headers: import("node:http").IncomingHttpHeaders, params: any, closed: Promise<void> }} Asked */
 
 /** What the server was asked, in order. @type {Asked[]} */
 const asked = [];
@@ -33,7 +33,7 @@ const server = http.createServer(async (request, response) => {
   const path = request.url ?? "";
   const one = { path, method: message.method, headers: request.headers, params: message.params, closed: once(response, "close").then(() => {}) };
   asked.push(one);
-  const answer = (/** @type {object} */ result, /** @type {http.OutgoingHttpHeaders} */ headers = {}) => {
+  const answer = (/** @type {object} */ result, /** @type {import("node:http").OutgoingHttpHeaders} */ headers = {}) => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: message.id, result });
     const events = path === "/legacy";
     response.writeHead(200, { "content-type": events ? "text/event-stream" : "application/json", ...headers });

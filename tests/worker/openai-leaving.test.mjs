@@ -1,7 +1,7 @@
 // Clients of chat completions that go away in the middle of an answer: the run goes on, unless they say that it is not wanted then.
 
 import assert from "node:assert/strict";
-import http from "node:http";
+import { http } from "../../package/lib/node-http.mjs";
 import { say } from "./support/model.mjs";
 import { sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
@@ -28,7 +28,7 @@ function client(thread, body, headers = {}) {
   const request = http.request(new URL("/v1/chat/completions", bobbin.server.base), { method: "POST", agent: false, headers: all });
   const seen = { text: "", ended: false, failed: false };
   request.on("error", () => (seen.failed = true));
-  const response = new Promise((/** @type {(response: http.IncomingMessage) => void} */ resolve) => {
+  const response = new Promise((/** @type {(response: import("node:http").IncomingMessage) => void} */ resolve) => {
     request.on("response", (answer) => {
       answer.setEncoding("utf8").on("data", (piece) => (seen.text += piece));
       answer.on("end", () => (seen.ended = true)).on("error", () => (seen.failed = true));

@@ -1,9 +1,9 @@
 // Workers AI by its binding: workerd's own, whose requests go to a server of ours that answers as the real one does.
 
 import assert from "node:assert/strict";
-import http from "node:http";
 import { once } from "node:events";
 import { after, before } from "node:test";
+import { http } from "../../package/lib/node-http.mjs";
 import { wholeBody } from "./support/http.mjs";
 import { suite } from "./support/suite.mjs";
 
@@ -60,7 +60,7 @@ agent("slow");
 /** Closed connections. */
 let gone = 0;
 
-/** @param {string} model @param {Json} inputs @param {http.ServerResponse} response */
+/** @param {string} model @param {Json} inputs @param {import("node:http").ServerResponse} response */
 function answer(model, inputs, response) {
   const events = (/** @type {object[]} */ all) => {
     response.writeHead(200, { "content-type": "text/event-stream" });

@@ -1,8 +1,8 @@
 // A provider that speaks Anthropic's messages: a real HTTP server that follows a script, and refuses what the real one
 // refuses, thinking that was changed or left out among it.
 
-import http from "node:http";
 import { once } from "node:events";
+import { http } from "../../../package/lib/node-http.mjs";
 import { wholeBody } from "./http.mjs";
 
 /** @typedef {Record<string, any>} Json */
@@ -20,7 +20,7 @@ export const ANTHROPIC_KEY = "sk-ant-key-of-the-tests";
  * @property {number} n     1 for the first
  * @property {Json} body
  * @property {string} text  the body as it was sent
- * @property {http.IncomingHttpHeaders} headers
+ * @property {import("node:http").IncomingHttpHeaders} headers
  * @property {number} at    when it came, ms since 1970
  *
  * @typedef {{ blocks: Block[] } | { status: number, type: string, message: string, headers?: Record<string, string> }
@@ -174,7 +174,7 @@ export class AnthropicServer {
     return `http://127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (this.server.address()).port}`;
   }
 
-  /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
+  /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
   async serve(request, response) {
     response.on("error", () => {});
     const at = Date.now();
@@ -211,13 +211,13 @@ export class AnthropicServer {
     else this.whole(response, reply.blocks);
   }
 
-  /** @param {http.ServerResponse} response @param {number} status @param {string} type @param {string} message @param {Record<string, string>} headers */
+  /** @param {import("node:http").ServerResponse} response @param {number} status @param {string} type @param {string} message @param {Record<string, string>} headers */
   refuse(response, status, type, message, headers) {
     response.writeHead(status, { "content-type": "application/json", ...headers });
     response.end(JSON.stringify({ type: "error", error: { type, message }, request_id: "req_1" }));
   }
 
-  /** @param {http.ServerResponse} response @param {Block[]} blocks */
+  /** @param {import("node:http").ServerResponse} response @param {Block[]} blocks */
   whole(response, blocks) {
     const reason = blocks.some((block) => "call" in block) ? "tool_use" : "end_turn";
     response.writeHead(200, { "content-type": "application/json" });
@@ -227,7 +227,7 @@ export class AnthropicServer {
     );
   }
 
-  /** @param {http.ServerResponse} response @param {{ blocks: Block[], breaks?: string }} reply */
+  /** @param {import("node:http").ServerResponse} response @param {{ blocks: Block[], breaks?: string }} reply */
   stream(response, { blocks, breaks }) {
     const event = (/** @type {string} */ type, rest = "") =>
       response.write(`event: ${type}\ndata: {"type":"${type}"${rest}}\n\n`);

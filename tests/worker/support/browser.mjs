@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import http from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
+import { http } from "../../../package/lib/node-http.mjs";
 import { browser as path } from "../../../scripts/browser.mjs";
 import { checkout } from "./server.mjs";
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import http from "node:http";
+import { http } from "../../../package/lib/node-http.mjs";
 import { tree } from "./processes.mjs";
 
 /** @typedef {import("./client.mjs").Thread} Thread */
@@ -14,7 +14,7 @@ import { tree } from "./processes.mjs";
  * @param {string} method
  * @param {string} path        below the thread
  * @param {{ body?: Uint8Array | string | AsyncIterable<Uint8Array>, headers?: Record<string, string>, take?: (bytes: Buffer) => void }} [options]
- * @returns {Promise<{ status: number, headers: http.IncomingHttpHeaders, bytes: Buffer, json: () => any }>}
+ * @returns {Promise<{ status: number, headers: import("node:http").IncomingHttpHeaders, bytes: Buffer, json: () => any }>}
  */
 export function exchange(thread, method, path, { body, headers = {}, take } = {}) {
   return new Promise((resolve, reject) => {

@@ -2,7 +2,7 @@
 // and says afterwards what is wrong with all of them together.
 
 import { once } from "node:events";
-import http from "node:http";
+import { http } from "../../../package/lib/node-http.mjs";
 import { wholeBody } from "./http.mjs";
 
 /** @typedef {{ traceId: string, spanId: string, parentSpanId?: string, name: string, kind: number, startTimeUnixNano: string, endTimeUnixNano: string, attributes: { key: string, value: any }[], events?: any[], links?: { traceId: string, spanId: string, attributes: { key: string, value: any }[] }[], status?: any, flags?: number, traceState?: string }} Span */
@@ -61,7 +61,7 @@ export class Collector {
     this.wrong = [];
     /** Bodies as they came. @type {string[]} */
     this.bodies = [];
-    /** @type {http.IncomingHttpHeaders[]} */
+    /** @type {import("node:http").IncomingHttpHeaders[]} */
     this.headers = [];
     this.metrics = 0;
     /** What it answers. @type {(n: number) => { status: number, body?: string } | undefined} */
@@ -86,7 +86,7 @@ export class Collector {
     this.server.close();
   }
 
-  /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
+  /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
   async serve(request, response) {
     const text = await wholeBody(request);
     // Who sent it was killed in the middle of it.

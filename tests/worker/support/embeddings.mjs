@@ -1,8 +1,8 @@
 // A server of vectors: real HTTP, OpenAI's `POST …/embeddings`. It refuses what is no request for them, keeps every text that it was
 // sent, and goes down and comes back at the same address.
 
-import http from "node:http";
 import { once } from "node:events";
+import { http } from "../../../package/lib/node-http.mjs";
 import { wholeBody } from "./http.mjs";
 
 export class EmbeddingServer {
@@ -17,7 +17,7 @@ export class EmbeddingServer {
     /** What was wrong with requests. @type {string[]} */
     this.wrong = [];
     this.port = 0;
-    /** @type {http.Server | undefined} */
+    /** @type {import("node:http").Server | undefined} */
     this.server = undefined;
   }
 
@@ -42,7 +42,7 @@ export class EmbeddingServer {
     if (server) await once(server, "close");
   }
 
-  /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
+  /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
   async serve(request, response) {
     response.on("error", () => {});
     const body = await wholeBody(request);

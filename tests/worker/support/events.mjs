@@ -2,7 +2,7 @@
 // any number of bytes, also in the middle of an event or of a character.
 
 import { once } from "node:events";
-import http from "node:http";
+import { http } from "../../../package/lib/node-http.mjs";
 import { until } from "./poll.mjs";
 
 /**
@@ -60,7 +60,7 @@ export class EventReader {
   /** Is shown the data of each event, and throws at what is wrong. @type {((frame: any) => void) | undefined} */
   static looksAt = undefined;
 
-  /** @param {http.ClientRequest} request @param {http.IncomingMessage} response @param {number} cutAfter */
+  /** @param {import("node:http").ClientRequest} request @param {import("node:http").IncomingMessage} response @param {number} cutAfter */
   constructor(request, response, cutAfter) {
     this.request = request;
     this.response = response;

@@ -1,13 +1,13 @@
 // One HTTP exchange over kept-alive connections, with nothing hidden: bodies go out as they are given, refused
 // connections are errors, an answer that comes before the whole body was sent counts.
 
-import http from "node:http";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { http } from "../../../package/lib/node-http.mjs";
 
 /**
  * @typedef {object} Answer
  * @property {number} status
- * @property {http.IncomingHttpHeaders} headers
+ * @property {import("node:http").IncomingHttpHeaders} headers
  * @property {string} text
  * @property {Buffer} bytes  the body as it came
  * @property {any} json  undefined when the body is not JSON
@@ -86,7 +86,7 @@ export function exchange(base, method, path, options = {}) {
 /**
  * The body of a request that a server of ours got; undefined when the client went before it was complete.
  *
- * @param {http.IncomingMessage} request
+ * @param {import("node:http").IncomingMessage} request
  * @returns {Promise<string | undefined>}
  */
 export async function wholeBody(request) {

@@ -1,8 +1,8 @@
 // A model provider: a real HTTP server that speaks chat completions, follows a script, records every request, and
 // refuses what a strict provider would refuse.
 
-import http from "node:http";
 import { once } from "node:events";
+import { http } from "../../../package/lib/node-http.mjs";
 import { wholeBody } from "./http.mjs";
 import { problems } from "./model-check.mjs";
 import { sleep, until } from "./poll.mjs";
@@ -21,7 +21,7 @@ export const MODEL_KEY = "model-key-of-the-tests";
  * @property {Record<string, any>} body
  * @property {Record<string, any>[]} messages    `body.messages`
  * @property {string} last                       text of the last message that the system did not write
- * @property {http.IncomingHttpHeaders} headers
+ * @property {import("node:http").IncomingHttpHeaders} headers
  * @property {number} at                         when it came, ms since 1970
  * @property {boolean} gone                      the client closed the connection before the answer was complete
  *
@@ -31,7 +31,7 @@ export const MODEL_KEY = "model-key-of-the-tests";
 
 /** One answer, written piece by piece. Writing to a client that has gone does nothing. */
 export class Out {
-  /** @param {http.ServerResponse} response @param {Asked} asked */
+  /** @param {import("node:http").ServerResponse} response @param {Asked} asked */
   constructor(response, asked) {
     this.response = response;
     this.asked = asked;
@@ -258,7 +258,7 @@ export class ModelServer {
     };
   }
 
-  /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
+  /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
   async serve(request, response) {
     response.on("error", () => {}); // a client that was killed; `closed` tells the script
     const at = Date.now();

@@ -3,7 +3,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import http from "node:http";
+import { http } from "../../../package/lib/node-http.mjs";
 import { wholeBody } from "./http.mjs";
 
 /**
@@ -11,7 +11,7 @@ import { wholeBody } from "./http.mjs";
  * @property {object} [metadata]        of the authorization server; null takes a field away
  * @property {object} [resource]        of the MCP server
  * @property {Record<string, string | null>} [back]       what a browser brings back, instead
- * @property {(response: http.ServerResponse) => void} [token]   answers a request for a token
+ * @property {(response: import("node:http").ServerResponse) => void} [token]   answers a request for a token
  * @property {string[]} [needs]         scopes that a call needs
  * @property {string} [grants]          the scopes that a token has, whatever it says
  *
@@ -55,14 +55,14 @@ export class OAuthServer {
     return back;
   }
 
-  /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
+  /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
   async #answer(request, response) {
     const url = new URL(request.url ?? "/", this.base);
     const [, , name = ""] = url.pathname.match(/^(?:\/\.well-known\/(oauth-authorization-server|oauth-protected-resource))?\/([a-z0-9]+)/) ?? [];
     const realm = this.realms.get(name);
     if (realm === undefined) return response.writeHead(404).end();
     const at = `${this.base}/${name}`;
-    const json = (/** @type {number} */ status, /** @type {object} */ body, /** @type {http.OutgoingHttpHeaders} */ headers = {}) => response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+    const json = (/** @type {number} */ status, /** @type {object} */ body, /** @type {import("node:http").OutgoingHttpHeaders} */ headers = {}) => response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
     const body = String(await wholeBody(request));
     if (url.pathname.startsWith("/.well-known/oauth-protected-resource/")) return json(200, { resource: `${at}/mcp`, authorization_servers: [at], scopes_supported: ["read"], ...realm.resource });
     if (url.pathname.startsWith("/.well-known/oauth-authorization-server/")) {

@@ -2,8 +2,8 @@
 // refuses: reasoning that was changed or stands alone, calls without results, and functions together with an effort of
 // reasoning in chat completions.
 
-import http from "node:http";
 import { once } from "node:events";
+import { http } from "../../../package/lib/node-http.mjs";
 import { problems as chatProblems } from "./model-check.mjs";
 import { wholeBody } from "./http.mjs";
 
@@ -149,7 +149,7 @@ export class OpenaiServer {
     return `http://127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (this.server.address()).port}/v1`;
   }
 
-  /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
+  /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
   async serve(request, response) {
     response.on("error", () => {});
     const text = await wholeBody(request);
@@ -176,7 +176,7 @@ export class OpenaiServer {
     else answer(response, body, reply);
   }
 
-  /** @param {http.ServerResponse} response @param {number} status @param {string} message */
+  /** @param {import("node:http").ServerResponse} response @param {number} status @param {string} message */
   refuse(response, status, message) {
     response.writeHead(status, { "content-type": "application/json" });
     response.end(JSON.stringify({ error: { message, type: "invalid_request_error", param: null, code: null } }));
@@ -234,7 +234,7 @@ export function events(body, { items, cut, fails }) {
   return out;
 }
 
-/** @param {http.ServerResponse} response @param {Json} body @param {{ items: Item[], cut?: string, fails?: string }} reply */
+/** @param {import("node:http").ServerResponse} response @param {Json} body @param {{ items: Item[], cut?: string, fails?: string }} reply */
 function answer(response, body, reply) {
   const all = events(body, reply);
   if (body.stream !== true) {
@@ -253,7 +253,7 @@ function answer(response, body, reply) {
   response.end();
 }
 
-/** The same in chat completions, without what was reasoned. @param {http.ServerResponse} response @param {Item[]} items */
+/** The same in chat completions, without what was reasoned. @param {import("node:http").ServerResponse} response @param {Item[]} items */
 function chat(response, items) {
   response.writeHead(200, { "content-type": "text/event-stream" });
   const line = (/** @type {object} */ delta, finish = null) =>

@@ -1,7 +1,7 @@
 // A WebSocket client (RFC 6455) that is small and shows everything: handshake status, frames, close code.
 
 import { randomBytes } from "node:crypto";
-import http from "node:http";
+import { http } from "../../../package/lib/node-http.mjs";
 import { until } from "./poll.mjs";
 
 /** @typedef {import("node:stream").Duplex} Duplex */

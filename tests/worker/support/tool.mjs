@@ -3,7 +3,7 @@
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
-import http from "node:http";
+import { http } from "../../../package/lib/node-http.mjs";
 import { wholeBody } from "./http.mjs";
 import { until } from "./poll.mjs";
 
@@ -16,7 +16,7 @@ export const SIGNING_SECRET = "signing-secret-of-the-tests";
  * @property {Record<string, any>} args
  * @property {string} key               the idempotency key
  * @property {Record<string, any>} body
- * @property {http.IncomingHttpHeaders} headers
+ * @property {import("node:http").IncomingHttpHeaders} headers
  * @property {number} at                ms since 1970
  * @property {Promise<void>} closed     when the connection is closed, by whomever
  *
@@ -88,7 +88,7 @@ export class ToolServer {
     };
   }
 
-  /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
+  /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
   async serve(request, response) {
     response.on("error", () => {});
     const at = Date.now();
@@ -132,7 +132,7 @@ const ENDPOINT_CALL = { texts: ["requestId", "method", "path"], objects: ["param
 /**
  * What is wrong with a call's form.
  *
- * @param {http.IncomingMessage} request
+ * @param {import("node:http").IncomingMessage} request
  * @param {string} text  its body
  * @param {number} now   ms since 1970
  * @returns {string[]}
