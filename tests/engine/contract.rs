@@ -1,9 +1,9 @@
 //! The durability contract (docs/durability.md), as it can be checked from outside after any history of failures.
 
-use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin::request::{ThreadRoute, thread_id};
+use bobbin::spec::{Implementation, Tier, Tool};
 use serde_json::Value;
 
 use crate::books::{lent, paid};
@@ -322,25 +322,20 @@ fn is_of(key: &str, thread: &str) -> bool {
 /// A call is one execution, unless its tool may be repeated.
 fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<String>) {
     let catalog = sim.catalog.borrow().clone();
-    let definitions = LazyCell::new(|| serde_json::to_value(&catalog.tools).unwrap());
     // Of a server that lists its tools while threads run, its own definition says it.
     let of_live = |name: &str| {
         let (server, tool) = name.split_once('/')?;
         catalog.mcp.get(server)?.idempotent.get(tool).copied()
     };
+    let runs_as = |tool: &Tool, name: &str| match &tool.run {
+        Implementation::Native(native) => native == name,
+        Implementation::Http(http) => http.url == name,
+        Implementation::Mcp(of) => format!("{}/{}", of.server, of.tool) == name,
+        Implementation::Code(_) | Implementation::Client(_) => false,
+    };
+    let repeats = |tool: &Tool| tool.idempotent == Some(true) || tool.tier == Some(Tier::ReadOnly);
     let idempotent = |name: &str| {
-        of_live(name) == Some(true)
-            || definitions.as_object().into_iter().flat_map(|tools| tools.values()).any(|tool| {
-                let run = &tool["run"];
-                let of_server = || {
-                    let (server, tool) = (run["mcp"]["server"].as_str()?, run["mcp"]["tool"].as_str()?);
-                    Some(format!("{server}/{tool}"))
-                };
-                let runs = run["native"] == name
-                    || run["http"]["url"] == name
-                    || of_server().as_deref() == Some(name);
-                runs && (tool["idempotent"] == true || tool["tier"] == "read_only")
-            })
+        of_live(name) == Some(true) || catalog.tools.values().any(|tool| runs_as(tool, name) && repeats(tool))
     };
     let mut by_key: BTreeMap<(String, String), usize> = BTreeMap::new();
     let members = sim.world.members();

@@ -1,10 +1,11 @@
 // Whether what the server answers is what schemas/openapi.json says of it. Every answer that the tests' client gets, and every frame of
 // its sockets and its events, is held against it, so that the document cannot say anything else than the server does: no field may be missing, and none be unknown.
 
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
+import { writeWhole } from "../../../package/lib/files.mjs";
+import { hash } from "../../../scripts/files.mjs";
 import { checkout } from "./server.mjs";
 
 /** @typedef {((value: unknown) => boolean) & { errors?: import("ajv").ErrorObject[] | null }} Validator */
@@ -16,7 +17,6 @@ const document = JSON.parse(text);
 
 /** What may have further fields, as its description says. */
 const OPEN = new Set(["LogEntry", "ProgressFrame"]);
-const ERROR = { $ref: "#/components/schemas/Error" };
 /** The schema of each type of frame. @type {Record<string, string>} */
 const FRAMES = document.components.schemas.Frame?.discriminator.mapping ?? {};
 
@@ -39,7 +39,7 @@ function looked() {
     Object.entries(responses).flatMap(([status, response]) => (schemaOf(response) ? [[`${operationId} ${status}`, schemaOf(response)]] : [])),
   );
   const frames = Object.entries(FRAMES).map(([type, $ref]) => [`frame ${type}`, { $ref }]);
-  return Object.fromEntries([...answers, ["error", ERROR], ...frames]);
+  return Object.fromEntries([...answers, ["error", { $ref: "#/components/schemas/Error" }], ...frames]);
 }
 
 /** The code of a module with a validator for each of those. */
@@ -51,24 +51,19 @@ function compiled() {
     Object.entries(document.components.schemas).map(([name, schema]) => [name, OPEN.has(name) ? schema : closed(schema)]),
   );
   ajv.addSchema({ $id: "openapi", components: { schemas } });
-  const names = Object.entries(looked()).map(([name, schema]) => {
+  const all = looked();
+  for (const [name, schema] of Object.entries(all)) {
     ajv.addSchema(JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"openapi#/components/')), name);
-    return [name, name];
-  });
-  return standalone(ajv, Object.fromEntries(names));
+  }
+  return standalone(ajv, Object.fromEntries(Object.keys(all).map((name) => [name, name])));
 }
 
 /** Made once for each state of what it follows from: it takes longer than many a file of tests, and each of them is a process of its own. */
 function validators() {
   const { version } = require("ajv/package.json");
-  const of = createHash("sha256").update([version, readFileSync(new URL(import.meta.url), "utf8"), text].join("\0")).digest("hex");
-  const path = join(checkout, ".bobbin/described", `${of.slice(0, 16)}.cjs`);
-  if (!existsSync(path)) {
-    mkdirSync(dirname(path), { recursive: true });
-    // Renamed into place: another process may be about to read it.
-    writeFileSync(`${path}.${process.pid}`, compiled());
-    renameSync(`${path}.${process.pid}`, path);
-  }
+  const of = hash(version, readFileSync(new URL(import.meta.url), "utf8"), text);
+  const path = join(checkout, ".bobbin/described", `${of}.cjs`);
+  if (!existsSync(path)) writeWhole(path, compiled());
   return require(path);
 }
 
