@@ -17,7 +17,8 @@ import { cargoProgress, Complaint, main, print, run, step } from "./run.mjs";
 import { lintedNative, lintedWasm, TARGET, wasmEnv } from "./rust.mjs";
 import { setUp } from "./setup.mjs";
 
-const DIST = inCheckout("dist");
+/** Where the built Worker is. */
+export const DIST = inCheckout("dist");
 /**
  * How the Worker is compiled: `release`, which is deployed and measured, or `quick`, which is built again after a change
  * in a third of the time and is a little slower and twice as large. BOBBIN_BUILD chooses it for a while of work.

@@ -14,7 +14,8 @@ import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs"
 import { cargoProgress, Complaint, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
 
-const DIST = inCheckout("dist-isolate");
+/** Where the built isolate Worker is. */
+export const DIST = inCheckout("dist-isolate");
 /** What cargo makes of the compiler. */
 export const compilerWasm = () => wasmOf("bobbin_compiler");
 const QUICKJS = inCheckout("node_modules/quickjs-wasi/quickjs.wasm");

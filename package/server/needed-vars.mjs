@@ -6,7 +6,7 @@ import { readDefinitions } from "../compiler/folder.mjs";
 const PROVIDERS = ["OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"];
 
 /** Those of the command line, which are about another server. */
-const OURS = ["BOBBIN_URL", "BOBBIN_KEY", "BOBBIN_BUILD", "BOBBIN_SERVER", "BOBBIN_CACHE"];
+const OURS = ["BOBBIN_URL", "BOBBIN_KEY", "BOBBIN_BUILD", "BOBBIN_BUILT", "BOBBIN_SERVER", "BOBBIN_CACHE"];
 
 /**
  * @param {import("../lib/project.mjs").Project} project
