@@ -272,7 +272,7 @@ contract("floods of calls, reports, logs and functions fill only the run's own m
     "for (;;) host(new Uint8Array(1e6))",
     "for (;;) report('x'.repeat(1e5))",
     "for (;;) host(() => {})",
-    "for (;;) host(() => {}, new Array(1e4).fill(1))",
+    "for (;;) host(() => {}, new Array(1e4).fill('x'.repeat(100)))",
     "const all = []; for (;;) all.push(new Promise(() => {}))",
     "const a = []; for (;;) a.push(a.length)",
     "const m = new Map(); for (let i = 0; ; i++) m.set(i, {})",

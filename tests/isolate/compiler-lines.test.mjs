@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { relative } from "node:path";
 import ts from "typescript";
 import { inCheckout } from "../../scripts/files.mjs";
-import { compile, difference, OTHERWISE, reference, sources, surroundings } from "./support/compiler.mjs";
+import { compile, difference, OTHERWISE, reference, sampled, sources, surroundings } from "./support/compiler.mjs";
 
 const FOLDERS = ["rxjs/src/internal", "mobx/src", "immer/src", "@trpc/server/src", "zod/src/v3", "ajv/lib/compile"];
 const SEED = 20_261_122;
@@ -55,7 +55,8 @@ for (const [name, { blanks, semicolons }] of Object.entries({
   test(`sources ${name} mean what TypeScript says`, () => {
     const next = numbers(SEED);
     let compared = 0;
-    for (const file of FOLDERS.flatMap((folder) => sources(folder))) {
+    const files = sampled(FOLDERS.flatMap((folder) => sources(folder)));
+    for (const file of files) {
       const name = relative(inCheckout("node_modules"), file);
       if (OTHERWISE.has(name)) continue;
       const original = readFileSync(file, "utf8");
@@ -77,6 +78,6 @@ for (const [name, { blanks, semicolons }] of Object.entries({
       assert.equal(found, undefined, `seed ${SEED}, ${name}\n${found}`);
       compared++;
     }
-    assert.ok(compared > 100, `${compared} files`);
+    assert.ok(compared > files.length / 2, `${compared} of ${files.length} files`);
   });
 }
