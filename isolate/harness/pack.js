@@ -12,6 +12,11 @@ const TEXTS = 8 << 20;
 const PART = 16;
 /** What the contents of a binary value count besides themselves: the object that holds them on their way. */
 const BUFFER = 256;
+/** Keys that are written once, for all objects that have them, and how long such a one may be. */
+const KEYS = 256;
+const KEY = 32;
+/** Parts of a value between two looks at how large it is: no part alone is larger than all may be. */
+const PARTS = 32;
 /** Levels that the console shows. */
 const LEVELS = 100;
 
@@ -61,6 +66,8 @@ function outside(stack) {
 export function pack(root, path, manner, exported, largest = LARGEST) {
   /** The id of each object. */
   const ids = new i.Maps();
+  /** Keys as JSON, as rows of a table have the same ones: to look one up takes less than to write it. */
+  const keyTexts = new i.Maps();
   /** By id: the object, the id of the one it was found in, and where there. */
   const found = i.list();
   const parents = i.list();
@@ -116,12 +123,14 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
   /** The slot of a value. @param {any} value @param {number} parent @param {Place} place @returns {string} */
   const slot = (value, parent, place) => {
     weight += PART;
+    if (value === null) return "null";
     switch (typeof value) {
       case "string":
         return quoted(value);
       case "number":
-        if (i.isFinite(value) && !i.is(value, -0)) return i.Strings(value);
-        return '["n","' + (i.is(value, -0) ? "-0" : i.Strings(value)) + '"]';
+        // Every number but these two kinds is as in JSON.
+        if (value - value === 0 && (value !== 0 || 1 / value > 0)) return "" + value;
+        return '["n","' + (value === 0 ? "-0" : i.Strings(value)) + '"]';
       case "boolean":
         return value ? "true" : "false";
       case "undefined":
@@ -129,13 +138,13 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
       case "bigint": {
         const digits = i.Strings(value);
         weight += digits.length;
+        if (weight > heaviest) tooHeavy();
         return '["i","' + digits + '"]';
       }
       case "symbol":
         if (manner === "told") return i.stringify(i.symbolText(value));
         throw serializationError(pathOf(parent, placeText(place)) + " is a symbol, which cannot leave the sandbox");
     }
-    if (value === null) return "null";
     if (manner === "told" && typeof value === "function") return i.stringify("[Function: " + nameOf(value) + "]");
     let id = i.mapGet(ids, value);
     if (manner === "told") {
@@ -164,9 +173,20 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     return '["b","' + kind + '",' + at + "]";
   };
 
-  /** What is under a key; a getter that throws is no reason to print nothing. @param {any} value @param {string} key */
-  const read = (value, key) => {
-    if (manner === "strict") return value[key];
+  /** A key and the comma after it. @param {string} key */
+  const keyText = (key) => {
+    const known = i.mapGet(keyTexts, key);
+    if (known !== undefined) {
+      weight += key.length;
+      return known;
+    }
+    const made = quoted(key) + ",";
+    if (key.length <= KEY && i.mapSize(keyTexts) < KEYS) i.mapSet(keyTexts, key, made);
+    return made;
+  };
+
+  /** What the console shows under a key: a getter that throws is no reason to print nothing. @param {any} value @param {string} key */
+  const toldOf = (value, key) => {
     try {
       return value[key];
     } catch {
@@ -178,11 +198,14 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
   const object = (value, id) => {
     let text = '["o",[';
     const keys = i.keys(value);
-    for (let at = 0; at < keys.length; at++) {
+    const { length } = keys;
+    for (let at = 0; at < length; at++) {
       const key = /** @type {string} */ (keys[at]);
       weight += PART;
-      text += (at === 0 ? "" : ",") + quoted(key) + "," + slot(read(value, key), id, key);
-      bound(2 * text.length);
+      if (at > 0) text += ",";
+      text += keyText(key);
+      text += slot(manner === "strict" ? value[key] : toldOf(value, key), id, key);
+      if (at % PARTS === PARTS - 1) bound(2 * text.length);
     }
     return text + "]]";
   };
@@ -194,8 +217,9 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     for (let at = 0; at < length; at++) {
       const item = value[at];
       const hole = item === undefined && !i.hasOwn(value, at);
-      text += (at === 0 ? "" : ",") + (hole ? '["h"]' : slot(item, id, at));
-      bound(2 * text.length);
+      if (at > 0) text += ",";
+      text += hole ? '["h"]' : slot(item, id, at);
+      if (at % PARTS === PARTS - 1) bound(2 * text.length);
     }
     return text + "]]";
   };
