@@ -186,8 +186,16 @@ export async function saidOfWorker(tools, note) {
 /** Every quick build alike: one crate of the checkout that clippy has not looked at would never be looked at again. @param {import("./setup.mjs").Tools} tools */
 const linted = ({ compiler }) => (profile() === "quick" ? lintedWasm(compiler) : {});
 
-/** @param {import("./setup.mjs").Tools} tools @param {Product} product @param {string[]} args @param {(text: string) => void} note */
-function runCargo(tools, { manifest, profiles }, args, note) {
+/**
+ * Compiles a crate for wasm, each with the same environment: what clippy has seen depends on its variables, and would be compiled
+ * again for a crate that is built without them, and what is made of it once more for the first one.
+ *
+ * @param {import("./setup.mjs").Tools} tools
+ * @param {Pick<Product, "manifest" | "profiles">} product
+ * @param {string[]} args
+ * @param {(text: string) => void} note
+ */
+export function runCargo(tools, { manifest, profiles }, args, note) {
   const env = { ...wasmEnv(tools.compiler), ...linted(tools) };
   const all = ["build", "--profile", profile(), ...profiles, "--target", TARGET, "--manifest-path", manifest, ...TARGET_DIR, ...args];
   return run("cargo", all, { cwd: inCheckout("."), env, onLine: cargoProgress(note) });

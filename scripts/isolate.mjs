@@ -9,10 +9,9 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { BUILD_TOOL, buildTool, isToolBuilt, profile, TARGET_DIR, WASM_FEATURES, wasmOf } from "./build.mjs";
+import { BUILD_TOOL, buildTool, isToolBuilt, profile, runCargo, WASM_FEATURES, wasmOf } from "./build.mjs";
 import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
-import { cargoProgress, Complaint, run, step } from "./run.mjs";
-import { TARGET, wasmEnv } from "./rust.mjs";
+import { Complaint, run, step } from "./run.mjs";
 
 /** Where the built isolate Worker is. */
 export const DIST = inCheckout("dist-isolate");
@@ -53,13 +52,7 @@ const isBuilt = (stamp) => readIfThere(join(DIST, ".stamp")) === stamp && exists
 
 /** @param {import("./setup.mjs").Tools} tools */
 async function compile(tools) {
-  await step("isolate: compiler (Rust)", (note) =>
-    run("cargo", ["build", "--profile", profile(), "--target", TARGET, "-p", "bobbin-compiler", ...TARGET_DIR], {
-      cwd: inCheckout("."),
-      env: wasmEnv(tools.compiler),
-      onLine: cargoProgress(note),
-    }),
-  );
+  await step("isolate: compiler (Rust)", (note) => runCargo(tools, { manifest: inCheckout("isolate/compiler/Cargo.toml"), profiles: [] }, [], note));
 }
 
 /** @param {import("./setup.mjs").Tools} tools */
