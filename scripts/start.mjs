@@ -71,7 +71,7 @@ await main(async () => {
 
 /**
  * A Node for wrangler, and both Workers, built where they are out of date. Where many servers are started one after the other, as tests
- * do, BOBBIN_BUILT says that they are built: to look at tool chains and at all sources takes a third of a start.
+ * do, BOBBIN_BUILT says that they are built: to look at tool chains and at all sources takes a fifth of a start.
  *
  * @param {string | undefined} crate
  */
