@@ -165,8 +165,8 @@ export async function compileTool(note) {
 async function compile(tools, product) {
   await step("Worker (Rust)", async (note) => {
     // Clippy looks at a crate when it is built by itself, and not at what another one is made of.
-    if (linted(tools).RUSTC_WRAPPER !== undefined && product.manifest !== worker().manifest) await runCargo(tools, worker(), [], note);
-    await runCargo(tools, product, [], note);
+    if (linted(tools).RUSTC_WRAPPER !== undefined && product.manifest !== worker().manifest) await buildForWasm(tools, worker(), [], note);
+    await buildForWasm(tools, product, [], note);
   });
 }
 
@@ -180,7 +180,7 @@ async function compile(tools, product) {
  */
 export async function saidOfWorker(tools, note) {
   if (linted(tools).RUSTC_WRAPPER === undefined) return undefined;
-  return await runCargo(tools, worker(), ["--message-format", "json"], note);
+  return await buildForWasm(tools, worker(), ["--message-format", "json"], note);
 }
 
 /** Every quick build alike: one crate of the checkout that clippy has not looked at would never be looked at again. @param {import("./setup.mjs").Tools} tools */
@@ -195,7 +195,7 @@ const linted = ({ compiler }) => (profile() === "quick" ? lintedWasm(compiler) :
  * @param {string[]} args
  * @param {(text: string) => void} note
  */
-export function runCargo(tools, { manifest, profiles }, args, note) {
+export function buildForWasm(tools, { manifest, profiles }, args, note) {
   const env = { ...wasmEnv(tools.compiler), ...linted(tools) };
   const all = ["build", "--profile", profile(), ...profiles, "--target", TARGET, "--manifest-path", manifest, ...TARGET_DIR, ...args];
   return run("cargo", all, { cwd: inCheckout("."), env, onLine: cargoProgress(note) });

@@ -9,7 +9,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { BUILD_TOOL, buildTool, isToolBuilt, profile, runCargo, WASM_FEATURES, wasmOf } from "./build.mjs";
+import { BUILD_TOOL, buildTool, isToolBuilt, profile, buildForWasm, WASM_FEATURES, wasmOf } from "./build.mjs";
 import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
 import { Complaint, run, step } from "./run.mjs";
 
@@ -20,7 +20,7 @@ export const compilerWasm = () => wasmOf("bobbin_compiler");
 const QUICKJS = inCheckout("node_modules/quickjs-wasi/quickjs.wasm");
 
 /** The meter is a part of the build tool that knows nothing of the core. */
-const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build", "scripts/isolate.mjs", "scripts/rust.mjs"];
+const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build", "scripts/build.mjs", "scripts/isolate.mjs", "scripts/rust.mjs"];
 
 /**
  * Builds what is out of date; returns the folder with index.js, quickjs.wasm and compiler.wasm.
@@ -52,7 +52,7 @@ const isBuilt = (stamp) => readIfThere(join(DIST, ".stamp")) === stamp && exists
 
 /** @param {import("./setup.mjs").Tools} tools */
 async function compile(tools) {
-  await step("isolate: compiler (Rust)", (note) => runCargo(tools, { manifest: inCheckout("isolate/compiler/Cargo.toml"), profiles: [] }, [], note));
+  await step("isolate: compiler (Rust)", (note) => buildForWasm(tools, { manifest: inCheckout("isolate/compiler/Cargo.toml"), profiles: [] }, [], note));
 }
 
 /** @param {import("./setup.mjs").Tools} tools */

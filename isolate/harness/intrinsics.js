@@ -85,6 +85,7 @@ export const viewBuffer = getterOf(DataView.prototype, "buffer");
 export const viewOffset = getterOf(DataView.prototype, "byteOffset");
 export const viewBytes = getterOf(DataView.prototype, "byteLength");
 export const bufferBytes = getterOf(ArrayBuffer.prototype, "byteLength");
+
 /**
  * What tells a value of a kind from all others: a getter that throws for these, whatever their prototype is. Typed arrays and errors
  * have something better.
@@ -102,6 +103,7 @@ for (const [prototype, getter] of [
 
 /** The kind that a value with this prototype most probably is. @param {unknown} prototype @returns {((value: unknown) => unknown) | undefined} */
 export const likelyKind = (prototype) => mapGet(kindOfPrototype, prototype);
+
 const setBytes = uncurry(/** @type {any} */ (TypedArrayPrototype).set);
 
 /**
