@@ -12,12 +12,12 @@ use crate::host::fault::Fault;
 use crate::host::rng::Rng;
 
 /// Points that the disturbed runs of one story may pass in all, about.
-const WORK: usize = 6_000;
+const WORK: usize = 2_400;
 /// Failures of a story, at least and at most.
-const FEWEST: usize = 12;
+const FEWEST: usize = 8;
 const MOST: usize = 200;
 /// Schedules of a story beside the first one.
-const SCHEDULES: usize = 2;
+const SCHEDULES: usize = 1;
 
 /// The points that a run passed.
 #[derive(Default)]
@@ -91,6 +91,11 @@ pub fn sample(name: &str, calm: &Points, most: Option<usize>, seed: u64) -> Vec<
 /// The seeds of a story's schedules beside the first one: all of them or, in a sample, some.
 pub fn schedules(name: &str, first: u64, count: u64) -> Vec<u64> {
     some(name, (first + 1..first + count).collect(), SCHEDULES)
+}
+
+/// The seed of the only schedule of a story that takes long, in a sample.
+pub fn schedule(name: &str, first: u64, count: u64) -> Option<u64> {
+    seed().map(|seed| first + of_story(name, seed).below(count as usize) as u64)
 }
 
 /// All of them or, in a sample, so many.

@@ -16,6 +16,7 @@ use crate::host::outside::ModelRequest;
 use crate::host::rng::Rng;
 use crate::host::{Answer, DAY_US, Member, Say};
 use crate::sample::{self, Points};
+use crate::scenarios::endings;
 use crate::sim::{Sim, catalog};
 
 /// The seed of a sweep when none is asked for.
@@ -38,6 +39,8 @@ pub struct Scenario {
     check: Check,
     terms: Terms,
     sampled: Option<usize>,
+    /// Whether a sample runs it undisturbed but once.
+    long: bool,
     /// Days that it may take.
     days: i64,
     plan: Option<Rc<dyn Fn() -> Plan>>,
@@ -54,6 +57,7 @@ impl Scenario {
             check: Rc::new(|_, _| {}),
             terms: Terms::default(),
             sampled: None,
+            long: false,
             // The longest wait takes seven days.
             days: 8,
             plan: None,
@@ -115,6 +119,12 @@ impl Scenario {
         self
     }
 
+    /// It takes long undisturbed: a sample runs it under one of the schedules.
+    pub fn long(mut self) -> Scenario {
+        self.long = true;
+        self
+    }
+
     /// It may take so many days.
     pub fn lasting(mut self, days: i64) -> Scenario {
         self.days = days;
@@ -171,7 +181,12 @@ impl Scenario {
                 eprintln!("  log: {line}");
             }
         }
-        let reasons = sim.world.members().iter().flat_map(|member| reasons(member)).collect();
+        let reasons: BTreeSet<String> =
+            sim.world.members().iter().flat_map(|member| reasons(member)).collect();
+        let unknown = reasons.difference(endings::documented());
+        broken.extend(
+            unknown.map(|reason| format!("a run ended by {reason:?}, which docs/http.md does not list")),
+        );
         sim.dispose();
         Run { points, requests, reasons, fired, broken, panics }
     }
@@ -235,8 +250,11 @@ impl Scenario {
         }
     }
 
-    /// The undisturbed runs; the first of them is always the same.
+    /// The undisturbed runs; the first of them is always the same, unless the story is long.
     fn undisturbed(&self) -> Run {
+        if let (true, Some(seed)) = (self.long, sample::schedule(self.name, SEED, SCHEDULES)) {
+            return self.must(seed, None, None, "");
+        }
         let calm = self.must(SEED, None, None, "");
         for seed in sample::schedules(self.name, SEED, SCHEDULES) {
             self.must(seed, None, None, "");

@@ -189,6 +189,7 @@ fn only_the_newest_images_that_fit_are_shown() {
                 messages.iter().filter(|m| m["role"] == "user").map(|m| m["content"].is_array()).collect();
             assert_eq!(shown, [false, true, true], "8 MB are shown at most");
         })
+        .long()
         .calm();
 }
 

@@ -336,6 +336,7 @@ fn a_run_of_many_megabytes_is_told_in_pieces() {
             HELD.with(|held| held.borrow_mut().push((sent.id.clone(), watcher)));
         })
         .check(|_, history| each(history, 1, |_, _, told| assert_eq!(told.len(), 25)))
+        .long()
         .calm();
 }
 

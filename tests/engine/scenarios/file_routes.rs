@@ -66,6 +66,7 @@ fn a_large_tree_goes_at_once_and_its_content_bit_by_bit() {
             assert_eq!(left(), 0);
             put(&sim, "t/again", "text/plain", b"x").await;
         })
+        .long()
         .calm();
 }
 
@@ -266,5 +267,6 @@ fn a_search_by_path_ends_whatever_is_asked() {
             assert_eq!((&found["files"][0]["path"], &found["truncated"]), (&json!("/first"), &json!(false)));
             assert!(sim.world.now_us() - before >= 8 * limits::FIND_PAUSE_US);
         })
+        .long()
         .calm();
 }

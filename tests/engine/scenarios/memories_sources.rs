@@ -298,6 +298,7 @@ fn ten_thousand_files_are_looked_through_bit_by_bit() {
             assert_eq!(sim.member.database.ask::<i64>("SELECT count(*) FROM mem_docs"), [0]);
             assert_eq!(sim.member.database.ask::<i64>("SELECT count(*) FROM mem_chunks"), [0]);
         })
+        .long()
         .calm();
 }
 

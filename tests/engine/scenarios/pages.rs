@@ -85,6 +85,7 @@ fn a_thread_of_large_messages_is_listed_page_by_page() {
             let rest = page(&sim, ThreadRoute::ListMessages, "messages", &[("ids", &rest)]).await;
             assert_eq!((ids(&rest).len(), &rest["hasMore"]), (2, &json!(false)));
         })
+        .long()
         .calm();
 }
 
@@ -105,6 +106,7 @@ fn a_row_that_is_larger_than_a_page_comes_alone() {
             let listener = sim.listen(Filter::default(), None).await.unwrap();
             assert_eq!(listener.frames.borrow()[0].data["messages"].as_array().unwrap().len(), 1);
         })
+        .long()
         .calm();
 }
 
@@ -192,6 +194,7 @@ fn effects_with_large_arguments_are_listed_page_by_page() {
             }
             assert!(answer(&sim.ask("use work").await).contains("TooLarge"));
         })
+        .long()
         .calm();
 }
 
@@ -230,5 +233,6 @@ fn every_other_list_of_a_thread_ends_by_its_bytes_too() {
             }
             sim.world.pause(SECOND_US).await;
         })
+        .long()
         .calm();
 }

@@ -143,6 +143,7 @@ fn the_newest_images_are_shown_across_messages_and_within_them() {
             let counts: Vec<usize> = shown(&sim).iter().map(Vec::len).collect();
             assert_eq!(counts, [0, 0, 2], "8 MB are shown at most");
         })
+        .long()
         .calm();
 }
 
