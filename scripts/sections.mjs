@@ -50,6 +50,17 @@ const OF_PROJECTS = new RegExp(`^(${PROSE}|docs/|agents/|tests/(?!package/)|work
 const LONG = ["compiler.test.mjs", "deploy.test.mjs", "journey.test.mjs", "rust.test.mjs"];
 /** The tests that compare the documents with everything. */
 const DOCUMENTS = "documents.test.mjs";
+/**
+ * The tests of what stands around the engine: pages, clients of other protocols, formats of models, keys, connections, and the scripts.
+ * Of an engine they need that it answers. How it runs, what is stored and what a kill leaves is seen by its own tests and by the
+ * other tests of the Worker.
+ */
+const AROUND = [
+  ...["access", "ag-ui", "anthropic", "approvals-page", "bodies", "bridge", "chats", "definitions", "inspector", "mcp-oauth", "mcp-server"],
+  ...["mcp-server-inputs", "mcp-server-oauth", "mcp-server-offered", "model-keys", "open-webui", "openai", "openai-leaving", "packages"],
+  ...["refusals", "responses", "runtimes", "slow-readers", "support", "workers-ai"],
+].map((name) => `${name}.test.mjs`);
+const OF_AROUND = new RegExp(`${OF_WORKER.source}|^src/(engine|memory|store)/`);
 /** The tests of how processes begin and end, with any Worker in them: another engine ends them no differently. */
 const PROCESSES = ["endings.test.mjs", "state-folder.test.mjs"];
 const OF_PROCESSES = new RegExp(`${OF_WORKER.source}|^src/.*\\.rs$`);
@@ -67,11 +78,13 @@ const OF_OWN_CRATE = new RegExp(`${OF_WORKER.source}|^tests/worker/[^/]*$|^src/(
  */
 export function sections(tools, sample) {
   const { node } = tools;
-  const black = [...testFiles("tests/worker"), ...testFiles("tests/scripts")];
+  const worker = testFiles("tests/worker");
+  const black = [...worker, ...testFiles("tests/scripts")];
   const documents = black.filter((file) => file.endsWith(DOCUMENTS));
   const processes = black.filter((file) => PROCESSES.includes(basename(file)));
   const ownCrate = black.filter((file) => OWN_CRATE.includes(basename(file)));
   const apart = [...documents, ...processes, ...ownCrate];
+  const around = black.filter((file) => !apart.includes(file) && (!worker.includes(file) || AROUND.includes(basename(file))));
   const engine = sample === undefined ? {} : { BOBBIN_SAMPLE: sample };
   const product = { ...engine, BOBBIN_BUILT: "1" };
   return [
@@ -101,7 +114,14 @@ export function sections(tools, sample) {
       title: "tests of the Worker",
       needs: [WORKER_BUILD, ISOLATE_BUILD],
       unread: OF_WORKER,
-      run: (note) => nodeTest(node, black.filter((file) => !apart.includes(file)), { note, env: product }),
+      run: (note) => nodeTest(node, worker.filter((file) => !apart.includes(file) && !around.includes(file)), { note, env: product }),
+    },
+    {
+      group: "worker",
+      title: "tests of what stands around the engine",
+      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      unread: OF_AROUND,
+      run: (note) => nodeTest(node, around, { note, env: product }),
     },
     // After the other tests, which are compiled in the same folder: one of the two would wait for the other.
     { group: "build", title: UNITS_BUILD, needs: [TESTS_BUILD], run: async (note) => void (await compileTests(UNITS, note)) },

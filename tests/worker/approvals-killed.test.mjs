@@ -2,7 +2,7 @@
 // once, no call is made twice or without its approval, nothing stays parked without a wait, and a strict collector has one whole
 // trace of it all.
 //
-// BOBBIN_APPROVAL_KILLS says how many kills instead of 12, or of 4 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
+// BOBBIN_APPROVAL_KILLS says how many kills instead of 12, or of 3 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
 
 import assert from "node:assert/strict";
 import { after } from "node:test";
@@ -10,7 +10,7 @@ import { Thread } from "./support/client.mjs";
 import { attribute, Collector } from "./support/collector.mjs";
 import { direct, finishes, registry, sessionTools, subagent } from "./support/family.mjs";
 import { say, textOf, use } from "./support/model.mjs";
-import { chance, sleep, until } from "./support/poll.mjs";
+import { chance, sampled, sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 /** @typedef {import("./support/http.mjs").Answer} Answer */
@@ -19,7 +19,7 @@ import { suite } from "./support/suite.mjs";
 
 const ADMIN = "key-of-the-admin";
 const ALICE = "key-of-alice";
-const KILLS = Number(process.env.BOBBIN_APPROVAL_KILLS ?? (process.env.BOBBIN_SAMPLE === undefined ? 12 : 4));
+const KILLS = Number(process.env.BOBBIN_APPROVAL_KILLS ?? sampled(12, 3));
 /** How long whoever has no answer says the same again. */
 const INSISTS_MS = 90_000;
 /** Threads at a time. */

@@ -4,12 +4,12 @@
 
 import assert from "node:assert/strict";
 import { hang, inTurn, say } from "./support/model.mjs";
-import { sleep, until } from "./support/poll.mjs";
+import { sampled, sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 /** @typedef {import("./support/client.mjs").Thread} Thread */
 
-const MANY = Number(process.env.BOBBIN_EFFECTS ?? 1000);
+const MANY = Number(process.env.BOBBIN_EFFECTS ?? sampled(1000, 300));
 
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);

@@ -84,9 +84,9 @@ bobbin.definitions.push(() => {
 });
 bobbin.agent("asker", does, { tools: ["mcp:peer"], agent: { title: "The asker" } });
 
-/** A page of the inspector, with a key. @param {string} [place] @param {import("playwright-core").BrowserContextOptions} [options] */
-async function opened(place = "#/", options = {}) {
-  const page = await browser.open(`${bobbin.server.base}/inspector${place}`, { viewport: { width: 1280, height: 900 }, ...options });
+/** A page of the inspector, with a key. @param {string} [place] */
+async function opened(place = "#/") {
+  const page = await browser.open(`${bobbin.server.base}/inspector${place}`, { viewport: { width: 1280, height: 900 } });
   await page.getByLabel("Key").fill(ADMIN);
   await button(page, "Open").click();
   await page.getByRole("navigation", { name: "Screens" }).waitFor();
@@ -444,7 +444,7 @@ test("a thread of 5,000 messages has as few nodes as a short one, wherever one i
     await page.mouse.wheel(0, -3_000);
     const [top] = await talk(page).getByRole("article").allInnerTexts();
     return Number(/message (\d+):/.exec(top ?? "")?.[1]) < 4_200;
-  });
+  }, { withinMs: 60_000 });
   await shown(4_190);
   const { messages } = (await thread.page({ limit: 3, order: "asc" }));
   await page.goto(`${bobbin.server.base}/inspector#/t/${thread.id}/${messages[2].id}`);

@@ -1,14 +1,14 @@
 // Memories over HTTP: what is put in is found, cited and gone again, and survives kills while it is indexed.
 //
-// BOBBIN_MEMORY_KILLS says how many kills instead of 20, or 5 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
+// BOBBIN_MEMORY_KILLS says how many kills instead of 20, or 3 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
 
 import assert from "node:assert/strict";
 import { add, recall, search, settled } from "./support/memories.mjs";
 import { say, textOf } from "./support/model.mjs";
-import { chance, sleep } from "./support/poll.mjs";
+import { chance, sampled, sleep } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
-const KILLS = Number(process.env.BOBBIN_MEMORY_KILLS ?? (process.env.BOBBIN_SAMPLE === undefined ? 20 : 5));
+const KILLS = Number(process.env.BOBBIN_MEMORY_KILLS ?? sampled(20, 3));
 
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { say } from "./support/model.mjs";
 import { exchange } from "./support/http.mjs";
-import { chance, sleep, until } from "./support/poll.mjs";
+import { chance, sampled, sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
-const KILLS = Number(process.env.BOBBIN_FOLLOWING_KILLS ?? 4);
+const KILLS = Number(process.env.BOBBIN_FOLLOWING_KILLS ?? sampled(4, 2));
 const bobbin = suite({ key: "key-of-all", vars: { BOBBIN_API_KEYS: "key-of-all=admin,key-of-alice=owner:alice,key-of-bob=owner:bob" } });
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("echo", ({ messages, last }) => say(`${messages.filter(({ role }) => role === "user").length}: ${last}`));

@@ -15,7 +15,7 @@ import { Thread } from "./support/client.mjs";
 import { attribute, Collector } from "./support/collector.mjs";
 import { atRest, members } from "./support/family.mjs";
 import { textOf } from "./support/model.mjs";
-import { chance, sleep, until } from "./support/poll.mjs";
+import { chance, sampled, sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 /** @typedef {import("./support/http.mjs").Answer} Answer */
@@ -26,7 +26,7 @@ import { suite } from "./support/suite.mjs";
 
 const ADMIN = "key-of-the-admin";
 const ALICE = "key-of-alice";
-const KILLS = Number(process.env.BOBBIN_STORY_KILLS ?? (process.env.BOBBIN_SAMPLE === undefined ? 4 : 2));
+const KILLS = Number(process.env.BOBBIN_STORY_KILLS ?? sampled(4, 2));
 /** Kills in one telling: each costs attempts that are booked at their worst, and the owner extends the budget for them. */
 const KILLS_EACH = 4;
 /** How long whoever has no answer says the same again, and how long a telling takes at most. */

@@ -1,12 +1,12 @@
 // Families that are killed (SIGKILL to every process) at random moments and started again: by themselves, without any
 // request, they come to rest, and then nothing is lost, doubled, orphaned or still waiting.
 //
-// BOBBIN_FAMILY_KILLS says how many kills instead of 20, or of 5 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
+// BOBBIN_FAMILY_KILLS says how many kills instead of 20, or of 3 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
 
 import assert from "node:assert/strict";
 import { atRest, create, direct, finishes, randomMoment, resumable, sessionTools, subagent, task, told } from "./support/family.mjs";
 import { say, textOf, use } from "./support/model.mjs";
-import { chance, sleep } from "./support/poll.mjs";
+import { chance, sampled, sleep } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 /** @typedef {import("./support/client.mjs").Thread} Thread */
@@ -15,7 +15,7 @@ import { suite } from "./support/suite.mjs";
 /** @typedef {import("./support/model.mjs").Reply} Reply */
 /** @typedef {import("./support/family.mjs").Member} Member */
 
-const KILLS = Number(process.env.BOBBIN_FAMILY_KILLS ?? (process.env.BOBBIN_SAMPLE === undefined ? 20 : 5));
+const KILLS = Number(process.env.BOBBIN_FAMILY_KILLS ?? sampled(20, 3));
 /** Where nobody asked for a number of kills there are fewer of them on a machine that takes long for each, but some. */
 const AT_LEAST = 3;
 const AT_MOST_MS = process.env.BOBBIN_FAMILY_KILLS === undefined ? 150_000 : Infinity;

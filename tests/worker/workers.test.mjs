@@ -1,19 +1,19 @@
 // Workers that a model leads: how many there may be, how they are waited for, what they may call; and trees of them that are
 // killed at random moments, after which every outcome was handed over once.
 //
-// BOBBIN_WORKER_KILLS says how many kills instead of 12, or of 4 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
+// BOBBIN_WORKER_KILLS says how many kills instead of 12, or of 3 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
 
 import assert from "node:assert/strict";
 import { atRest, randomMoment, registry, told } from "./support/family.mjs";
 import { after, offered, say, textOf, use } from "./support/model.mjs";
-import { chance, gate, sleep, until } from "./support/poll.mjs";
+import { chance, gate, sampled, sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 /** @typedef {import("./support/client.mjs").Thread} Thread */
 /** @typedef {import("./support/model.mjs").Asked} Asked */
 /** @typedef {import("./support/model.mjs").Call} Call */
 
-const KILLS = Number(process.env.BOBBIN_WORKER_KILLS ?? (process.env.BOBBIN_SAMPLE === undefined ? 12 : 4));
+const KILLS = Number(process.env.BOBBIN_WORKER_KILLS ?? sampled(12, 3));
 /** Where nobody asked for a number of kills there are fewer of them on a machine that takes long for each, but some. */
 const AT_LEAST = 3;
 const AT_MOST_MS = process.env.BOBBIN_WORKER_KILLS === undefined ? 150_000 : Infinity;

@@ -6,6 +6,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 export { sleep };
 
 /**
+ * How often something random is done: in a sample (docs/testing.md) less than in a whole run.
+ *
+ * @param {number} whole
+ * @param {number} part
+ */
+export const sampled = (whole, part) => (process.env.BOBBIN_SAMPLE === undefined ? whole : part);
+
+/**
  * The first truthy value of `probe`, asked every 20 ms unless said otherwise.
  *
  * @template T
