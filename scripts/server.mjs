@@ -39,6 +39,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @property {boolean} [filesBucket]           binds a bucket for large files, unless wrangler.toml does
  * @property {boolean} [workerLoader]          binds a Worker Loader to the isolate, unless its wrangler.toml does
  * @property {boolean} [bare]                  workerd by itself instead of `wrangler dev`
+ * @property {number | undefined} [inspectorPort]   where Chrome's developer tools look into the Worker
  * @property {string} [modelName]             what models go by that follow OPENAI_BASE_URL
  * @property {(line: string) => void} log      a line of the server's output once it is up
  * @property {(code: number) => void} ended    the server ended by itself
@@ -58,6 +59,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @property {string} persist
  * @property {Record<string, string>} vars
  * @property {string} workerd                   the program
+ * @property {number | undefined} inspectorPort
  * @property {(pid: number) => void} spawned    of each process that uses `persist`
  */
 
@@ -66,6 +68,7 @@ export async function startServer(options) {
   const port = await claimPort(options.port, HOST);
   const home = inCheckout(`.bobbin/run/${port}`);
   const dist = join(home, "dist");
+  const inspectorPort = options.inspectorPort === undefined ? undefined : await claimPort(options.inspectorPort, HOST, "--inspector-port");
   const folder = await takeStateFolder(options.persist, `http://${HOST}:${port}`);
   prepare(home, options);
   /** @type {string[]} */
@@ -104,8 +107,11 @@ export async function startServer(options) {
   const vars = { ...Object.fromEntries(defaults), ...at, ...keys, ...options.vars, BOBBIN_DEV_OUTBOUND: outbound.url };
   const workerd = process.env.MINIFLARE_WORKERD_PATH ?? thatEndsWithParent(inCheckout("node_modules/workerd/bin/workerd"), home);
   runtime = options.bare
-    ? await startWorkerd({ home, ...(await served(home)), persist: options.persist, vars: { ...parseEnv(devVars), ...vars }, workerd, kept: BY_SYSTEM, instead: "leave out --workerd", spawned: folder.add })
-    : await startWrangler({ home, persist: options.persist, vars, workerd, spawned: folder.add, node: options.node });
+    ? await startWorkerd({
+        ...{ home, ...(await served(home)), persist: options.persist, vars: { ...parseEnv(devVars), ...vars } },
+        ...{ workerd, kept: BY_SYSTEM, miniflare: inCheckout("node_modules/miniflare"), inspectorPort, instead: "leave out --workerd", spawned: folder.add },
+      })
+    : await startWrangler({ home, persist: options.persist, vars, workerd, inspectorPort, spawned: folder.add, node: options.node });
   runtime.onLine((line) => options.log(withoutAddresses(line)));
   runtime.onEnd(options.ended);
 

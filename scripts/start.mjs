@@ -23,7 +23,8 @@ const HELP = `npm start -- [flags]
   --crate DIR         a Rust crate of yours with native tools, and a wrangler.toml for its bindings (docs/tools.md)
   --files-bucket      large files live in a bucket on this machine, as in R2
   --worker-loader     code may ask for the engine v8 (docs/run-code.md), which nothing here can end
-  --workerd           served by workerd itself, without wrangler: starts sooner, and has no buckets or key-value stores
+  --workerd           served by workerd itself, without wrangler: starts sooner, and has no key-value stores
+  --inspector-port N  where Chrome's developer tools can look into the Worker (chrome://inspect)
   --local-model       answers come from a small real model on this machine
   --var NAME=VALUE    a variable of the Worker; may be given several times
   --help              this text
@@ -95,8 +96,7 @@ function readFlags(args) {
     throw new Complaint(`${said}. \`npm start -- --help\` lists the flags.`);
   }
   if (values.help) return undefined;
-  const port = Number(values.port);
-  if (!/^\d+$/.test(values.port) || port > 65535) throw new Complaint(`--port is a number up to 65535, not “${values.port}”.`);
+  const port = portOf("--port", values.port);
   /** @type {Record<string, string>} */
   const vars = {};
   for (const entry of values.var) {
@@ -113,8 +113,16 @@ function readFlags(args) {
     filesBucket: values["files-bucket"],
     workerLoader: values["worker-loader"],
     bare: values.workerd,
+    inspectorPort: values["inspector-port"] === undefined ? undefined : portOf("--inspector-port", values["inspector-port"]),
     localModel: values["local-model"],
   };
+}
+
+/** @param {string} flag @param {string} text */
+function portOf(flag, text) {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65535) throw new Complaint(`${flag} is a number up to 65535, not “${text}”.`);
+  return port;
 }
 
 /**
@@ -151,6 +159,7 @@ function parse(args) {
       "files-bucket": { type: "boolean", default: false },
       "worker-loader": { type: "boolean", default: false },
       workerd: { type: "boolean", default: false },
+      "inspector-port": { type: "string" },
       "local-model": { type: "boolean", default: false },
       var: { type: "string", multiple: true, default: [] },
       help: { type: "boolean", default: false },

@@ -62,7 +62,7 @@ export async function startWrangler({ spawned, ...options }) {
  *
  * @param {Omit<import("./server.mjs").RuntimeOptions, "spawned"> & { node: string }} options
  */
-function spawnWrangler({ home, persist, vars, node, workerd }) {
+function spawnWrangler({ home, persist, vars, node, workerd, inspectorPort = 0 }) {
   const varsFile = join(home, "vars.json");
   rmSync(varsFile, { force: true });
   writeFileSync(varsFile, JSON.stringify(vars), { mode: 0o600, flag: "wx" });
@@ -77,7 +77,7 @@ function spawnWrangler({ home, persist, vars, node, workerd }) {
       // Behind our own front, on a port that it chooses.
       ...["--ip", HOST, "--port", "0"],
       // Two servers that start at the same moment would both choose the usual one.
-      ...["--inspector-port", "0"],
+      ...["--inspector-port", String(inspectorPort)],
       ...["--persist-to", persist, "--show-interactive-dev-session=false"],
     ],
     {

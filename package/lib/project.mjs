@@ -19,7 +19,7 @@ import { readJsonc } from "./jsonc.mjs";
  * @property {{ bindings: { name: string, class_name: string }[] }} [durable_objects]
  * @property {{ binding: string, service: string, entrypoint?: string }[]} [services]
  * @property {{ binding: string }[]} [worker_loaders]
- * @property {{ binding: string }[]} [r2_buckets]
+ * @property {{ binding: string, bucket_name?: string, remote?: boolean }[]} [r2_buckets]
  */
 
 /**

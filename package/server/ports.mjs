@@ -7,13 +7,14 @@ import { Complaint } from "../lib/complaint.mjs";
 /**
  * @param {number} port  0 for any
  * @param {string} host
+ * @param {string} [flag]  that says which
  * @returns {Promise<number>} a port that is free
  */
-export async function claimPort(port, host) {
+export async function claimPort(port, host, flag = "--port") {
   if (port === 0) return freePort(host);
   // A server that was killed a moment ago is still letting go of it.
   for (let waited = 0; await isTaken(port, host); waited += 100) {
-    if (waited > 3000) throw new Complaint(`Port ${port} is taken: choose another with \`--port N\`.`);
+    if (waited > 3000) throw new Complaint(`Port ${port} is taken: choose another with \`${flag} N\`.`);
     await sleep(100);
   }
   return port;

@@ -1,7 +1,7 @@
 // workerd by itself, without wrangler's development server: it starts in a fifth of the processor time, and nothing stands
 // between a client and the Workers but our own front. What is bound is what the configurations of both Workers bind,
 // and threads lie where wrangler has them, so that one server goes on with what the other began. What workerd does not
-// have by itself, buckets and key-value stores above all, is refused by name.
+// have by itself, key-value stores above all, is refused by name; so are buckets where no miniflare is given (buckets.mjs).
 
 import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
@@ -10,6 +10,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { Complaint } from "../lib/complaint.mjs";
 import { GROUPS, signalGroup } from "../lib/processes.mjs";
+import { bucketBindings, bucketParts } from "./buckets.mjs";
 
 /** @typedef {import("../lib/project.mjs").Config} Config */
 
@@ -40,6 +41,8 @@ import { GROUPS, signalGroup } from "../lib/processes.mjs";
  * @property {string} persist
  * @property {Record<string, string>} vars
  * @property {string} workerd                   the program
+ * @property {string} [miniflare]               the folder of its package, whose buckets are bound
+ * @property {number | undefined} [inspectorPort]   where its inspector listens, for Chrome's developer tools
  * @property {boolean} [proxied]                a proxy before it says by which protocol a request came
  * @property {boolean} [kept]                   the program sees to it itself that it ends with us
  * @property {string} instead                   what to do where something is bound that workerd has not
@@ -56,15 +59,18 @@ const KNOWN = new Set([
   ...["account_id", "workers_dev", "preview_urls", "route", "routes", "observability", "logpush", "placement", "limits", "keep_vars", "send_metrics", "dev"],
 ]);
 
+/** Known where a miniflare is given, whose buckets they are. */
+const BUCKETS = "r2_buckets";
+
 /** How a module is loaded, by the ending of its file. @type {Record<string, string>} */
 const KINDS = { ".js": "esModule", ".wasm": "wasm", ".json": "text" };
 
 /** @param {WorkerdOptions} options @returns {Promise<Runtime>} */
-export async function startWorkerd({ home, main, isolate, persist, vars, workerd, kept = false, proxied = false, instead, spawned }) {
+export async function startWorkerd({ home, main, isolate, persist, vars, workerd, miniflare, inspectorPort, kept = false, proxied = false, instead, spawned }) {
   const objects = join(persist, "v3/do");
   mkdirSync(objects, { recursive: true });
   const path = join(home, "workerd.capnp");
-  writeFileSync(path, configuration({ home, main, isolate, proxied, instead, objects, vars: Object.keys(vars), ai: vars[AI_ADDRESS] }));
+  writeFileSync(path, configuration({ home, main, isolate, persist, miniflare, proxied, instead, objects, vars: Object.keys(vars), ai: vars[AI_ADDRESS] }));
 
   /** @type {(code: number) => void} */
   let onEnd = () => {};
@@ -74,6 +80,7 @@ export async function startWorkerd({ home, main, isolate, persist, vars, workerd
   let port = 0;
   const launch = async () => {
     const args = ["serve", path, "--experimental", "--socket-addr", `http=${HOST}:${port}`, "--control-fd", "3"];
+    if (inspectorPort !== undefined) args.push("--inspector-addr", `${HOST}:${inspectorPort}`);
     const keeper = fileURLToPath(new URL("keeper.mjs", import.meta.url));
     const child = spawn(kept ? workerd : process.execPath, kept ? args : [keeper, workerd, ...args], {
       cwd: home,
@@ -139,23 +146,30 @@ function listening(child) {
 /**
  * The whole configuration, in the text form of Cap'n Proto.
  *
- * @param {Pick<WorkerdOptions, "home" | "main" | "isolate" | "proxied" | "instead"> & { objects: string, vars: string[], ai: string | undefined }} options
+ * @param {Pick<WorkerdOptions, "home" | "main" | "isolate" | "persist" | "proxied" | "instead"> & { miniflare: string | undefined, objects: string, vars: string[], ai: string | undefined }} options
  *   objects: where the databases of the objects lie; vars: names of the variables; ai: where a stand-in for Workers AI is
  */
-function configuration({ home, main, isolate, proxied, instead, objects, vars, ai }) {
+function configuration({ home, main, isolate, persist, miniflare, proxied, instead, objects, vars, ai }) {
   for (const { config } of [main, isolate]) {
-    const unknown = Object.keys(config).find((key) => !KNOWN.has(key));
+    const unknown = Object.keys(config).find((key) => !KNOWN.has(key) && !(key === BUCKETS && miniflare !== undefined));
     if (unknown !== undefined) throw new Complaint(`workerd by itself has no \`${unknown}\`, which the configuration of ${config.name} has: ${instead}.`);
   }
+  const bound = [main, isolate].map(({ config }) => bucketBindings(config, instead));
+  const buckets = miniflare !== undefined && bound.flat().length > 0 ? bucketParts(miniflare, home, persist) : { services: [], extensions: [] };
+  const services = [
+    ...[worker(main, home, vars, ai !== undefined, bound[0]), worker(isolate, home, [], false, bound[1])],
+    ...(ai === undefined ? [] : [`(name = "workers-ai", external = (address = ${text(ai)}, http = ()))`]),
+    ...buckets.services,
+    `(name = "objects", disk = (path = ${text(objects)}, writable = true))`,
+    '(name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true)))',
+  ];
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
-    ${worker(main, home, vars, ai !== undefined)},
-    ${worker(isolate, home, [], false)},${ai === undefined ? "" : `\n    (name = "workers-ai", external = (address = ${text(ai)}, http = ())),`}
-    (name = "objects", disk = (path = ${text(objects)}, writable = true)),
-    (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
+    ${services.join(",\n    ")},
   ],
   sockets = [(name = "http", address = "${HOST}:0", http = (${proxied ? 'forwardedProtoHeader = "X-Forwarded-Proto"' : ""}), service = ${text(main.config.name)})],
+  extensions = [${buckets.extensions.join(", ")}],
 );
 `;
 }
@@ -164,9 +178,10 @@ const config :Workerd.Config = (
  * @param {Served} served
  * @param {string} home
  * @param {string[]} vars
- * @param {boolean} ai   whether it is bound to a stand-in for Workers AI
+ * @param {boolean} ai         whether it is bound to a stand-in for Workers AI
+ * @param {string[]} [buckets] its bindings to buckets
  */
-function worker({ config, folder }, home, vars, ai) {
+function worker({ config, folder }, home, vars, ai, buckets = []) {
   const files = readdirSync(join(home, folder)).filter((file) => extname(file) in KINDS);
   const modules = files.sort((a, b) => Number(b === "index.js") - Number(a === "index.js"));
   const classes = config.durable_objects?.bindings ?? [];
@@ -178,6 +193,7 @@ function worker({ config, folder }, home, vars, ai) {
         `(name = ${text(binding)}, service = (name = ${text(service)}${entrypoint === undefined ? "" : `, entrypoint = ${text(entrypoint)}`}))`,
     ),
     ...(config.worker_loaders ?? []).map(({ binding }) => `(name = ${text(binding)}, workerLoader = (id = ${text(binding)}))`),
+    ...buckets,
     ...(ai ? ['(name = "AI", wrapped = (moduleName = "cloudflare-internal:ai-api", innerBindings = [(name = "fetcher", service = "workers-ai")]))'] : []),
   ];
   return `(name = ${text(config.name)}, worker = (

@@ -104,3 +104,13 @@ test("a provider of one's own crate answers, and its failure leads to the fallba
   assert.doesNotMatch(logs, /plain-secret/);
   assert.match(server.output(), /model nowhere: provider "nowhere" \(there are anthropic, demo, openai, plain, workers-ai\) is not in this Worker/);
 });
+
+test("what workerd by itself cannot bind for one's own crate is refused", async () => {
+  assert.ok(server);
+  await server.down();
+  server.options = { ...server.options, flags: ["--crate", CRATE, "--workerd"], serves: false };
+  await server.up();
+  await until("it has ended", () => server?.child?.exitCode !== null, { withinMs: 120_000, describe: () => server?.output() });
+  assert.match(server.output(), /workerd by itself has no `kv_namespaces`, which the configuration of bobbin has: leave out --workerd\./);
+  assert.equal(server.child?.exitCode, 1);
+});

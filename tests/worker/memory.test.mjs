@@ -6,11 +6,12 @@ import { Inspector } from "./support/inspector.mjs";
 import { say } from "./support/model.mjs";
 import { sleep } from "./support/poll.mjs";
 import { workerdOf } from "./support/processes.mjs";
+import { freePort } from "./support/server.mjs";
 import { Socket } from "./support/socket.mjs";
 import { suite } from "./support/suite.mjs";
 
-// Its inspector is asked.
-const bobbin = suite({ wrangler: true });
+// Its inspector is asked, which workerd by itself has when it is told where.
+const bobbin = suite({ flags: ["--inspector-port", String(await freePort())] });
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("plain", () => say("x".repeat(2000)));
 
@@ -25,7 +26,7 @@ async function watched(work) {
   const { server, client } = bobbin;
   const pid = workerdOf(server.child?.pid ?? 0, server.persist);
   assert.ok(pid !== undefined);
-  const inspector = await Inspector.open(pid, "core:user:bobbin");
+  const inspector = await Inspector.open(pid, "bobbin");
   const thread = await client.thread("plain");
   let running = true;
   let most = 0;

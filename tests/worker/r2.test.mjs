@@ -129,8 +129,7 @@ test("100 MB go to the bucket and back and the server does not grow", async () =
   };
   // The first fills caches, of SQLite and of the sockets.
   await up();
-  await down();
-  if (!existsSync("/proc/self/statm")) return;
+  if (!existsSync("/proc/self/statm")) return down();
   await staysFlat(bobbin.server, { up, down }, GROWTH_BYTES);
   const left = await bytes(thread);
   assert.ok(left < CHUNK, `the database still has ${left} bytes`);

@@ -1,47 +1,71 @@
 // `npm start` by `wrangler dev` and by workerd itself: one goes on with what the other began.
 
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { startWorkerd } from "../../package/server/workerd.mjs";
 import { AgentsFolder } from "./support/agents.mjs";
+import { exchange } from "./support/bytes.mjs";
 import { Client } from "./support/client.mjs";
 import { until } from "./support/poll.mjs";
-import { Server } from "./support/server.mjs";
+import { Server, checkout, scratch } from "./support/server.mjs";
 
 const folder = new AgentsFolder({
   models: { demo: { provider: "demo", model: "demo" } },
   prompts: { plain: { prompt: "Hello.", toolDescription: "x", model: "demo", includeChat: true } },
   agents: { plain: { type: "ai_human", sideA: { prompt: "plain" } } },
 });
+const BUCKET = ["--files-bucket"];
+/** Larger than what stays in the database of a thread. */
+const LARGE = 34_000_000;
 /** @type {Server} */
 let server;
-before(async () => void (server = await Server.start({ agents: folder.path, wrangler: true })));
+before(async () => void (server = await Server.start({ agents: folder.path, flags: ["--workerd", ...BUCKET], wrangler: true })));
 after(async () => {
   await server.remove();
   folder.remove();
 });
 
-/** Serves the same folder of threads in another way. @param {string[]} flags @param {boolean} [serves] */
-async function by(flags, serves = true) {
+/** Serves the same folder of threads in another way. @param {string[]} flags */
+async function by(flags) {
   await server.down();
-  server.options = { agents: folder.path, flags, serves, wrangler: true };
+  server.options = { agents: folder.path, flags: [...flags, ...BUCKET], wrangler: true };
   await server.up();
 }
 
-test("wrangler and workerd by itself serve the same threads", { timeout: 120_000 }, async () => {
+test("wrangler and workerd by itself serve the same threads and the same bucket", { timeout: 120_000 }, async () => {
   const client = new Client(server.base, {});
-  const thread = await client.thread("plain");
-  await thread.ask("First.");
-  for (const [flags, text] of /** @type {const} */ ([[["--workerd"], "Second."], [[], "Third."]])) {
-    await by([...flags]);
-    await thread.ask(text);
-  }
-  const texts = (await thread.messages()).filter(({ role }) => role === "user").map(({ content }) => content);
-  assert.deepEqual(texts, ["First.", "Second.", "Third."]);
+  const one = await client.thread("plain");
+  await one.ask("First.");
+  await by([]);
+  const other = await client.thread("plain");
+  for (const thread of [one, other]) await thread.ask("Second.");
+  const content = randomBytes(LARGE);
+  assert.equal((await exchange(other, "PUT", "/fs/film", { body: content })).status, 201);
+  await until("the file is in the bucket", async () => (await other.send("GET", "/fs/film?stat=1")).json.file.storage === "r2");
+  await by(["--workerd"]);
+  for (const thread of [one, other]) await thread.ask("Third.");
+  const texts = async (/** @type {typeof one} */ thread) => (await thread.messages()).filter(({ role }) => role === "user").map(({ content }) => content);
+  assert.deepEqual(await texts(one), ["First.", "Second.", "Third."]);
+  assert.deepEqual(await texts(other), ["Second.", "Third."]);
+  assert.ok((await exchange(other, "GET", "/fs/film")).bytes.equals(content));
 });
 
-test("what workerd does not have by itself is refused by name", { timeout: 60_000 }, async () => {
-  await by(["--workerd", "--files-bucket"], false);
-  await until("it has ended", () => server.child?.exitCode !== null, { describe: () => server.output() });
-  assert.match(server.output(), /workerd by itself has no `r2_buckets`, which the configuration of bobbin has: leave out --workerd\./);
-  assert.equal(server.child?.exitCode, 1);
+test("what workerd does not have by itself is refused by name, before anything is started", async () => {
+  const home = scratch("refused");
+  after(() => rmSync(home, { recursive: true, force: true }));
+  /** @param {object} bound @param {{ miniflare?: string }} [more] @returns {Promise<string>} */
+  const refusal = (bound, more = {}) => {
+    const worker = { config: { name: "bobbin", compatibility_date: "2026-10-01", ...bound }, folder: "." };
+    const options = { home, persist: home, vars: {}, workerd: "none", instead: "leave out --workerd", spawned: () => {}, ...more };
+    return startWorkerd({ ...options, main: worker, isolate: worker }).then(() => "it was served", (error) => error.message);
+  };
+  const miniflare = join(checkout, "node_modules/miniflare");
+  const bucket = { binding: "FILES", bucket_name: "bobbin-files" };
+  assert.match(await refusal({ kv_namespaces: [] }), /^workerd by itself has no `kv_namespaces`, which the configuration of bobbin has: leave out --workerd\.$/);
+  assert.match(await refusal({ r2_buckets: [bucket] }), /^workerd by itself has no `r2_buckets`, which the configuration of bobbin has: leave out --workerd\.$/);
+  assert.match(await refusal({ r2_buckets: [{ ...bucket, remote: true }] }, { miniflare }), /has no buckets of Cloudflare's, and FILES of bobbin is one \(`remote`\): leave out --workerd\.$/);
+  assert.match(await refusal({ r2_buckets: [bucket] }, { miniflare: home }), /object-entry\.worker\.js is missing, from which buckets are made: .* Run `npm ci`\.$/);
 });

@@ -16,18 +16,19 @@ export class Inspector {
     this.#socket = socket;
   }
 
-  /** @param {number} pid  of the workerd that runs it @param {string} id  the Worker's, as `/json` of the inspector lists it */
-  static async open(pid, id) {
+  /** @param {number} pid  of the workerd that runs it @param {string} worker  its name, which wrangler puts something before */
+  static async open(pid, worker) {
     for (const port of listening(pid)) {
       const base = `http://127.0.0.1:${port}`;
       const targets = await fetch(`${base}/json`, { signal: AbortSignal.timeout(2000) })
         .then((answer) => /** @type {Promise<unknown>} */ (answer.json()))
         .catch(() => undefined);
-      if (!Array.isArray(targets) || !targets.some((target) => target.id === id)) continue;
+      const id = Array.isArray(targets) ? targets.map((target) => String(target.id)).find((id) => id.split(":").at(-1) === worker) : undefined;
+      if (id === undefined) continue;
       const open = () => Socket.open(base, `/${id}`);
       return new Inspector(open, await open());
     }
-    throw new Error(`no port of process ${pid} is an inspector with ${id}`);
+    throw new Error(`no port of process ${pid} is an inspector with ${worker}`);
   }
 
   /** @param {string} method @param {object} [params] @returns {Promise<any>} */

@@ -70,8 +70,8 @@ function reserve(port) {
 /** @param {string} purpose @param {string} [where] @returns {string} a new folder for temporary files */
 export const scratch = (purpose, where = tmpdir()) => mkdtempSync(join(where, `bobbin-${purpose}-`));
 
-/** Flags of what only wrangler has. */
-const OF_WRANGLER = ["--files-bucket", "--crate"];
+/** Flags of what only wrangler may have: the bindings of a crate. */
+const OF_WRANGLER = ["--crate"];
 
 /** `BOBBIN_SERVER=workerd` starts workerd itself wherever that will do: wrangler needs five times its processor time. @param {string[]} flags */
 const runtime = (flags) => (process.env.BOBBIN_SERVER === "workerd" && !flags.some((flag) => OF_WRANGLER.includes(flag)) ? ["--workerd"] : []);
