@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::host::At;
 use crate::host::fault::Fault;
 use crate::host::rng::Rng;
 
@@ -26,6 +27,8 @@ pub struct Points {
     pub ways: Vec<&'static [Fault]>,
     /// The kind of each.
     pub kinds: Vec<u64>,
+    /// What was about to happen at each.
+    pub ats: Vec<At>,
 }
 
 /// A way to fail: where, and how.

@@ -14,7 +14,7 @@ use crate::contract::{self, History, Terms};
 use crate::host::fault::{Fault, Plan, once};
 use crate::host::outside::ModelRequest;
 use crate::host::rng::Rng;
-use crate::host::{Answer, DAY_US, Member, Say};
+use crate::host::{Answer, At, DAY_US, Member, Say};
 use crate::sample::{self, Points};
 use crate::scenarios::endings;
 use crate::sim::{Sim, catalog};
@@ -157,7 +157,7 @@ impl Scenario {
         }
         let points = {
             let faults = sim.world.faults.borrow();
-            Points { ways: faults.ways.clone(), kinds: faults.kinds.clone() }
+            Points { ways: faults.ways.clone(), kinds: faults.kinds.clone(), ats: faults.ats.clone() }
         };
         let requests = sim.world.outside.requests.borrow().len();
         let fired: Vec<String> = {
@@ -233,6 +233,18 @@ impl Scenario {
             }
         };
         for (point, fault) in chosen {
+            let replay = format!("BOBBIN_POINT={point} BOBBIN_FAULT={}", fault.name());
+            self.must(SEED, Some(once(point, fault)), Some(calm.requests), &replay);
+        }
+    }
+
+    /// Fails so at every point of one kind, also in a sample: for what that would find by chance alone.
+    pub fn sweep_at(&self, at: At, fault: Fault) {
+        if self.replay() {
+            return;
+        }
+        let calm = self.must(SEED, None, None, "");
+        for (point, _) in (0..).zip(&calm.points.ats).filter(|(_, of)| **of == at) {
             let replay = format!("BOBBIN_POINT={point} BOBBIN_FAULT={}", fault.name());
             self.must(SEED, Some(once(point, fault)), Some(calm.requests), &replay);
         }

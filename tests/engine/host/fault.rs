@@ -136,6 +136,8 @@ pub struct Faults {
     /// The kind of each point: the same for the same thing about to happen to the same. What a transaction writes is the
     /// kind of its end, and of what comes after it and has no text of its own.
     pub kinds: Vec<u64>,
+    /// What was about to happen at each point.
+    pub ats: Vec<At>,
     /// What each object has written since its last transaction began.
     written: BTreeMap<usize, BTreeSet<u64>>,
     /// What happened.
@@ -151,6 +153,7 @@ impl Faults {
             trace: None,
             ways: Vec::new(),
             kinds: Vec::new(),
+            ats: Vec::new(),
             written: BTreeMap::new(),
             fired: Vec::new(),
             plan: Box::new(|_| None),
@@ -193,6 +196,7 @@ impl Faults {
         let what: String = what.chars().take(90).collect();
         let kind = self.kind(at, &what, member.place);
         self.kinds.push(kind);
+        self.ats.push(at);
         let point = Point { index: self.count, object: member.place, at, what };
         self.count += 1;
         // While nothing waits for the next await, there is nothing that a crash could lose or keep.

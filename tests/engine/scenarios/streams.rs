@@ -7,8 +7,9 @@ use bobbin::host::Filter;
 use serde_json::json;
 
 use super::{clerk, story};
-use crate::host::Answer;
+use crate::host::fault::Fault;
 use crate::host::rng::Rng;
+use crate::host::{Answer, At};
 use crate::sim::Sim;
 use crate::sweep::Scenario;
 use crate::watcher::{Watcher, follow};
@@ -100,6 +101,13 @@ fn a_stream_resumed_after_any_frame_is_the_same() {
     for place in 1..60 {
         followed("resume", vec![Rc::new(move || Box::new(move |seen| seen == place))], talk).once();
     }
+}
+
+/// What a panic keeps from being told is stored all the same: whoever listens has to come back for it.
+#[test]
+fn a_panic_before_any_frame_ends_the_connections() {
+    followed("lost frames", vec![Rc::new(|| Box::new(|_| false))], talk)
+        .sweep_at(At::Broadcast, Fault::Panic);
 }
 
 #[test]

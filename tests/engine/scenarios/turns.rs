@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::{INDETERMINATE, clerk, story, work};
-use crate::host::SECOND_US;
+use crate::host::fault::Fault;
+use crate::host::{At, SECOND_US};
 use crate::sim::native;
 use crate::sweep::Scenario;
 
@@ -141,4 +142,10 @@ fn waiting() -> Scenario {
 #[test]
 fn every_waiting_client_gets_its_runs_answer() {
     waiting().sweep();
+}
+
+/// The commit that ends a run may be the last that its flow does.
+#[test]
+fn who_waits_is_answered_from_what_is_stored_after_a_panic_behind_any_commit() {
+    waiting().sweep_at(At::AfterCommit, Fault::Panic);
 }
