@@ -91,12 +91,14 @@ const OF_OWN_CRATE = new RegExp(`${OF_WORKER.source}|^tests/worker/[^/]*$|^src/(
 export function sections(tools, sample) {
   const { node } = tools;
   const worker = testFiles("tests/worker");
-  const black = [...worker, ...testFiles("tests/scripts")];
-  const documents = black.filter((file) => file.endsWith(DOCUMENTS));
-  const processes = black.filter((file) => PROCESSES.includes(basename(file)));
-  const ownCrate = black.filter((file) => OWN_CRATE.includes(basename(file)));
-  const apart = [...documents, ...processes, ...ownCrate];
-  const around = black.filter((file) => !apart.includes(file) && (!worker.includes(file) || AROUND.includes(basename(file))));
+  const scripts = testFiles("tests/scripts");
+  const documents = worker.filter((file) => basename(file) === DOCUMENTS);
+  const processes = scripts.filter((file) => PROCESSES.includes(basename(file)));
+  const ownCrate = scripts.filter((file) => OWN_CRATE.includes(basename(file)));
+  const around = [
+    ...worker.filter((file) => AROUND.includes(basename(file))),
+    ...scripts.filter((file) => !processes.includes(file) && !ownCrate.includes(file)),
+  ];
   const engine = sample === undefined ? {} : { BOBBIN_SAMPLE: sample };
   const product = { ...engine, BOBBIN_BUILT: "1" };
   return [
@@ -133,7 +135,7 @@ export function sections(tools, sample) {
       title: "tests of the Worker",
       needs: [WORKER_BUILD, ISOLATE_BUILD],
       unread: OF_WORKER,
-      run: (note) => nodeTest(node, worker.filter((file) => !apart.includes(file) && !around.includes(file)), { note, env: product }),
+      run: (note) => nodeTest(node, worker.filter((file) => !documents.includes(file) && !around.includes(file)), { note, env: product }),
     },
     {
       group: "worker",
