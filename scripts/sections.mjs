@@ -63,14 +63,15 @@ const LONG = ["compiler.test.mjs", "deploy.test.mjs", "journey.test.mjs", "rust.
 /** The tests that compare the documents with everything. */
 const DOCUMENTS = "documents.test.mjs";
 /**
- * The tests of what stands around the engine: pages, clients of other protocols, formats of models, keys, connections, and the scripts.
- * Of an engine they need that it answers. How it runs, what is stored and what a kill leaves is seen by its own tests and by the
- * other tests of the Worker.
+ * The tests of what stands around the engine: pages, clients of other protocols, formats of models, ways to run a tool, buckets, keys,
+ * connections, and the scripts. Of an engine they need that it answers. How it runs, what is stored and what a kill leaves is seen by
+ * its own tests and by the other tests of the Worker.
  */
 const AROUND = [
-  ...["access", "ag-ui", "anthropic", "approvals-page", "bodies", "bridge", "chats", "definitions", "inspector", "mcp-oauth", "mcp-server"],
-  ...["mcp-server-inputs", "mcp-server-oauth", "mcp-server-offered", "model-keys", "open-webui", "openai", "openai-leaving", "packages"],
-  ...["refusals", "responses", "runtimes", "slow-readers", "support", "workers-ai"],
+  ...["access", "ag-ui", "anthropic", "approvals-page", "bodies", "bridge", "chats", "code", "code-lives", "definitions", "execute-code"],
+  ...["http-tools", "inspector", "mcp", "mcp-oauth", "mcp-server", "mcp-server-inputs", "mcp-server-oauth", "mcp-server-offered"],
+  ...["model-keys", "open-webui", "openai", "openai-leaving", "packages", "r2", "refusals", "responses", "runtimes", "slow-readers"],
+  ...["support", "workers-ai"],
 ].map((name) => `${name}.test.mjs`);
 const OF_AROUND = new RegExp(`${OF_WORKER.source}|^src/(engine|memory|store)/`);
 /** The tests of how processes begin and end, with any Worker in them: another engine ends them no differently. */
@@ -100,7 +101,8 @@ export function sections(tools, sample) {
     ...scripts.filter((file) => !processes.includes(file) && !ownCrate.includes(file)),
   ];
   const engine = sample === undefined ? {} : { BOBBIN_SAMPLE: sample };
-  const product = { ...engine, BOBBIN_BUILT: "1" };
+  // A server of tests lives for seconds: V8 compiles a function of the wasm once more only after ten times the usual work.
+  const product = { ...engine, BOBBIN_BUILT: "1", ...(sample !== undefined && { BOBBIN_V8_FLAGS: "--wasm-tiering-budget=20000000" }) };
   return [
     { group: "build", title: WASM_BUILD, run: async () => void (await compileWorker(tools), await compileCompiler(tools)) },
     { group: "fmt", title: "rustfmt", unread: /(?<!\.rs|\.toml)$/, run: formatted },

@@ -109,7 +109,7 @@ export async function startServer(options) {
   runtime = options.bare
     ? await startWorkerd({
         ...{ home, ...(await served(home)), persist: options.persist, vars: { ...parseEnv(devVars), ...vars } },
-        ...{ workerd, kept: BY_SYSTEM, miniflare: inCheckout("node_modules/miniflare"), inspectorPort, instead: "leave out --workerd", spawned: folder.add },
+        ...{ v8Flags: process.env.BOBBIN_V8_FLAGS?.split(" "), workerd, kept: BY_SYSTEM, miniflare: inCheckout("node_modules/miniflare"), inspectorPort, instead: "leave out --workerd", spawned: folder.add },
       })
     : await startWrangler({ home, persist: options.persist, vars, workerd, inspectorPort, spawned: folder.add, node: options.node });
   runtime.onLine((line) => options.log(withoutAddresses(line)));

@@ -43,6 +43,7 @@ import { bucketBindings, bucketParts } from "./buckets.mjs";
  * @property {string} workerd                   the program
  * @property {string} [miniflare]               the folder of its package, whose buckets are bound
  * @property {number | undefined} [inspectorPort]   where its inspector listens, for Chrome's developer tools
+ * @property {string[] | undefined} [v8Flags]   of V8, as the program takes them
  * @property {boolean} [proxied]                a proxy before it says by which protocol a request came
  * @property {boolean} [kept]                   the program sees to it itself that it ends with us
  * @property {string} instead                   what to do where something is bound that workerd has not
@@ -66,11 +67,11 @@ const BUCKETS = "r2_buckets";
 const KINDS = { ".js": "esModule", ".wasm": "wasm", ".json": "text" };
 
 /** @param {WorkerdOptions} options @returns {Promise<Runtime>} */
-export async function startWorkerd({ home, main, isolate, persist, vars, workerd, miniflare, inspectorPort, kept = false, proxied = false, instead, spawned }) {
+export async function startWorkerd({ home, main, isolate, persist, vars, workerd, miniflare, inspectorPort, v8Flags = [], kept = false, proxied = false, instead, spawned }) {
   const objects = join(persist, "v3/do");
   mkdirSync(objects, { recursive: true });
   const path = join(home, "workerd.capnp");
-  writeFileSync(path, configuration({ home, main, isolate, persist, miniflare, proxied, instead, objects, vars: Object.keys(vars), ai: vars[AI_ADDRESS] }));
+  writeFileSync(path, configuration({ home, main, isolate, persist, miniflare, v8Flags, proxied, instead, objects, vars: Object.keys(vars), ai: vars[AI_ADDRESS] }));
 
   /** @type {(code: number) => void} */
   let onEnd = () => {};
@@ -146,10 +147,10 @@ function listening(child) {
 /**
  * The whole configuration, in the text form of Cap'n Proto.
  *
- * @param {Pick<WorkerdOptions, "home" | "main" | "isolate" | "persist" | "proxied" | "instead"> & { miniflare: string | undefined, objects: string, vars: string[], ai: string | undefined }} options
+ * @param {Pick<WorkerdOptions, "home" | "main" | "isolate" | "persist" | "proxied" | "instead"> & { miniflare: string | undefined, v8Flags: string[], objects: string, vars: string[], ai: string | undefined }} options
  *   objects: where the databases of the objects lie; vars: names of the variables; ai: where a stand-in for Workers AI is
  */
-function configuration({ home, main, isolate, persist, miniflare, proxied, instead, objects, vars, ai }) {
+function configuration({ home, main, isolate, persist, miniflare, v8Flags, proxied, instead, objects, vars, ai }) {
   for (const { config } of [main, isolate]) {
     const unknown = Object.keys(config).find((key) => !KNOWN.has(key) && !(key === BUCKETS && miniflare !== undefined));
     if (unknown !== undefined) throw new Complaint(`workerd by itself has no \`${unknown}\`, which the configuration of ${config.name} has: ${instead}.`);
@@ -169,6 +170,7 @@ const config :Workerd.Config = (
     ${services.join(",\n    ")},
   ],
   sockets = [(name = "http", address = "${HOST}:0", http = (${proxied ? 'forwardedProtoHeader = "X-Forwarded-Proto"' : ""}), service = ${text(main.config.name)})],
+  v8Flags = [${v8Flags.map(text).join(", ")}],
   extensions = [${buckets.extensions.join(", ")}],
 );
 `;
