@@ -1,6 +1,5 @@
 // What `npm test` consists of: checks, builds and tests, with what each needs and which files it does not read.
 
-import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { compileCatalog, compileTool, compileWorker, buildWorker, NATIVE } from "./build.mjs";
 import { buildClient } from "./client.mjs";
@@ -33,23 +32,12 @@ const CLIENT_BUILD = "build of the client";
 
 /** The tests that are not in the core itself. */
 export const TESTS = [...NATIVE, "--exclude", "bobbin"];
-/** Those of them that are not of the sandbox's compiler, of which the core knows nothing. */
-const OF_CORE = ["--lib", "--bins", ...targets("tests/Cargo.toml")];
-const OF_COMPILER = targets("isolate/compiler/Cargo.toml");
 /** The core once more, with the tests in it: they take seconds, and optimising it for them would take a minute. */
 export const UNITS = ["--package", "bobbin", "--lib", "--features", "schema", "--config", "profile.dev.package.bobbin.opt-level=0"];
-
-/** What selects the programs of tests that a manifest lists. @param {string} manifest */
-function targets(manifest) {
-  const names = [...readFileSync(inCheckout(manifest), "utf8").matchAll(/^\[\[test\]\]\nname = "(.+)"$/gm)].map(([, name]) => String(name));
-  if (names.length === 0) throw new Error(`${manifest} lists no tests`);
-  return names.flatMap((name) => ["--test", name]);
-}
 
 /** Whatever is read by no program, and what only the programs of JavaScript read. */
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
 const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts|cli|package|cases)/|scripts/[^/]*$|worker/[^/]*\\.js$|package(?!/compiler/(src/|Cargo))|inspector/)`);
-const UNREAD_BY_COMPILER = new RegExp(`${OF_RUST.source}|^(src|tests|agents|schemas|worker|scripts|isolate/(?!compiler/))/`);
 const OF_TYPES = new RegExp(`^(${PROSE}|docs/|.*\\.(rs|toml|sql|txt)$)`);
 const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|models|spec|scripts|cli|package|cases)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
 const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|models|spec|isolate|cli|package|cases)/)`);
@@ -116,14 +104,7 @@ export function sections(tools, sample) {
       title: "cargo test",
       needs: [TESTS_BUILD],
       unread: OF_RUST,
-      run: (note) => cargoTest([...TESTS, ...OF_CORE], { note, env: engine, minutes: sample === undefined ? 70 : 30 }),
-    },
-    {
-      group: "core",
-      title: "tests of the sandbox's compiler",
-      needs: [TESTS_BUILD],
-      unread: UNREAD_BY_COMPILER,
-      run: (note) => cargoTest([...TESTS, ...OF_COMPILER], { note }),
+      run: (note) => cargoTest(TESTS, { note, env: engine, minutes: sample === undefined ? 70 : 30 }),
     },
     {
       group: "build",
