@@ -1,6 +1,7 @@
 //! The durability contract (docs/durability.md), as it can be checked from outside after any history of failures.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use bobbin::request::{ThreadRoute, thread_id};
 use bobbin::spec::{Implementation, Tier, Tool};
@@ -199,6 +200,18 @@ async fn traced_runs(sim: &Sim) -> Vec<Value> {
         runs.push(sim.get(ThreadRoute::GetRun(id), &[("trace", "1")]).await);
     }
     runs
+}
+
+/// The endings that docs/http.md lists, by their outcome. A run of any simulation that ends otherwise breaks the contract.
+pub fn endings() -> &'static BTreeSet<String> {
+    static LISTED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let page = include_str!("../../docs/http.md");
+        let rows = ["| `completed` | `stop", "| `failed` | `session", "| `stopped` | `stopped_by"];
+        let rows = page.lines().filter(|line| rows.iter().any(|start| line.starts_with(start)));
+        let listed = rows.map(|row| row.splitn(3, '|').nth(2).unwrap().split(';').next().unwrap());
+        listed.flat_map(|listed| listed.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+    });
+    &LISTED
 }
 
 /// A run has a status that fits its outcome, and a trace with one beginning, and one end if it is over.

@@ -16,7 +16,6 @@ use crate::host::outside::ModelRequest;
 use crate::host::rng::Rng;
 use crate::host::{Answer, At, DAY_US, Member, Say};
 use crate::sample::{self, Points};
-use crate::scenarios::endings;
 use crate::sim::{Sim, catalog};
 
 /// The seed of a sweep when none is asked for.
@@ -183,7 +182,7 @@ impl Scenario {
         }
         let reasons: BTreeSet<String> =
             sim.world.members().iter().flat_map(|member| reasons(member)).collect();
-        let unknown = reasons.difference(endings::documented());
+        let unknown = reasons.difference(contract::endings());
         broken.extend(
             unknown.map(|reason| format!("a run ended by {reason:?}, which docs/http.md does not list")),
         );

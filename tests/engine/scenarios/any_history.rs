@@ -300,7 +300,7 @@ fn strict_providers_take_any_history() {
     let seed = std::env::var("BOBBIN_STORY_SEED").ok().and_then(|text| text.parse().ok());
     let seeds =
         seed.map_or_else(|| sample::some("any history", (1..=STORIES).collect(), SAMPLE), |seed| vec![seed]);
-    let most_ask_often = if seed.is_some() { 0 } else { 4 * seeds.len() };
+    let at_least = if seed.is_some() { 0 } else { 4 * seeds.len() };
     let requests: usize = seeds.into_iter().map(tell).sum();
-    assert!(requests > most_ask_often, "only {requests} requests were made");
+    assert!(requests > at_least, "only {requests} requests were made");
 }

@@ -1,13 +1,11 @@
 //! Every way in which a run can end is that of a story whose runs the contract looks at, whatever fails: each has its status,
 //! its reason, and a trace with one beginning and one end.
 
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
 use serde_json::json;
 
 use super::waits::{asking, until_open, with};
 use super::{failures, limits, story};
+use crate::contract;
 use crate::host::SECOND_US;
 use crate::host::fault::Fault;
 use crate::sweep::Scenario;
@@ -82,22 +80,10 @@ fn a_hook_that_blocks_the_model_fails_the_run() {
     blocked().sweep();
 }
 
-/// The endings that docs/http.md lists, by their outcome. A run of any simulation that ends otherwise breaks the contract.
-pub fn documented() -> &'static BTreeSet<String> {
-    static LISTED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-        let page = include_str!("../../../docs/http.md");
-        let rows = ["| `completed` | `stop", "| `failed` | `session", "| `stopped` | `stopped_by"];
-        let rows = page.lines().filter(|line| rows.iter().any(|start| line.starts_with(start)));
-        let listed = rows.map(|row| row.splitn(3, '|').nth(2).unwrap().split(';').next().unwrap());
-        listed.flat_map(|listed| listed.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
-    });
-    &LISTED
-}
-
 #[test]
 fn every_ending_is_that_of_a_story_whose_runs_are_looked_at() {
     let first = [failures::kills(Fault::CrashLost), limits::hard_cap(), expired(), blocked()];
-    let mut left = documented().clone();
+    let mut left = contract::endings().clone();
     for story in first.into_iter().chain(super::all()) {
         if left.is_empty() {
             break;

@@ -12,7 +12,7 @@ mod dropped;
 mod edits;
 mod effects;
 mod effects_crowded;
-pub mod endings;
+mod endings;
 mod endpoints;
 mod env;
 mod env_exits;
