@@ -127,6 +127,12 @@ export function sections(tools, sample) {
       unread: OF_AROUND,
       run: (note) => nodeTest(node, around, { note, env: product }),
     },
+    {
+      group: "worker",
+      title: "tests of the documents",
+      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      run: (note) => nodeTest(node, documents, { note }),
+    },
     // After the other tests, which are compiled in the same folder: one of the two would wait for the other.
     { group: "build", title: UNITS_BUILD, needs: [TESTS_BUILD], run: async (note) => void (await compileTests(UNITS, note)) },
     { group: "core", title: "units of the core", needs: [UNITS_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
@@ -187,12 +193,6 @@ export function sections(tools, sample) {
       needs: [TOOL_BUILD, WASM_BUILD],
       unread: OF_RUST,
       run: (note) => workerClippy(tools, note),
-    },
-    {
-      group: "worker",
-      title: "tests of the documents",
-      needs: [WORKER_BUILD, ISOLATE_BUILD],
-      run: (note) => nodeTest(node, documents, { note }),
     },
   ];
 }
