@@ -67,5 +67,5 @@ export function bucketBindings({ name, r2_buckets: buckets = [] }, instead) {
   });
 }
 
-/** @param {string} value */
-const text = (value) => JSON.stringify(value);
+/** A text in a configuration. @param {string} value */
+export const text = (value) => JSON.stringify(value);

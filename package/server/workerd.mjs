@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { Complaint } from "../lib/complaint.mjs";
 import { GROUPS, signalGroup } from "../lib/processes.mjs";
-import { bucketBindings, bucketParts } from "./buckets.mjs";
+import { bucketBindings, bucketParts, text } from "./buckets.mjs";
 
 /** @typedef {import("../lib/project.mjs").Config} Config */
 
@@ -209,6 +209,3 @@ function worker({ config, folder }, home, vars, ai, buckets = []) {
       ${classes.length > 0 ? 'durableObjectStorage = (localDisk = "objects"),' : ""}
     ))`;
 }
-
-/** @param {string} value */
-const text = (value) => JSON.stringify(value);

@@ -243,7 +243,10 @@ impl Scenario {
             return;
         }
         let calm = self.must(SEED, None, None, "");
-        for (point, _) in (0..).zip(&calm.points.ats).filter(|(_, of)| **of == at) {
+        let points: Vec<u64> =
+            (0..).zip(&calm.points.ats).filter(|(_, of)| **of == at).map(|(point, _)| point).collect();
+        assert!(!points.is_empty(), "{}: it passes no such point", self.name);
+        for point in points {
             let replay = format!("BOBBIN_POINT={point} BOBBIN_FAULT={}", fault.name());
             self.must(SEED, Some(once(point, fault)), Some(calm.requests), &replay);
         }
