@@ -196,7 +196,7 @@ const linted = ({ compiler }) => (profile() === "quick" ? lintedWasm(compiler) :
  * @param {(text: string) => void} note
  */
 export function buildForWasm(tools, { manifest, profiles }, args, note) {
-  const env = { ...wasmEnv(tools.compiler), ...linted(tools) };
+  const env = { ...wasmEnv(tools.compiler, profile()), ...linted(tools) };
   const all = ["build", "--profile", profile(), ...profiles, "--target", TARGET, "--manifest-path", manifest, ...TARGET_DIR, ...args];
   return run("cargo", all, { cwd: inCheckout("."), env, onLine: cargoProgress(note) });
 }
