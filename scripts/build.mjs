@@ -23,7 +23,7 @@ export const DIST = inCheckout("dist");
  * How the Worker is compiled: `release`, which is deployed and measured, or `quick`, which is built again after a change
  * in a third of the time and is a little slower and twice as large. BOBBIN_BUILD chooses it for a while of work.
  */
-export const profile = () => process.env.BOBBIN_BUILD ?? "release";
+export const profile = () => /** @type {import("./rust.mjs").Profile} */ (process.env.BOBBIN_BUILD ?? "release");
 /** The program of scripts/build/. */
 export const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
 /** The Worker's crate compiles to wasm only, and so does whatever embeds it. */

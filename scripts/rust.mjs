@@ -46,10 +46,12 @@ const STD_PROFILE = { CARGO_PROFILE_RELEASE_OPT_LEVEL: "s", CARGO_PROFILE_RELEAS
  * @property {string} sysroot   where std for wasm with panic=unwind is, or will be
  */
 
+/** What the Worker is compiled for: to be deployed, or to be worked on. @typedef {"release" | "quick"} Profile */
+
 /** The environment in which cargo compiles for wasm. The one place that owns its flags.
  *
  * @param {Compiler} compiler
- * @param {"release" | "quick"} profile
+ * @param {Profile} profile
  * @returns {NodeJS.ProcessEnv}
  */
 export function wasmEnv(compiler, profile = "release") {
