@@ -100,7 +100,8 @@ let linted;
  * @returns {NodeJS.ProcessEnv}
  */
 export function lintedNative() {
-  const wrapper = { RUSTC_WORKSPACE_WRAPPER: inCheckout("scripts/clippy-light.sh"), BOBBIN_PASSES: PASSES, ...clippyArgs(ONLY_ASKED) };
+  const driver = process.platform === "win32" ? "clippy-driver" : inCheckout("scripts/clippy-light.sh");
+  const wrapper = { RUSTC_WORKSPACE_WRAPPER: driver, BOBBIN_PASSES: PASSES, ...clippyArgs(ONLY_ASKED) };
   linted ??= spawnSync("clippy-driver", ["--version"]).status === 0 ? wrapper : {};
   return linted;
 }
