@@ -23,7 +23,7 @@ export const TARGET = "wasm32-unknown-unknown";
 const INLINING = "-Cllvm-args=--inline-threshold=10";
 
 /**
- * The passes of LLVM for what is compiled again and again while somebody is at work, in place of the hundred that `opt-level = 1` has:
+ * The passes of LLVM for what is compiled again and again while somebody is at work, in place of those that `opt-level = 1` has:
  * the core takes three quarters of the time, and its tests 9 % more (docs/testing.md). Natively clippy-light.sh asks for them.
  */
 const PASSES = "cgscc(inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg))";
@@ -100,6 +100,7 @@ let linted;
  * @returns {NodeJS.ProcessEnv}
  */
 export function lintedNative() {
+  // A script is no program on Windows.
   const driver = process.platform === "win32" ? "clippy-driver" : inCheckout("scripts/clippy-light.sh");
   const wrapper = { RUSTC_WORKSPACE_WRAPPER: driver, BOBBIN_PASSES: PASSES, ...clippyArgs(ONLY_ASKED) };
   linted ??= spawnSync("clippy-driver", ["--version"]).status === 0 ? wrapper : {};
