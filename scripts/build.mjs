@@ -136,7 +136,7 @@ async function ownCrate(folder) {
 /** Profiles belong to a workspace, and a crate of somebody's own may have another one. Those of the same one are not said again: for cargo the crates would be others. */
 const PROFILES = [
   ...["release.opt-level=3", "release.lto=true", "release.codegen-units=1", 'release.strip="debuginfo"'],
-  ...['quick.inherits="release"', "quick.opt-level=1", 'quick.lto="off"', "quick.codegen-units=32", "quick.incremental=true"],
+  ...['quick.inherits="release"', "quick.opt-level=1", 'quick.lto="off"', "quick.codegen-units=32", "quick.incremental=true", 'quick.strip="symbols"'],
 ].flatMap((setting) => ["--config", `profile.${setting}`]);
 
 /** Says of which sources the build tool is. */
