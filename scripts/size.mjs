@@ -5,9 +5,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { buildWorker, WASM_FEATURES, wasmOf } from "./build.mjs";
+import { buildWorker, profile, WASM_FEATURES, wasmOf } from "./build.mjs";
 import { inCheckout } from "./files.mjs";
-import { main, run } from "./run.mjs";
+import { Complaint, main, run } from "./run.mjs";
 import { setUp } from "./setup.mjs";
 
 /** @typedef {{ name: string, bytes: number }} Func */
@@ -130,6 +130,7 @@ function table(title, rows, total) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   void main(async () => {
+    if (profile() === "quick") throw new Complaint("A quick Worker has no names of functions: leave BOBBIN_BUILD out.");
     const tools = await setUp();
     const dist = await buildWorker(tools);
     const named = `${wasmOf("bobbin_worker")}.named`;
