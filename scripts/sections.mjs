@@ -99,6 +99,10 @@ export function sections(tools, sample) {
     { group: "fmt", title: "lengths of files and functions", run: sizes },
     { group: "build", title: TOOL_BUILD, run: compileTool },
     { group: "build", title: TESTS_BUILD, needs: [TOOL_BUILD], run: async (note) => void (await compileTests(TESTS, note)) },
+    // After the other tests, which are compiled in the same folder: one of the two would wait for the other. Before what runs them, which
+    // fills both processors to its end.
+    { group: "build", title: UNITS_BUILD, needs: [TESTS_BUILD], run: async (note) => void (await compileTests(UNITS, note)) },
+    { group: "core", title: "units of the core", needs: [UNITS_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
     {
       group: "core",
       title: "cargo test",
@@ -133,9 +137,6 @@ export function sections(tools, sample) {
       needs: [WORKER_BUILD, ISOLATE_BUILD],
       run: (note) => nodeTest(node, documents, { note }),
     },
-    // After the other tests, which are compiled in the same folder: one of the two would wait for the other.
-    { group: "build", title: UNITS_BUILD, needs: [TESTS_BUILD], run: async (note) => void (await compileTests(UNITS, note)) },
-    { group: "core", title: "units of the core", needs: [UNITS_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
     { group: "core", title: "schemas of the definition files and of the API", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
     {
       group: "worker",
