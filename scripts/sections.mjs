@@ -146,6 +146,15 @@ export function sections(tools, sample) {
       run: (note) => nodeTest(node, processes, { note, env: product }),
     },
     {
+      group: "clippy",
+      title: "clippy: Worker",
+      // After the native builds: what a Worker that is deployed has in common with them would be waited for. Before a crate of one's own
+      // is built, which puts another Worker in the place of this one.
+      needs: [TOOL_BUILD, WASM_BUILD],
+      unread: OF_RUST,
+      run: (note) => workerClippy(tools, note),
+    },
+    {
       group: "worker",
       title: "tests of a crate of one's own",
       needs: [WORKER_BUILD, ISOLATE_BUILD],
@@ -186,14 +195,6 @@ export function sections(tools, sample) {
       needs: [ISOLATE_BUILD],
       unread: OF_ISOLATE,
       run: (note) => nodeTest(node, testFiles("tests/isolate"), { note, env: engine, atOnce: 3 }),
-    },
-    {
-      group: "clippy",
-      title: "clippy: Worker",
-      // What a Worker that is deployed has in common with the native build would be waited for.
-      needs: [TOOL_BUILD, WASM_BUILD],
-      unread: OF_RUST,
-      run: (note) => workerClippy(tools, note),
     },
   ];
 }
