@@ -89,8 +89,8 @@ export function sections(tools, sample) {
     ...scripts.filter((file) => !processes.includes(file) && !ownCrate.includes(file)),
   ];
   const engine = sample === undefined ? {} : { BOBBIN_SAMPLE: sample };
-  // A server of tests lives for seconds: V8 compiles a function of the wasm once more only after ten times the usual work.
-  const product = { ...engine, BOBBIN_BUILT: "1", ...(sample !== undefined && { BOBBIN_V8_FLAGS: "--wasm-tiering-budget=20000000" }) };
+  // A server of tests lives for seconds: V8 compiles a function of the wasm once more only after a thousand times the usual work.
+  const product = { ...engine, BOBBIN_BUILT: "1", ...(sample !== undefined && { BOBBIN_V8_FLAGS: "--wasm-tiering-budget=2000000000" }) };
   return [
     { group: "build", title: WASM_BUILD, run: async () => void (await compileWorker(tools), await compileCompiler(tools)) },
     { group: "fmt", title: "rustfmt", unread: /(?<!\.rs|\.toml)$/, run: formatted },
