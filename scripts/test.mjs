@@ -47,7 +47,7 @@ await main(async () => {
 
   // What the tests build, the servers that they start build alike.
   process.env.BOBBIN_BUILD ??= full ? "release" : "quick";
-  // Each of some 190 starts takes wrangler 4.4 s of processor time, workerd 0.6 s. The whole run is made with wrangler.
+  // Each of some 190 starts takes wrangler 4.4 s of processor time, workerd 0.4 s. The whole run is made with wrangler.
   process.env.BOBBIN_SERVER ??= full ? "wrangler" : "workerd";
   const passed = await Passed.read(tools);
   const sample = full ? undefined : (process.env.BOBBIN_SAMPLE ?? (await seedOfCommit()));

@@ -103,3 +103,11 @@ test("macros have the same features in all builds of the core", async () => {
   assert.ok(ofMacros(native).length > 0);
   assert.deepEqual(ofMacros(native), ofMacros(wasm), "Cargo.toml names the features of `syn`");
 });
+
+test("the sandbox's compiler finds compiled what the Worker has, too", async () => {
+  const of = (/** @type {string} */ name) => features("--edges", "normal,build", "--package", name, "--target", TARGET);
+  const shared = (/** @type {string[]} */ lines) => lines.filter((line) => /^(syn|serde|serde_core|serde_derive|thiserror) v/.test(line)).sort();
+  const [worker, compiler] = [shared(await of("bobbin-worker")), shared(await of("bobbin-compiler"))];
+  assert.ok(compiler.length > 0);
+  assert.deepEqual(compiler, worker, "isolate/compiler/Cargo.toml names the features that the core switches on");
+});
