@@ -29,9 +29,11 @@ export async function setUp() {
   if (!atLeast(cargo, oldest)) {
     throw new Complaint(`Rust ${cargo} is too old: run \`rustup update\` (${oldest.join(".")} or newer is needed).`);
   }
-  // Neither needs the other, and each leaves a processor idle for half of its time.
-  const [compiler] = await Promise.all([wasmCompiler(), installPackages()]);
-  return { node: wranglerNode(), compiler };
+  // Neither needs the other, and each leaves a processor idle for half of its time. Nothing is left running where one of them fails.
+  const [compiler, packages] = await Promise.allSettled([wasmCompiler(), installPackages()]);
+  if (packages.status === "rejected") throw packages.reason;
+  if (compiler.status === "rejected") throw compiler.reason;
+  return { node: wranglerNode(), compiler: compiler.value };
 }
 
 /** rustfmt and clippy of the active tool chain: rustup's smallest profile comes without. */
