@@ -89,7 +89,7 @@ export function sections(tools, sample) {
     ...scripts.filter((file) => !processes.includes(file) && !ownCrate.includes(file)),
   ];
   const engine = sample === undefined ? {} : { BOBBIN_SAMPLE: sample };
-  // A server of tests lives for seconds: V8 compiles a function of the wasm once more only after a thousand times the usual work.
+  // A server of tests lives for seconds: V8 compiles a function of the wasm once more only after 150 times the usual work (13 million).
   const product = { ...engine, BOBBIN_BUILT: "1", ...(sample !== undefined && { BOBBIN_V8_FLAGS: "--wasm-tiering-budget=2000000000" }) };
   return [
     { group: "build", title: WASM_BUILD, run: async () => void (await compileWorker(tools), await compileCompiler(tools)) },

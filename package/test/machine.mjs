@@ -25,8 +25,8 @@ import { scratch } from "./scratch.mjs";
  */
 
 /**
- * It lives for seconds: V8 compiles a function of the wasm once more only after a hundred times the usual work. Cases take an eighth
- * less; those that take minutes are optimised all the same.
+ * It lives for seconds: V8 compiles a function of the wasm once more only after 15 times the usual work (13 million). Cases take an eighth
+ * less processor time.
  */
 const LATER_OPTIMISED = "--wasm-tiering-budget=200000000";
 const HOST = "127.0.0.1";

@@ -80,7 +80,7 @@ fn a_hook_that_blocks_the_model_fails_the_run() {
     blocked().sweep();
 }
 
-/// Stories that end as hardly another one does. They are run first, and few after them.
+/// Stories that end, between them, in the other ways that there are: with them first, no more are run.
 const RARE: [&str; 18] = [
     "plain turns",
     "a debate",
