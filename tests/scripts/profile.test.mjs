@@ -6,6 +6,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { test } from "node:test";
 import { TOOL } from "../../scripts/build.mjs";
 import { inCheckout, root } from "../../scripts/files.mjs";
@@ -50,6 +51,24 @@ test("a crate of one's own finds compiled what the Worker is made of", async () 
 
 /** A unit of cargo's graph. @typedef {{ pkg_id: string, target: { name: string, kind: string[] }, mode: string, platform: string | null, profile: object, features: string[], dependencies: { index: number }[] }} Unit */
 
+/**
+ * The name in a package id of cargo: `path+file:///folder#name@version`, or without `name@` where the last part of the path is the name.
+ *
+ * @param {string} id
+ */
+function nameOf(id) {
+  const [place = "", rest = ""] = id.split("#");
+  const at = rest.lastIndexOf("@");
+  return at > 0 ? rest.slice(0, at) : basename(place.split("?")[0] ?? "");
+}
+
+test("the name of a package is known wherever its folder is", () => {
+  assert.equal(nameOf("path+file:///somewhere/checkout#bobbin@0.1.0"), "bobbin");
+  assert.equal(nameOf("path+file:///somewhere/bobbin#0.1.0"), "bobbin");
+  assert.equal(nameOf("registry+https://example.com/index#serde@1.0.0"), "serde");
+  assert.equal(nameOf("git+https://example.com/made/crate?tag=v1#0.2.0"), "crate");
+});
+
 /** What `cargo test` of `args` compiles, each with its settings. @param {string[]} args */
 async function compiled(args) {
   // Cargo tells it as something that may change.
@@ -59,7 +78,8 @@ async function compiled(args) {
   const { units, roots } = JSON.parse(graph);
   const linked = linkedUnits(units, roots);
   return units.map(({ pkg_id, target, mode, platform, profile, features }, at) => ({
-    name: `${pkg_id.replace(/.*#/, "")} ${target.name}`,
+    crate: nameOf(pkg_id),
+    name: `${nameOf(pkg_id)} ${target.name}`,
     key: JSON.stringify([pkg_id, target.name, mode, platform, profile, features, linked.has(at)]),
   }));
 }
@@ -83,7 +103,7 @@ function linkedUnits(units, roots) {
 test("the units of the core find compiled what other tests are made of", async () => {
   const [tests, units] = [await compiled(TESTS), await compiled(UNITS)];
   const there = new Set(tests.map(({ key }) => key));
-  const others = units.filter(({ key, name }) => !there.has(key) && !name.startsWith("bobbin@")).map(({ name }) => name);
+  const others = units.filter(({ key, crate }) => !there.has(key) && crate !== "bobbin").map(({ name }) => name);
   assert.ok(units.length > 50);
   assert.deepEqual(others, [], "Cargo.toml gives them the features and settings that they have in the others");
 });
@@ -91,8 +111,8 @@ test("the units of the core find compiled what other tests are made of", async (
 test("the tests of the core find compiled what the build tool is made of", async () => {
   const [tests, tool] = [await compiled(TESTS), await compiled(TOOL)];
   const there = new Set(tests.map(({ key }) => key));
-  const others = tool.filter(({ key, name }) => !there.has(key) && !name.startsWith("bobbin-build@")).map(({ name }) => name);
-  assert.ok(tool.some(({ name }) => name.startsWith("bobbin@")));
+  const others = tool.filter(({ key, crate }) => !there.has(key) && crate !== "bobbin-build").map(({ name }) => name);
+  assert.ok(tool.some(({ crate }) => crate === "bobbin"));
   assert.deepEqual(others, [], "scripts/build/Cargo.toml gives them the features that they have in the tests");
 });
 
