@@ -70,6 +70,16 @@ const OWN_CRATE = ["own-crate.test.mjs"];
 const OF_OWN_CRATE = new RegExp(`${OF_WORKER.source}|^tests/worker/[^/]*$|^src/(api|directory|engine|memory|request|store)/`);
 
 /**
+ * The tests in which a release build or wrangler can make a difference: what optimisation changes shows itself anywhere, so one file of
+ * each part of the product, and those in which connections, buckets and processes end.
+ */
+const DEPLOYED = {
+  "tests/worker": ["approvals", "code", "files", "kill", "mcp", "memories", "openai", "r2", "runtimes", "story", "streams", "subagents"],
+  "tests/isolate": ["contract"],
+  "tests/scripts": ["endings", "deploy"],
+};
+
+/**
  * In the order in which they begin, as far as they have what they need: mistakes that are found in seconds first, then
  * the two compilations beside each other, then the tests, with what checks the sources beside those that wait.
  *
@@ -91,7 +101,14 @@ export function sections(tools, sample) {
   const engine = sample === undefined ? {} : { BOBBIN_SAMPLE: sample };
   // A server of tests lives for seconds: V8 compiles a function of the wasm once more only after 150 times the usual work (13 million).
   const product = { ...engine, BOBBIN_BUILT: "1", ...(sample !== undefined && { BOBBIN_V8_FLAGS: "--wasm-tiering-budget=2000000000" }) };
+  const deployed = Object.entries(DEPLOYED).flatMap(([folder, names]) => names.map((name) => inCheckout(join(folder, `${name}.test.mjs`))));
   return [
+    {
+      group: "deployed",
+      title: "tests of the Worker as it is deployed",
+      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      run: (note) => nodeTest(node, deployed, { note, env: engine }),
+    },
     { group: "build", title: WASM_BUILD, run: async () => void (await compileWorker(tools), await compileCompiler(tools)) },
     { group: "fmt", title: "rustfmt", unread: /(?<!\.rs|\.toml)$/, run: formatted },
     { group: "fmt", title: "no traces of a machine", run: portable },

@@ -24,6 +24,7 @@ const HELP = `npm test -- [flags]
 
   --only GROUPS    of ${GROUPS.join(", ")}: those, separated by commas
   --full           every failure at every point, and the Worker as it is deployed; again, whatever passed before
+  --deployed       the Worker as it is deployed, served by wrangler: the tests in which that can make a difference, and nothing else
   --again          runs what has passed before with the same inputs, too
   --help           this text
 
@@ -33,7 +34,8 @@ await main(async () => {
   const started = performance.now();
   const flags = readFlags(process.argv.slice(2));
   if (!flags) return console.log(HELP);
-  const { only, full } = flags;
+  const { only, full, deployed } = flags;
+  const asDeployed = full || deployed;
   print("set-up");
   const free = freeGb();
   if (free < DISK_GB) print(`only ${free.toFixed(1)} GB of the disk are free: a run from a fresh clone needs about ${DISK_GB}`);
@@ -46,12 +48,12 @@ await main(async () => {
   if (only.includes("fmt") || only.includes("clippy")) await setUpRustComponents();
 
   // What the tests build, the servers that they start build alike.
-  process.env.BOBBIN_BUILD ??= full ? "release" : "quick";
-  // Each of some 190 starts takes wrangler 4.4 s of processor time, workerd 0.4 s. The whole run is made with wrangler.
-  process.env.BOBBIN_SERVER ??= full ? "wrangler" : "workerd";
+  process.env.BOBBIN_BUILD ??= asDeployed ? "release" : "quick";
+  // Each of some 190 starts takes wrangler 4.4 s of processor time, workerd 0.4 s.
+  process.env.BOBBIN_SERVER ??= asDeployed ? "wrangler" : "workerd";
   const passed = await Passed.read(tools);
   const sample = full ? undefined : (process.env.BOBBIN_SAMPLE ?? (await seedOfCommit()));
-  if (only.includes("core")) print(full ? "failures of the engine: all" : `failures of the engine: sample ${sample}; again: BOBBIN_SAMPLE=${sample} npm test`);
+  if (only.includes("core") && !deployed) print(full ? "failures of the engine: all" : `failures of the engine: sample ${sample}; again: BOBBIN_SAMPLE=${sample} npm test`);
 
   const total = { passed: 0, failed: 0, skipped: 0 };
   /** @type {string[]} */
@@ -66,11 +68,11 @@ await main(async () => {
   };
 
   const all = sections(tools, sample);
-  const wanted = all.filter(({ group }) => only.includes(group));
+  const wanted = all.filter(({ group }) => (deployed ? group === "deployed" : only.includes(group)));
   /** @type {Section[]} */
   const left = [];
   for (const section of wanted) {
-    const counts = full || flags.again ? undefined : passed.before(section.title, section.unread);
+    const counts = asDeployed || flags.again ? undefined : passed.before(section.title, section.unread);
     if (counts === undefined) left.push(section);
     else {
       print(`  ${section.title}: unchanged, ${counts.passed} passed before`);
@@ -153,8 +155,8 @@ async function runSection({ title, run }, ready) {
 /** @param {string[]} args */
 function readFlags(args) {
   const no = /** @type {const} */ ({ type: "boolean", default: false });
-  const options = /** @type {const} */ ({ only: { type: "string" }, full: no, again: no, help: no });
-  /** @type {{ only?: string, full: boolean, again: boolean, help: boolean }} */
+  const options = /** @type {const} */ ({ only: { type: "string" }, full: no, deployed: no, again: no, help: no });
+  /** @type {{ only?: string, full: boolean, deployed: boolean, again: boolean, help: boolean }} */
   let values;
   try {
     ({ values } = parseArgs({ args, strict: true, allowPositionals: false, options }));
@@ -164,6 +166,7 @@ function readFlags(args) {
   if (values.help) return undefined;
   const only = values.only?.split(",") ?? GROUPS;
   const unknown = only.filter((name) => !GROUPS.includes(name));
+  if (values.deployed && (values.full || values.only !== undefined)) throw new Complaint("--deployed goes with neither --full nor --only.");
   if (unknown.length > 0) throw new Complaint(`--only knows ${GROUPS.join(", ")}, not “${unknown.join(", ")}”.`);
   return { ...values, only };
 }
