@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { exchange } from "./http.mjs";
@@ -56,11 +56,13 @@ export async function freePort() {
 
 /** Whether no other test has this port, which is this process's from now on. @param {number} port */
 function reserve(port) {
-  const file = join(tmpdir(), "bobbin-ports", `${port}`);
+  // A folder for each user: nobody can write to another's.
+  const file = join(tmpdir(), `bobbin-ports-${userInfo().uid}`, `${port}`);
   mkdirSync(dirname(file), { recursive: true });
   try {
     writeFileSync(file, `${process.pid}`, { flag: "wx" });
-  } catch {
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EEXIST") throw error;
     if (existsSync(`/proc/${readFileSync(file, { encoding: "utf8" })}`)) return false;
     writeFileSync(file, `${process.pid}`);
   }

@@ -4,14 +4,13 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { locked } from "../../../../package/lib/files.mjs";
 import { bobbin } from "../../../cli/support/bobbin.mjs";
 import { Client, Thread } from "../../../worker/support/client.mjs";
 import { AgentsFolder } from "../../../worker/support/agents.mjs";
 import { until } from "../../../worker/support/poll.mjs";
-import { Server } from "../../../worker/support/server.mjs";
+import { checkout, Server } from "../../../worker/support/server.mjs";
 
 const url = process.argv[2] ?? "";
 const { MCP_CONFORMANCE_SCENARIO: scenario = "", MCP_CONFORMANCE_PROTOCOL_VERSION: version = "", MCP_CONFORMANCE_CONTEXT: given = "{}" } = process.env;
@@ -49,7 +48,7 @@ folder.json("mcp/peer.json", {
   ...auth(),
 });
 // The suite begins all its scenarios at once.
-await locked(join(tmpdir(), "bobbin-conformance.lock"), async () => {
+await locked(join(checkout, ".bobbin/conformance.lock"), async () => {
   if (list === "pinned") {
     const { code, out, err } = await bobbin(["mcp", "pull", "--agents", folder.path]);
     console.error(out, err);
