@@ -91,22 +91,60 @@ impl Cell {
     }
 }
 
+/// The rows that a statement returns, read one at a time.
+pub trait Rows {
+    /// The next row; `None` behind the last one. A failure is an error of code `internal` whose message is SQLite's.
+    fn next(&mut self) -> Result<Option<&[Cell]>>;
+
+    /// Ends the statement where it is. Nothing is left to do behind the last row.
+    fn close(&mut self);
+}
+
 /// The thread's SQLite. Every call runs exactly one statement; a failing one is an error of code `internal` whose
 /// message is SQLite's.
 pub trait Sql {
     /// Runs a statement that returns no rows.
     fn run(&self, statement: &'static str, params: &[Param<'_>]) -> Result<()>;
 
-    /// Reads rows lazily: `row` breaks to stop the read there, and rows beyond it are not read.
+    /// Runs a statement and gives its rows to `reader`. [`Sql::each`] is the one caller: a statement that is neither read to
+    /// its end nor closed may stay open, and SQLite drops no table while any statement of the database is open.
+    fn read(
+        &self,
+        statement: &'static str,
+        params: &[Param<'_>],
+        reader: &mut dyn FnMut(&mut dyn Rows) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Reads rows lazily: `row` breaks to stop the read there, and rows beyond it are not needed. The statement has ended when
+    /// this returns, also if `row` fails or panics.
     fn each(
         &self,
         statement: &'static str,
         params: &[Param<'_>],
         row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        self.read(statement, params, &mut |rows| {
+            let open = Open(rows);
+            while let Some(cells) = open.0.next()? {
+                if row(cells)?.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
 
     /// Bytes that the thread's database takes.
     fn size(&self) -> i64;
+}
+
+/// Closes the rows when it goes.
+struct Open<'a>(&'a mut dyn Rows);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// Rows of two integers, those that are not there as 0.

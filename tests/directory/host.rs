@@ -3,15 +3,14 @@
 
 use std::cell::{Cell as Flag, RefCell};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use bobbin::directory::Directory;
-use bobbin::host::{Cell, Object, Param, Pending, Sibling, Sql};
+use bobbin::host::{Cell, Object, Param, Pending, Rows, Sibling, Sql};
 use bobbin::spec::Catalog;
 use bobbin::{Code, Error, Result};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, StatementStatus};
+use rusqlite::{Connection, Statement, StatementStatus};
 
 /// Real SQLite; remembers how many sorts the statements needed.
 pub struct Database {
@@ -20,57 +19,73 @@ pub struct Database {
 }
 
 impl Database {
-    fn run_or_read(
-        &self,
-        statement: &str,
-        params: &[Param<'_>],
-        row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
+    fn prepare(&self, statement: &str, params: &[Param<'_>]) -> Result<Statement<'_>> {
         let mut prepared = self.connection.prepare(statement).map_err(Error::internal)?;
-        let columns = prepared.column_count();
-        let bound: Vec<ToSqlOutput<'_>> = params
-            .iter()
-            .map(|param| match *param {
+        for (index, param) in params.iter().enumerate() {
+            let bound = match *param {
                 Param::Null => ToSqlOutput::Owned(Value::Null),
                 Param::Int(value) => ToSqlOutput::Owned(Value::Integer(value)),
                 Param::Real(value) => ToSqlOutput::Owned(Value::Real(value)),
                 Param::Text(value) => ToSqlOutput::Borrowed(ValueRef::Text(value.as_bytes())),
                 Param::Blob(value) => ToSqlOutput::Borrowed(ValueRef::Blob(value)),
+            };
+            prepared.raw_bind_parameter(index + 1, bound).map_err(Error::internal)?;
+        }
+        Ok(prepared)
+    }
+}
+
+/// The rows of a statement, until they are read or closed.
+struct LazyRows<'a> {
+    rows: Option<rusqlite::Rows<'a>>,
+    cells: Vec<Cell>,
+}
+
+impl Rows for LazyRows<'_> {
+    fn next(&mut self) -> Result<Option<&[Cell]>> {
+        let Some(rows) = &mut self.rows else { return Ok(None) };
+        let Some(row) = rows.next().map_err(Error::internal)? else {
+            self.close();
+            return Ok(None);
+        };
+        self.cells = (0..row.as_ref().column_count())
+            .map(|at| match row.get_ref_unwrap(at) {
+                ValueRef::Null => Cell::Null,
+                ValueRef::Integer(value) => Cell::Int(value),
+                ValueRef::Real(value) => Cell::Real(value),
+                ValueRef::Text(value) => Cell::Text(String::from_utf8(value.to_vec()).unwrap()),
+                ValueRef::Blob(value) => Cell::Blob(value.to_vec()),
             })
             .collect();
-        let mut rows = prepared.query(rusqlite::params_from_iter(bound)).map_err(Error::internal)?;
-        while let Some(found) = rows.next().map_err(Error::internal)? {
-            let cells: Vec<Cell> = (0..columns)
-                .map(|at| match found.get_ref_unwrap(at) {
-                    ValueRef::Null => Cell::Null,
-                    ValueRef::Integer(value) => Cell::Int(value),
-                    ValueRef::Real(value) => Cell::Real(value),
-                    ValueRef::Text(value) => Cell::Text(String::from_utf8(value.to_vec()).unwrap()),
-                    ValueRef::Blob(value) => Cell::Blob(value.to_vec()),
-                })
-                .collect();
-            if row(&cells)?.is_break() {
-                break;
-            }
-        }
-        drop(rows);
-        self.sorts.set(self.sorts.get() + prepared.get_status(StatementStatus::Sort));
-        Ok(())
+        Ok(Some(&self.cells))
+    }
+
+    fn close(&mut self) {
+        self.rows = None;
     }
 }
 
 impl Sql for Database {
     fn run(&self, statement: &'static str, params: &[Param<'_>]) -> Result<()> {
-        self.run_or_read(statement, params, &mut |_| Ok(ControlFlow::Continue(())))
+        self.each(statement, params, &mut |_| {
+            Err(Error::internal(format!("nobody reads the rows that would stay open: {statement}")))
+        })
     }
 
-    fn each(
+    fn read(
         &self,
         statement: &'static str,
         params: &[Param<'_>],
-        row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
+        reader: &mut dyn FnMut(&mut dyn Rows) -> Result<()>,
     ) -> Result<()> {
-        self.run_or_read(statement, params, row)
+        let mut prepared = self.prepare(statement, params)?;
+        let mut rows = LazyRows { rows: Some(prepared.raw_query()), cells: Vec::new() };
+        let outcome = reader(&mut rows);
+        // No table of a directory is ever dropped, so what the platform refuses while a statement is open shows here.
+        assert!(rows.rows.is_none(), "this stays open: {statement}");
+        drop(rows);
+        self.sorts.set(self.sorts.get() + prepared.get_status(StatementStatus::Sort));
+        outcome
     }
 
     fn size(&self) -> i64 {

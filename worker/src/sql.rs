@@ -3,10 +3,9 @@
 use std::cell::{Cell as Counter, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use bobbin::host::{Cell, Param, Sql};
+use bobbin::host::{Cell, Param, Rows, Sql};
 use bobbin::json;
 use bobbin::{Error, Result};
 use serde_json::Value;
@@ -100,41 +99,70 @@ impl Sql for ObjectSql {
         Ok(())
     }
 
-    fn each(
+    fn read(
         &self,
         statement: &'static str,
         params: &[Param<'_>],
-        row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
+        reader: &mut dyn FnMut(&mut dyn Rows) -> Result<()>,
     ) -> Result<()> {
         let cursor = self.exec(statement, params)?;
-        let rows = cursor.raw().map_err(|error| failed(statement, &error))?;
-        let (mut cells, mut columns) = (Vec::new(), None);
-        loop {
-            let next = rows.next().map_err(|error| failed(statement, &error))?;
-            let next = JsValue::from(next).unchecked_into::<Iteration>();
-            if next.done() {
-                break;
-            }
-            let values = next.value();
-            // All rows of an answer have the same columns.
-            let columns = *columns.get_or_insert_with(|| values.length());
-            cells.clear();
-            for column in 0..columns {
-                cells.push(from_js(&values.get(column)).ok_or_else(|| {
-                    Error::internal(format!("a column of an unknown kind in the answer to: {statement}"))
-                })?);
-            }
-            if row(&cells)?.is_break() {
-                break;
-            }
-        }
-        self.count(statement, &cursor);
-        Ok(())
+        let iterator = cursor.raw().map_err(|error| failed(statement, &error))?;
+        let mut rows =
+            CursorRows { statement, cursor, iterator, cells: Vec::new(), columns: None, ended: false };
+        let outcome = reader(&mut rows);
+        self.count(statement, &rows.cursor);
+        outcome
     }
 
     fn size(&self) -> i64 {
         // Only a closed database has no size, and then nothing else works either.
         self.sql.database_size().map_or(0, |bytes| bytes as i64)
+    }
+}
+
+/// The rows of a cursor of the platform.
+struct CursorRows {
+    statement: &'static str,
+    cursor: Cursor,
+    iterator: js_sys::Iterator,
+    cells: Vec<Cell>,
+    /// All rows of a statement have the same columns, so that they are counted once.
+    columns: Option<u32>,
+    ended: bool,
+}
+
+impl CursorRows {
+    /// What the iterator returns next; `None` behind the last row.
+    fn step(&mut self) -> Result<Option<js_sys::Array>> {
+        let next = self.iterator.next().map_err(|error| failed(self.statement, &error))?;
+        let next = JsValue::from(next).unchecked_into::<Iteration>();
+        self.ended = next.done();
+        Ok((!self.ended).then(|| next.value()))
+    }
+}
+
+impl Rows for CursorRows {
+    fn next(&mut self) -> Result<Option<&[Cell]>> {
+        let Some(values) = self.step()? else { return Ok(None) };
+        let columns = *self.columns.get_or_insert_with(|| values.length());
+        self.cells.clear();
+        for column in 0..columns {
+            self.cells.push(from_js(&values.get(column)).ok_or_else(|| {
+                Error::internal(format!("a column of an unknown kind in the answer to: {}", self.statement))
+            })?);
+        }
+        Ok(Some(&self.cells))
+    }
+
+    /// The platform ends a statement with its last row, or when its garbage collector finds the cursor, and a cursor has no method
+    /// that ends it. `one` does: where rows are left it throws, and ends the statement first. It also throws where none is left,
+    /// which costs more than the usual case, a break at the only row, may cost; so `next` is asked first.
+    fn close(&mut self) {
+        if !self.ended && !matches!(self.step(), Ok(None)) {
+            self.ended = true;
+            // Its error says that there were several rows, or none. Either way the statement has ended.
+            drop(self.cursor.one());
+        }
     }
 }
 

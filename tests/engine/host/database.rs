@@ -12,9 +12,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
-use std::ops::ControlFlow;
 
-use bobbin::host::{Cell as Column, Param};
+use bobbin::host::{Cell as Column, Param, Rows};
 use bobbin::{Error, Result};
 use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -70,6 +69,8 @@ pub struct Database {
     /// By where a statement's text lies: the index entries that one row of it writes.
     entries: RefCell<HashMap<*const u8, u64>>,
     numbers_as_floats: bool,
+    /// Statements that were left before their last row since the process began.
+    left_open: Cell<u32>,
 }
 
 impl Database {
@@ -105,7 +106,13 @@ impl Database {
             tables: RefCell::default(),
             entries: RefCell::default(),
             numbers_as_floats,
+            left_open: Cell::default(),
         }
+    }
+
+    /// The process has ended, and with it the statements that it left open.
+    pub fn restarted(&self) {
+        self.left_open.set(0);
     }
 
     /// Opens the stretch if none is open; true when it did.
@@ -264,17 +271,29 @@ impl Database {
         }
     }
 
-    /// Runs one statement. `row` gets what it returns, lazily.
-    pub fn execute(
+    /// Runs a statement that returns no rows.
+    pub fn run(&self, statement: &'static str, params: &[Param<'_>]) -> Result<()> {
+        self.read(statement, params, &mut |rows| {
+            if rows.next()?.is_some() {
+                self.violations.borrow_mut().push(format!("rows that nobody reads stay open: {statement}"));
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs one statement. `reader` gets the rows that it returns, lazily.
+    pub fn read(
         &self,
         statement: &'static str,
         params: &[Param<'_>],
-        row: &mut dyn FnMut(&[Column]) -> Result<ControlFlow<()>>,
+        reader: &mut dyn FnMut(&mut dyn Rows) -> Result<()>,
     ) -> Result<()> {
         let known = Statement::of(statement);
         self.check(statement, &known, params);
-        let outcome = self.step(statement, &known, params, row);
-        outcome.unwrap_or_else(|error| Err(Error::internal(format!("{error}: {statement}"))))
+        if known.verb == "DROP" && self.left_open.get() > 0 {
+            return Err(failed("database table is locked", statement));
+        }
+        self.step(statement, &known, params, reader).unwrap_or_else(|error| Err(failed(error, statement)))
     }
 
     fn step(
@@ -282,7 +301,7 @@ impl Database {
         statement: &'static str,
         known: &Statement,
         params: &[Param<'_>],
-        row: &mut dyn FnMut(&[Column]) -> Result<ControlFlow<()>>,
+        reader: &mut dyn FnMut(&mut dyn Rows) -> Result<()>,
     ) -> rusqlite::Result<Result<()>> {
         let mut prepared = self.connection.prepare_cached(statement)?;
         if prepared.parameter_count() != params.len() {
@@ -299,27 +318,20 @@ impl Database {
         if !readonly {
             self.changed();
         }
-        let mut outcome = Ok(());
-        let mut handed = 0;
-        {
-            let mut cells = Vec::with_capacity(columns);
-            let mut rows = prepared.raw_query();
-            while let Some(found) = rows.next()? {
-                handed += 1;
-                cells.clear();
-                for index in 0..columns {
-                    cells.push(self.cell(found.get_ref(index)?));
-                }
-                match row(&cells) {
-                    Ok(ControlFlow::Continue(())) => {}
-                    Ok(ControlFlow::Break(())) => break,
-                    Err(error) => {
-                        outcome = Err(error);
-                        break;
-                    }
-                }
-            }
+        // SQLite runs a statement without rows by its first step.
+        let mut rows = LazyRows {
+            rows: Some(prepared.raw_query()),
+            statement,
+            database: self,
+            cells: Vec::with_capacity(columns),
+            handed: 0,
+        };
+        let outcome = reader(&mut rows);
+        let handed = rows.handed;
+        if rows.rows.is_some() {
+            self.left_open.set(self.left_open.get() + 1);
         }
+        drop(rows);
         let scanned = prepared.reset_status(StatementStatus::FullscanStep) as u64;
         let steps = prepared.reset_status(StatementStatus::VmStep) as u64;
         drop(prepared);
@@ -399,6 +411,41 @@ impl Database {
             ValueRef::Blob(blob) => Column::Blob(blob.to_vec()),
         }
     }
+}
+
+/// The rows of a statement. The platform keeps one that is neither read to its end nor closed open, until its garbage collector
+/// comes by.
+struct LazyRows<'a> {
+    rows: Option<rusqlite::Rows<'a>>,
+    statement: &'static str,
+    database: &'a Database,
+    cells: Vec<Column>,
+    handed: u64,
+}
+
+impl Rows for LazyRows<'_> {
+    fn next(&mut self) -> Result<Option<&[Column]>> {
+        let Some(rows) = &mut self.rows else { return Ok(None) };
+        let failed = |error| failed(error, self.statement);
+        let Some(row) = rows.next().map_err(failed)? else {
+            self.close();
+            return Ok(None);
+        };
+        self.handed += 1;
+        self.cells.clear();
+        for index in 0..row.as_ref().column_count() {
+            self.cells.push(self.database.cell(row.get_ref(index).map_err(failed)?));
+        }
+        Ok(Some(&self.cells))
+    }
+
+    fn close(&mut self) {
+        self.rows = None;
+    }
+}
+
+fn failed(error: impl std::fmt::Display, statement: &str) -> Error {
+    Error::internal(format!("{error}: {statement}"))
 }
 
 fn bound<'a>(param: &Param<'a>) -> ToSqlOutput<'a> {

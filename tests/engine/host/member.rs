@@ -162,6 +162,7 @@ impl Member {
     pub(super) fn forget(&self) {
         let object = self.object.borrow_mut().take();
         drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(object))));
+        self.database.restarted();
     }
 
     /// The first half of a crash: what had not left the process never leaves it, and what was written since the last

@@ -1,9 +1,8 @@
 //! `bobbin::host::Sql` on the simulated world.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use bobbin::host::{Cell, Param, Sql};
+use bobbin::host::{Param, Rows, Sql};
 use bobbin::{Code, Error, Result};
 
 use super::fault::At;
@@ -29,12 +28,8 @@ impl SimSql {
         self.world.alive(&self.member, self.life)
     }
 
-    fn execute(
-        &self,
-        statement: &'static str,
-        params: &[Param<'_>],
-        row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
+    /// Whether the process lives to run this statement; a fault may strike it where it writes.
+    fn begin(&self, statement: &'static str) -> Result<()> {
         if !self.alive() {
             return Err(gone());
         }
@@ -42,22 +37,24 @@ impl SimSql {
             self.world.point(At::Write, statement);
             self.member.touch();
         }
-        self.member.database.execute(statement, params, row)
+        Ok(())
     }
 }
 
 impl Sql for SimSql {
     fn run(&self, statement: &'static str, params: &[Param<'_>]) -> Result<()> {
-        self.execute(statement, params, &mut |_| Ok(ControlFlow::Continue(())))
+        self.begin(statement)?;
+        self.member.database.run(statement, params)
     }
 
-    fn each(
+    fn read(
         &self,
         statement: &'static str,
         params: &[Param<'_>],
-        row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
+        reader: &mut dyn FnMut(&mut dyn Rows) -> Result<()>,
     ) -> Result<()> {
-        self.execute(statement, params, row)
+        self.begin(statement)?;
+        self.member.database.read(statement, params, reader)
     }
 
     fn size(&self) -> i64 {

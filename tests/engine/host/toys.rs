@@ -2,11 +2,12 @@
 
 use std::any::Any;
 use std::cell::{Cell as Flag, RefCell};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use bobbin::engine::{NativeCall, Natives as _};
 use bobbin::host::http::{Reads, Request};
-use bobbin::host::{Cell, Host as _, Object as _, Sibling, Transactions as _};
+use bobbin::host::{Cell, Host as _, Object as _, Sibling, Sql, Transactions as _};
 use bobbin::request::{Reply, Served, ThreadRequest};
 use bobbin::{Error, Result};
 use futures::StreamExt;
@@ -324,6 +325,27 @@ fn one_seed_is_one_history() {
     };
     assert_eq!(run(12), run(12));
     assert_ne!(run(12), run(13));
+}
+
+#[test]
+fn a_statement_that_stays_open_keeps_its_tables() {
+    let world = counter(15);
+    warm(&world);
+    let sql = |work: fn(&dyn Sql) -> Result<()>| {
+        world.drive(inside(&world, move |host| async move { work(host.sql()) })).unwrap()
+    };
+    sql(|sql| sql.run(ADD, &[])).unwrap();
+    sql(|sql| sql.run(ADD, &[])).unwrap();
+    // What breaks off in the way of the engine ends its statement, also by an error.
+    const ALL: &str = "SELECT v FROM n";
+    sql(|sql| sql.each(ALL, &[], &mut |_| Ok(ControlFlow::Break(())))).unwrap();
+    sql(|sql| sql.each(ALL, &[], &mut |_| Err(Error::internal("broken")))).unwrap_err();
+    sql(|sql| sql.run("DROP TABLE n", &[])).unwrap();
+    sql(|sql| sql.run(TABLE, &[])).unwrap();
+    sql(|sql| sql.run(ADD, &[])).unwrap();
+    sql(|sql| sql.read(ALL, &[], &mut |rows| rows.next().map(drop))).unwrap();
+    let refused = sql(|sql| sql.run("DROP TABLE n", &[])).unwrap_err();
+    assert!(refused.message.contains("locked"), "{refused:?}");
 }
 
 #[test]

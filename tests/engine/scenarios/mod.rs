@@ -8,6 +8,7 @@ mod budgets;
 mod code;
 mod context;
 mod cuts;
+mod deleted_after_reads;
 mod dropped;
 mod edits;
 mod effects;
@@ -209,6 +210,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(invoke::all());
     all.extend(keys::all());
     all.extend(expiry::all());
+    all.extend(deleted_after_reads::all());
     all.extend(hooks_once::all());
     all.extend(subagents::all());
     all.extend(waits::all());

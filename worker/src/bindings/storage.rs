@@ -72,6 +72,9 @@ extern "C" {
 
     #[wasm_bindgen(method, catch)]
     pub(crate) fn raw(this: &Cursor) -> Result<js_sys::Iterator, JsValue>;
+    /// The next row, if it is the last one. Throws otherwise; the statement has ended in either case.
+    #[wasm_bindgen(method, catch)]
+    pub(crate) fn one(this: &Cursor) -> Result<JsValue, JsValue>;
     #[wasm_bindgen(method, getter, catch, js_name = rowsRead)]
     pub(crate) fn rows_read(this: &Cursor) -> Result<f64, JsValue>;
     #[wasm_bindgen(method, getter, catch, js_name = rowsWritten)]

@@ -1,0 +1,115 @@
+// A thread is deleted right after it was read, whichever way: a read that stops before its last row keeps no table.
+
+import assert from "node:assert/strict";
+import { exchange } from "./support/http.mjs";
+import { add, settled } from "./support/memories.mjs";
+import { say } from "./support/model.mjs";
+import { until } from "./support/poll.mjs";
+import { suite } from "./support/suite.mjs";
+
+/** @typedef {import("./support/client.mjs").Thread} Thread */
+
+const bobbin = suite();
+const test = bobbin.test.bind(bobbin);
+
+bobbin.definitions.push(() => bobbin.folder.json("memories/words.json", { description: "What is known." }));
+bobbin.agent("echo", ({ last }) => say(`You wrote: ${last}`), { prompt: { memory: [{ name: "words", tools: ["search"] }] } });
+
+/** More than any page or snapshot holds. */
+const LONG = Array.from({ length: 16 }, (_, at) => ({ role: at % 2 === 0 ? "user" : "assistant", content: `${at} ${"x".repeat(100_000)}` }));
+
+/** More documents than a search for one looks at. */
+const MILLS = Array.from({ length: 8 }, (_, at) => ({ text: `Mill ${at} stands by the river.`, tags: ["mills"] }));
+
+/** A thread of three runs and some documents. @param {object} [more] */
+async function thread(more) {
+  const made = await bobbin.client.thread("echo", more);
+  for (const word of ["one", "two", "three"]) await made.ask(word);
+  for (const mill of MILLS) await add(made, "words", mill);
+  await settled(made, "words");
+  return made;
+}
+
+/** @param {Thread} of @param {string} method @param {string} path @param {object} [body] */
+async function read(of, method, path, body) {
+  const answer = await of.send(method, path, body);
+  assert.equal(answer.status, 200, answer.text);
+  return answer.json;
+}
+
+/** @param {Thread} of */
+async function gone(of) {
+  const answer = await of.send("DELETE");
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal((await of.send("GET")).status, 404);
+}
+
+for (const [method, path, body] of /** @type {[string, string, object?][]} */ ([
+  ["GET", "/runs?limit=1"],
+  ["GET", "/runs/r_1"],
+  ["GET", "/runs/r_1?trace=1"],
+  ["GET", "/runs/r_1/spans"],
+  ["GET", "/logs?limit=1"],
+  ["GET", "/messages?limit=1"],
+  ["POST", "/memory/words/search", { query: "mill", topK: 1 }],
+  ["POST", "/memory/words/search", { query: "mill", topK: 1, tags: ["mills"] }],
+  ["GET", "/memory/words/documents?limit=1"],
+])) {
+  test(`a thread is deleted after ${method} ${path}${body === undefined ? "" : ` ${JSON.stringify(body)}`}`, async () => {
+    const of = await thread();
+    await read(of, method, path, body);
+    await gone(of);
+  });
+}
+
+test("a thread is deleted after pages and snapshots that end by their bytes", async () => {
+  for (const look of [
+    async (/** @type {Thread} */ of) => assert.equal((await of.page()).hasMore, true),
+    async (/** @type {Thread} */ of) => {
+      const ids = (await of.messages()).map(({ id }) => id);
+      await read(of, "GET", `/messages?ids=${ids.join(",")}`);
+    },
+    async (/** @type {Thread} */ of) => {
+      const events = await of.events();
+      await events.next("a snapshot", () => true);
+      events.close();
+    },
+  ]) {
+    const of = await bobbin.client.thread("echo", { history: LONG });
+    await look(of);
+    await gone(of);
+  }
+});
+
+test("a thread is deleted after a copy of its beginning was made", async () => {
+  const of = await thread();
+  const [, second] = await of.messages();
+  const copy = await read(of, "POST", "/fork", { up_to: second.id });
+  await gone(of);
+  assert.equal((await bobbin.client.send("GET", `/threads/${copy.threadId}/messages`)).json.total, 2);
+});
+
+test("conversations are deleted after a response has branched off, and after their items were listed", async () => {
+  /** @param {string} method @param {string} path @param {object} [body] */
+  const send = async (method, path, body) => {
+    const answer = await exchange(bobbin.server.base, method, path, {
+      headers: { "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    assert.equal(answer.status, 200, answer.text);
+    return answer;
+  };
+  const first = await send("POST", "/v1/responses", { model: "echo", input: "one" });
+  await send("POST", "/v1/responses", { model: "echo", input: "two", previous_response_id: first.json.id });
+  await send("POST", "/v1/responses", { model: "echo", input: "other", previous_response_id: first.json.id });
+  const conversation = `/v1/conversations/${first.headers["x-bobbin-thread"]}`;
+  await send("GET", `${conversation}/items?limit=1`);
+  const { json } = await send("DELETE", conversation);
+  assert.equal(json.deleted, true);
+});
+
+test("a thread that was read deletes itself all the same", async () => {
+  const of = await thread({ expires_in: 8 });
+  await read(of, "GET", "/runs/r_1");
+  await until("it is gone", async () => (await of.send("GET")).status === 404, { withinMs: 15_000 });
+});
