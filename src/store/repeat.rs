@@ -58,7 +58,15 @@ impl Repeat {
 
     /// One that was stored, maybe when more was taken.
     fn read_cron(text: &str) -> Result<Repeat> {
-        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let days = text.split_whitespace().skip(2).step_by(2).take(2);
+        let parser = CronParser::builder()
+            .seconds(Seconds::Disallowed)
+            .year(Year::Disallowed)
+            // `5/15`, from the fifth on.
+            .sloppy_ranges(true)
+            // Either of two days that are given counts, as for every cron; but a field that begins with `*` restricts the other one.
+            .dom_and_dow(days.into_iter().any(|field| field.starts_with('*')))
+            .build();
         let cron = parser.parse(text).map_err(|error| wrong(text, &error.to_string()))?;
         Ok(Repeat::Cron(text.trim().to_owned(), Box::new(cron)))
     }
@@ -231,6 +239,12 @@ mod tests {
             ("30 4 29 2 *", ["2028-02-29T04:30:00", "2032-02-29T04:30:00", "2036-02-29T04:30:00"]),
             // A day of the month or of the week, when both are given.
             ("0 0 13 * 5", ["2026-01-02T00:00:00", "2026-01-09T00:00:00", "2026-01-13T00:00:00"]),
+            // Of a step, both: odd days that are Mondays, the 13th if its number is one of those days.
+            ("0 0 */2 * 1", ["2026-01-05T00:00:00", "2026-01-19T00:00:00", "2026-02-09T00:00:00"]),
+            ("0 0 13 * */2", ["2026-01-13T00:00:00", "2026-06-13T00:00:00", "2026-08-13T00:00:00"]),
+            ("0 0 */1 * 7", ["2026-01-04T00:00:00", "2026-01-11T00:00:00", "2026-01-18T00:00:00"]),
+            ("5/25 3 * * *", ["2026-01-01T03:05:00", "2026-01-01T03:30:00", "2026-01-01T03:55:00"]),
+            ("0 0 * * TUE/3", ["2026-01-02T00:00:00", "2026-01-06T00:00:00", "2026-01-09T00:00:00"]),
             ("5 0,12 1 JAN-feb *", ["2026-01-01T00:05:00", "2026-01-01T12:05:00", "2026-02-01T00:05:00"]),
             ("0 0 * * 7", ["2026-01-04T00:00:00", "2026-01-11T00:00:00", "2026-01-18T00:00:00"]),
         ] {
@@ -293,7 +307,9 @@ mod tests {
         assert_eq!(error.message, "`cron` “60 * * * *”: the minute “60” is not within 0 and 59.");
         assert_eq!(Repeat::cron(&"0,".repeat(200_000)).unwrap_err().code, Code::TooLarge);
         // What an earlier version of the runtime took goes on.
-        assert!(Repeat::from_text("cron 0 0 L * *").is_ok());
+        for text in ["0 0 L * *", "5/15 * * * *", "/20 * * * *", "@daily", "0 0 */2 * 1"] {
+            assert!(Repeat::from_text(&format!("cron {text}")).is_ok(), "{text}");
+        }
         assert!(Repeat::cron("0 0 31 4 *").unwrap().first(NEW_YEAR_2026).is_err());
         for text in ["", "every", "every x", "every 1", "hourly 1"] {
             assert!(Repeat::from_text(text).is_err(), "{text}");
