@@ -548,7 +548,7 @@ pub const MEMORY_SEARCH_MS: u64 = 5_000;
 pub const MEMORY_LOG_ROWS: i64 = 10_000;
 /// A question, bytes.
 pub const MEMORY_QUERY_BYTES: usize = 4 << 10;
-/// Words of a question that are looked for.
+/// Words of a question that are looked for, of a script without blanks twice as many pairs of letters.
 pub const MEMORY_QUERY_WORDS: usize = 32;
 /// Text of a document in a request, bytes.
 pub const DOCUMENT_BYTES: usize = 1 << 20;

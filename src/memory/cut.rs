@@ -1,6 +1,7 @@
 //! Texts are cut into chunks: at a paragraph where there is one, else at a sentence, else at a word.
 
 use crate::spec::memory::Chunking;
+use crate::store::memory::words::is_unspaced;
 use crate::text::boundary;
 
 /// A part of a text, in characters.
@@ -40,9 +41,11 @@ pub(crate) fn cut(text: &str, chunking: Chunking) -> Vec<Part<'_>> {
         // The next one begins at a word within the overlap.
         let from = end.saturating_sub(chunking.overlap).max(start + 1);
         let shared = slice(from, end);
-        let word = shared.char_indices().enumerate().find(|(_, (_, letter))| letter.is_whitespace());
+        // Where there are no blanks between words, any letter may begin one.
+        let blank = shared.chars().position(char::is_whitespace);
+        let word = blank.or_else(|| shared.chars().position(is_unspaced));
         start = match word {
-            Some((skip, _)) if chunking.overlap > 0 => from + skip,
+            Some(skip) if chunking.overlap > 0 => from + skip,
             _ => end,
         };
     }
@@ -62,10 +65,11 @@ fn end_of(text: &str) -> usize {
     let mut before = ' ';
     for (at, letter) in rest.char_indices() {
         let ended = matches!(before, '.' | '!' | '?' | ':' | ';') && letter.is_whitespace();
-        if ended || letter == '\n' || matches!(before, '。' | '！' | '？') {
+        if ended || letter == '\n' || matches!(before, '。' | '！' | '？' | '；' | '：' | '｡' | '។' | '။')
+        {
             sentence = Some(at);
         }
-        if letter.is_whitespace() {
+        if letter.is_whitespace() || matches!(before, '，' | '、' | '၊') {
             word = Some(at);
         }
         before = letter;
@@ -120,15 +124,25 @@ mod tests {
                 .iter()
                 .all(|part| part.text.starts_with("word") && part.text.ends_with("word"))
         );
+        let clauses = "客户需要提供收据，并说明原因，".repeat(20);
+        let (last, others) = is_whole(&clauses, CHUNKING)
+            .split_last()
+            .map(|(last, others)| (last.len, others.to_vec()))
+            .unwrap();
+        assert!(last > 0 && others.iter().all(|part| part.text.ends_with('，')));
     }
 
     #[test]
     fn neighbours_share_the_overlap() {
         let words = "alpha beta gamma delta epsilon zeta eta theta iota kappa ".repeat(6);
-        let parts = is_whole(&words, CHUNKING);
-        for pair in parts.windows(2) {
-            assert!(pair[1].start < pair[0].start + pair[0].len, "{pair:?}");
-            assert!(pair[0].start + pair[0].len - pair[1].start <= CHUNKING.overlap);
+        for text in [words, "退款将在三十天内处理".repeat(40), "คืนเงินภายในสามสิบวัน".repeat(20)]
+        {
+            let parts = is_whole(&text, CHUNKING);
+            assert!(parts.len() > 3);
+            for pair in parts.windows(2) {
+                assert!(pair[1].start < pair[0].start + pair[0].len, "{pair:?}");
+                assert!(pair[0].start + pair[0].len - pair[1].start <= CHUNKING.overlap);
+            }
         }
     }
 }

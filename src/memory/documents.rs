@@ -233,7 +233,7 @@ impl Book<'_> {
         let Some(store) = self.store_row()? else { return Ok(told) };
         let sql = self.sql();
         let state = match docs::unfinished(sql, store.id)? {
-            _ if store.embedding != self.identity() => "reindexing",
+            _ if store.embedding != self.identity() || store.entered.is_some() => "reindexing",
             None => "ready",
             Some(doc) if doc.state == DocState::Partial => "partial",
             Some(_) => "indexing",

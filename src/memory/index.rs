@@ -7,17 +7,23 @@ use crate::limits;
 use crate::memory::cut::cut;
 use crate::memory::embed::bytes_of;
 use crate::memory::{Book, Owes};
-use crate::models::ProviderError;
 use crate::models::embedding::Of;
+use crate::models::{ProviderCode, ProviderError};
 use crate::spec::model::Model;
 use crate::store::memory as stores;
-use crate::store::memory::chunks::Chunk;
+use crate::store::memory::chunks::{Chunk, Numbers};
 use crate::store::memory::docs::{Doc, DocState};
 use crate::store::memory::pages::{Change, Packed};
 use crate::store::memory::{Store, chunks, docs, pages, texts};
 
-/// Steps of one attempt, each with one request at most.
+/// Steps of one attempt, each with one request for a batch of texts at most.
 pub(crate) const STEPS: u32 = 24;
+
+/// What a document's error begins with where the model refuses some of its text.
+const REFUSED: &str = "embedding_refused: ";
+
+/// A text that every model takes.
+const PROBE: &str = "text";
 
 /// What one step of the work came to.
 #[derive(Debug)]
@@ -40,6 +46,10 @@ impl Book<'_> {
         let Some(store) = stores::find(sql, &self.memory.name)? else { return Ok(Step::Done) };
         if store.embedding != self.identity() {
             self.rebuild(&store, 0)?;
+            return Ok(Step::More);
+        }
+        if store.entered.is_some() {
+            self.enter_again(Owes::Progress)?;
             return Ok(Step::More);
         }
         // All texts are found by their words before any is asked a vector for.
@@ -71,6 +81,15 @@ impl Book<'_> {
         })
     }
 
+    /// Enters words again that an older build has entered otherwise, those of some chunks. `left`: what is owed while there are more.
+    pub(crate) fn enter_again(&self, left: Owes) -> Result<()> {
+        self.change(|sql| {
+            let Some(store) = stores::find(sql, &self.memory.name)? else { return Ok(((), Owes::Nothing)) };
+            let more = stores::enter_again(sql, &store)?;
+            Ok(((), if more { left } else { Owes::Nothing }))
+        })
+    }
+
     /// Cuts the next pieces of texts: one of a long text, or many that are short.
     fn cut_next(&self, store: &Store, doc: i64) -> Result<()> {
         self.change(|sql| {
@@ -97,7 +116,7 @@ impl Book<'_> {
         if have + added > room {
             return refuse(sql, doc, now).map(|()| piece.text.len());
         }
-        let (before, _) = chunks::numbers(sql, doc.id, doc.next)?;
+        let before = chunks::numbers(sql, doc.id, doc.next)?.all;
         for (n, part) in (before..).zip(&parts) {
             let chunk = Chunk {
                 id: 0,
@@ -120,36 +139,84 @@ impl Book<'_> {
         Ok(piece.text.len())
     }
 
-    /// Vectors of the next chunks, which may be several documents'.
+    /// Vectors of the next chunks, which may be several documents'. A batch that the model refuses is halved until the texts that it
+    /// refuses are alone; these are set aside, so that they keep the vectors from no other text.
     async fn embed_next(&self, store: &Store, model: &Model, wanted: &[Chunk], attempt: u32) -> Result<Step> {
-        let asked: Vec<&str> = wanted.iter().map(|chunk| chunk.text.as_str()).collect();
-        let vectors = match self.embed(model, Of::Document, &asked, attempt).await {
-            Ok(vectors) => vectors,
-            Err(error) => return Ok(Step::Failed(error)),
-        };
-        let dims = vectors.first().map_or(0, Vec::len) as i64;
-        let identity = self.identity();
-        self.change_and_log(|sql| {
-            // Whatever happened while the model was asked.
-            let same = stores::find(sql, &self.memory.name)?.filter(|now| now.id == store.id);
-            let Some(now) = same else { return Ok((Step::More, Owes::Progress)) };
-            if now.embedding != identity {
-                return Ok((Step::More, Owes::Progress));
+        let mut waiting = vec![wanted];
+        let mut takes_texts = false;
+        while let Some(part) = waiting.pop() {
+            let texts: Vec<&str> = part.iter().map(|chunk| chunk.text.as_str()).collect();
+            let error = match self.embed(model, Of::Document, &texts, attempt).await {
+                Ok(vectors) => {
+                    takes_texts = true;
+                    match self.enter_vectors(store, part, &vectors)? {
+                        true => continue,
+                        false => break,
+                    }
+                }
+                Err(error) => error,
+            };
+            // A model that takes no text refuses none in particular: its name or its options may be wrong. One that fails may have
+            // begun to do so just now.
+            let known = takes_texts && (part.len() > 1 || error.status != Some(500));
+            let refuses = is_refusal(&error, attempt)
+                && (known || self.embed(model, Of::Document, &[PROBE], attempt).await.is_ok());
+            if !refuses {
+                return Ok(Step::Failed(error));
             }
+            takes_texts = true;
+            match part {
+                [chunk] => self.set_aside(store, chunk, &error)?,
+                _ => {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    waiting.extend([second, first]);
+                }
+            }
+        }
+        Ok(Step::More)
+    }
+
+    /// The memory as it is now, if vectors of its texts are still what they were when the model was asked.
+    fn unchanged(&self, sql: &dyn Sql, store: &Store) -> Result<Option<Store>> {
+        let now = stores::find(sql, &self.memory.name)?;
+        Ok(now.filter(|now| now.id == store.id && now.embedding == self.identity()))
+    }
+
+    /// Enters vectors of chunks. False if the memory has changed meanwhile.
+    fn enter_vectors(&self, store: &Store, chunks: &[Chunk], vectors: &[Vec<f32>]) -> Result<bool> {
+        let dims = vectors.first().map_or(0, Vec::len) as i64;
+        self.change_and_log(|sql| {
+            let Some(now) = self.unchanged(sql, store)? else { return Ok((false, Owes::Progress)) };
             if now.dims != 0 && now.dims != dims {
                 // The model gives other vectors than before, under the same name.
-                stores::forget_vectors(sql, store.id, &identity, dims)?;
+                stores::forget_vectors(sql, store.id, &now.embedding, dims)?;
                 docs::reopen(sql, store.id)?;
-                return Ok((Step::More, Owes::Progress));
+                return Ok((false, Owes::Progress));
             }
             if now.dims == 0 {
                 stores::set_dims(sql, store.id, dims)?;
             }
-            let given: Vec<(&Chunk, &Vec<f32>)> = wanted.iter().zip(&vectors).collect();
+            let given: Vec<(&Chunk, &Vec<f32>)> = chunks.iter().zip(vectors).collect();
             for of_doc in given.chunk_by(|(a, _), (b, _)| a.doc == b.doc) {
                 self.enter(sql, store.id, of_doc)?;
             }
-            Ok((Step::More, left_of(sql, store.id)?))
+            Ok((true, left_of(sql, store.id)?))
+        })
+    }
+
+    /// The model refuses the text of a chunk, which is found by its words alone.
+    fn set_aside(&self, store: &Store, chunk: &Chunk, error: &ProviderError) -> Result<()> {
+        self.change_and_log(|sql| {
+            if self.unchanged(sql, store)?.is_some()
+                && let Some(mut doc) = docs::by_id(sql, store.id, chunk.doc)?
+                && chunks::lacks_slot(sql, chunk.id, doc.next)?
+            {
+                chunks::refuse(sql, chunk.id)?;
+                (doc.state, doc.error) = (DocState::Indexing, Some(format!("{REFUSED}{}", error.message)));
+                doc.updated_us = self.now_us();
+                self.settle(sql, store.id, doc)?;
+            }
+            Ok(((), left_of(sql, store.id)?))
         })
     }
 
@@ -165,7 +232,8 @@ impl Book<'_> {
         }
         let live = doc.gen_ == doc.next;
         pages::put(sql, store, &packed, live, |chunk, slot| chunks::set_slot(sql, chunk, slot))?;
-        (doc.state, doc.error, doc.updated_us) = (DocState::Indexing, None, self.now_us());
+        doc.error = doc.error.filter(|error| error.starts_with(REFUSED));
+        (doc.state, doc.updated_us) = (DocState::Indexing, self.now_us());
         self.settle(sql, store, doc)
     }
 
@@ -183,10 +251,10 @@ impl Book<'_> {
 
     /// Counts what of a document is done. Once that is all, it is found in its new form, and the old one is gone.
     fn settle(&self, sql: &dyn Sql, store: i64, mut doc: Doc) -> Result<()> {
-        let (all, embedded) = chunks::numbers(sql, doc.id, doc.next)?;
+        let Numbers { all, embedded, refused } = chunks::numbers(sql, doc.id, doc.next)?;
         doc.chunks = all;
         doc.done = if self.model.is_some() { embedded } else { all };
-        if doc.done == all && texts::next(sql, doc.id)?.is_none() {
+        if doc.done + refused == all && texts::next(sql, doc.id)?.is_none() {
             if doc.gen_ != doc.next {
                 let old = chunks::slots(sql, doc.id, Some(doc.gen_))?;
                 pages::change(sql, &old, Change::Gone)?;
@@ -196,10 +264,35 @@ impl Book<'_> {
                 pages::change(sql, &new, Change::Found)?;
                 doc.gen_ = doc.next;
             }
-            (doc.state, doc.error) = (DocState::Ready, None);
+            (doc.state, doc.error) = match refused {
+                0 => (DocState::Ready, None),
+                _ => {
+                    let why = doc.error.filter(|error| error.starts_with(REFUSED));
+                    (
+                        DocState::Refused,
+                        Some(why.unwrap_or_else(|| format!("{REFUSED}{refused} of {all} chunks"))),
+                    )
+                }
+            };
         }
         docs::update(sql, &doc)
     }
+}
+
+/// Whether the model may take a part of the texts that it was sent. Some servers say that a text is too long as they say that they
+/// have failed, so that one is asked again first.
+fn is_refusal(error: &ProviderError, attempt: u32) -> bool {
+    match error.status {
+        _ if error.code == ProviderCode::ContextLength => true,
+        Some(400 | 413 | 422) => true,
+        Some(500) => attempt > 1,
+        _ => false,
+    }
+}
+
+/// Whether something is left to be done of a memory.
+pub(crate) fn is_left(sql: &dyn Sql, store: &Store) -> Result<bool> {
+    Ok(store.entered.is_some() || docs::unfinished(sql, store.id)?.is_some())
 }
 
 /// What a part of the work that is done leaves. Where nothing does, no request is under way from then on.
@@ -214,7 +307,7 @@ pub(crate) fn next_request(sql: &dyn Sql, name: &str, model: &Model) -> Result<O
         return Ok(None);
     }
     let Some(store) = stores::find(sql, name)? else { return Ok(None) };
-    if texts::next_document(sql, store.id)?.is_some() {
+    if store.entered.is_some() || texts::next_document(sql, store.id)?.is_some() {
         return Ok(None);
     }
     let Some(doc) = docs::unfinished(sql, store.id)? else { return Ok(None) };
@@ -235,7 +328,7 @@ fn refuse(sql: &dyn Sql, mut doc: Doc, now: i64) -> Result<()> {
     let keep = (doc.next != doc.gen_).then_some(doc.gen_);
     let gone = chunks::remove(sql, doc.id, keep)?;
     stores::count(sql, doc.store, -gone)?;
-    let (all, _) = chunks::numbers(sql, doc.id, doc.gen_)?;
+    let all = chunks::numbers(sql, doc.id, doc.gen_)?.all;
     (doc.next, doc.chunks, doc.done, doc.updated_us) = (doc.gen_, all, all, now);
     doc.state = DocState::Failed;
     // A later document of the same text is tried again.

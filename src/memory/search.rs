@@ -15,7 +15,7 @@ use crate::spec::memory::Retrieval;
 use crate::store::memory as stores;
 use crate::store::memory::chunks::Chunk;
 use crate::store::memory::pages::Question;
-use crate::store::memory::{Store, chunks, docs, pages};
+use crate::store::memory::{Store, chunks, docs, pages, words};
 
 /// Which sides are asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +106,9 @@ impl Book<'_> {
         };
         // Whatever happened while the model was asked.
         let Some(store) = stores::find(self.sql(), &self.memory.name)? else { return Ok(found) };
+        if store.entered.is_some() {
+            self.enter_again(Owes::Index)?;
+        }
         let question = self.comparable(&store, question, &mut found)?;
         let mut retrieval = self.memory.retrieval;
         retrieval.top_k = wanted.top_k.clamp(1, limits::RECALL_TOP_K_MAX);
@@ -155,7 +158,7 @@ impl Book<'_> {
             sides.push(Side { found: &vector, weight: retrieval.vector_weight });
         }
         if wanted.mode != Mode::Vector
-            && let Some(words) = words(&wanted.query)
+            && let Some(words) = words::asked(&wanted.query)
         {
             chunks::by_words(sql, store.id, &words, |chunk, doc, fit| {
                 if tagged.as_ref().is_none_or(|docs| docs.binary_search(&doc).is_ok()) {
@@ -209,21 +212,6 @@ fn slots_of(sql: &dyn Sql, of: &[i64]) -> Result<Vec<i64>> {
     }
     slots.sort_unstable();
     Ok(slots)
-}
-
-/// What the index over words is asked: for any word of the question.
-fn words(query: &str) -> Option<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in query.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-        let quoted = format!("\"{}\"", word.to_lowercase());
-        if !words.contains(&quoted) {
-            words.push(quoted);
-        }
-        if words.len() == limits::MEMORY_QUERY_WORDS {
-            break;
-        }
-    }
-    (!words.is_empty()).then(|| words.join(" OR "))
 }
 
 /// What a place of a memory holds today; nothing if it is gone.
@@ -290,17 +278,6 @@ fn join(hit: &mut Hit, next: &Chunk, score: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_index_is_asked_for_any_word_once() {
-        assert_eq!(
-            words("How, HOW are \"refunds\" made?").as_deref(),
-            Some("\"how\" OR \"are\" OR \"refunds\" OR \"made\"")
-        );
-        assert_eq!(words("?! …"), None);
-        let long: String = (0..100).map(|n| format!("w{n} ")).collect();
-        assert_eq!(words(&long).unwrap().matches(" OR ").count(), limits::MEMORY_QUERY_WORDS - 1);
-    }
 
     #[test]
     fn neighbours_have_what_they_share_once() {

@@ -12,13 +12,13 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::memory::Book;
-use crate::memory::index::{STEPS, Step, degrade, next_request};
+use crate::memory::index::{STEPS, Step, degrade, is_left, next_request};
 use crate::models::{ProviderCode, ProviderError};
 use crate::spec::MemoryScope;
 use crate::store::jobs;
 use crate::store::jobs::{Job, Kind};
 use crate::store::memory as stores;
-use crate::store::memory::{docs, sources};
+use crate::store::memory::sources;
 use crate::store::runs::Run;
 use crate::store::state::State;
 
@@ -153,5 +153,5 @@ fn left(state: &mut State, sql: &dyn Sql, name: &str) -> Result<Option<String>> 
         return Ok(None);
     }
     let Some(store) = stores::find(sql, name)? else { return Ok(None) };
-    Ok(docs::unfinished(sql, store.id)?.map(|_| "{}".to_owned()))
+    Ok(is_left(sql, &store)?.then(|| "{}".to_owned()))
 }

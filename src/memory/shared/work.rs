@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::host::{Sql, Transactions};
 use crate::limits;
 use crate::memory::embed::VectorRequest;
-use crate::memory::index::{STEPS, Step, degrade, next_request};
+use crate::memory::index::{STEPS, Step, degrade, is_left, next_request};
 use crate::memory::log::row_of_lost;
 use crate::memory::shared::{SharedMemory, keep_logged};
 use crate::memory::{Book, Keeper, named};
@@ -17,7 +17,6 @@ use crate::spec::retry::RetrySource;
 use crate::spec::{Memory, MemoryScope};
 use crate::store::jobs::pause_us;
 use crate::store::memory as stores;
-use crate::store::memory::docs;
 use crate::store::memory::work as table;
 use crate::store::memory::work::Work;
 use futures::future::LocalBoxFuture;
@@ -137,12 +136,12 @@ impl SharedMemory {
 /// Notes what is left to do.
 fn settle(sql: &dyn Sql, name: &str, now: i64) -> Result<()> {
     let left = match stores::find(sql, name)? {
-        None => None,
-        Some(store) => docs::unfinished(sql, store.id)?,
+        None => false,
+        Some(store) => is_left(sql, &store)?,
     };
     match (left, table::owed(sql)?) {
-        (Some(_), Some(work)) => table::update(sql, &Work { due_us: now, attempts: 0, failures: 0, ..work }),
-        (Some(_), None) => table::owe(sql, name, now),
-        (None, _) => table::done(sql),
+        (true, Some(work)) => table::update(sql, &Work { due_us: now, attempts: 0, failures: 0, ..work }),
+        (true, None) => table::owe(sql, name, now),
+        (false, _) => table::done(sql),
     }
 }

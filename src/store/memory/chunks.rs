@@ -1,13 +1,21 @@
 //! The tables `mem_chunks` and `mem_fts`: what documents are cut into, and the index over the words of it. rowid of the index:
 //! the chunk's.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
+use crate::store::memory::words;
 use crate::store::table::Table;
 
-/// `start`, `len`: characters of the document. `slot`: where its vector is; NULL while it has none.
+/// What stands in `slot` where the model refuses the text: its words are all that is found.
+const REFUSED: i64 = -1;
+
+/// Chunks whose words are entered again in one step.
+const AGAIN: i64 = 256;
+
+/// `start`, `len`: characters of the document. `slot`: where its vector is; NULL while it has none, [`REFUSED`] if it gets none.
 pub(crate) const TABLE: Table = Table {
     create: &[
         "CREATE TABLE IF NOT EXISTS mem_chunks (
@@ -69,9 +77,31 @@ pub(crate) fn insert(sql: &dyn Sql, generation: i64, chunk: &Chunk) -> Result<()
         ],
     )?;
     let id = id.ok_or_else(|| Error::internal("a chunk has no number"))?;
-    // A NUL would end the text there.
-    let words = chunk.text.replace('\0', " ");
+    let words = words::entered(&chunk.text);
     sql.run("INSERT INTO mem_fts (rowid, text) VALUES (?, ?)", &[Param::Int(id), Param::Text(&words)])
+}
+
+/// Enters the words of the chunks of a memory behind `after` again, where they are entered otherwise than they were by older builds,
+/// which entered each text as it is. The last one that was looked at; `None` behind the last of all.
+pub(crate) fn enter_again(sql: &dyn Sql, store: i64, after: i64) -> Result<Option<i64>> {
+    let statement = "SELECT c.id, c.text FROM mem_chunks c CROSS JOIN mem_docs d ON d.id = c.doc
+        WHERE c.id > ?1 AND d.store IN (?2, -?2) ORDER BY c.id LIMIT ?3";
+    let (mut seen, mut last, mut changed) = (0, None, Vec::new());
+    sql.each(statement, &[Param::Int(after), Param::Int(store), Param::Int(AGAIN)], &mut |cells| {
+        if let [id, text] = cells {
+            let (id, text) = (id.int().unwrap_or_default(), text.text().unwrap_or_default());
+            if let Cow::Owned(words) = words::entered(text) {
+                changed.push((id, words));
+            }
+            (seen, last) = (seen + 1, Some(id));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    for (id, words) in &changed {
+        let params = [Param::Int(*id), Param::Text(words)];
+        sql.run("INSERT OR REPLACE INTO mem_fts (rowid, text) VALUES (?, ?)", &params)?;
+    }
+    Ok(last.filter(|_| seen == AGAIN))
 }
 
 /// One that is found: its document's generation is this chunk's.
@@ -101,17 +131,40 @@ pub(crate) fn set_slot(sql: &dyn Sql, id: i64, slot: i64) -> Result<()> {
     sql.run("UPDATE mem_chunks SET slot = ? WHERE id = ?", &[Param::Int(slot), Param::Int(id)])
 }
 
-/// How many chunks a generation of a document has, and how many of them have vectors.
-pub(crate) fn numbers(sql: &dyn Sql, doc: i64, generation: i64) -> Result<(i64, i64)> {
-    let statement = "SELECT count(*), count(slot) FROM mem_chunks WHERE doc = ? AND gen = ?";
-    let found = pairs(sql, statement, &[Param::Int(doc), Param::Int(generation)])?;
-    Ok(found.first().copied().unwrap_or_default())
+/// The model refuses this text.
+pub(crate) fn refuse(sql: &dyn Sql, id: i64) -> Result<()> {
+    set_slot(sql, id, REFUSED)
+}
+
+/// Chunks of a generation of a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    pub(crate) all: i64,
+    /// Those that have vectors.
+    pub(crate) embedded: i64,
+    /// Those whose texts the model refuses.
+    pub(crate) refused: i64,
+}
+
+/// How many chunks a generation of a document has.
+pub(crate) fn numbers(sql: &dyn Sql, doc: i64, generation: i64) -> Result<Numbers> {
+    let statement =
+        "SELECT count(*), count(slot), count(nullif(slot >= 0, 0)) FROM mem_chunks WHERE doc = ? AND gen = ?";
+    let mut found = Numbers::default();
+    sql.each(statement, &[Param::Int(doc), Param::Int(generation)], &mut |cells| {
+        if let [all, settled, embedded] = cells {
+            let int = |cell: &Cell| cell.int().unwrap_or_default();
+            found = Numbers { all: int(all), embedded: int(embedded), refused: int(settled) - int(embedded) };
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
 }
 
 /// The slots of the vectors of a document, of one generation or, without one, of all.
 pub(crate) fn slots(sql: &dyn Sql, doc: i64, generation: Option<i64>) -> Result<Vec<i64>> {
     let statement =
-        "SELECT slot, slot FROM mem_chunks WHERE doc = ? AND gen = coalesce(?, gen) AND slot IS NOT NULL";
+        "SELECT slot, slot FROM mem_chunks WHERE doc = ? AND gen = coalesce(?, gen) AND slot >= 0";
     let found = pairs(sql, statement, &[Param::Int(doc), generation.into()])?;
     Ok(found.into_iter().map(|(slot, _)| slot).collect())
 }

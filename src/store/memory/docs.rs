@@ -34,6 +34,8 @@ pub(crate) enum DocState {
     Indexing,
     /// It is found by its words; vectors are missing.
     Partial,
+    /// It is done, but for chunks whose texts the model refuses: these are found by their words.
+    Refused,
     /// It is done.
     Ready,
     /// It is not taken: `error` says why.
@@ -46,15 +48,30 @@ impl DocState {
             DocState::Queued => "queued",
             DocState::Indexing => "indexing",
             DocState::Partial => "partial",
+            DocState::Refused => "refused",
             DocState::Ready => "ready",
             DocState::Failed => "failed",
         }
     }
 
     fn parse(text: &str) -> DocState {
-        let known =
-            [DocState::Queued, DocState::Indexing, DocState::Partial, DocState::Ready, DocState::Failed];
+        let known = [
+            DocState::Queued,
+            DocState::Indexing,
+            DocState::Partial,
+            DocState::Refused,
+            DocState::Ready,
+            DocState::Failed,
+        ];
         known.into_iter().find(|state| state.as_str() == text).unwrap_or(DocState::Failed)
+    }
+
+    /// What clients see.
+    fn shown(self) -> &'static str {
+        match self {
+            DocState::Refused => DocState::Partial.as_str(),
+            state => state.as_str(),
+        }
     }
 }
 
@@ -95,7 +112,7 @@ impl Doc {
             self.meta.as_deref().and_then(|text| crate::json::from_str::<Map<String, Value>>(text).ok());
         json!({
             "id": self.public_id(), "key": self.key, "source": self.source, "title": self.title, "url": self.url,
-            "mimeType": self.mime, "tags": self.tags, "metadata": meta, "state": self.state.as_str(),
+            "mimeType": self.mime, "tags": self.tags, "metadata": meta, "state": self.state.shown(),
             "chunks": cut.then_some(self.chunks), "done": self.done, "error": self.error,
             "createdAt": self.created_us, "updatedAt": self.updated_us,
         })
@@ -276,7 +293,7 @@ pub(crate) fn set_unfinished(sql: &dyn Sql, store: i64, state: DocState, error: 
 pub(crate) fn reopen(sql: &dyn Sql, store: i64) -> Result<()> {
     sql.run(
         "UPDATE mem_docs SET state = 'indexing', done = 0, error = NULL
-         WHERE store = ? AND state IN ('ready', 'indexing', 'partial')",
+         WHERE store = ? AND state IN ('ready', 'refused', 'indexing', 'partial')",
         &[Param::Int(store)],
     )
 }

@@ -2,7 +2,7 @@
 //! their vectors. They are made with the first document, so that whoever has none pays nothing.
 //!
 //! * Here: the table `mem_stores`, a row for each memory. `docs`: documents; `texts`: those that are still to be cut. `chunks`:
-//!   chunks, and the index over their words. `pages`: vectors. `work`: what only the object of a shared memory has. `sources`,
+//!   chunks, and the index over their words. `words`: how that is asked. `pages`: vectors. `work`: what only the object of a shared memory has. `sources`,
 //!   `refusals`: what only a thread has: what comes in by itself, and what was not taken in.
 
 pub(crate) mod chunks;
@@ -11,6 +11,7 @@ pub(crate) mod pages;
 pub(crate) mod refusals;
 pub(crate) mod sources;
 pub(crate) mod texts;
+pub(crate) mod words;
 pub(crate) mod work;
 
 use std::ops::ControlFlow;
@@ -19,13 +20,17 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::store::table::Table;
 
-/// `embedding`: what made the vectors (`Embedder::identity`); `dims`: their length, 0 while there are none.
+/// `embedding`: what made the vectors (`Embedder::identity`); behind [`ENTERED`], the last chunk whose words are entered as
+/// [`words::entered`] has them, nothing where all are. `dims`: length of the vectors, 0 while there are none.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_stores (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, embedding TEXT NOT NULL DEFAULT '',
         dims INTEGER NOT NULL DEFAULT 0, chunks INTEGER NOT NULL DEFAULT 0)"],
     drop: "DROP TABLE IF EXISTS mem_stores",
 };
+
+/// What follows it came later: an older build has entered the words of a memory where it is not there.
+const ENTERED: char = '\u{1f}';
 
 /// All tables of memories.
 pub(crate) const TABLES: [Table; 6] =
@@ -36,6 +41,8 @@ pub(crate) const TABLES: [Table; 6] =
 pub(crate) struct Store {
     pub(crate) id: i64,
     pub(crate) embedding: String,
+    /// The last chunk whose words are entered as they are today; `None` where all are.
+    pub(crate) entered: Option<i64>,
     pub(crate) dims: i64,
     pub(crate) chunks: i64,
 }
@@ -73,9 +80,16 @@ fn read(cells: &[Cell]) -> Result<Store> {
     let [id, embedding, dims, chunks] = cells else {
         return Err(Error::internal("a memory has the wrong number of columns"));
     };
+    let embedding = embedding.text().unwrap_or_default();
+    let (embedding, entered) = match embedding.split_once(ENTERED) {
+        None => (embedding, Some(0)),
+        Some((embedding, "")) => (embedding, None),
+        Some((embedding, last)) => (embedding, Some(last.parse().unwrap_or(0))),
+    };
     Ok(Store {
         id: id.int().unwrap_or_default(),
-        embedding: embedding.text().unwrap_or_default().to_owned(),
+        embedding: embedding.to_owned(),
+        entered,
         dims: dims.int().unwrap_or_default(),
         chunks: chunks.int().unwrap_or_default(),
     })
@@ -87,7 +101,7 @@ pub(crate) fn open(sql: &dyn Sql, name: &str, embedding: &str) -> Result<Store> 
         return Ok(store);
     }
     sql.run(
-        "INSERT INTO mem_stores (name, embedding) VALUES (?, ?)",
+        "INSERT INTO mem_stores (name, embedding) VALUES (?, ? || char(31))",
         &[Param::Text(name), Param::Text(embedding)],
     )?;
     find(sql, name)?.ok_or_else(|| Error::internal("a memory that was just made is not there"))
@@ -104,9 +118,21 @@ pub(crate) fn forget_vectors(sql: &dyn Sql, store: i64, embedding: &str, dims: i
     pages::drop_of(sql, store)?;
     chunks::forget_slots(sql, store)?;
     sql.run(
-        "UPDATE mem_stores SET embedding = ?, dims = ? WHERE id = ?",
+        "UPDATE mem_stores SET embedding = ? || CASE instr(embedding, char(31)) WHEN 0 THEN ''
+            ELSE substr(embedding, instr(embedding, char(31))) END, dims = ? WHERE id = ?",
         &[Param::Text(embedding), Param::Int(dims), Param::Int(store)],
     )
+}
+
+/// Enters the words of the next chunks that an older build has entered otherwise. Whether there are more.
+pub(crate) fn enter_again(sql: &dyn Sql, store: &Store) -> Result<bool> {
+    let Some(entered) = store.entered else { return Ok(false) };
+    let last = chunks::enter_again(sql, store.id, entered)?;
+    let embedding =
+        format!("{}{ENTERED}{}", store.embedding, last.map(|last| last.to_string()).unwrap_or_default());
+    let params = [Param::Text(&embedding), Param::Int(store.id)];
+    sql.run("UPDATE mem_stores SET embedding = ? WHERE id = ?", &params)?;
+    Ok(last.is_some())
 }
 
 /// How long its vectors are.

@@ -10,7 +10,16 @@ use crate::sim::{Seen, Sim};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![documents(), unreachable(), other_model(), injected(), noted(), silent()]
+    vec![
+        documents(),
+        unreachable(),
+        other_model(),
+        refused(),
+        entered_by_an_older_build(),
+        injected(),
+        noted(),
+        silent(),
+    ]
 }
 
 /// With a memory `book` of the thread's own, whose vectors come from a server.
@@ -61,10 +70,18 @@ pub fn text_about(thing: &str) -> String {
         .collect()
 }
 
-/// Each chunk is there once, with one vector and its words, and nothing is left of what is gone.
-pub fn whole(sim: &Sim) {
+/// Nothing is owed, and the words of each chunk are there once.
+fn whole_words(sim: &Sim) {
     let ask = |statement: &str| sim.member.database.ask::<i64>(statement);
     assert_eq!(ask("SELECT jobs FROM meta"), [0], "nothing is owed");
+    assert_eq!(ask("SELECT count(*) FROM mem_fts"), ask("SELECT count(*) FROM mem_chunks"));
+    assert_eq!(ask("SELECT count(*) FROM mem_stores WHERE substr(embedding, -1) != char(31)"), [0]);
+}
+
+/// Each chunk is there once, with one vector and its words, and nothing is left of what is gone.
+pub fn whole(sim: &Sim) {
+    whole_words(sim);
+    let ask = |statement: &str| sim.member.database.ask::<i64>(statement);
     assert_eq!(ask("SELECT count(*) FROM mem_texts"), [0]);
     assert_eq!(ask("SELECT count(*) FROM mem_docs WHERE state != 'ready' OR gen != next"), [0]);
     let chunks = ask("SELECT count(*) FROM mem_chunks");
@@ -76,7 +93,6 @@ pub fn whole(sim: &Sim) {
         ask("SELECT count(*) FROM mem_chunks c JOIN mem_docs d ON d.id = c.doc AND d.gen = c.gen"),
         chunks
     );
-    assert_eq!(ask("SELECT count(*) FROM mem_fts"), chunks, "its words are there once");
     let free = ask("SELECT 256 * count(*) - coalesce(sum(free), 0) FROM mem_pages");
     assert_eq!(free, chunks, "no place is taken by what is gone");
 }
@@ -161,6 +177,128 @@ fn unreachable() -> Scenario {
 #[test]
 fn without_vectors_words_are_found_and_it_heals_by_itself() {
     unreachable().sweep();
+}
+
+/// Refuses requests that have a text of which the word is a part.
+fn refuse_texts_with(sim: &Sim, word: &'static str, status: u16) {
+    let world = sim.world.clone();
+    sim.world.outside.embeddings.script(move |_| {
+        let requests = world.outside.embeddings.requests.borrow();
+        let texts = requests.last().map(|body| body["input"].to_string()).unwrap_or_default();
+        let error = json!({ "error": { "message": "input is too large to process" } }).to_string();
+        texts.contains(word).then(|| Answer::status(status, &error))
+    });
+}
+
+fn refused_with(status: u16) -> Scenario {
+    story("a text that the model refuses")
+        .define(|catalog| {
+            with_book(catalog);
+            catalog["models"]["embed"]["batch"] = json!(16);
+        })
+        .setup(move |sim| refuse_texts_with(sim, "anvil", status))
+        .drive(|sim| async move {
+            let text =
+                format!("{}The anvil is here.\n\n{}", text_about("lighthouse"), text_about("windmill"));
+            let first = add(&sim, json!({ "text": text })).await;
+            let second = add(&sim, json!({ "text": text_about("harbour") })).await;
+            until_state(&sim, &second, "ready").await;
+            let partial = until_state(&sim, &first, "partial").await;
+            let lack = partial["chunks"].as_i64().unwrap() - partial["done"].as_i64().unwrap();
+            assert_eq!(lack, 1, "{partial}");
+            let error = partial["error"].as_str().unwrap_or_default();
+            assert!(error.starts_with("embedding_refused: "), "{partial}");
+            for thing in ["lighthouse", "windmill", "harbour"] {
+                let body = json!({ "query": thing, "mode": "vector", "topK": 1 });
+                assert!(search(&sim, body).await.0[0].contains(thing));
+            }
+            let (found, _) = search(&sim, json!({ "query": "anvil", "topK": 1 })).await;
+            assert!(found[0].contains("anvil"), "its words are found: {found:?}");
+        })
+        .check(|sim, history| {
+            let ask = |statement: &str| sim.member.database.ask::<i64>(statement);
+            assert_eq!(ask("SELECT jobs FROM meta"), [0], "nothing is owed");
+            assert_eq!(ask("SELECT count(*) FROM mem_chunks WHERE slot IS NULL"), [0]);
+            assert_eq!(ask("SELECT count(*) FROM mem_chunks WHERE slot < 0"), [1]);
+            if history.faults == 0 {
+                let requests = sim.world.outside.embeddings.requests.borrow();
+                // Besides the question.
+                let inputs = requests.iter().map(|body| body["input"].to_string());
+                let refused =
+                    inputs.filter(|texts| texts.contains("anvil") && texts != r#"["anvil"]"#).count();
+                assert!(refused <= 6, "16 texts are halved until one is alone: {refused} requests");
+            }
+        })
+}
+
+fn refused() -> Scenario {
+    refused_with(400)
+}
+
+#[test]
+fn a_text_that_the_model_refuses_is_set_aside_whatever_fails() {
+    refused().sampled(200).sweep();
+    refused_with(500).sampled(60).sweep();
+}
+
+#[test]
+fn a_model_that_takes_no_text_sets_none_aside() {
+    let scenario = story("a model of another name")
+        .define(with_book)
+        .setup(|sim| refuse_texts_with(sim, "", 400))
+        .drive(|sim| async move {
+            let accepted = add(&sim, json!({ "text": text_about("lighthouse") })).await;
+            let partial = until_state(&sim, &accepted, "partial").await;
+            assert!(
+                partial["error"].as_str().unwrap_or_default().starts_with("embedding_failed: "),
+                "{partial}"
+            );
+            assert_eq!(sim.world.outside.embeddings.requests.borrow().len(), 2, "the texts, and a short one");
+            sim.world.outside.embeddings.script(|_| None);
+            search(&sim, json!({ "query": "lighthouse" })).await;
+            until_state(&sim, &accepted, "ready").await;
+        })
+        .check(|sim, _| whole(sim));
+    scenario.calm();
+}
+
+/// A memory without vectors, as an older build has entered its words: each text as it is.
+fn entered_by_an_older_build() -> Scenario {
+    story("words that an older build has entered")
+        .define(|catalog| {
+            catalog["memories"]["book"] =
+                json!({ "description": "x", "chunk": { "chars": 100, "overlap": 0 } })
+        })
+        .drive(|sim| async move {
+            let text = format!("{}The end of it.", "退款将在三十天内处理。".repeat(3_000));
+            let accepted = add(&sim, json!({ "text": text })).await;
+            until_state(&sim, &accepted, "ready").await;
+            sim.world.database.alter(
+                "DELETE FROM mem_fts; INSERT INTO mem_fts (rowid, text) SELECT id, text FROM mem_chunks;
+                UPDATE mem_stores SET embedding = ''",
+            );
+            let (found, _) = search(&sim, json!({ "query": "退款要几天" })).await;
+            assert!(!found.is_empty(), "the first ones are entered before they are looked for");
+            for _ in 0..600 {
+                if sim.get(route(MemoryRoute::Get), &[]).await["state"] == "ready" {
+                    return;
+                }
+                sim.world.pause(SECOND_US / 4).await;
+            }
+            panic!("its words are never entered");
+        })
+        .check(|sim, _| {
+            whole_words(sim);
+            let ask = |statement: &str| sim.member.database.ask::<i64>(statement);
+            let found = ask("SELECT count(*) FROM mem_fts WHERE mem_fts MATCH '\"退款\"'");
+            assert_eq!(found, ask("SELECT count(*) FROM mem_chunks WHERE text LIKE '%退款%'"));
+            assert!(found[0] > 300, "more than one step: {found:?}");
+        })
+}
+
+#[test]
+fn words_that_an_older_build_has_entered_are_entered_again_whatever_fails() {
+    entered_by_an_older_build().sampled(60).sweep();
 }
 
 fn other_model() -> Scenario {
