@@ -1,4 +1,4 @@
-//! Which trace a run belongs to (W3C Trace Context, version 00), and the ids of its spans. Ids follow from what they name, so
+//! Which trace a run belongs to (W3C Trace Context), and the ids of its spans. Ids follow from what they name, so
 //! that a span has the same id however often it is told of.
 
 use std::fmt::{self, Display, Formatter};
@@ -13,6 +13,8 @@ pub(crate) const TRACESTATE: &str = "tracestate";
 pub(crate) const HEADERS: &[&str] = &[TRACEPARENT, TRACESTATE];
 /// Bytes of a `tracestate` that is passed on; a longer one is left out.
 const STATE_BYTES: usize = 512;
+/// Bytes of a trace's id, a span's and flags, as headers have them.
+const IDS_BYTES: usize = 32 + 1 + 16 + 1 + 2;
 /// The span of a trace that has none around it.
 const NO_SPAN: &str = "0000000000000000";
 /// The flag of a trace that is recorded.
@@ -35,8 +37,17 @@ pub(crate) struct Trace {
 impl Trace {
     /// That of a request, if its headers name one; malformed ones name none.
     pub(crate) fn of_headers(parent: Option<&str>, state: Option<&str>) -> Option<Trace> {
-        let rest = parent?.trim().strip_prefix("00-")?;
-        let mut trace = Trace::ids(rest)?;
+        let (version, rest) = parent?.trim().split_once('-')?;
+        let mut trace = match version {
+            "00" => Trace::ids(rest)?,
+            // A later version may have more behind these fields, and other flags.
+            _ if is_hex(version, 2) && version != "ff" => {
+                let (known, more) = rest.split_at_checked(IDS_BYTES)?;
+                let known = Trace::ids(known).filter(|_| more.is_empty() || more.starts_with('-'))?;
+                Trace { flags: known.flags & SAMPLED, ..known }
+            }
+            _ => return None,
+        };
         trace.state = state.filter(|state| passes(state)).map(str::to_owned);
         (trace.parent != NO_SPAN).then_some(trace)
     }
@@ -171,6 +182,11 @@ mod tests {
         assert_eq!(headers[0].1, "00-4bf92f3577b34da6a3ce929d0e0e4736-00000000000000aa-01");
         assert_eq!(headers[1], ("tracestate".into(), "a=1,b=2".into()));
         assert!(!Trace::of_headers(Some(&HEADER.replace("-01", "-00")), None).unwrap().is_sampled());
+        // A later version: what it has in common with this one.
+        for later in [HEADER.replacen("00-", "01-", 1), format!("{}-more", HEADER.replacen("00-", "cc-", 1))]
+        {
+            assert_eq!(Trace::of_headers(Some(&later), Some("a=1,b=2")).as_ref(), Some(&trace), "{later}");
+        }
     }
 
     #[test]
@@ -178,13 +194,14 @@ mod tests {
         for wrong in [
             "",
             "00",
-            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
             "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
             "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-1",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b-01",
+            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01.x",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         ] {
             assert_eq!(Trace::of_headers(Some(wrong), None), None, "{wrong}");
         }

@@ -1,6 +1,6 @@
 //! Pauses between attempts: our own, and those that a provider asks for.
 
-use crate::limits::{BACKOFF_MAX_MS, RETRY_AFTER_MAX_US};
+use crate::limits::{BACKOFF_MAX_MS, RETRY_AFTER_MAX_US, SECOND_US};
 use crate::spec::retry::{Jitter, Resolved, RetryMode};
 
 /// Microseconds to wait after attempt number `attempt` (from 1) has failed: the policy's pause, doubled with each attempt,
@@ -25,6 +25,9 @@ pub fn backoff_us(policy: &Resolved, attempt: u32, random: [u8; 16], retry_after
     i64::try_from(pause.max(u128::from(asked))).map_or(longest, |us| us.min(longest))
 }
 
+/// Seconds of a mean year.
+const YEAR_S: i64 = 31_556_952;
+
 /// The provider's wish in milliseconds: `retry-after-ms`, else `retry-after` in seconds or as a date.
 pub(crate) fn retry_after_ms(ms: Option<&str>, after: Option<&str>, now_us: i64) -> Option<u64> {
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
@@ -35,21 +38,36 @@ pub(crate) fn retry_after_ms(ms: Option<&str>, after: Option<&str>, now_us: i64)
     match number(after) {
         Some(seconds) => Some((seconds * 1000.0) as u64),
         None => {
-            let until_s = http_date_s(after)?;
+            let until_s = http_date_s(after, now_us.div_euclid(SECOND_US))?;
             u64::try_from(until_s.checked_mul(1000)?.saturating_sub(now_us.div_euclid(1000)).max(0)).ok()
         }
     }
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970.
-fn http_date_s(text: &str) -> Option<i64> {
+/// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970, or the same in one of the two older forms that HTTP still has,
+/// `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
+fn http_date_s(text: &str, now_s: i64) -> Option<i64> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (_, date) = text.split_once(", ")?;
-    let fields: Vec<&str> = date.split(' ').collect();
-    let [day, month, year, time, "GMT"] = fields.as_slice() else { return None };
-    let (day, year) = (day.parse::<i64>().ok()?, year.parse::<i64>().ok()?);
-    let month = i64::try_from(MONTHS.iter().position(|name| name == month)?).ok()? + 1;
+    let fields: Vec<&str> = text.split([' ', '-']).filter(|field| !field.is_empty()).collect();
+    let (day, month, year, time) = match fields.as_slice() {
+        [weekday, day, month, year, time, "GMT"] if weekday.ends_with(',') => (day, month, year, time),
+        [_, month, day, time, year] => (day, month, year, time),
+        _ => return None,
+    };
+    let date = |year| date_s(day, MONTHS.iter().position(|name| name == month)?, year, time);
+    let number = year.parse().ok()?;
+    if year.len() != 2 {
+        return date(number);
+    }
+    // A year of two digits is none that is more than 50 years ahead.
+    date(2_000 + number).filter(|s| s - now_s <= 50 * YEAR_S).or_else(|| date(1_900 + number))
+}
+
+/// A day of a month, which is counted from 0, in seconds since 1970.
+fn date_s(day: &str, month: usize, year: i64, time: &str) -> Option<i64> {
+    let day = day.parse::<i64>().ok()?;
+    let month = i64::try_from(month).ok()? + 1;
     let mut clock = time.split(':').map(|part| part.parse::<i64>().ok());
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
     if !(1..=31).contains(&day) || !(1970..10_000).contains(&year) || hour > 23 || minute > 59 || second > 60
@@ -144,6 +162,8 @@ mod tests {
             (Some("soon"), Some("2"), Some(2_000)),
             (None, Some("Sun, 06 Nov 1994 08:49:37 GMT"), Some(90_500)),
             (None, Some("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0)),
+            (None, Some("Sunday, 06-Nov-94 08:49:37 GMT"), Some(90_500)),
+            (None, Some("Sun Nov  6 08:49:37 1994"), Some(90_500)),
             (None, Some("tomorrow"), None),
             (None, Some("-3"), None),
             (None, Some("NaN"), None),
@@ -160,12 +180,18 @@ mod tests {
             ("Tue, 29 Feb 2000 12:00:00 GMT", Some(951_825_600)),
             ("Wed, 01 Mar 2000 00:00:00 GMT", Some(951_868_800)),
             ("Fri, 31 Dec 2100 23:59:59 GMT", Some(4_133_980_799)),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", Some(784_111_777)),
+            ("Friday, 31-Dec-26 23:59:59 GMT", Some(1_798_761_599)),
+            ("Saturday, 27-Nov-76 00:00:00 GMT", Some(217_900_800)),
+            ("Sun Nov  6 08:49:37 1994", Some(784_111_777)),
+            ("Sat Nov 26 08:49:37 1994", Some(785_839_777)),
+            ("Sun Nov 6 08:49:37", None),
             ("Sun, 06 Nov 1994 08:49:37 PST", None),
             ("Sun, 06 Foo 1994 08:49:37 GMT", None),
             ("Sun, 06 Nov 1994 08:49 GMT", None),
             ("Sun, 99 Nov 99999999999999 08:49:37 GMT", None),
         ] {
-            assert_eq!(http_date_s(text), expected, "{text}");
+            assert_eq!(http_date_s(text, 1_795_000_000), expected, "{text}");
         }
     }
 }
