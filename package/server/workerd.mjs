@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { Complaint } from "../lib/complaint.mjs";
 import { GROUPS, signalGroup } from "../lib/processes.mjs";
 import { bucketBindings, bucketParts, text } from "./buckets.mjs";
+import { namingFullDisk } from "./full-disk.mjs";
 
 /** @typedef {import("../lib/project.mjs").Config} Config */
 
@@ -77,6 +78,7 @@ export async function startWorkerd({ home, main, isolate, persist, vars, workerd
   let onEnd = () => {};
   /** @type {(line: string) => void} */
   let onLine = () => {};
+  const print = namingFullDisk(persist, (line) => onLine(line));
   /** Chosen by the first start, kept by those after it. */
   let port = 0;
   const launch = async () => {
@@ -93,7 +95,7 @@ export async function startWorkerd({ home, main, isolate, persist, vars, workerd
       env: vars,
     });
     if (child.pid !== undefined) spawned(child.pid);
-    for (const stream of [child.stdout, child.stderr]) if (stream) createInterface({ input: stream }).on("line", (line) => onLine(line));
+    for (const stream of [child.stdout, child.stderr]) if (stream) createInterface({ input: stream }).on("line", print);
     port = await listening(child);
     child.once("exit", (code) => current === child && onEnd(code ?? 1));
     return child;

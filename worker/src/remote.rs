@@ -8,6 +8,9 @@ use wasm_bindgen::prelude::*;
 
 use crate::bindings::{self, IncomingRequest, Namespace, Stub, log, thrown};
 
+/// When room may have been made on a full disk, seconds.
+const FULL_RETRY_S: u32 = 30;
+
 /// An object's answer.
 pub(crate) struct Answer {
     /// HTTP status.
@@ -101,12 +104,18 @@ pub(crate) fn pack(reply: Reply) -> JsValue {
 
 /// The object was lost in the middle of a call.
 pub(crate) fn lost(error: &JsValue) -> Error {
-    log(&format!("a call to an object was lost: {}", thrown(error)));
+    let why = thrown(error);
+    log(&format!("a call to an object was lost: {why}"));
+    if why.contains("SQLITE_FULL") {
+        return Error::new(Code::Overloaded, "There is no room to store anything: the disk, or the thread's database, is full.")
+            .hint("Make room on the server's disk, or delete threads. Then send it again, a POST with the same Idempotency-Key.")
+            .retry_after(FULL_RETRY_S);
+    }
     Error::new(
         Code::Overloaded,
         "The thread was restarted or is overloaded; the request may or may not have been taken.",
     )
-    .hint("Send it again, a POST with the same Idempotency-Key.")
+    .hint("Send it again, a POST with the same Idempotency-Key. If it goes on, the log of the deployment says why.")
     .retry_after(1)
 }
 
