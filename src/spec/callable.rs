@@ -1,5 +1,7 @@
 //! What a name in a prompt's `tools` stands for (spec §6.3, §7.5): a function, a prompt or an agent.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::json;
@@ -7,6 +9,7 @@ use crate::spec::agent::{Agent, AgentKind};
 use crate::spec::catalog::Catalog;
 use crate::spec::prompt::Prompt;
 use crate::spec::schema;
+use crate::spec::schema::root::joined;
 use crate::spec::tool::{Implementation, Tool};
 
 /// Something that a model or code may call by its name.
@@ -76,15 +79,21 @@ impl<'a> Callable<'a> {
         matches!(self, Callable::Tool(Tool { run: Implementation::Mcp(_), .. }))
     }
 
-    /// That schema as a provider is shown it, and whether the provider's strict mode may be asked for
-    /// ([`schema::strict`]).
-    pub fn parameters(&self) -> (Value, bool) {
-        match self.schema() {
-            // As the server has it: its keywords may be any, so nothing can be closed or promised.
-            Some(schema) if self.is_of_server() => (schema.clone(), false),
-            Some(schema) => schema::strict(schema),
-            None => schema::strict(&json!({ "type": "object", "properties": {}, "required": [] })),
-        }
+    /// What a provider is shown: the schema, with one object in the place of a choice at its root; whether the provider's strict
+    /// mode may be asked for ([`schema::strict`]); and what the model reads about it.
+    pub fn offer(&self) -> (Value, bool, Cow<'a, str>) {
+        let none = json!({ "type": "object", "properties": {}, "required": [] });
+        let schema = self.schema().unwrap_or(&none);
+        let (schema, description) = match joined(schema) {
+            Some((schema, note)) => {
+                (Cow::Owned(schema), Cow::Owned(format!("{}\n\n{note}", self.description())))
+            }
+            None => (Cow::Borrowed(schema), Cow::Borrowed(self.description())),
+        };
+        // What a server has may have any keyword, so nothing can be closed or promised.
+        let (schema, strict) =
+            if self.is_of_server() { (schema.into_owned(), false) } else { schema::strict(&schema) };
+        (schema, strict, description)
     }
 
     /// Arguments with their defaults.

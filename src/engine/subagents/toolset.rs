@@ -126,9 +126,13 @@ fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolDefinitio
 
 /// A callable as a tool of its own name.
 fn own(callable: Callable<'_>) -> ToolDefinition {
-    let (parameters, strict) = callable.parameters();
-    let (name, description) = (callable.name().to_owned(), callable.description().to_owned());
-    ToolDefinition { name, description, parameters, strict }
+    let (parameters, strict, description) = callable.offer();
+    ToolDefinition {
+        name: callable.name().to_owned(),
+        description: description.into_owned(),
+        parameters,
+        strict,
+    }
 }
 
 fn offer(name: &str, description: String, parameters: &Value) -> ToolDefinition {

@@ -1,5 +1,6 @@
-//! JSON Schemas of a server's tools. They may have any keyword: models are shown them as they are, what `spec::schema` knows of
-//! them is checked, and the rest is left to the server. Nothing is fetched for them.
+//! JSON Schemas of a server's tools. They may have any keyword: models are shown them as they are but for a choice at the root
+//! (`spec::schema::root`), what `spec::schema` knows of them is checked, and the rest is left to the server. Nothing is fetched for
+//! them.
 
 use serde_json::{Map, Value};
 
@@ -12,6 +13,13 @@ use crate::spec::tool::is_header_name;
 /// What marks an argument that travels as a header, too.
 const MARK: &str = "x-mcp-header";
 
+/// Keywords whose values are schemas by name, besides `properties`.
+const MAPS: [&str; 4] = ["$defs", "definitions", "patternProperties", "dependentSchemas"];
+/// Keywords whose values are values, not schemas.
+const VALUES: [&str; 4] = ["default", "const", "enum", "examples"];
+/// Keywords at the root that say more of the same object.
+const BRANCHES: [&str; 5] = ["anyOf", "oneOf", "allOf", "then", "else"];
+
 /// The arguments that travel as headers: what follows `Mcp-Param-`, and a JSON pointer into the arguments.
 pub(crate) type Marks = SortedMap<String, String>;
 
@@ -23,7 +31,7 @@ pub(crate) type Wrong = (String, String);
 pub(crate) fn check(schema: &Value) -> Result<Marks, Wrong> {
     let wrong = |why: String| Err((String::new(), why));
     let Some(root) = schema.as_object() else { return wrong("must be a schema (an object)".to_owned()) };
-    if root.contains_key("type") && types_of(schema) != ["object"] {
+    if root.get("type").is_some_and(|of| !of.is_null()) && types_of(schema) != ["object"] {
         return Err(("type".to_owned(), "arguments are an object: this must be \"object\"".to_owned()));
     }
     let text = schema.to_string();
@@ -76,7 +84,7 @@ impl Walk {
                         self.schema(property, &format!("{here}.{name}"), pointer, depth + 1);
                     }
                 }
-                "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
+                _ if MAPS.contains(&key.as_str()) => {
                     for (name, schema) in value.as_object().into_iter().flatten() {
                         self.schema(schema, &format!("{here}.{name}"), None, depth + 1);
                     }
@@ -89,8 +97,7 @@ impl Walk {
                         );
                     }
                 }
-                // Values, not schemas.
-                "default" | "const" | "enum" | "examples" => {}
+                _ if VALUES.contains(&key.as_str()) => {}
                 MARK => self.mark(schema, value, here, pointer.as_deref().unwrap_or_default()),
                 _ => self.others(value, &here, depth),
             }
@@ -128,27 +135,58 @@ impl Walk {
     }
 }
 
-/// What models are told: the schema without what the application fills in, and without marks.
+/// The schema of the catalog's tool: without what the application fills in, without marks, and without keywords that are `null`, as
+/// servers in Go write them.
 pub(crate) fn shown(schema: &Value, provided: &Map<String, Value>) -> Value {
     let mut schema = schema.clone();
-    unmark(&mut schema);
+    clean(&mut schema);
     if let Some(root) = schema.as_object_mut() {
         root.remove("$schema");
         root.entry("type").or_insert_with(|| json!("object"));
-        let properties = root.entry("properties").or_insert_with(|| json!({}));
-        if let Some(properties) = properties.as_object_mut() {
-            properties.retain(|name, _| !provided.contains_key(name));
-        }
-        if let Some(required) = root.get_mut("required").and_then(Value::as_array_mut) {
-            required.retain(|name| !name.as_str().is_some_and(|name| provided.contains_key(name)));
-        }
+        root.entry("properties").or_insert_with(|| json!({}));
+    }
+    if !provided.is_empty() {
+        leave_out(&mut schema, provided);
     }
     schema
 }
 
-fn unmark(schema: &mut Value) {
-    let Some(schema) = schema.as_object_mut() else { return };
-    schema.shift_remove(MARK);
-    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    properties.into_iter().flat_map(Map::values_mut).for_each(unmark);
+fn clean(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    fields.retain(|key, value| key != MARK && (!value.is_null() || VALUES.contains(&key.as_str())));
+    for (key, value) in fields {
+        match value {
+            Value::Object(schemas) if key == "properties" || MAPS.contains(&key.as_str()) => {
+                for schema in schemas.values_mut() {
+                    if schema.is_null() {
+                        *schema = json!({});
+                    }
+                    clean(schema);
+                }
+            }
+            _ if VALUES.contains(&key.as_str()) => {}
+            Value::Array(schemas) => schemas.iter_mut().for_each(clean),
+            _ => clean(value),
+        }
+    }
+}
+
+/// Takes arguments out of an object's schema, and of the branches that it has at its root.
+fn leave_out(schema: &mut Value, provided: &Map<String, Value>) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    if let Some(properties) = fields.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.retain(|name, _| !provided.contains_key(name));
+    }
+    if let Some(required) = fields.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| !name.as_str().is_some_and(|name| provided.contains_key(name)));
+    }
+    for keyword in BRANCHES {
+        match fields.get_mut(keyword) {
+            Some(Value::Array(branches)) => {
+                branches.iter_mut().for_each(|branch| leave_out(branch, provided));
+            }
+            Some(branch) => leave_out(branch, provided),
+            None => {}
+        }
+    }
 }

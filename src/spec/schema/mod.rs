@@ -1,5 +1,5 @@
 //! JSON Schemas of arguments: a closed list of keywords, small enough for wasm (spec §6.1). `check`: whether a schema has no
-//! other. `strict`: the form of it that providers get.
+//! other. `strict`: the form of it that providers get; `root`: one object in the place of a choice at the root.
 //!
 //! | about | keywords |
 //! |---|---|
@@ -14,6 +14,7 @@
 //! catalog error ([`check`]): a schema that promises more than is checked would be worse than none.
 
 pub(crate) mod check;
+pub(crate) mod root;
 pub(crate) mod strict;
 
 pub use crate::spec::schema::check::check;
