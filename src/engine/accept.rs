@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use futures::future::{Either, select};
 use serde_json::{Map, Value};
 
 use crate::access::Caller;
@@ -33,8 +34,12 @@ use crate::store::messages::queue::HookStage;
 use crate::store::messages::{Inbound, Row, Shared, queue};
 use crate::store::runs::Run;
 use crate::store::state::State;
-use crate::store::waits::Wait;
+use crate::store::waits;
+use crate::store::waits::{Wait, WaitKind};
 use crate::trace::Trace;
+
+/// How long a request that waits for a run waits on while the run waits for nothing but tasks of MCP servers.
+const TASKS_US: i64 = 60 * limits::SECOND_US;
 
 /// A message that comes from outside the step cycle: what `POST …/messages` holds (spec §27.2), or what a tool gives.
 pub(crate) struct Input {
@@ -416,17 +421,34 @@ impl Thread {
 
     /// Waits for the outcome of the run that takes the message in, or took it in before this request came.
     async fn await_outcome(self: &Rc<Self>, accepted: &Accepted, caller: &Caller) -> Result<Reply> {
+        let seq = accepted.row.seq;
         let (known, run) = match accepted.started {
             Some(run) => (None, Some(run)),
-            None => self.read(|state, sql| verdict_of(state, sql, accepted.row.seq))?,
+            None => self.read(|state, sql| verdict_of(state, sql, seq))?,
         };
-        let verdict = match known {
+        let lost = |_| {
+            Error::new(Code::Overloaded, "The thread was restarted while this request waited.")
+                .hint("Send it again with the same Idempotency-Key to wait for the same run.")
+        };
+        let mut verdict = match known {
             Some(verdict) => verdict,
-            None => self.wait_for(accepted.row.seq, run).await.map_err(|_| {
-                Error::new(Code::Overloaded, "The thread was restarted while this request waited.")
-                    .hint("Send it again with the same Idempotency-Key to wait for the same run.")
-            })?,
+            None => self.wait_for(seq, run).await.map_err(lost)?,
         };
+        // Tasks of servers are over by themselves, most of them soon.
+        let until = self.host.now_us() + TASKS_US;
+        while let Verdict::Parked(Some(run)) = &verdict
+            && self.host.now_us() < until
+            && self.read_mut(waits_for_tasks)?
+        {
+            let settled = self.wait_for(seq, Some(run.id));
+            if let Either::Left((Err(left), _)) = select(settled, self.host.sleep_until(until)).await {
+                return Err(lost(left));
+            }
+            verdict = self.read(|state, sql| {
+                let known = verdict_of(state, sql, seq)?.0;
+                Ok(known.unwrap_or_else(|| Verdict::Parked(state.active().cloned())))
+            })?;
+        }
         let now = self.host.now_us();
         self.read_mut(|state, sql| {
             let mut body = outcome::of_verdict(state, sql, verdict, now)?;
@@ -434,6 +456,16 @@ impl Thread {
             Ok(Reply::json(200, &body))
         })
     }
+}
+
+/// Whether the active run waits for nothing but tasks of MCP servers, or one of them is just asked after.
+fn waits_for_tasks(state: &mut State, sql: &dyn Sql) -> Result<bool> {
+    if state.active().is_some_and(|run| !run.phase.is_parked()) {
+        return Ok(true);
+    }
+    let waits = if state.meta.waits == 0 { Vec::new() } else { waits::open(sql)? };
+    let for_tasks = !waits.is_empty() && waits.iter().all(|wait| wait.kind == WaitKind::Task);
+    Ok(for_tasks && state.open_children(sql)?.is_empty())
 }
 
 /// Whether the queue takes one more.

@@ -61,7 +61,9 @@ fn polled() -> Scenario {
             sim.world.outside.mcp.serve("shop", server);
         })
         .drive(|sim| async move {
-            sim.send("use work").await;
+            // Who waits for the run does so while the server works.
+            let told = sim.ask("use work").await;
+            assert_eq!((&told["status"], &told["outcome"]), (&json!("ok"), &json!("completed")), "{told}");
         })
         .check(|sim, history| is_once(sim, history, "slow and good"))
 }
@@ -69,6 +71,26 @@ fn polled() -> Scenario {
 #[test]
 fn a_task_is_begun_once_and_asked_for_until_it_is_done_whatever_fails() {
     polled().sweep();
+}
+
+/// Nobody holds a connection open for a task that takes long, or asks somebody something.
+#[test]
+fn who_waits_for_a_run_is_told_after_a_minute_that_a_task_goes_on() {
+    shop("a task that takes long")
+        .setup(|sim| sim.world.outside.mcp.serve("shop", slow(|_, _| task("working", json!({})))))
+        .drive(|sim| async move {
+            let began = sim.world.now_us();
+            let told = sim.ask("use work").await;
+            assert_eq!(
+                (&told["outcome"], &told["reason"]),
+                (&json!("parked"), &json!("waiting_for_task")),
+                "{told}"
+            );
+            let waited = sim.world.now_us() - began;
+            assert!((60 * SECOND_US..70 * SECOND_US).contains(&waited), "{waited}");
+            sim.stop().await;
+        })
+        .once();
 }
 
 /// A task that wants to know something on its way.
