@@ -79,7 +79,7 @@ pub(crate) enum Grant<'a> {
 
 impl Grant<'_> {
     /// What it tells that nobody else is to know.
-    pub(crate) fn told(&self) -> Vec<&str> {
+    fn told(&self) -> Vec<&str> {
         match self {
             Grant::Refresh { token } => vec![token],
             Grant::Client => Vec::new(),
@@ -92,6 +92,15 @@ impl Grant<'_> {
 pub(crate) struct Asked {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
+    /// What nobody else is to know of it, in each form in which it was sent.
+    secrets: Vec<String>,
+}
+
+impl Asked {
+    /// A text of whoever was asked, without these.
+    pub(crate) fn unsaid(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
+    }
 }
 
 impl Client {
@@ -132,18 +141,29 @@ impl Client {
             ("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned()),
             ("accept".to_owned(), "application/json".to_owned()),
         ];
-        match secret.or(self.secret.as_deref()) {
+        let secret = secret.or(self.secret.as_deref());
+        let mut secrets = Vec::new();
+        for told in grant.told().into_iter().chain(secret).filter(|told| !told.is_empty()) {
+            let mut sent = String::new();
+            escape(told, &mut sent);
+            secrets.extend([sent, told.to_owned()]);
+        }
+        match secret {
             Some(secret) if !self.in_form => {
                 let mut both = String::new();
                 escape(&self.id, &mut both);
                 both.push(':');
                 escape(secret, &mut both);
-                headers.push(("authorization".to_owned(), format!("Basic {}", STANDARD.encode(both))));
+                let shown = STANDARD.encode(both);
+                headers.push(("authorization".to_owned(), format!("Basic {shown}")));
+                secrets.push(shown);
             }
             Some(secret) => fields.extend([("client_id", self.id.as_str()), ("client_secret", secret)]),
             None => fields.push(("client_id", &self.id)),
         }
-        Asked { headers, body: form(&fields) }
+        // One may stand within another.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Asked { headers, body: form(&fields), secrets }
     }
 }
 
@@ -156,10 +176,12 @@ pub(crate) enum NoToken {
     Failed(String),
 }
 
-/// The token in an answer. `before`: the one that it takes the place of, whose other half may go on.
+/// The token in an answer. `before`: the one that it takes the place of, whose other half may go on. `unsaid`: a text of the answer
+/// without what nobody else is to know.
 pub(crate) fn token(
     client: Client,
     (status, body): (u16, &[u8]),
+    unsaid: &dyn Fn(&str) -> String,
     now: i64,
     asked: &str,
     before: Option<&Token>,
@@ -168,8 +190,9 @@ pub(crate) fn token(
     let text = |field: &str| said.get(field).and_then(Value::as_str);
     if status != 200 {
         // Only these words, and only as many as can be read: whoever answers is foreign.
-        let word =
-            |text: &str| first_bytes(text, 200).chars().filter(|c| !c.is_control()).collect::<String>();
+        let word = |text: &str| {
+            first_bytes(&unsaid(text), 200).chars().filter(|c| !c.is_control()).collect::<String>()
+        };
         let code = text("error").map(word).unwrap_or_default();
         let told = match text("error_description").map(word) {
             Some(more) => format!("http {status} {code}: {more}"),
@@ -229,6 +252,9 @@ mod tests {
             "grant_type=client_credentials&resource=https%3A%2F%2Fa.example%2Fmcp&scope=x%20y"
         );
         assert_eq!(basic.headers[2].1, format!("Basic {}", STANDARD.encode("a%20b:s%3A1")));
+        let said = basic.unsaid(&format!("{:?} was shown, s:1 or s%3A1", basic.headers));
+        assert!(!said.contains("s:1") && !said.contains("s%3A1"), "{said}");
+        assert!(!said.contains(&STANDARD.encode("a%20b:s%3A1")) && said.contains("was shown"), "{said}");
         let refresh = Grant::Refresh { token: "r" };
         let in_form = client(json!(["client_secret_post"])).asks(&refresh, "", Some("s"));
         assert!(in_form.body.ends_with("&client_id=a%20b&client_secret=s") && in_form.headers.len() == 2);
@@ -242,7 +268,9 @@ mod tests {
     #[test]
     fn an_answer_is_a_token_or_says_why_not() {
         let read = |status: u16, body: Value, before: Option<&Token>| {
-            token(client(Value::Null), (status, body.to_string().as_bytes()), 1_000_000, "asked", before)
+            let answer = (status, body.to_string());
+            let answer = (answer.0, answer.1.as_bytes());
+            token(client(Value::Null), answer, &str::to_owned, 1_000_000, "asked", before)
         };
         let first = read(
             200,

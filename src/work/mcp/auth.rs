@@ -7,7 +7,7 @@ use futures::StreamExt;
 use crate::host::http::{Reads, Request};
 use crate::limits;
 use crate::mcp::oauth::discovery::{Issuer, Resource};
-use crate::mcp::oauth::grant::{Asked, Client, Grant, NoToken, Token};
+use crate::mcp::oauth::grant::{Client, Grant, NoToken, Token};
 use crate::mcp::oauth::{Challenge, discovery, grant, registration};
 use crate::work::Surroundings;
 use crate::work::mcp::forbidden;
@@ -81,22 +81,15 @@ pub(crate) async fn token(
     (scope, secret): (&str, Option<&str>),
     before: Option<&Token>,
 ) -> Result<Token, NoToken> {
-    let Asked { headers, body } = client.asks(grant, scope, secret);
-    let body = Some(Bytes::from(body));
+    let asked = client.asks(grant, scope, secret);
+    let (headers, body) = (asked.headers.clone(), Some(Bytes::from(asked.body.clone())));
     let url = client.endpoint.clone();
     let sent = send(around, Request { method: "POST", url, headers, body, reads: Reads::Type }).await;
     let (status, body) = sent.map_err(|why| NoToken::Failed(format!("{}: {why}", client.endpoint)))?;
     let now = around.host().now_us();
     // What it was told is not repeated, whatever it answers.
-    let told = grant.told();
-    let unsaid = |text: String| {
-        let told = told.iter().copied().chain(secret).chain(client.secret.as_deref());
-        told.filter(|told| !told.is_empty()).fold(text, |text, told| text.replace(told, "…"))
-    };
-    grant::token(client.clone(), (status, &body), now, scope, before).map_err(|error| match error {
-        NoToken::Denied(text) => NoToken::Denied(unsaid(text)),
-        NoToken::Failed(text) => NoToken::Failed(unsaid(text)),
-    })
+    let unsaid = |text: &str| asked.unsaid(text);
+    grant::token(client.clone(), (status, &body), &unsaid, now, scope, before)
 }
 
 /// Registers this deployment at an authorization server, as a client of its own.
