@@ -154,6 +154,12 @@ test("agents that are offered are tools", async () => {
     const start = result.tools.find((/** @type {any} */ { name }) => name === "thread_start");
     assert.ok(start.inputSchema.properties.agent.enum.includes("echo") && !start.inputSchema.properties.agent.enum.includes("hidden"));
     assert.equal(result.ttlMs !== undefined, era === "modern");
+    assert.deepEqual(echo.outputSchema.properties.reply.type, ["string", "null"]);
+    // What clients leave out, some write as `null`.
+    const { result: again } = await client.send("tools/list", { cursor: null });
+    assert.deepEqual(again.tools, result.tools);
+    const { result: refused } = await client.send("tools/call", { name: "ask_echo", arguments: null });
+    assert.match(refused.content[0].text, /`message`/);
     const shortened = names.find((/** @type {string} */ name) => name.startsWith("ask_a-name"));
     assert.equal((await client.call(shortened, { message: "x" })).result.content[0].text, "1: x");
   }
@@ -163,7 +169,8 @@ test("an agent is asked, and the conversation goes on in its thread", async () =
   for (const [era, client] of eras()) {
     const first = await client.call("ask_echo", { message: "one" });
     assert.ok(first.isStream, "who takes a stream is sent one");
-    const { thread, run, outcome, reason } = first.result.structuredContent;
+    const { thread, run, outcome, reason, reply } = first.result.structuredContent;
+    assert.equal(reply, "1: one", "clients may show a model nothing but what is structured");
     assert.deepEqual([first.result.content, run, outcome, typeof reason], [[{ type: "text", text: "1: one" }], "r_1", "completed", "string"], first.text);
     assert.equal(first.result.resultType, era === "modern" ? "complete" : undefined);
     const second = await client.call("ask_echo", { message: "two", thread }, {}, { headers: { accept: "application/json" } });

@@ -136,8 +136,12 @@ pub fn parse(body: &str, header: &dyn Fn(&str) -> Option<String>) -> Result<Mess
         _ => return Err(refused(known, INVALID_REQUEST, "`method` is missing.")),
     };
     let params = match params {
-        None => Map::new(),
-        Some(Value::Object(params)) => params,
+        None | Some(Value::Null) => Map::new(),
+        // Some clients write `null` for what they leave out, such as `cursor` and `arguments`.
+        Some(Value::Object(mut params)) => {
+            params.retain(|_, value| !value.is_null());
+            params
+        }
         Some(_) => return Err(refused(known, INVALID_PARAMS, "`params` is an object.")),
     };
     let mut message = Message { id, method, params, era: Era::Legacy, capabilities: Capabilities::default() };

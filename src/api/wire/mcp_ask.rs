@@ -235,6 +235,14 @@ impl Ask {
         if self.text.is_empty() { &self.last } else { &self.text }
     }
 
+    /// The result of `ask_<agent>`: some clients show a model nothing but what is structured.
+    fn answered(&self, text: &str, outcome: Option<&str>, reason: Option<&str>, failed: Failed) -> Value {
+        let mut structured = self.structured(outcome, reason);
+        let words = self.words();
+        set(&mut structured, "reply", if words.is_empty() { Value::Null } else { words.into() });
+        complete(text, structured, failed)
+    }
+
     fn structured(&self, outcome: Option<&str>, reason: Option<&str>) -> Value {
         json!({ "thread": self.settings.thread, "run": self.run, "outcome": outcome, "reason": reason })
     }
@@ -260,12 +268,12 @@ impl Ask {
     /// The result of a tool.
     fn result(&self) -> Value {
         match &self.end {
-            None => complete(self.words(), self.structured(None, None), Failed::No),
+            None => self.answered(self.words(), None, None, Failed::No),
             Some(End::Waits(waits)) => self.parked(waits),
             Some(End::Over(over)) => {
                 let failed = if over.outcome == "completed" { Failed::No } else { Failed::Yes };
                 let text = if failed == Failed::No { self.words() } else { &over.told };
-                complete(text, self.structured(Some(&over.outcome), Some(&over.reason)), failed)
+                self.answered(text, Some(&over.outcome), Some(&over.reason), failed)
             }
         }
     }
