@@ -20,7 +20,7 @@ export const command = {
   <name>             of servers; without, all
   --agents DIR       the definitions; agents of the project unless given
   --bearer-env NAME  the variable with a token, for a server that people sign in to
-  --json             {"servers": [{"name", "protocol", "server", "tools", "same", "new", "gone", "changed", "refused", "written"} or
+  --json             {"servers": [{"name", "protocol", "server", "tools", "same", "new", "gone", "changed", "refused", "repeats", "written"} or
                      {"name", "error"}]}
 
 Variables that a definition names come from the environment and .dev.vars. Read what changed before you commit it: models do
@@ -65,8 +65,8 @@ function pin(agents, { list, name, text }) {
 /** @param {Result} result @param {string} verb */
 function json(result, verb) {
   if (!("looked" in result)) return result;
-  const { name, looked: { list, protocol, server, tools, pinned, was, same, changes, refused } } = result;
-  return { name, list, protocol, server, tools, pinned, was, same, written: verb === "pull" && list === "pinned", ...changes, refused };
+  const { name, looked: { list, protocol, server, tools, pinned, was, same, changes, refused, repeats } } = result;
+  return { name, list, protocol, server, tools, pinned, was, same, written: verb === "pull" && list === "pinned", ...changes, refused, repeats };
 }
 
 /** @param {Result[]} results @param {string} verb */
@@ -77,9 +77,10 @@ function tell(results, verb) {
       note(result.error);
       continue;
     }
-    const { name, protocol, server, tools, list, file, pinned, was, changes, refused, same } = result.looked;
+    const { name, protocol, server, tools, list, file, pinned, was, changes, refused, repeats, same } = result.looked;
     const about = oneLine([server.name, server.version].filter((part) => part !== "").join(" "));
     print(`${name}: ${protocol}${about === "" ? "" : `, ${about}`}, ${tools} tool${tools === 1 ? "" : "s"}${list === "live" ? ", listed live" : ""}`);
+    if (repeats) note("  its list repeats a page: what comes before that is taken");
     for (const { tool, reason } of refused) note(`  left out: ${oneLine(tool) || "one without a name"}: ${reason}`);
     if (list === "live") continue;
     if (pinned && was !== protocol) print(`  protocol\n    - ${oneLine(String(was))}\n    + ${protocol}`);

@@ -14,7 +14,8 @@ import { isObject } from "./definitions.mjs";
  * @property {(method: string, params: object) => Promise<Answer>} ask
  * @property {() => Promise<void>} leave
  *
- * @typedef {{ protocol: Era, server: { name: string, version: string }, tools: unknown[] }} Listed
+ * @typedef {{ tools: unknown[], repeats: boolean }} Pages   `repeats`: the server gave a page twice, and that is where the list ends
+ * @typedef {{ protocol: Era, server: { name: string, version: string } } & Pages} Listed
  */
 
 const MODERN = "2026-07-28";
@@ -37,9 +38,9 @@ const CLIENT = { name: "bobbin", version: VERSION };
 export async function listed(door) {
   const session = await open(door);
   try {
-    const tools = (await pages(door, session)) ?? (await pages(door, session));
-    if (tools === undefined) throw door.complaint("its list changed while it was read, twice.");
-    return { protocol: session.era, server: session.server, tools };
+    const list = (await pages(door, session)) ?? (await pages(door, session));
+    if (list === undefined) throw door.complaint("its list changed while it was read, twice.");
+    return { protocol: session.era, server: session.server, ...list };
   } finally {
     await session.leave();
   }
@@ -120,11 +121,12 @@ const short = (text) => (typeof text === "string" ? text.slice(0, 200) : "");
 
 /**
  * The tools of all pages; nothing if the list became another one meanwhile. What tells it is a tool that is on two pages, a cursor
- * that is not known any more, or a first page that says something else now.
+ * that is not known any more, or a first page that says something else now. A server that does not know cursors gives the same page
+ * again: that is all it has.
  *
  * @param {Door} door
  * @param {Session} session
- * @returns {Promise<unknown[] | undefined>}
+ * @returns {Promise<Pages | undefined>}
  */
 async function pages(door, session) {
   const first = await page(door, session, undefined);
@@ -133,21 +135,24 @@ async function pages(door, session) {
   /** @type {Set<unknown>} */
   const cursors = new Set();
   const names = new Set(first.tools.map(nameOf));
-  for (let cursor = first.next; cursor !== undefined; ) {
+  let repeats = false;
+  for (let { next: cursor, tools: before } = first; cursor !== undefined; ) {
     if (cursors.has(cursor)) throw door.complaint("its list has no end: a cursor came twice.");
     cursors.add(cursor);
     if (cursors.size >= MOST_PAGES) throw door.complaint(`its list has more than ${MOST_PAGES} pages.`);
     const next = await page(door, session, cursor);
+    repeats = before.length > 0 && JSON.stringify(next?.tools) === JSON.stringify(before);
+    if (repeats) break;
     if (next === undefined || next.tools.some((tool) => names.has(nameOf(tool)))) return undefined;
     tools.push(...next.tools);
     for (const tool of next.tools) names.add(nameOf(tool));
     if (tools.length > MOST_TOOLS) throw door.complaint(`it has more than ${MOST_TOOLS} tools.`);
-    cursor = next.next;
+    ({ next: cursor, tools: before } = next);
   }
   if (tools.length > MOST_TOOLS) throw door.complaint(`it has more than ${MOST_TOOLS} tools.`);
-  if (cursors.size === 0) return tools;
+  if (cursors.size === 0) return { tools, repeats };
   const again = await page(door, session, undefined);
-  return JSON.stringify(again?.tools) === JSON.stringify(first.tools) ? tools : undefined;
+  return JSON.stringify(again?.tools) === JSON.stringify(first.tools) ? { tools, repeats } : undefined;
 }
 
 /** @param {unknown} tool */
@@ -161,8 +166,8 @@ async function page(door, session, cursor) {
   if (!isObject(result) || !Array.isArray(result["tools"])) throw refused(door, answer, "its tools cannot be listed");
   const next = result["nextCursor"] ?? undefined;
   if (next !== undefined && (typeof next !== "string" || next.length > MOST_CHARACTERS)) throw door.complaint("a cursor of its list is no text, or too long.");
-  // An empty cursor is how some say that there is no next page.
-  return { tools: /** @type {unknown[]} */ (result["tools"]), next: next === "" ? undefined : next };
+  // Under the older revisions an empty cursor is how some say that there is no next page.
+  return { tools: /** @type {unknown[]} */ (result["tools"]), next: next === "" && session.era !== MODERN ? undefined : next };
 }
 
 /** @param {Door} door @param {Answer} answer @param {string} what */

@@ -23,6 +23,7 @@ import { sifted, written } from "./tools.mjs";
  * @property {string | null} was       the protocol that the list was of
  * @property {Changes} changes
  * @property {Refused[]} refused
+ * @property {boolean} repeats         whether the server gave a page of the list twice
  * @property {string} text             what the file would be
  * @property {boolean} same            what the list says is so
  */
@@ -36,7 +37,7 @@ export async function look({ agents, given, bearer }, name) {
   const definition = readDefinition(agents, name);
   const address = addressOf(definition, given, bearer);
   const door = new Door(definition, address);
-  const { protocol, server, tools: all } = await listed(door);
+  const { protocol, server, tools: all, repeats } = await listed(door);
   const found = sifted(all, address.values);
   const wanted = (/** @type {string} */ tool) => isWanted(definition, tool);
   const tools = found.tools.filter((tool) => wanted(tool.name));
@@ -61,6 +62,7 @@ export async function look({ agents, given, bearer }, name) {
     was: before?.protocol ?? null,
     changes,
     refused,
+    repeats,
     text: written(pinned, before?.tools ?? []),
     same: before !== undefined && before.protocol === protocol && isSame(changes),
   };

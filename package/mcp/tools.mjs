@@ -59,12 +59,13 @@ export function sifted(listed, values) {
 /** Why a tool is not pinned. @param {unknown} tool @param {Map<string, string>} values @returns {string | undefined} */
 function wrongWith(tool, values) {
   if (!isObject(tool) || typeof tool["name"] !== "string") return "it has no name";
-  const { name, title, description, inputSchema, outputSchema, annotations } = tool;
+  const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
   // Letters that look like others are not told apart by people.
   if (!/^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/.test(name)) return "its name is not of 1 to 128 characters of ASCII";
   for (const [field, value] of Object.entries({ title, description })) if (value !== undefined && typeof value !== "string") return `its ${field} is no text`;
   if (!isObject(inputSchema) || String(inputSchema["type"] ?? "object") !== "object") return "its inputSchema is not that of an object";
   if (outputSchema !== undefined && !isObject(outputSchema)) return "its outputSchema is no schema";
+  if (isObject(execution) && execution["taskSupport"] === "required") return "it is called as a task of 2025-11-25 alone, which is not done here";
   if (annotations !== undefined && !isObject(annotations)) return "its annotations are no object";
   const whole = kept(/** @type {any} */ (tool));
   const deep = inside(whole, "", DEEPEST);

@@ -50,7 +50,7 @@ fn shown(catalog: &Catalog, server: &McpServer, agents: &[&str], known: Option<&
     let pinned_tools = catalog.tools.values().filter_map(|tool| Some((tool, of(tool, &server.name)?)));
     let mut tools: Vec<Value> = pinned_tools.map(|(tool, own)| tool_of(tool, own)).collect();
     let listed = known.and_then(|known| known.listed.as_ref()).filter(|_| server.list == McpList::Live);
-    tools.extend(listed.iter().flat_map(|listed| &listed.tools).filter_map(|listed| live(server, listed)));
+    tools.extend(listed.iter().flat_map(|listed| live(server, &listed.tools)));
     let protocol = match listed {
         Some(listed) => json!(listed.protocol),
         None => json!(protocol),
@@ -68,16 +68,17 @@ fn shown(catalog: &Catalog, server: &McpServer, agents: &[&str], known: Option<&
     })
 }
 
-/// A tool that the server listed last, if its definition takes it.
-fn live(server: &McpServer, (name, description): &(String, String)) -> Option<Value> {
-    let listed = ListedTool {
+/// Tools that the server listed last, as far as its definition takes them.
+fn live(server: &McpServer, tools: &[(String, String)]) -> Vec<Value> {
+    let listed = |(name, description): &(String, String)| ListedTool {
         name: name.clone(),
         description: Some(description.clone()),
         input_schema: json!({ "type": "object" }),
         ..ListedTool::default()
     };
-    let tool = server.tool(&listed).ok()?;
-    Some(tool_of(&tool, name))
+    let listed: Vec<ListedTool> = tools.iter().map(listed).collect();
+    let offered = server.offered(&listed).into_iter();
+    offered.filter_map(|(_, listed, tool)| Some(tool_of(&tool.ok()?, &listed.name))).collect()
 }
 
 fn tool_of(tool: &Tool, own: &str) -> Value {

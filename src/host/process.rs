@@ -25,6 +25,8 @@ pub(crate) struct SharedList {
     pub(crate) until_us: i64,
     /// A JSON array.
     pub(crate) tools: String,
+    /// Whether the server speaks the protocol without sessions.
+    pub(crate) is_modern: bool,
 }
 
 /// What was told of a server.

@@ -50,6 +50,16 @@ impl Ask {
         Ask { name: Some(tool.tool.clone()), mirrored, ..Ask::of("tools/call", params) }
     }
 
+    /// Whether it may change something at the server: it is made once, unless it is certain that the server has not read it.
+    pub(crate) fn acts(&self) -> bool {
+        self.method == "tools/call"
+    }
+
+    /// `server/discover`: which protocols a server speaks.
+    pub(crate) fn discover() -> Ask {
+        Ask::of("server/discover", Map::new())
+    }
+
     /// The same call once more, with what people have answered.
     #[must_use]
     pub(crate) fn with_input(mut self, responses: Option<Value>, state: Option<String>) -> Ask {

@@ -40,7 +40,9 @@ impl Page {
             Some(Value::String(cursor)) if cursor.len() > CURSOR_BYTES => {
                 return Err("its cursor is too long");
             }
-            Some(Value::String(cursor)) => Some(cursor).filter(|cursor| !cursor.is_empty()),
+            // Under 2026-07-28, whose results alone have a type, an empty cursor is one as any. Before, some servers end a list so.
+            Some(Value::String(cursor)) if cursor.is_empty() && !result.contains_key("resultType") => None,
+            Some(Value::String(cursor)) => Some(cursor),
             _ => None,
         };
         let tools = tools.into_iter().filter_map(|tool| crate::json::from_value(tool).ok()).collect();
@@ -66,6 +68,8 @@ mod tests {
             (1, "a", Some("c"), Some(5))
         );
         assert_eq!(page(json!({ "tools": [], "nextCursor": "" })).unwrap().cursor, None);
+        let empty = json!({ "resultType": "complete", "tools": [], "nextCursor": "" });
+        assert_eq!(page(empty).unwrap().cursor.as_deref(), Some(""));
         assert!(page(json!({ "items": [] })).is_err());
         assert!(page(json!({ "tools": [], "nextCursor": "c".repeat(5000) })).is_err());
         assert_eq!(Ask::list(Some("c")).params["cursor"], "c");

@@ -13,6 +13,8 @@ pub(crate) mod outcome;
 pub(crate) mod reader;
 pub(crate) mod task;
 
+use serde_json::{Map, Value};
+
 use crate::mcp::reader::{RpcError, error_in};
 
 /// The protocol without sessions: each request says all of itself.
@@ -44,19 +46,23 @@ const MODERN_CODES: std::ops::RangeInclusive<i64> = -32022..=-32020;
 /// A version that is not spoken.
 const UNSUPPORTED: i64 = -32022;
 
-/// What a refusal of a modern request says of the server. Such a request did not run.
+/// A method that the server does not have.
+pub(crate) const NO_METHOD: i64 = -32601;
+
+/// What a refusal of a modern request says of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// It speaks the modern protocol, and this is its answer.
     Modern,
-    /// It wants `initialize`.
+    /// It wants `initialize`, and did not run the request.
     Legacy,
     /// It speaks the version that it refuses, by its own words: it may have begun to meanwhile.
     Again,
 }
 
-/// The same of the status and the body of an answer to the request `id`; `None` where it is about something else.
-pub(crate) fn refusal(status: u16, body: &[u8], id: &str) -> Option<Refusal> {
+/// The same of the status and the body of an answer to the request `id`; `None` where it is about something else. `acts`: whether the
+/// request may have changed something at the server. Any error about such a request may be the tool's own.
+pub(crate) fn refusal(status: u16, body: &[u8], id: &str, acts: bool) -> Option<Refusal> {
     // Who has no key learns nothing of the server, and one that has failed or is too busy may answer the next time.
     if !(400..500).contains(&status) || matches!(status, 401 | 403 | 408 | 429) {
         return None;
@@ -69,8 +75,19 @@ pub(crate) fn refusal(status: u16, body: &[u8], id: &str) -> Option<Refusal> {
         return Some(Refusal::Legacy);
     }
     // A method or parameters that are wrong are those of a request that was read. Servers of sessions refuse without reading.
-    let read = of.as_deref() == Some(id) && matches!(error.code, -32603..=-32601);
+    let read = of.as_deref() == Some(id) && (acts || matches!(error.code, -32603..=-32601));
     Some(if read || MODERN_CODES.contains(&error.code) { Refusal::Modern } else { Refusal::Legacy })
+}
+
+/// Whether a server that answers `server/discover` with this error speaks the modern protocol, without that method.
+pub(crate) fn is_modern_error(status: u16, error: &RpcError) -> bool {
+    !wants_legacy(error) && (MODERN_CODES.contains(&error.code) || (status == 404 && error.code == NO_METHOD))
+}
+
+/// Whether the result of `server/discover` names the modern protocol.
+pub(crate) fn names_modern(result: &Map<String, Value>) -> bool {
+    let versions = result.get("supportedVersions").and_then(Value::as_array);
+    versions.is_none_or(|versions| versions.is_empty() || versions.iter().any(|version| version == MODERN))
 }
 
 /// Whether an error says that the server speaks no modern version, but one with sessions.
@@ -87,9 +104,14 @@ pub(crate) fn wants_modern(status: u16, body: &[u8]) -> bool {
 
 /// Whether a request was refused because its session is not there any more: it did not run.
 pub(crate) fn lost_session(status: u16, body: &[u8], id: &str) -> bool {
-    let answered = || error_in(body).is_some_and(|(_, of)| of.as_deref() == Some(id));
-    // 404 is what the protocol says; many servers say 400 to a session that they do not know, with an error about no request.
-    status == 404 || (status == 400 && !answered())
+    let about_it = error_in(body).filter(|(_, of)| of.as_deref() == Some(id)).map(|(error, _)| error);
+    match (status, about_it) {
+        // 404 is what the protocol says; many servers say 400 to a session that they do not know, with an error about no request.
+        (400 | 404, None) => true,
+        // Some name the request. It may also be the tool that says 404.
+        (404, Some(error)) => error.message.to_lowercase().contains("session"),
+        _ => false,
+    }
 }
 
 /// Whether an error names a version among those it supports that has sessions.
@@ -98,15 +120,14 @@ fn speaks_legacy(error: &RpcError) -> bool {
 }
 
 fn supported(error: &RpcError) -> impl Iterator<Item = &str> {
-    let supported = error.data.get("supported").and_then(serde_json::Value::as_array);
-    supported.into_iter().flatten().filter_map(serde_json::Value::as_str)
+    let supported = error.data.get("supported").and_then(Value::as_array);
+    supported.into_iter().flatten().filter_map(Value::as_str)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::json;
-    use serde_json::Value;
 
     fn error(id: Value, code: i64, data: Value) -> Vec<u8> {
         json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": "no", "data": data } })
@@ -138,8 +159,40 @@ mod tests {
             (500, Vec::new(), None),
             (302, Vec::new(), None),
         ] {
-            assert_eq!(refusal(status, &body, "a"), expected, "{status} {}", String::from_utf8_lossy(&body));
+            let said = String::from_utf8_lossy(&body);
+            assert_eq!(refusal(status, &body, "a", false), expected, "{status} {said}");
         }
+    }
+
+    #[test]
+    fn a_call_that_was_read_is_not_made_in_another_era() {
+        let supported = json!({ "supported": [LEGACY] });
+        for (status, body, expected) in [
+            // What the Python package `mcp` 2.3.0 answers after a tool has run: one that asks a person, and one that raises.
+            (400, error(json!("a"), -32600, json!(null)), Refusal::Modern),
+            (404, error(json!("a"), -32601, json!(null)), Refusal::Modern),
+            (422, error(json!("a"), 1001, json!(null)), Refusal::Modern),
+            (400, error(json!("a"), -32022, supported), Refusal::Legacy),
+            (400, error(json!(null), -32000, json!(null)), Refusal::Legacy),
+            (400, error(json!("server-error"), -32600, json!(null)), Refusal::Legacy),
+            (404, Vec::new(), Refusal::Legacy),
+        ] {
+            let said = String::from_utf8_lossy(&body);
+            assert_eq!(refusal(status, &body, "a", true), Some(expected), "{status} {said}");
+        }
+    }
+
+    #[test]
+    fn server_discover_tells_the_era() {
+        let names = |result: Value| names_modern(result.as_object().unwrap());
+        assert!(names(json!({ "supportedVersions": [LEGACY, MODERN] })) && names(json!({})));
+        assert!(!names(json!({ "supportedVersions": [LEGACY] })));
+        let is_modern = |status, code, data: Value| {
+            is_modern_error(status, &RpcError { code, data, ..RpcError::default() })
+        };
+        assert!(is_modern(404, -32601, json!(null)) && is_modern(400, -32020, json!(null)));
+        assert!(!is_modern(200, -32601, json!(null)) && !is_modern(400, -32600, json!(null)));
+        assert!(!is_modern(400, -32022, json!({ "supported": [LEGACY] })));
     }
 
     #[test]
@@ -149,6 +202,10 @@ mod tests {
         assert!(lost_session(400, &error(json!(null), -32000, json!(null)), "a"));
         assert!(!lost_session(400, &error(json!("a"), -32602, json!(null)), "a"));
         assert!(!lost_session(500, b"", "a"));
+        assert!(!lost_session(404, &error(json!("a"), -32001, json!(null)), "a"), "a tool found nothing");
+        let gone =
+            json!({ "id": "a", "error": { "code": -32001, "message": "Session not found" } }).to_string();
+        assert!(lost_session(404, gone.as_bytes(), "a"));
         assert!(wants_modern(400, &error(json!(null), -32020, json!(null))));
         assert!(!wants_modern(400, &error(json!(null), -32000, json!(null))));
         assert!(!wants_modern(400, &error(json!(null), -32022, json!({ "supported": [LEGACY] }))));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::json;
 use crate::mcp::elicit::InputRequired;
 use crate::mcp::reader::RpcError;
-use crate::mcp::task;
+use crate::mcp::{NO_METHOD, task};
 use crate::spec::message::{ToolResult, ToolStatus};
 
 /// Characters of a file's name.
@@ -43,7 +43,7 @@ pub(crate) fn of_call(mut result: Map<String, Value>) -> Result<Outcome, String>
     Ok(Outcome::Done(Box::new(of_result(result))))
 }
 
-/// A result as tools give it: what is structured, or else the texts, and the files.
+/// A result as tools give it: what is structured, with the texts that say more than that, or the texts alone; and the files.
 pub(crate) fn of_result(mut result: Map<String, Value>) -> ToolResult {
     let is_error = result.get("isError") == Some(&Value::Bool(true));
     let parts = match result.remove("content") {
@@ -66,11 +66,53 @@ pub(crate) fn of_result(mut result: Map<String, Value>) -> ToolResult {
         })
     } else {
         match structured {
-            Some(value) => ToolResult { result: Some(value), ..ToolResult::success("") },
+            Some(value) => with_texts(value, texts),
             None => ToolResult::success(text),
         }
     };
     ToolResult { attachments: files, ..given }
+}
+
+/// What is structured, for code; a model reads the texts besides, unless they say the same.
+fn with_texts(value: Value, mut texts: Vec<String>) -> ToolResult {
+    let said = said_by(&value);
+    texts.retain(|text| {
+        let text = text.trim();
+        let is_said = |text: &str| said.binary_search_by(|known| known.as_str().cmp(text)).is_ok();
+        let as_json = || crate::json::from_str::<Value>(text).ok();
+        !is_said(text) && !as_json().is_some_and(|json| json == value || is_said(&json.to_string()))
+    });
+    // Servers in Go write an empty object where the tool means nothing by it.
+    if !texts.is_empty() && value.as_object().is_some_and(Map::is_empty) {
+        return ToolResult::success(texts.join("\n"));
+    }
+    if !texts.is_empty() {
+        texts.insert(0, value.to_string());
+    }
+    let content = texts.into_iter().map(|text| json!({ "type": "text", "text": text })).collect();
+    ToolResult { result: Some(value), content, ..ToolResult::success("") }
+}
+
+/// What a text may repeat of a structured result, sorted: all of it, a field, an item of a list, any text in it. Servers in Python give
+/// each item of a list as a text of its own, beside `{ "result": [...] }`.
+fn said_by(value: &Value) -> Vec<String> {
+    let mut said = vec![String::new(), value.to_string()];
+    let mut below: Vec<(&Value, usize)> = vec![(value, 0)];
+    while let Some((value, depth)) = below.pop() {
+        match value {
+            Value::String(text) => said.push(text.trim().to_owned()),
+            // The whole is there already; what lies deeper is repeated as part of an item.
+            _ if depth == 1 || depth == 2 => said.push(value.to_string()),
+            _ => {}
+        }
+        match value {
+            Value::Array(items) => below.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => below.extend(fields.values().map(|field| (field, depth + 1))),
+            _ => {}
+        }
+    }
+    said.sort_unstable();
+    said
 }
 
 /// One part of what came back: its text, or its file.
@@ -142,16 +184,16 @@ fn file_name(uri: &str, place: usize) -> String {
     }
 }
 
-/// Whether an error, or a result that is one, says that the server has no such tool.
+/// Whether an error says that the server has no such tool. The code alone says nothing: tools answer with any.
 pub(crate) fn is_missing(error: &RpcError, tool: &str) -> bool {
     match error.code {
-        -32601 => true,
+        NO_METHOD => !error.asked && says_unknown(&error.message.to_lowercase()),
         -32602 => says_missing(&error.message, tool),
         _ => false,
     }
 }
 
-/// The same of a result: some servers answer so.
+/// The same of a result that is an error: some servers answer so.
 pub(crate) fn result_is_missing(result: &ToolResult, tool: &str) -> bool {
     let text = result.error.as_deref().unwrap_or_default();
     result.status == ToolStatus::Error
@@ -162,10 +204,13 @@ pub(crate) fn result_is_missing(result: &ToolResult, tool: &str) -> bool {
 
 fn says_missing(text: &str, tool: &str) -> bool {
     let text = text.to_lowercase();
-    let unknown = ["not found", "unknown tool", "no such tool", "does not exist"]
-        .iter()
-        .any(|said| text.contains(said));
-    unknown && text.contains(&tool.to_lowercase())
+    says_unknown(&text) && text.contains(&tool.to_lowercase())
+}
+
+/// `text`: in lower case.
+fn says_unknown(text: &str) -> bool {
+    let phrases = ["not found", "unknown tool", "unknown method", "no such", "there is no", "does not exist"];
+    phrases.iter().any(|phrase| text.contains(phrase))
 }
 
 #[cfg(test)]
@@ -189,13 +234,40 @@ mod tests {
         assert_eq!(content(json!([text("a"), text("b")])).text(), "a\nb");
         assert_eq!(content(json!([])).text(), "");
         assert_eq!(done(json!({ "resultType": "complete", "content": [] })).text(), "");
-        let structured = done(json!({ "content": [text("{}")], "structuredContent": { "n": 1 } }));
+        let structured = done(json!({ "content": [text("{ \"n\": 1 }")], "structuredContent": { "n": 1 } }));
         assert_eq!((structured.text(), structured.status), ("{\"n\":1}".to_owned(), ToolStatus::Success));
         let failed =
             done(json!({ "content": [text("no")], "isError": true, "structuredContent": { "n": 1 } }));
         assert_eq!((failed.text(), failed.status), ("no".to_owned(), ToolStatus::Error));
         assert_eq!(done(json!({ "isError": true, "structuredContent": { "n": 1 } })).text(), "{\"n\":1}");
         assert!(done(json!({ "isError": true })).text().contains("did not say why"));
+    }
+
+    #[test]
+    fn texts_beside_what_is_structured_are_read_where_they_say_more() {
+        let read = |structured: Value, content: Value| {
+            let result = done(json!({ "content": content, "structuredContent": structured }));
+            (result.text(), result.result.unwrap())
+        };
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let link = json!({ "type": "resource_link", "uri": "file:///c", "name": "c" });
+        let more = json!([text("Found 2 rows. Ask for page 2."), text("{\"count\":2}"), link]);
+        let count = json!({ "count": 2 });
+        assert_eq!(
+            read(count.clone(), more),
+            ("{\"count\":2}\nFound 2 rows. Ask for page 2.\nc: file:///c".to_owned(), count)
+        );
+        // Go's SDK; the Python package `mcp` 2.3.0 of a text, a number and a list; an agent of another deployment.
+        assert_eq!(read(json!({}), json!([text("All is well.")])).0, "All is well.");
+        for (structured, texts) in [
+            (json!({ "result": "You said: hi\n" }), json!([text("You said: hi")])),
+            (json!({ "result": 3 }), json!([text("3")])),
+            (json!({ "result": [{ "a": 1 }, "b"] }), json!([text("{\n  \"a\": 1\n}"), text("b"), text("")])),
+            (json!({ "b": 1, "a": 2 }), json!([text("{\"a\":2,\"b\":1}")])),
+            (json!({ "thread": "t", "reply": "Done." }), json!([text("Done.")])),
+        ] {
+            assert_eq!(read(structured.clone(), texts).0, structured.to_string());
+        }
     }
 
     #[test]
@@ -257,10 +329,16 @@ mod tests {
 
     #[test]
     fn a_tool_that_is_not_there_is_told_from_one_that_fails() {
-        let error = |code, message: &str| RpcError { code, message: message.into(), data: Value::Null };
+        let error = |code, message: &str| RpcError { code, message: message.into(), ..RpcError::default() };
         assert!(is_missing(&error(-32602, "Unknown tool: find"), "find"));
         assert!(is_missing(&error(-32602, "Tool find not found"), "find"));
         assert!(is_missing(&error(-32601, "Method not found"), "find"));
+        assert!(!is_missing(&RpcError { asked: true, ..error(-32601, "Method not found") }, "find"));
+        for said in ["The account is closed", "This client does not offer that.", ""] {
+            assert!(!is_missing(&error(-32601, said), "find"), "{said}");
+        }
+        // server-everything 2026.8.31, of a tool that is called as a task alone.
+        assert!(!is_missing(&error(-32601, "Tool find requires task augmentation"), "find"));
         assert!(!is_missing(&error(-32602, "Invalid arguments for find"), "find"));
         assert!(!is_missing(&error(-32603, "find not found"), "find"));
         assert!(result_is_missing(&ToolResult::error("MCP error -32602: Tool find not found"), "find"));

@@ -20,6 +20,8 @@ pub(crate) struct RpcError {
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) data: Value,
+    /// Whether the server had asked something itself, and was refused: it may hand on that error as its own.
+    pub(crate) asked: bool,
 }
 
 /// Where a stream of the era of sessions is taken up again.
@@ -31,6 +33,9 @@ pub(crate) struct Place {
     pub(crate) after_ms: u64,
 }
 
+/// Values in the JSON of an answer: to read many takes long, and other threads wait meanwhile.
+const VALUES: usize = 100_000;
+
 /// Milliseconds before a stream is taken up again, unless the server says; and the bounds of what it may say.
 const RESUME_MS: u64 = 1_000;
 const RESUME_LEAST_MS: u64 = 100;
@@ -41,6 +46,8 @@ const RESUME_MOST_MS: u64 = 30_000;
 pub(crate) enum Broken {
     /// It is over the limit.
     TooLarge,
+    /// It is of too many parts.
+    TooMany,
     /// It is not what the protocol has.
     Malformed(String),
     /// It ended before the answer.
@@ -56,6 +63,9 @@ impl From<TooLarge> for Broken {
 impl std::fmt::Display for Broken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Broken::TooMany => {
+                write!(f, "has over {} values in its JSON, the limit", VALUES)
+            }
             Broken::TooLarge => write!(f, "is over {} bytes, the limit", limits::MCP_ANSWER_BYTES),
             Broken::Malformed(why) => write!(f, "is not of the protocol: {why}"),
             Broken::Ended => f.write_str("broke off"),
@@ -66,7 +76,10 @@ impl std::fmt::Display for Broken {
 /// Puts the answer to one request together.
 pub(crate) struct Reader {
     id: String,
+    /// Bytes that may still come.
     left: usize,
+    /// Values that may still come.
+    values: usize,
     form: Form,
 }
 
@@ -84,7 +97,8 @@ impl Reader {
             true => Form::Events(Decoder::default()),
             false => Form::Whole(Vec::new()),
         };
-        Reader { id: id.to_owned(), left: limits::MCP_ANSWER_BYTES, form }
+        let (left, values) = (limits::MCP_ANSWER_BYTES, VALUES);
+        Reader { id: id.to_owned(), left, values, form }
     }
 
     /// Takes the next bytes; what they say.
@@ -94,7 +108,7 @@ impl Reader {
         match &mut self.form {
             Form::Whole(body) => body.extend_from_slice(chunk),
             Form::Events(decoder) => {
-                decoder.push(chunk, &mut |event| of_event(&self.id, event, &mut said))?
+                decoder.push(chunk, &mut |event| of_event(&self.id, event, &mut self.values, &mut said))?
             }
         }
         Ok(said)
@@ -117,23 +131,43 @@ impl Reader {
         let mut said = Vec::new();
         match &mut self.form {
             Form::Whole(body) => {
+                count(body, &mut self.values)?;
                 let message = crate::json::from_slice(body)
                     .map_err(|_| Broken::Malformed("it is neither JSON nor a stream of events".to_owned()))?;
                 take(&self.id, message, &mut said);
             }
-            Form::Events(decoder) => decoder.finish(&mut |event| of_event(&self.id, event, &mut said))?,
+            Form::Events(decoder) => {
+                decoder.finish(&mut |event| of_event(&self.id, event, &mut self.values, &mut said))?;
+            }
         }
         Ok(said)
     }
 }
 
-fn of_event(id: &str, event: Event<'_>, said: &mut Vec<Said>) -> Result<(), Broken> {
+fn of_event(id: &str, event: Event<'_>, values: &mut usize, said: &mut Vec<Said>) -> Result<(), Broken> {
     // Events with other names, and such without data, keep the connection open.
     if matches!(event.name, "" | "message") && !event.data.is_empty() {
+        count(event.data, values)?;
         let message = crate::json::from_slice(event.data)
             .map_err(|error| Broken::Malformed(format!("an event is no JSON: {error}")))?;
         take(id, message, said);
     }
+    Ok(())
+}
+
+/// Counts the values of a JSON text, before they are read: commas and brackets outside of its strings.
+fn count(json: &[u8], left: &mut usize) -> Result<(), Broken> {
+    let (mut values, mut is_string, mut is_escaped) = (1, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_string,
+            b'"' => is_string = !is_string,
+            b',' | b'[' | b'{' if !is_string => values += 1,
+            _ => {}
+        }
+    }
+    *left = left.checked_sub(values).ok_or(Broken::TooMany)?;
     Ok(())
 }
 
@@ -167,7 +201,7 @@ pub(crate) fn rpc_error(error: Value) -> Option<RpcError> {
     let message =
         error.remove("message").and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default();
     let data = error.remove("data").unwrap_or_default();
-    Some(RpcError { code: error.get("code")?.as_i64()?, message, data })
+    Some(RpcError { code: error.get("code")?.as_i64()?, message, data, asked: false })
 }
 
 /// The error that the body of a refusal holds, and the id of the request that it names.
@@ -212,7 +246,8 @@ mod tests {
         let (begin, end) = event.split_at(31);
         assert_eq!(read(EVENTS, &[begin, end]).unwrap(), [result()]);
         let error = r#"{"jsonrpc":"2.0","id":"q","error":{"code":-32602,"message":"no","data":{"x":1}}}"#;
-        let expected = RpcError { code: -32602, message: "no".into(), data: json!({ "x": 1 }) };
+        let data = json!({ "x": 1 });
+        let expected = RpcError { code: -32602, message: "no".into(), data, asked: false };
         assert_eq!(read(None, &[error]).unwrap(), [Said::Answer(Err(expected))]);
     }
 
@@ -250,6 +285,21 @@ mod tests {
         text.insert_str(0, "event: ping\ndata: x\n\nid: 1\nretry: 5\ndata:\n\n");
         let said = read(EVENTS, &[&text]).unwrap();
         assert_eq!(said, [Said::Asks(json!(3), "sampling/createMessage".into()), result()]);
+    }
+
+    #[test]
+    fn many_values_are_counted_before_they_are_read() {
+        let parts = |n: usize| {
+            let parts = vec![json!({ "type": "text", "text": "[{,\\\"{," }); n];
+            json!({ "jsonrpc": "2.0", "id": "q", "result": { "content": parts } }).to_string()
+        };
+        // Three values each: the object, and its two fields.
+        let most = VALUES / 3 - 10;
+        assert_eq!(read(None, &[&parts(most)]).unwrap().len(), 1);
+        assert_eq!(read(None, &[&parts(most + 20)]), Err(Broken::TooMany));
+        let notes = format!("data: {}\n\n", parts(most / 2).replace("\"q\"", "\"other\""));
+        assert_eq!(read(EVENTS, &[&notes, &notes]).unwrap(), []);
+        assert_eq!(read(EVENTS, &[&notes, &notes, &notes]), Err(Broken::TooMany));
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub struct ToolResult {
     /// Where it went wrong; only the log has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
-    /// In place of `result`: `[{type: "text", text} | {type: "image", mimeType, data}]`. Texts are joined by line breaks,
+    /// What the model reads in place of `result`: `[{type: "text", text} | {type: "image", mimeType, data}]`. Texts are joined by line breaks,
     /// images are files like those of `attachments`.
     #[serde(default, deserialize_with = "listed", skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Value>,

@@ -10,6 +10,7 @@ use crate::spec::package::SEPARATOR;
 use crate::spec::prompt::{Prompt, ToolEntry};
 use crate::spec::references::Kind;
 use crate::spec::template;
+use crate::spec::tool::{Implementation, Tool};
 use crate::validate::{Check, Place};
 
 /// What a reference to a tool of a model's provider begins with (spec §4).
@@ -52,8 +53,8 @@ impl Check<'_> {
             self.variables(at, &server.variables);
             self.policy(at, &server.retry);
             for (tool, approval) in &server.approval {
-                let args =
-                    self.catalog.tools.get(&server.tool_name(tool)).and_then(|tool| tool.args.as_ref());
+                let is_it = |known: &&Tool| matches!(&known.run, Implementation::Mcp(of) if of.server == *name && of.tool == *tool);
+                let args = self.catalog.tools.values().find(is_it).and_then(|tool| tool.args.as_ref());
                 let args = args.filter(|_| tool != DEFAULT);
                 self.approval(at, &format!("approval.{tool}"), approval, args);
             }
@@ -210,10 +211,10 @@ impl Check<'_> {
         prompt.tools.iter().any(|entry| {
             let server = entry.mcp().and_then(|name| self.catalog.mcp.get(name));
             server.is_some_and(|server| {
-                let named = entry.tools.as_ref().map(|tools| tools.iter().map(|name| server.tool_name(name)));
+                let named = entry.tools.as_ref();
                 (server.list == McpList::Live || server.pinned.is_none())
                     && server.own_name(tool).is_some()
-                    && named.is_none_or(|mut names| names.any(|name| name == tool))
+                    && named.is_none_or(|names| names.iter().any(|own| server.may_be_called(own, tool)))
             })
         })
     }

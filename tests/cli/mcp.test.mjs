@@ -282,6 +282,24 @@ test("a server that means ill is refused, tool by tool or whole", async () => {
   assert.deepEqual(ill.escaped, []);
 });
 
+test("a list ends where its server says so, or says the same again", async () => {
+  const answers = (/** @type {any} */ page) => (/** @type {Asked} */ asked, /** @type {http.ServerResponse} */ response) => {
+    const { method, message } = asked;
+    if (method === "server/discover") return reply(response, asked, { result: { resultType: "complete", supportedVersions: ["2026-07-28"], capabilities: {} } });
+    reply(response, asked, { result: { resultType: "complete", ...page(message.params.cursor) } });
+  };
+  // An empty cursor of 2026-07-28 is one as any.
+  const empty = await serve(answers((/** @type {any} */ cursor) => (cursor === undefined ? { tools: [tool("a")], nextCursor: "" } : { tools: [tool("b")] })));
+  define("empty", { url: empty.url });
+  assert.deepEqual(await said("pull", "empty").then(({ tools, repeats }) => [tools, repeats]), [2, false]);
+  // Some servers do not know cursors, and give their one page again and again.
+  const deaf = await serve(answers(() => ({ tools: [tool("a"), tool("later", { execution: { taskSupport: "required" } })], nextCursor: "more" })));
+  define("deaf", { url: deaf.url });
+  const { tools, repeats, refused } = await said("pull", "deaf");
+  assert.deepEqual([tools, repeats, refused], [1, true, [{ tool: "later", reason: "it is called as a task of 2025-11-25 alone, which is not done here" }]]);
+  assert.match((await mcp(["pull", "deaf"])).err, /its list repeats a page/);
+});
+
 test("a list that repeats a key is not pinned", async () => {
   const { url } = await modern({ tools: [tool("a", { description: `Send it ${TOKEN}.` })], token: TOKEN });
   define("echoing", { url, headers: { authorization: "Bearer {{env KEY_OF_IT}}" } });

@@ -103,6 +103,54 @@ fn schemas_that_cannot_be_offered_are_refused_with_their_place() {
     }
 }
 
+/// Servers in Go write `null` where a list or a map is empty (xorbitsai/xagent, others).
+#[test]
+fn keywords_that_are_null_are_not_there() {
+    let schema = json!({ "type": null, "properties": null, "required": null, "additionalProperties": false });
+    assert_eq!(
+        tool_of(schema).unwrap().args.unwrap(),
+        json!({ "additionalProperties": false, "type": "object", "properties": {} })
+    );
+    let inner = json!({ "type": "object", "properties": null, "required": null, "default": null });
+    let schema = json!({ "properties": { "a": { "type": "array", "items": inner }, "b": null, "c": { "enum": [null, 1] } } });
+    assert_eq!(
+        tool_of(schema).unwrap().args.unwrap()["properties"],
+        json!({ "a": { "type": "array", "items": { "type": "object", "default": null } }, "b": {}, "c": { "enum": [null, 1] } })
+    );
+}
+
+/// makenotion/notion-mcp-server#340 and others: OpenAI and Anthropic refuse each request with such a schema.
+#[test]
+fn a_choice_at_the_root_is_one_object_for_models_and_is_checked_whole() {
+    let needs =
+        |name: &str| json!({ "properties": { name: { "type": "string" } }, "required": [name, "team"] });
+    let schema =
+        json!({ "type": "object", "properties": { "team": {} }, "anyOf": [needs("content"), needs("url")] });
+    let listed = json!({ "name": "attach", "description": "Attaches.", "inputSchema": schema });
+    let server = server(json!({ "provide": { "attach": { "team": "T" } } }));
+    let tool = server.tool(&serde_json::from_value(listed).unwrap()).unwrap();
+    let (shown, strict, description) = Callable::Tool(&tool).offer();
+    let text = json!({ "type": "string" });
+    assert_eq!(
+        (shown, strict),
+        (json!({ "type": "object", "properties": { "content": text, "url": text }, "required": [] }), false)
+    );
+    assert_eq!(description, "Attaches.\n\nGive the arguments of one of these: content; url.");
+    let fits = |args: Value| Callable::Tool(&tool).check(args).is_ok();
+    assert!(fits(json!({ "url": "u" })) && fits(json!({ "content": "c" })));
+    assert!(!fits(json!({})) && !fits(json!({ "url": 1 })));
+}
+
+#[test]
+fn a_tool_that_is_a_task_of_the_older_revision_alone_is_not_offered() {
+    let tool = |support: &str| {
+        let listed = json!({ "name": "a", "inputSchema": {}, "execution": { "taskSupport": support } });
+        server(json!({})).tool(&serde_json::from_value(listed).unwrap())
+    };
+    assert_eq!(tool("required").unwrap_err().0, "execution.taskSupport");
+    assert!(tool("optional").is_ok() && tool("forbidden").is_ok());
+}
+
 #[test]
 fn marks_name_the_argument_by_its_way_through_properties() {
     let schema = json!({ "properties": { "a/b": { "properties": { "c~": { "type": "integer", "x-mcp-header": "Limit" } } }, "d": { "type": "boolean", "x-mcp-header": "D" } } });
@@ -142,7 +190,7 @@ fn calls_are_checked_as_far_as_the_keywords_are_known() {
         assert_eq!(checked.is_ok(), fine, "{schema} {args}");
         // Defaults are the server's own matter.
         assert!(checked.is_err() || checked.unwrap() == args);
-        let (shown, strict) = Callable::Tool(&tool).parameters();
+        let (shown, strict, _) = Callable::Tool(&tool).offer();
         assert!(!strict && shown["type"] == "object" && shown["properties"].is_object(), "{shown}");
     }
 }

@@ -40,6 +40,7 @@ const server = http.createServer(async (request, response) => {
     response.end(events ? `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{}}\n\nevent: message\ndata: ${body}\n\n` : body);
   };
   if (path === "/live" && request.headers["mcp-method"] === "tools/list") return answer({ resultType: "complete", tools: listed({ readOnlyHint: true }), ttlMs: 600_000, cacheScope: "private" });
+  if (request.headers["mcp-method"] === "server/discover") return answer({ resultType: "complete", supportedVersions: ["2026-07-28"], capabilities: { tools: {} } });
   if (path === "/legacy") {
     if (message.method === "initialize") {
       return answer({ protocolVersion: "2025-06-18", capabilities: {}, serverInfo: { name: "old", version: "1" } }, { "mcp-session-id": "s-1" });

@@ -112,18 +112,14 @@ pub(super) fn enter(
             complaints.push(complaint(&file, "tools", message, Severity::Error));
             continue;
         }
-        let mut seen = BTreeSet::new();
-        for (index, listed) in list.tools.iter().enumerate() {
+        let twice = listed_twice(&list, &file);
+        if !twice.is_empty() {
+            complaints.extend(twice);
+            continue;
+        }
+        for (index, listed, tool) in server.offered(&list.tools) {
             let field = format!("tools[{index}]");
-            if !seen.insert(&listed.name) {
-                let message = format!("\"{}\" is listed twice", listed.name);
-                complaints.push(complaint(&file, &format!("{field}.name"), message, Severity::Error));
-                continue;
-            }
-            if !server.offers(&listed.name) {
-                continue;
-            }
-            let tool = match server.tool(listed) {
+            let tool = match tool {
                 Ok(tool) => tool,
                 Err((inner, why)) => {
                     complaints.push(left_out(&server, listed, &file, &format!("{field}.{inner}"), &why));
@@ -138,6 +134,15 @@ pub(super) fn enter(
                 complaints.push(complaint(&file, &format!("{field}.name"), message, Severity::Error));
                 continue;
             }
+            if tool.name != server.tool_name(&listed.name) {
+                let message = format!(
+                    "models know \"{}\" as \"{}\", as another tool becomes \"{}\" as well",
+                    listed.name,
+                    tool.name,
+                    server.tool_name(&listed.name)
+                );
+                complaints.push(complaint(&file, &format!("{field}.name"), message, Severity::Warning));
+            }
             if listed.may_destroy() {
                 let (server, tool, name) = (name.clone(), listed.name.clone(), tool.name.clone());
                 risky.push(Risky { server, tool, name });
@@ -146,6 +151,17 @@ pub(super) fn enter(
         }
     }
     risky
+}
+
+/// Names that a list has more than once.
+fn listed_twice(list: &PinnedList, file: &str) -> Vec<Complaint> {
+    let mut seen = BTreeSet::new();
+    let again = list.tools.iter().enumerate().filter(|(_, listed)| !seen.insert(&listed.name));
+    let tell = |(index, listed): (usize, &ListedTool)| {
+        let message = format!("\"{}\" is listed twice", listed.name);
+        complaint(file, &format!("tools[{index}].name"), message, Severity::Error)
+    };
+    again.map(tell).collect()
 }
 
 /// A listed tool that cannot be offered: one that is allowed by its name is missed.

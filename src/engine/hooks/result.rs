@@ -65,8 +65,12 @@ impl Subject for Outcome {
         if !answer.is_object() {
             return Err(wrong("a tool result or null", &answer));
         }
-        let result: ToolResult =
+        let mut result: ToolResult =
             crate::json::from_value(answer).map_err(|error| format!("it gave no tool result: {error}"))?;
+        // The texts that were there stand for what the hook has changed.
+        if result.result != self.result.result && result.content == self.result.content {
+            result.content.clear();
+        }
         let bytes = result.text().len();
         if bytes > limits::CONTENT_BYTES {
             return Err(format!("it gave a result of {bytes} bytes"));
@@ -153,5 +157,28 @@ impl Thread {
         })?;
         self.broadcast_message(&row)?;
         Ok(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    #[test]
+    fn a_result_that_a_hook_has_changed_stands_for_the_texts_that_were_there() {
+        let content = vec![json!({ "type": "text", "text": "{\"key\":\"k\"}" })];
+        let result = ToolResult { result: Some(json!({ "key": "k" })), content, ..ToolResult::success("") };
+        let read = |answer: Value| {
+            let mut outcome = Outcome { call: Value::Null, result: result.clone(), null: Null::Keeps };
+            assert!(matches!(outcome.take(answer), Ok(Next::Go)));
+            outcome.result.text()
+        };
+        let mut answer = json!(result);
+        assert_eq!(read(answer.clone()), "{\"key\":\"k\"}");
+        answer["result"] = json!({ "key": "…" });
+        assert_eq!(read(answer.clone()), "{\"key\":\"…\"}");
+        answer["content"] = json!([{ "type": "text", "text": "else" }]);
+        assert_eq!(read(answer), "else");
     }
 }

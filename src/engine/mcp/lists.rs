@@ -9,7 +9,7 @@ use futures::future::join_all;
 use sha2::{Digest, Sha256};
 
 use crate::engine::definitions::Definitions;
-use crate::engine::mcp::sessions::{Sessions, hex, principal};
+use crate::engine::mcp::sessions::{Sessions, hex, key_of_list, principal};
 use crate::engine::mcp::sign_in::SignIn;
 use crate::engine::mcp::tokens::Signed;
 use crate::engine::thread::Thread;
@@ -21,10 +21,11 @@ use crate::mcp::ask::{Ask, Asker};
 use crate::mcp::list::Page;
 use crate::signing::digest;
 use crate::sorted::SortedMap;
-use crate::spec::{Callable, Catalog, ListedTool, McpList, McpServer, Prompt, ToolEntry};
+use crate::spec::{Callable, Catalog, ListedTool, McpList, McpServer, Prompt, Tool, ToolEntry};
 use crate::store::mcp;
 use crate::store::mcp::List;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
+use crate::text::first_bytes;
 use crate::work::mcp::{Address, Failed, PROTOCOL, Peer, Trouble, UNREACHABLE};
 use crate::work::timeout::Watch;
 
@@ -36,14 +37,40 @@ const PAUSE_US: i64 = 15 * limits::SECOND_US;
 const LIST_MS: u64 = 20_000;
 /// Pages of a list.
 const PAGES: usize = 32;
+/// Tools that cannot be offered of which a run is told, and bytes of their names.
+const LEFT_OUT: usize = 16;
+const NAME_BYTES: usize = 64;
 /// Lists that objects of a process share, and their bytes.
 const SHARED: (usize, usize) = (64, 4 << 20);
 
 /// What came of asking a server for a run that begins.
 enum Looked {
-    Listed(List),
+    /// The list, and what a new one is noted for.
+    Listed(List, Vec<Note>),
     /// Somebody has to sign in first.
     SignIn(Box<SignIn>),
+}
+
+/// A code, and what the diagnostic of the run says.
+type Note = (&'static str, String);
+
+/// A new list.
+struct Fetched {
+    /// A JSON array of the tools that may be offered.
+    tools: String,
+    /// For how long it counts, in microseconds.
+    counts_us: i64,
+    notes: Vec<Note>,
+}
+
+/// Pages of a list, as far as they were read.
+struct Read {
+    tools: Vec<ListedTool>,
+    /// Tools that cannot be offered, and why.
+    left_out: Vec<(String, String)>,
+    counts_us: i64,
+    /// Whether these are all pages: no tool and no cursor came twice.
+    is_whole: bool,
 }
 
 /// A server whose tools a prompt has, and where that stands.
@@ -90,7 +117,7 @@ impl Thread {
             let mut opened = Vec::new();
             for (wanted, looked) in wanted.iter().zip(&looked) {
                 match looked {
-                    Looked::Listed(list) => {
+                    Looked::Listed(list, _) => {
                         mcp::set_list(sql, &wanted.server.name, &List { run, ..list.clone() })?
                     }
                     Looked::SignIn(sign_in) => {
@@ -106,8 +133,13 @@ impl Thread {
             Ok(opened)
         })?;
         for (wanted, looked) in wanted.iter().zip(looked) {
-            let Looked::Listed(list) = looked else { continue };
+            let Looked::Listed(list, notes) = looked else { continue };
             self.note_list(wanted, &list, &definitions.prompt.name)?;
+            for (code, text) in notes {
+                let text = self.shown(text).cut(limits::DIAGNOSTIC_MESSAGE_BYTES).to_string();
+                let (now, subject) = (self.host.now_us(), ("mcp", wanted.server.name.as_str()));
+                self.note(Diagnostic::warning(Kind::Adapter, code, subject, text, now))?;
+            }
             let mut lists = self.ephemeral.mcp_lists.borrow_mut();
             lists.get_or_insert_default().insert(wanted.server.name.clone(), List { run, ..list });
         }
@@ -149,7 +181,8 @@ impl Thread {
         run: i64,
         no_values: Option<&Error>,
     ) -> Looked {
-        let unknown = |why: String| Looked::Listed(List { why: Some(self.redact(why)), ..List::default() });
+        let unknown =
+            |why: String| Looked::Listed(List { why: Some(self.redact(why)), ..List::default() }, Vec::new());
         let Wanted { server, prompt, entry } = *wanted;
         let chain = definitions.chain.clone();
         let of_prompt = Definitions { prompt, chain, ..*definitions };
@@ -174,32 +207,40 @@ impl Thread {
         if let Some(known) = &known
             && known.until_us > now
         {
-            return Looked::Listed(known.clone());
+            return Looked::Listed(known.clone(), Vec::new());
         }
         let process = self.host.process();
-        let key = format!("{}\0{principal}", server.name);
+        let key = key_of_list(&server.name, &principal);
         if let Some((tools, until_us)) = shared(&process, &key, now) {
-            return Looked::Listed(List { principal, tools: Some(tools), until_us, ..List::default() });
+            let list = List { principal, tools: Some(tools), until_us, ..List::default() };
+            return Looked::Listed(list, Vec::new());
         }
         let listed = match self.list_or_sign_in(&signed, run).await {
             Ok(listed) => listed,
             Err(sign_in) => return Looked::SignIn(sign_in),
         };
-        let now = self.host.now_us();
         match listed {
-            Ok((tools, counts_us)) => {
-                let until_us = now + counts_us;
-                self.mcp_listed(&server.name, &tools);
-                share(&process, SharedList { key, until_us, tools: tools.clone() });
-                Looked::Listed(List { principal, tools: Some(tools), until_us, ..List::default() })
-            }
+            Ok(fetched) => self.keep_fetched(server, principal, fetched),
             Err(trouble) => {
                 let why = self.shown(trouble.text).cut(limits::MCP_TOLD_BYTES).to_string();
                 let tools = known.and_then(|known| known.tools);
-                let until_us = now + PAUSE_US;
-                Looked::Listed(List { principal, tools, until_us, why: Some(why), ..List::default() })
+                let until_us = self.host.now_us() + PAUSE_US;
+                let list = List { principal, tools, until_us, why: Some(why), ..List::default() };
+                Looked::Listed(list, Vec::new())
             }
         }
+    }
+
+    /// Shares a new list with other threads.
+    fn keep_fetched(&self, server: &McpServer, principal: String, fetched: Fetched) -> Looked {
+        let Fetched { tools, counts_us, notes } = fetched;
+        let until_us = self.host.now_us() + counts_us;
+        self.mcp_listed(&server.name, &tools);
+        let known = self.ephemeral.mcp.borrow().get(&server.name).cloned();
+        let is_modern = known.is_some_and(|known| known.is_modern());
+        let key = key_of_list(&server.name, &principal);
+        share(&self.host.process(), SharedList { key, until_us, tools: tools.clone(), is_modern });
+        Looked::Listed(List { principal, tools: Some(tools), until_us, ..List::default() }, notes)
     }
 
     /// Asks a server for its tools; somebody may have to sign in to it first.
@@ -207,7 +248,7 @@ impl Thread {
         &self,
         signed: &Signed<'_>,
         run: i64,
-    ) -> Result<Result<(String, i64), Trouble>, Box<SignIn>> {
+    ) -> Result<Result<Fetched, Trouble>, Box<SignIn>> {
         let listed = self.fetch_list(signed).await;
         let wrong = listed.as_ref().err().map(|trouble| (trouble.code, &*trouble.text));
         self.mcp_went(&signed.server.name, wrong);
@@ -218,17 +259,14 @@ impl Thread {
         }
     }
 
-    /// Asks a server for its tools: a JSON array of those that may be offered, and for how long it counts.
-    async fn fetch_list(&self, signed: &Signed<'_>) -> Result<(String, i64), Trouble> {
+    /// Asks a server for its tools.
+    async fn fetch_list(&self, signed: &Signed<'_>) -> Result<Fetched, Trouble> {
         let subject = format!("The list of the MCP server \"{}\"", signed.server.name);
         let asked = async {
+            let read = self.pages(signed, &subject).await?;
             // One that changes while it is read is read once more.
-            for _ in 0..2 {
-                if let Some(list) = self.pages(signed, &subject).await? {
-                    return Ok(list);
-                }
-            }
-            Err(Trouble::new(PROTOCOL, format!("{subject} repeats itself, or changes while it is read.")))
+            let read = if read.is_whole { read } else { self.pages(signed, &subject).await? };
+            Ok(self.fetched(signed.server, read))
         };
         let listed = Watch::for_ms(&*self.host, LIST_MS).within(asked).await;
         listed.unwrap_or_else(|| {
@@ -262,34 +300,66 @@ impl Thread {
         Err(Trouble::new(PROTOCOL, format!("{subject} {what}.")))
     }
 
-    /// Reads all pages; `None` where they do not make a list.
-    async fn pages(&self, signed: &Signed<'_>, subject: &str) -> Result<Option<(String, i64)>, Trouble> {
+    /// What becomes of the tools that were read, and what a person should know about it.
+    fn fetched(&self, server: &McpServer, read: Read) -> Fetched {
+        let Read { tools, left_out, counts_us, is_whole } = read;
+        let (mut notes, mut renamed) = (Vec::new(), Vec::new());
+        let mut left_out: Vec<String> =
+            left_out.into_iter().map(|(tool, why)| format!("{tool:?}: {why}")).collect();
+        for (_, listed, tool) in server.offered(&tools) {
+            let Ok(Tool { name, .. }) = tool else { continue };
+            if self.catalog.compiled().callable(&name).is_some() {
+                left_out.push(format!("\"{}\": the folder has something called \"{name}\"", listed.name));
+            } else if name != server.tool_name(&listed.name) {
+                renamed.push(format!("\"{}\" is \"{name}\"", listed.name));
+            }
+        }
+        let of = format!("of the MCP server \"{}\"", server.name);
+        if !left_out.is_empty() {
+            notes.push(("mcp.left_out", format!("Tools {of} are not offered: {}", left_out.join("; "))));
+        }
+        if !renamed.is_empty() {
+            let text = format!("Tools {of} would have the same name for models: {}", renamed.join("; "));
+            notes.push(("mcp.renamed", text));
+        }
+        if !is_whole {
+            let text = format!("The list {of} repeats itself: what comes after that is not read");
+            notes.push(("mcp.repeats", text));
+        }
+        Fetched { tools: self.redact(json!(tools).to_string()), counts_us, notes }
+    }
+
+    /// Reads all pages, or those before the list repeats itself.
+    async fn pages(&self, signed: &Signed<'_>, subject: &str) -> Result<Read, Trouble> {
         let server = signed.server;
         let wrong = |what: String| Trouble::new(PROTOCOL, format!("{subject} {what}."));
-        let (mut tools, mut cursors, mut bytes) = (Vec::<ListedTool>::new(), Vec::<String>::new(), 0);
-        let mut counts_us = limits::DAY_US;
+        let (mut cursors, mut bytes) = (Vec::<String>::new(), 0);
+        let mut read =
+            Read { tools: Vec::new(), left_out: Vec::new(), counts_us: limits::DAY_US, is_whole: true };
         for _ in 0..PAGES {
             let page = self.page(signed, subject, cursors.last().map(String::as_str)).await?;
             let ttl_us = page.ttl_ms.map(|ms| i64::try_from(ms.saturating_mul(1000)).unwrap_or(i64::MAX));
-            counts_us = counts_us.min(ttl_us.unwrap_or(COUNTS_US));
-            for tool in page.tools {
-                if !server.offers(&tool.name) || server.tool(&tool).is_err() {
-                    continue;
+            read.counts_us = read.counts_us.min(ttl_us.unwrap_or(COUNTS_US));
+            for tool in page.tools.into_iter().filter(|tool| server.offers(&tool.name)) {
+                if read.tools.iter().any(|known| known.name == tool.name) {
+                    read.is_whole = false;
+                } else if let Err((_, why)) = server.tool(&tool) {
+                    // Names are foreign, and may be as long as they like.
+                    read.left_out.push((first_bytes(&tool.name, NAME_BYTES).to_owned(), why));
+                    read.left_out.truncate(LEFT_OUT);
+                } else {
+                    bytes += json!(tool).to_string().len();
+                    read.tools.push(tool);
                 }
-                if tools.iter().any(|known| known.name == tool.name) {
-                    return Ok(None);
-                }
-                bytes += json!(tool).to_string().len();
-                tools.push(tool);
             }
-            if tools.len() > limits::MCP_TOOLS || bytes > limits::MCP_LIST_BYTES {
+            if read.tools.len() > limits::MCP_TOOLS || bytes > limits::MCP_LIST_BYTES {
                 let (most, bytes) = (limits::MCP_TOOLS, limits::MCP_LIST_BYTES);
                 return Err(wrong(format!("is too long: at most {most} tools and {bytes} bytes are taken")));
             }
             match page.cursor {
-                None => return Ok(Some((self.redact(json!(tools).to_string()), counts_us))),
-                Some(cursor) if cursors.contains(&cursor) => return Ok(None),
-                Some(cursor) => cursors.push(cursor),
+                Some(cursor) if read.is_whole && !cursors.contains(&cursor) => cursors.push(cursor),
+                None => return Ok(read),
+                Some(_) => return Ok(Read { is_whole: false, ..read }),
             }
         }
         Err(wrong(format!("has more than {PAGES} pages")))

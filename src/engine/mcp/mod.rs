@@ -192,7 +192,9 @@ impl Thread {
         let McpTool { server, tool, .. } = of;
         match answer {
             Ok(result) => match outcome::of_call(result) {
-                Ok(Outcome::Done(result)) if result_is_missing(&result, tool) => Err(missing(of)),
+                Ok(Outcome::Done(result)) if result_is_missing(&result, tool) => {
+                    Err(missing(of, &result.error.unwrap_or_default()))
+                }
                 Ok(outcome) => Ok(outcome),
                 Err(text) => {
                     let text =
@@ -201,9 +203,12 @@ impl Thread {
                 }
             },
             Err(Failed::Trouble(trouble)) => Err(trouble),
-            Err(Failed::Rpc(error)) if is_missing(&error, tool) => Err(missing(of)),
             Err(Failed::Rpc(error)) => {
+                let is_missing = is_missing(&error, tool);
                 let said = self.shown(error.message).cut(limits::HTTP_TOOL_ERROR_BYTES);
+                if is_missing {
+                    return Err(missing(of, &said.to_string()));
+                }
                 let text = format!("The MCP server \"{server}\" answered with error {}: {said}", error.code);
                 let code = if error.code == MISSING_CAPABILITY { WOULD_WAIT } else { PROTOCOL };
                 Err(Trouble::new(code, text))
@@ -237,11 +242,11 @@ fn capabilities(inside: &Scope) -> Value {
     }
 }
 
-/// What is told where the server has no such tool.
-fn missing(of: &McpTool) -> Trouble {
+/// What a model reads where the server has no such tool, by the server's own words.
+fn missing(of: &McpTool, said: &str) -> Trouble {
     let McpTool { server, tool, .. } = of;
     let text = format!(
-        "The MCP server \"{server}\" has no tool \"{tool}\" any more. Its list has changed: `bobbin mcp pull {server}` fetches it again."
+        "The MCP server \"{server}\" has no tool \"{tool}\" any more. Its list has changed: `bobbin mcp pull {server}` fetches it again. It says: {said}"
     );
     Trouble::new(TOOL_MISSING, text)
 }

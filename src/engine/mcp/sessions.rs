@@ -16,12 +16,19 @@ use crate::work::mcp::{Address, Memory};
 pub(crate) struct KnownSession {
     principal: String,
     session: Option<Session>,
+    /// Whether it has answered as a server without sessions.
+    is_modern: bool,
 }
 
 impl KnownSession {
     /// The revision that was agreed on; `None` where there are no sessions.
     pub(super) fn version(&self) -> Option<String> {
         self.session.as_ref().map(|session| session.version.clone())
+    }
+
+    /// Whether the server has answered without a session.
+    pub(super) fn is_modern(&self) -> bool {
+        self.is_modern
     }
 }
 
@@ -45,9 +52,14 @@ impl<'a> Sessions<'a> {
         Sessions { thread, server: &address.server, principal: principal(address) }
     }
 
-    fn remember(&self, session: Option<Session>) {
-        let known = KnownSession { principal: self.principal.clone(), session };
+    fn remember(&self, session: Option<Session>, is_modern: bool) {
+        let known = KnownSession { principal: self.principal.clone(), session, is_modern };
         self.thread.ephemeral.mcp.borrow_mut().insert(self.server.to_owned(), known);
+    }
+
+    fn known(&self) -> Option<KnownSession> {
+        let known = self.thread.ephemeral.mcp.borrow().get(self.server).cloned();
+        known.filter(|known| known.principal == self.principal)
     }
 
     fn read(&self) -> Result<Option<Session>> {
@@ -67,8 +79,7 @@ impl<'a> Sessions<'a> {
 
 impl Memory for Sessions<'_> {
     fn session(&self) -> Option<Session> {
-        let known = self.thread.ephemeral.mcp.borrow().get(self.server).cloned();
-        if let Some(known) = known.filter(|known| known.principal == self.principal) {
+        if let Some(known) = self.known() {
             return known.session;
         }
         // What cannot be read is begun anew.
@@ -77,7 +88,7 @@ impl Memory for Sessions<'_> {
                 .log(&format!("the session with the MCP server {} could not be read: {error}", self.server));
             None
         });
-        self.remember(session.clone());
+        self.remember(session.clone(), false);
         session
     }
 
@@ -91,8 +102,21 @@ impl Memory for Sessions<'_> {
             let stored = session.map(stored).transpose().map_err(Error::internal)?;
             mcp::set_session(sql, self.server, &self.principal, stored.as_deref())
         })?;
-        self.remember(session.cloned());
+        self.remember(session.cloned(), false);
         Ok(())
+    }
+
+    fn is_modern(&self) -> bool {
+        let listed = || {
+            let key = key_of_list(self.server, &self.principal);
+            let process = self.thread.host.process();
+            process.lists.borrow().iter().any(|list| list.is_modern && list.key == key)
+        };
+        self.known().is_some_and(|known| known.is_modern) || listed()
+    }
+
+    fn found_modern(&self) {
+        self.remember(None, true);
     }
 }
 
@@ -104,6 +128,11 @@ pub(super) fn principal(address: &Address) -> String {
         digest.update(format!("\0{name}\0{}\0{value}", value.len()));
     }
     hex(&digest.finalize())
+}
+
+/// What a list that objects of a process share is known by.
+pub(super) fn key_of_list(server: &str, principal: &str) -> String {
+    format!("{server}\0{principal}")
 }
 
 /// The first half of a hash, in hexadecimal.

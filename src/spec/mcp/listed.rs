@@ -5,10 +5,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::limits;
+use crate::signing::digest;
 use crate::sorted::SortedMap;
 use crate::spec::mcp::{DEFAULT, McpProtocol, McpServer, McpTool, schema};
 use crate::spec::tool::{Implementation, Tool};
 use crate::text::first_bytes;
+
+/// Characters of a name that models know a tool by, and of the hash that tells two of them apart.
+const NAME_CHARS: usize = 64;
+const HASH_CHARS: usize = 8;
 
 /// What stands between the server's name and the tool's.
 pub const SEPARATOR: &str = "__";
@@ -74,6 +79,19 @@ pub struct ListedTool {
     /// Hints of the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
+    /// How it is called, under 2025-11-25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub execution: Option<Execution>,
+}
+
+/// How a tool is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Execution {
+    /// `forbidden`, `optional` or `required`: whether a call is a task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_support: Option<String>,
 }
 
 /// What a server says of a tool's calls.
@@ -115,7 +133,7 @@ impl ListedTool {
 }
 
 impl McpServer {
-    /// The tool of the catalog that a listed one is.
+    /// The tool of the catalog that a listed one is, by its plain name ([`McpServer::tool_names`]).
     ///
     /// # Errors
     /// Why it cannot be offered: a field of the listed tool, such as `inputSchema`, and what is wrong there.
@@ -130,6 +148,13 @@ impl McpServer {
         let read = [Some(&listed.name), listed.title.as_ref(), listed.description.as_ref()];
         if read.into_iter().flatten().any(|text| schema::hides(text)) {
             return wrong("description", schema::HIDES);
+        }
+        let needs_task = listed.execution.as_ref().and_then(|execution| execution.task_support.as_deref());
+        if needs_task == Some("required") {
+            return wrong(
+                "execution.taskSupport",
+                "it is called as a task of 2025-11-25 alone, which is not done here",
+            );
         }
         let headers = schema::check(&listed.input_schema).map_err(|(path, why)| {
             (if path.is_empty() { "inputSchema".to_owned() } else { format!("inputSchema.{path}") }, why)
@@ -158,6 +183,21 @@ impl McpServer {
         })
     }
 
+    /// The tools of the catalog that the listed ones are, as far as the definition takes them: each with its place in the list, and
+    /// by the name of [`McpServer::tool_names`].
+    pub fn offered<'l>(
+        &self,
+        listed: &'l [ListedTool],
+    ) -> Vec<(usize, &'l ListedTool, Result<Tool, (String, String)>)> {
+        let offered: Vec<(usize, &ListedTool)> =
+            listed.iter().enumerate().filter(|(_, tool)| self.offers(&tool.name)).collect();
+        let own: Vec<&str> = offered.iter().map(|(_, tool)| tool.name.as_str()).collect();
+        let named = offered.into_iter().zip(self.tool_names(&own));
+        named
+            .map(|((at, listed), name)| (at, listed, self.tool(listed).map(|tool| Tool { name, ..tool })))
+            .collect()
+    }
+
     /// What follows the server's name in the name of a tool, if it may be one of its own.
     pub fn own_name<'n>(&self, tool: &'n str) -> Option<&'n str> {
         tool.strip_prefix(self.name.as_str())?.strip_prefix(SEPARATOR).filter(|own| !own.is_empty())
@@ -167,7 +207,38 @@ impl McpServer {
     /// most.
     pub fn tool_name(&self, tool: &str) -> String {
         let fine = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
-        [&self.name, SEPARATOR, tool].into_iter().flat_map(str::chars).map(fine).take(64).collect()
+        self.whole_name(tool).chars().map(fine).take(NAME_CHARS).collect()
+    }
+
+    fn whole_name(&self, tool: &str) -> String {
+        format!("{}{SEPARATOR}{tool}", self.name)
+    }
+
+    /// The names that models know these tools by, in their order. Where several would have the same, only the one keeps it that is
+    /// called so at the server; the others end with a hash of their own name. So the order of a list does not matter.
+    pub fn tool_names(&self, tools: &[&str]) -> Vec<String> {
+        let plain: Vec<String> = tools.iter().map(|tool| self.tool_name(tool)).collect();
+        let mut times: SortedMap<&str, usize> = SortedMap::new();
+        for name in &plain {
+            *times.entry(name, || 0) += 1;
+        }
+        let of = |(tool, name): (&&str, &String)| {
+            let is_shared = times.get(name.as_str()).is_some_and(|times| *times > 1);
+            if is_shared && *name != self.whole_name(tool) { self.own_tool_name(tool) } else { name.clone() }
+        };
+        tools.iter().zip(&plain).map(of).collect()
+    }
+
+    /// Whether a tool of the server may have this name, whichever others there are.
+    pub fn may_be_called(&self, tool: &str, name: &str) -> bool {
+        self.tool_name(tool) == name || self.own_tool_name(tool) == name
+    }
+
+    /// A name that no other tool of the server has.
+    fn own_tool_name(&self, tool: &str) -> String {
+        let start: String = self.tool_name(tool).chars().take(NAME_CHARS - HASH_CHARS - 1).collect();
+        let hash = digest(&[tool]);
+        format!("{start}_{}", first_bytes(&hash, HASH_CHARS))
     }
 }
 

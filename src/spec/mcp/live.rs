@@ -12,8 +12,8 @@ impl Catalog {
         for (server, listed) in lists {
             let Some(server) = self.mcp.get(*server) else { continue };
             let mut names: Vec<(&str, String)> = Vec::new();
-            for tool in listed.iter().filter(|tool| server.offers(&tool.name)) {
-                let Ok(made) = server.tool(tool) else { continue };
+            for (_, tool, made) in server.offered(listed) {
+                let Ok(made) = made else { continue };
                 if catalog.callable(&made.name).is_none() {
                     names.push((&tool.name, made.name.clone()));
                     catalog.tools.insert(made.name.clone(), made);
@@ -54,7 +54,7 @@ mod tests {
     use serde_json::Value;
 
     use crate::json;
-    use crate::spec::{Catalog, ListedTool};
+    use crate::spec::{Catalog, Implementation, ListedTool, Tool};
 
     fn listed(names: &[&str]) -> Vec<ListedTool> {
         let tool = |name: &&str| json!({ "name": name, "inputSchema": { "type": "object" } });
@@ -76,7 +76,7 @@ mod tests {
             },
         });
         let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
-        let tools = listed(&["zip", "find", "secret", "taken", "bad name", "bad/name", "\u{1}"]);
+        let tools = listed(&["zip", "find", "secret", "taken", "bad name", "\u{1}"]);
         let grown = catalog.with_live(&[("shop", &tools), ("elsewhere", &tools)]);
         let names = |prompt: &str| -> Vec<String> {
             grown.prompts.get(prompt).unwrap().tools.iter().map(|entry| entry.name.clone()).collect()
@@ -87,5 +87,31 @@ mod tests {
         assert_eq!(names("none"), ["clock"]);
         assert_eq!(grown.tools.get("shop__taken").unwrap().description, "mine");
         assert!(catalog.callable("shop__find").is_none(), "the compiled one is as it was");
+    }
+
+    #[test]
+    fn names_that_would_be_the_same_are_told_apart_in_whichever_order_they_are_listed() {
+        let catalog = json!({ "mcp": { "shop": { "url": "https://a.example", "list": "live" } } });
+        let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
+        let long = ["x".repeat(80) + "1", "x".repeat(80) + "2"];
+        let mut tools = listed(&["a/b", "a_b", "a b", &long[0], &long[1], "c/d"]);
+        let names = |tools: &[ListedTool]| -> Vec<(String, String)> {
+            let grown = catalog.with_live(&[("shop", tools)]);
+            let own = |tool: &Tool| match &tool.run {
+                Implementation::Mcp(of) => of.tool.clone(),
+                _ => String::new(),
+            };
+            grown.tools.iter().map(|(name, tool)| (name.clone(), own(tool))).collect()
+        };
+        let all = names(&tools);
+        assert_eq!(all.len(), 6, "{all:?}");
+        assert!(
+            all.contains(&("shop__a_b".into(), "a_b".into())),
+            "who is called so keeps the name: {all:?}"
+        );
+        assert!(all.contains(&("shop__c_d".into(), "c/d".into())), "so does a name that is alone: {all:?}");
+        assert!(all.iter().all(|(name, _)| name.len() <= 64), "{all:?}");
+        tools.reverse();
+        assert_eq!(names(&tools), all);
     }
 }

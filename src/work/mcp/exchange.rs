@@ -97,7 +97,7 @@ impl Peer<'_> {
         match broken {
             // It may have been lost on its way.
             Broken::Ended => self.network(format_args!("broke off its answer")),
-            Broken::TooLarge | Broken::Malformed(_) => {
+            Broken::TooLarge | Broken::TooMany | Broken::Malformed(_) => {
                 Trouble::new(PROTOCOL, format!("The answer of the MCP server \"{server}\" {broken}.")).into()
             }
         }
@@ -180,7 +180,9 @@ impl Peer<'_> {
         for said in said {
             match said {
                 Said::Answer(Ok(result)) => return Ok(Some(Came::Result(result))),
-                Said::Answer(Err(error)) => return Ok(Some(Came::Error(error))),
+                Said::Answer(Err(error)) => {
+                    return Ok(Some(Came::Error(RpcError { asked: *answered > 0, ..error })));
+                }
                 Said::Asks(id, method) if matches!(era, Era::Legacy(_)) && *answered < ANSWERED => {
                     *answered += 1;
                     self.tell(era, answer_to(&id, &method)).await?;

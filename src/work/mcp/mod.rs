@@ -1,5 +1,6 @@
 //! Requests to MCP servers: which era a server speaks is found out by asking, sessions are begun where it wants them, and begun
-//! anew where it has lost them. One request a call, once that is known. Bounded in bytes and time; no redirect is followed.
+//! anew where it has lost them. One request a call, once that is known: a call that a server may have read is not made again, neither
+//! in another era nor in another session. Bounded in bytes and time; no redirect is followed.
 //!
 //! * Here: the conversation. `exchange`: one message and its answer. `auth`: who gives tokens, and the tokens.
 
@@ -13,7 +14,10 @@ use crate::host::http::{lists, private_target};
 use crate::mcp::ask::{self, Ask, Asker};
 use crate::mcp::oauth::Challenge;
 use crate::mcp::reader::{RpcError, error_in};
-use crate::mcp::{Era, LEGACY, MODERN, Refusal, Session, lost_session, refusal, wants_legacy, wants_modern};
+use crate::mcp::{
+    Era, LEGACY, MODERN, Refusal, Session, is_modern_error, lost_session, names_modern, refusal,
+    wants_legacy, wants_modern,
+};
 use crate::spec::retry::RetryOn;
 use crate::spec::{McpProtocol, McpServer, template};
 use crate::work::Surroundings;
@@ -34,6 +38,12 @@ pub(crate) trait Memory {
     /// # Errors
     /// It could not be stored.
     fn learns(&self, session: Option<&Session>) -> error::Result<()>;
+
+    /// Whether it has answered as a server without sessions, this thread or another one, as far as that is in memory.
+    fn is_modern(&self) -> bool;
+
+    /// It has.
+    fn found_modern(&self);
 }
 
 /// A server, as a call reaches it.
@@ -59,8 +69,8 @@ pub(crate) struct Address {
     /// Of the definition, with their values; names in lower case.
     pub(crate) headers: Vec<(String, String)>,
     protocol: McpProtocol,
-    /// Whether it wanted sessions when its tools were listed, which saves a question.
-    pinned_legacy: bool,
+    /// What it spoke when its tools were pinned, which saves a question.
+    pinned: Option<McpProtocol>,
 }
 
 /// Why there is no answer.
@@ -138,13 +148,12 @@ impl Address {
             let value = template::render(value, env).map_err(|error| unset(server, &error))?;
             headers.push((header.to_ascii_lowercase(), value));
         }
-        let pinned = server.pinned.as_ref().map(|pinned| pinned.protocol);
         Ok(Address {
             server: server.name.clone(),
             url,
             headers,
             protocol: server.protocol,
-            pinned_legacy: pinned == Some(McpProtocol::Legacy),
+            pinned: server.pinned.as_ref().map(|pinned| pinned.protocol),
         })
     }
 }
@@ -209,22 +218,20 @@ impl Peer<'_> {
         let mut modern = match self.address.protocol {
             McpProtocol::Modern => true,
             McpProtocol::Legacy => false,
-            McpProtocol::Auto => session.is_none() && !self.address.pinned_legacy,
+            McpProtocol::Auto => session.is_none() && self.address.pinned != Some(McpProtocol::Legacy),
         };
-        let (mut turned, mut renewed, mut repeated) = (false, false, false);
+        let (mut turned, mut renewed) = (false, false);
+        // A call is not what finds out how a server is spoken to: it could run, and its answer look like a refusal.
+        let known = self.address.pinned == Some(McpProtocol::Modern) || self.memory.is_modern();
+        if auto && modern && ask.acts() && !known {
+            modern = self.speaks_modern().await?;
+            turned = true;
+        }
         for _ in 0..ROUNDS {
             if modern {
-                match self.exchange(ask, &Era::Modern).await? {
-                    Came::Result(result) => return Ok(result),
-                    Came::Error(error) if auto && !turned && wants_legacy(&error) => {
-                        (modern, turned) = (false, true)
-                    }
-                    Came::Error(error) => return Err(Failed::Rpc(error)),
-                    Came::Refused(refused) => match refusal(refused.status, &refused.body, &refused.id) {
-                        Some(Refusal::Legacy) if auto && !turned => (modern, turned) = (false, true),
-                        Some(Refusal::Again) if !repeated => repeated = true,
-                        _ => return Err(self.refused(refused)),
-                    },
+                match self.without_session(ask, auto && !turned).await? {
+                    Some(result) => return Ok(result),
+                    None => (modern, turned) = (false, true),
                 }
                 continue;
             }
@@ -237,7 +244,8 @@ impl Peer<'_> {
                 Came::Result(result) => return Ok(result),
                 Came::Error(error) => return Err(Failed::Rpc(error)),
                 Came::Refused(refused) => {
-                    if auto && !turned && wants_modern(refused.status, &refused.body) {
+                    let wants_modern = auto && !turned && wants_modern(refused.status, &refused.body);
+                    if wants_modern && (!ask.acts() || self.speaks_modern().await?) {
                         self.learn(None)?;
                         (modern, turned) = (true, true);
                     } else if had_id && !renewed && lost_session(refused.status, &refused.body, &refused.id) {
@@ -253,6 +261,58 @@ impl Peer<'_> {
             self.address.server
         );
         Err(Trouble::new(PROTOCOL, text).into())
+    }
+
+    /// Makes a request in the modern era. `None` where it did not run, and the server wants a session; only where it `may_turn`.
+    async fn without_session(&self, ask: &Ask, may_turn: bool) -> Result<Option<Map<String, Value>>, Failed> {
+        let mut repeated = false;
+        loop {
+            let failed = match self.exchange(ask, &Era::Modern).await? {
+                Came::Result(result) => {
+                    self.memory.found_modern();
+                    return Ok(Some(result));
+                }
+                Came::Error(error) if may_turn && wants_legacy(&error) => Failed::Rpc(error),
+                Came::Error(error) => return Err(Failed::Rpc(error)),
+                Came::Refused(refused) => {
+                    match refusal(refused.status, &refused.body, &refused.id, ask.acts()) {
+                        Some(Refusal::Legacy) if may_turn => self.refused(refused),
+                        Some(Refusal::Again) if !repeated => {
+                            repeated = true;
+                            continue;
+                        }
+                        _ => return Err(self.refused(refused)),
+                    }
+                }
+            };
+            // A call is not made again because of what might be the answer of a gateway, or of a tool.
+            return if ask.acts() && self.speaks_modern().await? { Err(failed) } else { Ok(None) };
+        }
+    }
+
+    /// Whether the server speaks the modern protocol, by what it answers to `server/discover`, which does nothing else.
+    async fn speaks_modern(&self) -> Result<bool, Failed> {
+        let ask = Ask::discover();
+        let mut repeated = false;
+        let is_modern = loop {
+            let refused = match self.exchange(&ask, &Era::Modern).await? {
+                Came::Result(result) => break names_modern(&result),
+                Came::Error(error) => break is_modern_error(200, &error),
+                Came::Refused(refused) => refused,
+            };
+            match refusal(refused.status, &refused.body, &refused.id, false) {
+                None => return Err(self.refused(refused)),
+                Some(Refusal::Again) if !repeated => repeated = true,
+                Some(_) => {
+                    let error = error_in(&refused.body).map(|(error, _)| error);
+                    break error.is_some_and(|error| is_modern_error(refused.status, &error));
+                }
+            }
+        };
+        if is_modern {
+            self.memory.found_modern();
+        }
+        Ok(is_modern)
     }
 
     /// Begins a session.

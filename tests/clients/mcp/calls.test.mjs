@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { missing } from "../support/python.mjs";
-import { fast } from "./peers/fast.mjs";
+import { fast, twice } from "./peers/fast.mjs";
 import { legacy } from "./peers/legacy.mjs";
 import { modern } from "./peers/modern.mjs";
 import { BYTES, PNG } from "./peers/tools.mjs";
@@ -19,9 +19,13 @@ const books = (name) => {
   return server.books;
 };
 
+/** @type {Awaited<ReturnType<typeof twice>>} */
+let payer;
+const keptTwice = async () => (payer = await twice());
+
 process.env["PEER_TOKEN"] = TOKEN;
 const peers = new Peers({ vars: { PEER_TOKEN: TOKEN } }).use(
-  { modern: kept("modern", () => modern({ token: TOKEN })), legacy: kept("legacy", legacy), alone: kept("alone", () => legacy({ sessions: false })), ...(missing ? {} : { fast }) },
+  { modern: kept("modern", () => modern({ token: TOKEN })), legacy: kept("legacy", legacy), alone: kept("alone", () => legacy({ sessions: false })), ...(missing ? {} : { fast, twice: keptTwice }) },
   { modern: { headers: { authorization: "Bearer {{env PEER_TOKEN}}" }, variables: [{ name: "PEER_TOKEN", type: "secret" }], approval: { add: "always" }, tier: { look: "read_only" } } },
 );
 
@@ -110,5 +114,15 @@ else {
     assert.deepEqual(JSON.parse((await peers.call("fast", "add", { a: 1, b: 2 })).result), { sum: 3 });
     assert.equal((await peers.call("fast", "fail")).ok, false);
     assert.equal((await peers.call("fast", "picture")).attachments.length, 1);
+  });
+  peers.test("mcp 2.3.0: a call that has run is not made again, and the model reads what the server says", async () => {
+    // 400 with the call's own id, which is how older servers refuse what they have not read.
+    const asked = await peers.call("twice", "pay_then_ask", { amount: 5 });
+    assert.match(asked.result, /error -32600: .*elicitation/);
+    for (const [code, told] of /** @type {const} */ ([[-32600, "error -32600: The account is closed."], [-32601, "error -32601: The account is closed."], [1001, "error 1001: The account is closed."]])) {
+      const { result, ok } = await peers.call("twice", "pay_and_fail", { code });
+      assert.deepEqual([ok, result.includes(told)], [false, true], result);
+    }
+    assert.deepEqual((await payer.calls()).map(({ tool }) => tool), ["pay_then_ask", "pay_and_fail", "pay_and_fail", "pay_and_fail"]);
   });
 }

@@ -222,6 +222,10 @@ impl Mcp {
             "tools/call" => self.call(server, arrived),
             "tasks/get" | "tasks/update" | "tasks/cancel" => (self.task(server, arrived), None),
             "tools/list" => (self.list(server, arrived), None),
+            "server/discover" => {
+                let result = json!({ "supportedVersions": [MODERN], "capabilities": { "tools": {} } });
+                (self.answer(server, arrived, result), None)
+            }
             method => {
                 wrong.push(format!("{method} is not of the protocol"));
                 (Answer::status(404, error(arrived, -32601, "Method not found")), None)

@@ -66,7 +66,8 @@ fn stateless() -> Scenario {
             once_or_again(history);
             let mcp = &sim.world.outside.mcp;
             if history.faults == 0 {
-                assert_eq!(mcp.methods(), ["tools/call", "tools/call"], "one request a call");
+                let methods = ["server/discover", "tools/call", "tools/call"];
+                assert_eq!(mcp.methods(), methods, "one request a call, once the server is known");
                 assert!(!sim.member.has_table("mcp"), "nothing is kept of it");
             }
             assert_eq!(mcp.of("initialize").len(), 0);
@@ -98,7 +99,7 @@ fn sessions() -> Scenario {
             assert!(results[1].starts_with("find ") && results[2].starts_with("find "), "{results:?}");
             let mcp = &sim.world.outside.mcp;
             if history.faults == 0 {
-                let began = ["tools/call", "initialize", "notifications/initialized"];
+                let began = ["server/discover", "initialize", "notifications/initialized"];
                 let each = ["tools/call", ""];
                 assert_eq!(
                     mcp.methods(),

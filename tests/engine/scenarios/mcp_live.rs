@@ -183,12 +183,32 @@ fn a_run_goes_on_without_the_tools_of_a_server_that_does_not_list_them() {
 
 /// What lists may be, and what is made of them: the names that are offered, and how often was asked.
 #[test]
-fn lists_are_bounded_and_read_whole_or_not_at_all() {
+fn lists_are_bounded_and_read_until_they_repeat_themselves() {
     type Case = (fn(&McpRequest, usize) -> Gives, &'static [&'static str], usize);
-    let cases: [Case; 6] = [
+    let cases: [Case; 9] = [
+        // A server that does not know cursors: its first page is what it has.
+        (|_, _| Gives::Only(page(&["find"], Some("again"))), &["shop__find"], 4),
+        // An empty cursor of 2026-07-28 is one.
+        (
+            |asked, _| match asked.params["cursor"].as_str() {
+                None => Gives::Only(page(&["find"], Some(""))),
+                Some(_) => Gives::Only(page(&["work"], None)),
+            },
+            &["shop__find", "shop__work"],
+            2,
+        ),
+        (
+            |_, _| {
+                let mut page = page(&["find", "later"], None);
+                page["tools"][1]["execution"] = json!({ "taskSupport": "required" });
+                Gives::Only(page)
+            },
+            &["shop__find"],
+            1,
+        ),
         // A cursor that leads back, once.
         (|_, before| Gives::Only(page(&["find"], (before < 2).then_some("again"))), &["shop__find"], 3),
-        (|_, before| Gives::Only(page(&[&format!("t{before}")], Some("same"))), &[], 4),
+        (|_, before| Gives::Only(page(&[&format!("t{before}")], Some("same"))), &["shop__t2", "shop__t3"], 4),
         (|_, before| Gives::Only(page(&[&format!("t{before}")], Some(&before.to_string()))), &[], 32),
         (|_, _| Gives::Only(json!({ "nothing": 1 })), &[], 1),
         (
@@ -221,6 +241,69 @@ fn lists_are_bounded_and_read_whole_or_not_at_all() {
             })
             .once();
     }
+}
+
+/// Providers refuse a request in which one tool's schema is a choice at its root, so one tool would end every run of the agent.
+#[test]
+fn models_are_shown_an_object_where_a_schema_is_a_choice() {
+    live("a choice")
+        .setup(|sim| {
+            serve(sim, |_, _| {
+                let mut page = page(&["attach"], None);
+                let needs =
+                    |name: &str| json!({ "properties": { name: { "type": "string" } }, "required": [name] });
+                page["tools"][0]["inputSchema"] =
+                    json!({ "type": "object", "anyOf": [needs("content"), needs("url")] });
+                Gives::Only(page)
+            });
+        })
+        .drive(|sim| async move {
+            sim.ask("hello").await;
+        })
+        .check(|sim, _| {
+            let requests = sim.world.outside.requests.borrow();
+            let tool = requests[0].body["tools"][0].to_string();
+            assert!(!tool.contains("anyOf") && tool.contains("content") && tool.contains("url"), "{tool}");
+            assert!(tool.contains("Give the arguments of one of these: content; url."), "{tool}");
+        })
+        .once();
+}
+
+/// The run says which tools are not offered, which have other names than the server's, and where the list ends too soon.
+#[test]
+fn a_run_says_what_became_of_a_list() {
+    live("noted")
+        .define(|catalog| {
+            catalog["tools"] = json!({ "shop__taken": { "description": "d", "run": { "native": "clock" } } });
+        })
+        .setup(|sim| {
+            serve(sim, |_, _| {
+                let mut page = page(&["a/b", "a_b", "taken", "later"], Some("again"));
+                page["tools"][3]["execution"] = json!({ "taskSupport": "required" });
+                Gives::Only(page)
+            });
+        })
+        .drive(|sim| async move {
+            sim.ask("use shop__a_b").await;
+            let run = sim.get(ThreadRoute::GetRun("r_1".into()), &[]).await;
+            let found = run["diagnostics"].as_array().unwrap();
+            let said = |code: &str| {
+                let one =
+                    found.iter().find(|one| one["code"] == code).unwrap_or_else(|| panic!("{code}: {run}"));
+                one["message"].as_str().unwrap().to_owned()
+            };
+            let left_out = said("mcp.left_out");
+            assert!(left_out.contains("\"later\": it is called as a task"), "{left_out}");
+            assert!(left_out.contains("\"taken\": the folder"), "{left_out}");
+            let renamed = said("mcp.renamed");
+            assert!(renamed.contains("\"a/b\" is \"shop__a_b_") && !renamed.contains("\"a_b\""), "{renamed}");
+            assert!(said("mcp.repeats").contains("shop"));
+        })
+        .check(|sim, history| {
+            assert!(history.texts("tool")[0].starts_with("a_b "), "{:?}", history.texts("tool"));
+            assert_eq!(offered(sim)[0].len(), 2, "{:?}", offered(sim));
+        })
+        .once();
 }
 
 /// A list is another one's who is somebody else; threads that are the same to the server share it.

@@ -39,6 +39,7 @@ mod keys;
 mod limits;
 mod mcp;
 mod mcp_auth;
+mod mcp_eras;
 mod mcp_input;
 mod mcp_live;
 mod mcp_sign_in;
@@ -152,6 +153,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(batches::all());
     all.extend(mcp::all());
     all.extend(mcp_auth::all());
+    all.extend(mcp_eras::all());
     all.extend(mcp_input::all());
     all.extend(offered::all());
     all.extend(mcp_tasks::all());

@@ -58,7 +58,8 @@ fn a_pinned_list_becomes_tools_of_the_catalog() {
     // Models are shown the server's own keywords, without its marks and what the application fills in.
     let callable = Callable::Tool(search);
     let shown = json!({ "type": "object", "properties": { "q": { "type": "string", "pattern": "^a" } }, "required": ["q"] });
-    assert_eq!(callable.parameters(), (shown, false));
+    let (parameters, strict, _) = callable.offer();
+    assert_eq!((parameters, strict), (shown, false));
     assert!(callable.check(json!({ "q": "b", "more": 1 })).is_ok() && callable.check(json!({})).is_err());
     let create = catalog.tools.get("linear__create_issue").unwrap();
     assert_eq!((create.description.as_str(), create.idempotent, create.tier), ("Makes an issue", None, None));
@@ -262,9 +263,9 @@ fn what_is_wrong_with_a_server_is_told_with_its_place() {
         (
             "",
             Some(
-                r#"{ "protocol": "2026-07-28", "tools": [{ "name": "a.b", "inputSchema": {} }, { "name": "a/b", "inputSchema": {} }] }"#,
+                r#"{ "protocol": "2026-07-28", "tools": [{ "name": "a_b", "inputSchema": {} }, { "name": "a/b", "inputSchema": {} }] }"#,
             ),
-            "mcp/t.tools.json: error in tools[1].name: \"a/b\" becomes \"t__a_b\" for models, and mcp/t.tools.json has a tool of that name already",
+            "mcp/t.tools.json: warning in tools[1].name: models know \"a/b\" as \"t__a_b_c14cddc0\", as another tool becomes \"t__a_b\" as well",
         ),
         (
             "",
