@@ -35,6 +35,8 @@ pub(crate) struct Place {
 
 /// Values in the JSON of an answer: to read many takes long, and other threads wait meanwhile.
 const VALUES: usize = 100_000;
+/// The same of a refusal, which is looked at several times.
+const ERROR_VALUES: usize = 10_000;
 
 /// Milliseconds before a stream is taken up again, unless the server says; and the bounds of what it may say.
 const RESUME_MS: u64 = 1_000;
@@ -206,6 +208,7 @@ pub(crate) fn rpc_error(error: Value) -> Option<RpcError> {
 
 /// The error that the body of a refusal holds, and the id of the request that it names.
 pub(crate) fn error_in(body: &[u8]) -> Option<(RpcError, Option<String>)> {
+    count(body, &mut { ERROR_VALUES }).ok()?;
     let mut body: Map<String, Value> = crate::json::from_slice(body).ok()?;
     let error = body.remove("error").and_then(rpc_error)?;
     Some((error, body.get("id").and_then(Value::as_str).map(str::to_owned)))
@@ -300,6 +303,11 @@ mod tests {
         let notes = format!("data: {}\n\n", parts(most / 2).replace("\"q\"", "\"other\""));
         assert_eq!(read(EVENTS, &[&notes, &notes]).unwrap(), []);
         assert_eq!(read(EVENTS, &[&notes, &notes, &notes]), Err(Broken::TooMany));
+        let error = |n: usize| {
+            json!({ "id": "q", "error": { "code": 1, "message": "", "data": vec![0; n] } }).to_string()
+        };
+        assert!(error_in(error(100).as_bytes()).is_some());
+        assert_eq!(error_in(error(ERROR_VALUES).as_bytes()), None);
     }
 
     #[test]
