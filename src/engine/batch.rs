@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use crate::engine::call::{Call, CallOutcome, Work, arguments};
 use crate::engine::definitions::Definitions;
+use crate::engine::progress::AtWork;
 use crate::engine::thread::Thread;
 use crate::engine::told::Told;
 use crate::engine::tool_call::{AskedWork, NEEDS_APPROVAL, fitting};
-use crate::engine::waits::answer::DENIED;
 use crate::engine::waits::gate::{Place, WOULD_WAIT, asked_call};
 use crate::engine::waits::question::Approved;
 use crate::error::{Error, Result};
@@ -28,7 +28,8 @@ use crate::spec::message::ToolResult;
 use crate::spec::retry::RetryMode;
 use crate::spec::{Callable, Implementation, SideConfig, Tier, Tool, ToolEntry};
 use crate::store::messages::{Inbound, Shared};
-use crate::store::receipts::{NewReceipt, ReceiptState};
+use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptState};
+use crate::store::waits::WaitState;
 use crate::store::{receipts, waits};
 use crate::work::tier::tier;
 
@@ -158,23 +159,22 @@ impl Thread {
         if batch.place(call.seq).is_none() {
             let scope = self.step_scope(definitions)?;
             let earlier = self.earlier_receipt(scope.entered, call)?;
-            if let Some((id, result)) =
-                earlier.as_ref().and_then(|earlier| Some((earlier.id, earlier.result.clone()?)))
+            if let Some((earlier, result)) =
+                earlier.as_ref().and_then(|earlier| Some((earlier, earlier.result.clone()?)))
             {
-                let denied = result.error_code.as_deref() == Some(DENIED);
-                let approval = if denied { self.approval_of(id)? } else { None };
-                return Ok(CallOutcome { approval, ..CallOutcome::ran(result) });
+                return self.ended_before(&scope, earlier, result);
             }
             if !self.begin_batch(batch, definitions, reply, call)? {
                 return self.call(&scope, definitions, reply, call, earlier).await;
             }
         }
+        let scope = self.step_scope(definitions)?;
+        self.tell_calls(&scope, reply, call)?;
         self.announce_tool_start(&Told::of(call));
-        let (done, tool, args) = batch.take(self, call.seq).await?;
+        let (mut done, tool, args) = batch.take(self, call.seq).await?;
         if waits_alone(tool, &done.result) {
             // The run may be parked for it, which ends what is under way.
             batch.finish(self).await?;
-            let scope = self.step_scope(definitions)?;
             let earlier = self.read(|_, sql| receipts::find(sql, call.seq))?;
             return self.call(&scope, definitions, reply, call, earlier).await;
         }
@@ -182,10 +182,27 @@ impl Thread {
         if done.result.error_code.as_deref() == Some(NEEDS_APPROVAL) {
             // The run may be parked, which ends what is under way.
             batch.finish(self).await?;
-            let scope = self.step_scope(definitions)?;
-            self.ask_after(Place { scope: &scope, definitions, reply }, tool, call, &args).await?;
+            let place = Place { scope: &scope, definitions, reply };
+            if let Some(refused) = self.ask_after(place, tool, call, &args).await? {
+                done.replace_result(refused);
+            }
         }
         Ok(done)
+    }
+
+    /// What comes of a call whose receipt has its result: a process was lost after it had ended, or somebody has answered it.
+    fn ended_before(&self, scope: &Scope, earlier: &Receipt, result: ToolResult) -> Result<CallOutcome> {
+        let done = CallOutcome::ran(result);
+        if earlier.kind == Kind::Subagent {
+            return Ok(done);
+        }
+        let waited = earlier.state == ReceiptState::Waiting;
+        if waited && earlier.data.mcp.is_some() {
+            self.close_waits_of_call(earlier.id, WaitState::Cancelled)?;
+        }
+        // Code may have ended before the calls that it made.
+        let open_inner_calls = (!waited).then(|| scope.origin.clone());
+        Ok(CallOutcome { approval: self.approval_of(earlier.id)?, open_inner_calls, ..done })
     }
 
     /// Begins this call and those behind it that only read, if there is more than one. Their receipts are one transaction.
@@ -249,7 +266,7 @@ impl Thread {
             return Ok(None);
         };
         let Callable::Tool(tool) = callable else { return Ok(None) };
-        if tier(tool) != Tier::ReadOnly || of_session(definitions.side, name) {
+        if tier(tool) != Tier::ReadOnly || of_session(definitions.side, name) || !self.permits(name)? {
             return Ok(None);
         }
         let Ok(args) = arguments(callable, &call.call) else { return Ok(None) };
@@ -297,11 +314,15 @@ impl Thread {
         let of_mcp = matches!(tool.run, Implementation::Mcp(_));
         let inside = if of_mcp { inside.held_by_code() } else { inside };
         let (seq, given) = (call.seq, args.clone());
+        let scope = scope.clone();
         let running = async move {
             let work = Work::Tool(tool);
+            let name = &call.call.name;
             let asked =
                 AskedWork { definitions, entry, work, call_id: &call.call.id, args: given, approved: false };
-            let result = fitting(&call.call.name, self.work_of(&inside, asked).await?);
+            let work = Box::pin(self.work_of(&inside, asked));
+            let result = self.with_heartbeats(AtWork { name, scope: &scope }, work).await??;
+            let result = fitting(name, result);
             let open_inner_calls = inside.may_have_invoked().then(|| inside.origin.clone());
             Ok(CallOutcome { open_inner_calls, ..CallOutcome::ran(result) })
         };

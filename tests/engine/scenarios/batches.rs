@@ -399,3 +399,37 @@ fn asking_after() -> Scenario {
 fn one_of_several_readers_may_ask_for_an_approval() {
     asking_after().sweep();
 }
+
+#[test]
+fn one_of_several_readers_that_may_not_ask_is_refused_as_it_is_alone() {
+    let results = |parallel: bool| {
+        let seen: Rc<RefCell<Vec<String>>> = Rc::default();
+        let kept = seen.clone();
+        story("a reader that asks where nobody is asked", "rbr")
+            .define(move |catalog| {
+                catalog["tools"]["bad"]["approval"] = json!({ "mode": "on_failure" });
+                catalog["prompts"]["p"]["approvals"] = json!({ "policy": "never" });
+                catalog["prompts"]["p"]["parallelReadOnly"] = json!(parallel);
+            })
+            .setup(|sim| {
+                sim.world.outside.native("bad", |_, _| {
+                    let error = ToolResult::error("This is for people to allow.");
+                    Native::Gives(
+                        SECOND_US,
+                        ToolResult { error_code: Some("needs_approval".into()), ..error },
+                    )
+                });
+            })
+            .drive(|sim| async move {
+                sim.ask("go").await;
+            })
+            .check(move |_, history| {
+                *seen.borrow_mut() = history.texts("tool").iter().map(ToString::to_string).collect()
+            })
+            .calm();
+        kept.take()
+    };
+    let together = results(true);
+    assert!(together.len() == 3 && !together[1].contains("for people"), "{together:?}");
+    assert_eq!(together, results(false));
+}

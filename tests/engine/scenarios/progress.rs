@@ -156,6 +156,55 @@ fn a_tool_that_takes_long_gives_a_sign_every_five_seconds() {
         .calm();
 }
 
+/// Lines of a reply with two calls of slow tools that only read.
+fn lines_of_two_readers(parallel: bool) -> Vec<String> {
+    slow("two readers")
+        .define(move |catalog| {
+            for name in ["work", "other"] {
+                catalog["tools"][name]["tier"] = json!("read_only");
+                catalog["tools"][name]["idempotent"] = json!(true);
+            }
+            catalog["prompts"]["p"]["parallelToolCalls"] = json!(parallel);
+            catalog["prompts"]["p"]["parallelReadOnly"] = json!(parallel);
+        })
+        .says(|request| match request.results().len() {
+            0 => Say::default().and_call("work", "{}").and_call("other", "{}"),
+            _ => Say::text("done"),
+        })
+        .drive(|sim| async move {
+            sim.listen(listening(), None).await.unwrap();
+            sim.ask("hello").await;
+        })
+        .check(|sim, _| {
+            let lines = lines(sim);
+            TOLD.with(|told| told.borrow_mut().push(json!(messages(&lines))));
+        })
+        .once();
+    TOLD.with(|told| told.borrow_mut().pop()).map(|lines| serde_json::from_value(lines).unwrap()).unwrap()
+}
+
+#[test]
+fn calls_at_the_same_time_give_the_signs_that_calls_one_by_one_give() {
+    let mut together = lines_of_two_readers(true);
+    assert_eq!(
+        together,
+        [
+            "[1/8] Calling m",
+            "[1/8] Executing tools: work, other",
+            "[1/8] Still executing: work (5 s)",
+            "[1/8] Still executing: other (5 s)",
+            "[1/8] Still executing: work (10 s)",
+            "[1/8] Still executing: other (10 s)",
+            "[1/8] Executing tools: other",
+            "[2/8] Calling m",
+        ]
+    );
+    let mut one_by_one = lines_of_two_readers(false);
+    together.sort();
+    one_by_one.sort();
+    assert_eq!(together, one_by_one);
+}
+
 #[test]
 fn who_comes_later_sees_the_last_line_at_once_and_those_that_follow() {
     slow("somebody comes later")

@@ -12,6 +12,7 @@ use crate::sweep::Scenario;
 pub fn all() -> Vec<Scenario> {
     vec![
         approved(),
+        approved_and_hooked(),
         denied(),
         together(),
         in_another_order(),
@@ -121,6 +122,41 @@ fn approved() -> Scenario {
 #[test]
 fn a_call_that_is_approved_runs_once_and_only_then() {
     approved().sweep();
+}
+
+/// The result is kept while a hook works on it; a process that is lost meanwhile finds it there.
+fn approved_and_hooked() -> Scenario {
+    const HOOK: &str = "before_store_tool_result";
+    story("a call that is approved, and a hook that sees its result")
+        .define(with(json!({ "pay": asking(json!("always")) })))
+        .define(|catalog| {
+            catalog["hooks"] = json!({ HOOK: { "hook": HOOK, "run": { "native": HOOK } } });
+            catalog["agents"]["helper"]["hooks"] = json!([HOOK]);
+        })
+        .setup(|sim| {
+            sim.world.outside.hook(HOOK, |call| {
+                let result = call.args[1].clone();
+                Box::pin(async move {
+                    (call.sleep)(SECOND_US).await;
+                    Ok(result)
+                })
+            });
+        })
+        .drive(|sim| async move {
+            sim.send("use pay").await;
+            let waits = until_open(&sim, 1).await;
+            decides(&sim, &waits[0], json!({ "decision": "approve", "actor": "Ann" })).await;
+        })
+        .check(|sim, history| {
+            let result = history.of("tool").next().unwrap();
+            assert_eq!(result["metadata"]["approval"]["by"], "Ann", "{result}");
+            assert!(runs(sim) <= 1, "it ran once");
+        })
+}
+
+#[test]
+fn a_result_that_waits_for_its_hooks_keeps_its_approval() {
+    approved_and_hooked().sweep();
 }
 
 fn denied() -> Scenario {

@@ -331,3 +331,28 @@ fn clients_are_told_of_workers() {
 fn every_outcome_in_a_tree_of_workers_is_handed_over_once() {
     tree().sampled(200).sweep();
 }
+
+#[test]
+fn a_worker_calls_no_reader_that_it_was_not_given_beside_one_that_it_was() {
+    team("a worker with one of two readers")
+        .define(|catalog| {
+            for name in ["doze", "work"] {
+                catalog["tools"][name]["tier"] = json!("read_only");
+                catalog["tools"][name]["idempotent"] = json!(true);
+            }
+            catalog["prompts"]["digger"]["parallelToolCalls"] = json!(true);
+            catalog["prompts"]["digger"]["parallelReadOnly"] = json!(true);
+        })
+        .drive(|sim| async move {
+            let both = r#"all [["doze",{"n":1}],["work",{}],["doze",{"n":2}]]"#;
+            let made = json!(["agent_spawn", { "agent": "digger", "tools": ["doze"], "message": both }]);
+            tell(&sim, &lead(json!([[made], [wait(json!(["subagent.1"]), "all")]]))).await;
+        })
+        .check(|sim, history| {
+            let runs = sim.world.outside.executions.borrow();
+            assert!(runs.iter().all(|execution| execution.name != "work"), "it ran");
+            let results = history.family.values().next().unwrap().texts("tool");
+            assert!(results[1].contains("not among the tools that this subagent was given"), "{results:?}");
+        })
+        .once();
+}
