@@ -90,10 +90,10 @@ impl Exceeded {
 impl Thread {
     /// A limit is reached before an attempt of the run's own step.
     pub(crate) async fn over_budget(self: &Rc<Self>, exceeded: Exceeded) -> Result<Then> {
-        let (policy, finishing) = self.read(|state, _| {
+        let (policy, finishing, denied) = self.read(|state, _| {
             let ledger = state.active().and_then(|run| run.ledger.as_ref());
-            Ok(ledger.map_or((OnExceeded::Fail, Finishing::No), |ledger| {
-                (ledger.policy.on_exceeded, ledger.finishing)
+            Ok(ledger.map_or((OnExceeded::Fail, Finishing::No, false), |ledger| {
+                (ledger.policy.on_exceeded, ledger.finishing, ledger.denied)
             }))
         })?;
         if exceeded.scope == BudgetScope::Parent && finishing == Finishing::No {
@@ -101,7 +101,8 @@ impl Thread {
         }
         match policy {
             OnExceeded::Finish if finishing == Finishing::No => {
-                self.finish_soon(Finishing::Reserved)?;
+                // Where people have said so, it did not keep anything back for this step.
+                self.finish_soon(if denied { Finishing::Decided } else { Finishing::Reserved })?;
                 Ok(Then::Finish)
             }
             OnExceeded::Ask if finishing == Finishing::No => self.ask_for_budget(exceeded).await,

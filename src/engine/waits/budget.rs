@@ -13,7 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::scope::Entered;
-use crate::spec::budget::{BudgetExpiry, Caps, Limits, Unit};
+use crate::spec::budget::{BudgetExpiry, Caps, Limits, OnExceeded, Unit};
 use crate::store::log::Event;
 use crate::store::runs::Run;
 use crate::store::runs::end::Reason;
@@ -31,6 +31,16 @@ pub(crate) enum Outcome<'a> {
     Finishes,
     /// It fails; with what a person reads besides.
     Fails(String),
+}
+
+impl Outcome<'_> {
+    /// What the run does at its next limit, if it is not given more.
+    const fn at_next_limit(&self) -> OnExceeded {
+        match self {
+            Outcome::Finishes => OnExceeded::Finish,
+            Outcome::Extended(_) | Outcome::Fails(_) => OnExceeded::Fail,
+        }
+    }
 }
 
 /// What a transition has settled.
@@ -60,8 +70,8 @@ fn has_errand(state: &State, asked: &AskedBudget) -> bool {
     asked.of_run.and_then(errand).is_some()
 }
 
-/// Nobody is asked again for the subagents of a run.
-fn deny_children(state: &mut State, asked: &AskedBudget) {
+/// Nobody is asked again in a run: neither for its subagents nor for itself. `then`: what the run does at its next limit.
+fn deny_more(state: &mut State, asked: &AskedBudget, then: OnExceeded) {
     let last = last_run(state);
     let kept = state.meta.budget.as_mut().zip(asked.of_run);
     if let Some(errand) = kept.and_then(|(kept, run)| kept.errand_mut(run)) {
@@ -69,7 +79,10 @@ fn deny_children(state: &mut State, asked: &AskedBudget) {
         return;
     }
     match state.active_mut().ok().and_then(|run| run.ledger.as_mut()) {
-        Some(ledger) => ledger.denied = true,
+        Some(ledger) => {
+            ledger.denied = true;
+            ledger.policy.on_exceeded = then;
+        }
         None => state.meta.budget.get_or_insert_default().denied = last,
     }
 }
@@ -182,6 +195,7 @@ impl Thread {
         let mut reached =
             Reached { scope: asked.scope, unit: asked.unit, spent: asked.spent, limit: asked.limit };
         let serve = what_children_get(state, asked, &outcome);
+        let then = outcome.at_next_limit();
         let kind = match outcome {
             Outcome::Extended(add) => {
                 reached.limit = self.extend_budget(state, asked, add)?;
@@ -189,18 +203,18 @@ impl Thread {
             }
             // A subagent is to finish: its own definition says how.
             Outcome::Finishes | Outcome::Fails(_) if wait.run.is_none() => {
-                deny_children(state, asked);
+                deny_more(state, asked, then);
                 "exceeded"
             }
             Outcome::Finishes => {
-                deny_children(state, asked);
+                deny_more(state, asked, then);
                 if let Some(ledger) = &mut state.active_mut()?.ledger {
                     ledger.finishing = Finishing::Decided;
                 }
                 "exceeded"
             }
             Outcome::Fails(why) => {
-                deny_children(state, asked);
+                deny_more(state, asked, then);
                 let text = format!("{} {why}", Exceeded::of(asked).text());
                 Event::budget(state.active(), "exceeded", reached.to_json("exceeded")).insert(sql, now)?;
                 settled.halted =

@@ -72,7 +72,7 @@ pub(crate) struct Ledger {
     pub(crate) estimated: bool,
     #[serde(rename = "f", default)]
     pub(crate) finishing: Finishing,
-    /// Whether people have denied children more, so that they are not asked again.
+    /// Whether people have denied more, so that they are not asked again; `policy` then says what they want instead.
     #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) denied: bool,
     /// Calls of the open step.

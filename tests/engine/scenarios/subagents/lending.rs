@@ -20,6 +20,8 @@ pub fn all() -> Vec<Scenario> {
         topped_up(),
         extended(),
         denied(),
+        refused_above("deny", "run"),
+        refused_above("finish", "thread"),
         three_levels_of_tokens(),
         three_levels_of_dollars(),
         stopped(),
@@ -234,6 +236,42 @@ fn denied() -> Scenario {
 #[test]
 fn what_people_deny_ends_the_subagents_that_need_it() {
     denied().sampled(150).sweep();
+}
+
+/// People refuse more for a subagent that its thread waits for. The thread's own next step meets the same limit.
+fn refused_above(decision: &'static str, scope: &'static str) -> Scenario {
+    let name = if decision == "deny" { "more for a subagent, denied" } else { "more for a subagent: finish" };
+    sharing(name, 1, json!([waits("research")]))
+        .define(move |catalog| {
+            catalog["agents"]["helper"]["budget"] =
+                json!({ scope: { "maxModelCalls": 4 }, "onExceeded": "ask" });
+        })
+        .terms(|terms| {
+            terms.more_requests = AHEAD;
+            terms.one_answer = false;
+            terms.outcomes = vec!["completed", "failed"];
+        })
+        .drive(move |sim| async move {
+            decide_all(&sim, r#"call research {"q":"look"}"#, json!({ "decision": decision })).await;
+        })
+        .check(move |sim, history| {
+            let asked: Vec<i64> = sim.member.database.ask("SELECT count(*) FROM waits WHERE kind = 'budget'");
+            assert_eq!(asked, [1], "nobody is asked again in that run");
+            if history.faults == 0 {
+                let run = sim.member.database.ask::<String>("SELECT reason FROM runs");
+                let expected = if decision == "deny" { "budget_exceeded" } else { "budget_finished" };
+                assert_eq!(run, [expected], "{:?}", history.texts("tool"));
+            }
+        })
+}
+
+#[test]
+fn nobody_is_asked_again_in_a_run_after_more_was_refused_for_its_subagent() {
+    for decision in ["deny", "finish"] {
+        for scope in ["run", "thread"] {
+            refused_above(decision, scope).sampled(100).sweep();
+        }
+    }
 }
 
 /// The one at the bottom needs more than all have, in tokens or in dollars.
