@@ -33,11 +33,14 @@ impl Thread {
     /// What was said in a run.
     pub(crate) fn content_of(&self, sql: &dyn Sql, facts: &Facts) -> Result<Content> {
         let mut content = Content { input: self.input_of(sql, facts)?, ..Content::default() };
-        for reply in facts.attempts.iter().filter_map(|attempt| attempt.reply) {
+        // An attempt that has failed has no reply; the one after it may have the same seq.
+        let answered = facts.attempts.iter().filter(|attempt| attempt.text("status") != Some("failed"));
+        for (reply, attempt) in answered.filter_map(|attempt| Some((attempt.reply?, attempt))) {
             if let Some(row) = messages::find(sql, reply)?
                 && !content.replies.contains_key(&reply)
             {
-                content.replies.insert(reply, self.messages_told(&[row]));
+                let reason = finish_reason(attempt.text("finish_reason"), &row);
+                content.replies.insert(reply, self.messages_told(&[row], Some(reason)));
             }
         }
         for call in &facts.calls {
@@ -54,11 +57,11 @@ impl Thread {
         for seq in (facts.run.turn_from..first).take(INPUT) {
             rows.extend(messages::find(sql, seq)?.filter(|row| row.depth == 0 && !row.is_status()));
         }
-        Ok((!rows.is_empty()).then(|| self.messages_told(&rows)))
+        Ok((!rows.is_empty()).then(|| self.messages_told(&rows, None)))
     }
 
-    /// Messages as the conventions write them: each with its parts.
-    fn messages_told(&self, rows: &[Row]) -> String {
+    /// Messages as the conventions write them: each with its parts, those of a model with why it stopped.
+    fn messages_told(&self, rows: &[Row], finish_reason: Option<&str>) -> String {
         let mut left = SPAN_CONTENT_BYTES;
         let mut part = |text: &str| {
             let text = self.redact(text.to_owned());
@@ -68,8 +71,11 @@ impl Thread {
         };
         let messages = rows.iter().map(|row| {
             let said = row.content.as_deref().filter(|text| !text.is_empty());
-            let mut parts: Vec<Value> =
-                said.map(|text| json!({ "type": "text", "content": part(text) })).into_iter().collect();
+            let said = said.map(|text| match &row.tool_call_id {
+                Some(id) => json!({ "type": "tool_call_response", "id": id, "response": part(text) }),
+                None => json!({ "type": "text", "content": part(text) }),
+            });
+            let mut parts: Vec<Value> = said.into_iter().collect();
             for call in row.calls.iter().take(32) {
                 let arguments = part(&call.arguments);
                 let arguments = crate::json::from_str(&arguments).unwrap_or(Value::String(arguments));
@@ -83,7 +89,10 @@ impl Thread {
                 Role::System => "system",
                 Role::Tool => "tool",
             };
-            json!({ "role": role, "parts": parts })
+            match finish_reason {
+                Some(reason) => json!({ "role": role, "parts": parts, "finish_reason": reason }),
+                None => json!({ "role": role, "parts": parts }),
+            }
         });
         Value::Array(messages.collect()).to_string()
     }
@@ -100,5 +109,17 @@ impl Thread {
         let call_id = result.as_ref().and_then(|row| row.tool_call_id.clone());
         let called = of.and_then(|row| row.calls.into_iter().find(|call| Some(&call.id) == call_id.as_ref()));
         Ok((called.map(|call| shown(call.arguments)), result.and_then(|row| row.content).map(shown)))
+    }
+}
+
+/// Why a model stopped, by the names that the conventions have for it. `told`: as the log has it.
+fn finish_reason(told: Option<&str>, reply: &Row) -> &'static str {
+    match told {
+        Some("length") => "length",
+        Some("content_filter") => "content_filter",
+        Some("tool_calls") => "tool_call",
+        // Not every provider says so, nor in words that are known.
+        _ if !reply.calls.is_empty() => "tool_call",
+        _ => "stop",
     }
 }

@@ -41,7 +41,7 @@ pub(super) async fn told(sim: &Sim) {
 }
 
 /// Spans of all runs of a thread, as the API has them.
-fn shown(sim: &Sim) -> Vec<Value> {
+pub(super) fn shown(sim: &Sim) -> Vec<Value> {
     let runs: Vec<i64> = sim.member.database.ask("SELECT id FROM runs");
     let mut all = Vec::new();
     for run in runs {
@@ -447,37 +447,6 @@ fn a_collector_that_is_gone_is_left_alone() {
 }
 
 #[test]
-fn what_a_collector_refuses_is_not_sent_again() {
-    for (answer, line) in [
-        (Answer::status(400, "no"), "the collector refused spans with 400: no"),
-        (
-            Answer::json(&json!({ "partialSuccess": { "rejectedSpans": "2", "errorMessage": "full" } })),
-            "the collector did not take 2 of what it was sent: full",
-        ),
-        (Answer::status(302, ""), "the collector refused spans with 302: "),
-    ] {
-        story("a collector that refuses")
-            .setup(exports)
-            .setup(move |sim| {
-                let answer = answer.clone();
-                sim.world.outside.collector.script(move |_| answer.clone());
-            })
-            .drive(|sim| async move {
-                sim.ask("hello").await;
-                told(&sim).await;
-                sim.ask("again").await;
-                told(&sim).await;
-            })
-            .check(move |sim, _| {
-                assert_eq!(sim.world.outside.collector.requests.borrow().len(), 2);
-                let lines = sim.world.log.borrow().iter().filter(|said| said.contains(line)).count();
-                assert_eq!(lines, 1, "{:?}", sim.world.log.borrow());
-            })
-            .once();
-    }
-}
-
-#[test]
 fn a_trace_that_is_not_recorded_is_not_exported() {
     for flags in ["00", "02"] {
         story("a trace that nobody records")
@@ -500,6 +469,29 @@ fn a_trace_that_is_not_recorded_is_not_exported() {
         })
         .check(|sim, _| assert_eq!(sim.world.outside.collector.requests.borrow().len(), 0))
         .once();
+}
+
+/// What was said is written as the conventions' own schemas want it (tests/fixtures/semantic-conventions).
+fn follow_the_conventions(sim: &Sim) {
+    let mut reasons = Vec::new();
+    for (name, schema) in [
+        ("gen_ai.input.messages", "gen-ai-input-messages.json"),
+        ("gen_ai.output.messages", "gen-ai-output-messages.json"),
+    ] {
+        let path = format!("{}/fixtures/semantic-conventions/{schema}", env!("CARGO_MANIFEST_DIR"));
+        let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let schema = jsonschema::draft202012::new(&schema).unwrap();
+        let spans = [named(sim, "chat"), named(sim, "invoke_agent")].concat();
+        let all = spans.iter().map(|span| attribute(span, name)).filter(Value::is_string);
+        let all: Vec<Value> = all.map(|messages| serde_json::from_str(text(&messages)).unwrap()).collect();
+        assert!(!all.is_empty(), "{name}");
+        for messages in &all {
+            schema.validate(messages).unwrap_or_else(|error| panic!("{name}: {error}: {messages}"));
+        }
+        let finished = all.iter().flat_map(|messages| messages.as_array().unwrap());
+        reasons.extend(finished.filter_map(|message| message["finish_reason"].as_str().map(str::to_owned)));
+    }
+    assert!(reasons.contains(&"tool_call".to_owned()) && reasons.contains(&"stop".to_owned()), "{reasons:?}");
 }
 
 #[test]
@@ -540,6 +532,7 @@ fn spans_hold_what_was_said_only_where_that_is_wanted() {
                         .map(|span| attribute(span, "gen_ai.output.messages"))
                         .collect();
                     assert!(said.iter().any(|said| text(said).contains("re: canary")), "{said:?}");
+                    follow_the_conventions(sim);
                 }
             })
             .once();
