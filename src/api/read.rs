@@ -163,8 +163,8 @@ impl Thread {
                 "bytes": sql.size(),
                 "now": now,
             });
-            if let (Some(fields), Some(dropped)) = (body.as_object_mut(), dropped) {
-                fields.insert("export".into(), json!({ "dropped": dropped }));
+            if let (Some(fields), Some((dropped, error))) = (body.as_object_mut(), dropped) {
+                fields.insert("export".into(), json!({ "dropped": dropped, "error": error }));
             }
             Ok(Reply::json(200, &body))
         })

@@ -13,7 +13,6 @@ use crate::limits;
 use crate::store::jobs as table;
 use crate::store::jobs::{Job, Kind, pause_us};
 use crate::store::log::Event;
-use crate::store::meta;
 use crate::store::state::State;
 use crate::store::works::drop_ended;
 
@@ -168,10 +167,7 @@ impl Thread {
             _ => None,
         };
         if let Some(spans) = dropped {
-            // The next run tells of it.
-            state.meta.dropped =
-                state.meta.dropped.saturating_add(i64::try_from(spans).unwrap_or(i64::MAX)).max(1);
-            meta::set_dropped(sql, state.meta.dropped)?;
+            Self::count_dropped(state, sql, spans.max(1))?;
         }
         if job.kind == Some(Kind::Summary) {
             self.book_given_up(state, sql, job)?;

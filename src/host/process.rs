@@ -15,6 +15,26 @@ pub struct Process {
     pub(crate) lists: RefCell<Vec<SharedList>>,
     /// Catalogs that have grown, by what they have grown with, as long as an object has them.
     pub(crate) catalogs: RefCell<SortedMap<String, Weak<dyn Any>>>,
+    /// Lines that the operator has read and need not read of every object, the newest last.
+    lines: RefCell<Vec<String>>,
+}
+
+/// Lines that are remembered.
+const LINES: usize = 64;
+
+impl Process {
+    /// Whether the operator has not read this line yet. From now on they have.
+    pub(crate) fn is_new(&self, line: &str) -> bool {
+        let mut lines = self.lines.borrow_mut();
+        if lines.iter().any(|known| known == line) {
+            return false;
+        }
+        if lines.len() >= LINES {
+            lines.remove(0);
+        }
+        lines.push(line.to_owned());
+        true
+    }
 }
 
 /// What a server listed.

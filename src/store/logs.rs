@@ -243,6 +243,20 @@ pub(crate) fn last_of(sql: &dyn Sql, kind: &str) -> Result<Option<String>> {
     Ok(found)
 }
 
+/// The newest snapshot with this hash that was written before a run, for what began with the same.
+pub(crate) fn snapshot_before(sql: &dyn Sql, run: i64, hash: &str) -> Result<Option<String>> {
+    let mut found = None;
+    sql.each(
+        "SELECT data FROM logs WHERE kind = 'snapshot' AND run < ? AND data ->> 'hash' = ? ORDER BY id DESC LIMIT 1",
+        &[Param::Int(run), Param::Text(hash)],
+        &mut |cells| {
+            found = cells.first().and_then(Cell::text).map(str::to_owned);
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok(found)
+}
+
 /// The rows of a run and all that are newer, newest first; of what is of no run only attempts.
 pub(crate) fn each_of_run(sql: &dyn Sql, run: i64, mut take: impl FnMut(Entry) -> Result<()>) -> Result<()> {
     let statement = "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs ORDER BY id DESC";
@@ -258,11 +272,21 @@ pub(crate) fn each_of_run(sql: &dyn Sql, run: i64, mut take: impl FnMut(Entry) -
     })
 }
 
-/// Spans that were given up with the job that was to export them.
-pub(crate) fn dropped_spans(sql: &dyn Sql) -> Result<i64> {
-    let statement =
-        "SELECT ifnull(sum(data ->> 'dropped'), 0) FROM logs WHERE kind = 'failure' AND run IS NULL";
-    Ok(integer(sql, statement, &[])?.unwrap_or(0))
+/// Spans that no collector will be told of, and why the newest of them are.
+pub(crate) fn dropped_spans(sql: &dyn Sql) -> Result<(i64, Option<String>)> {
+    let mut found = (0, None);
+    sql.each(
+        "SELECT ifnull(sum(data ->> 'dropped'), 0),
+            (SELECT data ->> 'error' FROM logs WHERE kind = 'failure' AND data ->> 'job' = 'export' ORDER BY id DESC LIMIT 1)
+         FROM logs WHERE kind = 'failure' AND run IS NULL",
+        &[],
+        &mut |cells| {
+            let [dropped, error] = cells else { return Ok(ControlFlow::Continue(())) };
+            found = (dropped.int().unwrap_or(0), error.text().map(str::to_owned));
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok(found)
 }
 
 /// Whether an attempt at a reply is among the newest rows.

@@ -43,6 +43,8 @@ pub(crate) struct Ephemeral {
     pub(crate) alarm_waiters: RefCell<Vec<oneshot::Sender<()>>>,
     /// Attempts at effects that are under way.
     pub(crate) effects: RefCell<SortedMap<i64, RunningEffect>>,
+    /// How the collector has refused metrics: logged once.
+    pub(crate) metrics_refused: RefCell<Option<String>>,
     pub(crate) waiters: RefCell<Vec<Waiter>>,
     pub(crate) partial: RefCell<Option<Partial>>,
     /// Messages that listeners were shown as queued.

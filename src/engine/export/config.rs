@@ -8,12 +8,42 @@ pub(crate) const HEADERS: &str = "BOBBIN_OTLP_HEADERS";
 pub(crate) const CONTENT: &str = "BOBBIN_OTLP_CONTENT";
 /// Whether metrics are sent, too: `1`.
 const METRICS: &str = "BOBBIN_OTLP_METRICS";
+/// How a collector is written to; by the names of OpenTelemetry's own setting.
+const PROTOCOL: &str = "BOBBIN_OTLP_PROTOCOL";
 /// The name of the service.
 const SERVICE: &str = "BOBBIN_SERVICE_NAME";
 
 /// Where the signals of a collector are, below its address.
-const TRACES: &str = "/v1/traces";
-const METRICS_PATH: &str = "/v1/metrics";
+pub(crate) const TRACES: &str = "/v1/traces";
+pub(crate) const METRICS_PATH: &str = "/v1/metrics";
+
+/// How requests are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    #[default]
+    Json,
+    Protobuf,
+}
+
+impl Protocol {
+    /// That of a deployment, or what is wrong with its variable.
+    pub(crate) fn of(var: &dyn Fn(&str) -> Option<String>) -> Result<Protocol, String> {
+        match var(PROTOCOL).unwrap_or_default().trim() {
+            "" | "http/json" => Ok(Protocol::Json),
+            "http/protobuf" => Ok(Protocol::Protobuf),
+            other => Err(format!(
+                "{PROTOCOL} is “{other}”, which is neither http/json nor http/protobuf: the collector is sent JSON"
+            )),
+        }
+    }
+
+    pub(crate) const fn content_type(self) -> &'static str {
+        match self {
+            Protocol::Json => "application/json",
+            Protocol::Protobuf => "application/x-protobuf",
+        }
+    }
+}
 
 /// A collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +53,7 @@ pub(crate) struct Collector {
     pub(crate) metrics: Option<String>,
     /// Names in lower case.
     pub(crate) headers: Vec<(String, String)>,
+    pub(crate) protocol: Protocol,
 }
 
 impl Collector {
@@ -38,6 +69,7 @@ impl Collector {
             traces: format!("{base}{TRACES}"),
             metrics: (var(METRICS).as_deref() == Some("1")).then(|| format!("{base}{METRICS_PATH}")),
             headers: var(HEADERS).map(|text| headers(&text)).unwrap_or_default(),
+            protocol: Protocol::of(var).unwrap_or_default(),
         })
     }
 }
@@ -114,6 +146,11 @@ mod tests {
         }
         let collector = of(&[(ENDPOINT, "https://c.test/otlp"), (METRICS, "1")]).unwrap();
         assert_eq!(collector.metrics.as_deref(), Some("https://c.test/otlp/v1/metrics"));
+        for (name, protocol) in [("http/json", Protocol::Json), ("http/protobuf", Protocol::Protobuf)] {
+            assert_eq!(of(&[(ENDPOINT, "https://c.test"), (PROTOCOL, name)]).unwrap().protocol, protocol);
+        }
+        let wrong = Protocol::of(&|_| Some("grpc".to_owned())).unwrap_err();
+        assert!(wrong.contains("“grpc”") && wrong.contains("http/protobuf"), "{wrong}");
     }
 
     #[test]

@@ -14,8 +14,8 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::export::config::Collector;
-use crate::engine::export::send::Answered;
+use crate::engine::export::config::{Collector, Protocol};
+use crate::engine::export::send::{Answered, Signal};
 use crate::engine::jobs::JobEnd;
 use crate::engine::outbox::DIRECTORY_US;
 use crate::engine::spans::attributes::SpanDetails;
@@ -25,11 +25,12 @@ use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::store::jobs;
 use crate::store::jobs::{Job, Kind};
+use crate::store::log::Event;
 use crate::store::runs::{Run, traces};
 use crate::store::state::State;
 use crate::store::works as table;
+use crate::store::{jobs, meta};
 use crate::trace::Trace;
 
 /// How far the export is: the next spans are of this run, of its steps from `after` on, but for the first `skip`.
@@ -94,6 +95,13 @@ fn encoded(place: &Place) -> Result<String> {
     serde_json::to_string(place).map_err(Error::internal)
 }
 
+/// What a collector has refused for good.
+struct GivenUp {
+    spans: u64,
+    /// What it has answered.
+    why: String,
+}
+
 /// How many spans the last attempt of a job was about.
 pub(crate) fn spans_of(data: &str) -> u64 {
     crate::json::from_str(data).map(|place: Place| place.spans).unwrap_or_default()
@@ -102,7 +110,11 @@ pub(crate) fn spans_of(data: &str) -> u64 {
 impl Thread {
     /// The collector of this deployment.
     pub(crate) fn collector(&self) -> Option<Collector> {
-        Collector::of(&|name| self.host.var(name))
+        let var = |name: &str| self.host.var(name);
+        if let Err(wrong) = Protocol::of(&var) {
+            self.log_once(wrong);
+        }
+        Collector::of(&var)
     }
 
     /// A run has ended, is parked, or has made many steps: its spans are to be exported. Nothing where there is no collector.
@@ -164,29 +176,66 @@ impl Thread {
         }
         let Batch { spans, told, rest } = self.batch(&place)?;
         let count = spans.len() as u64;
+        let mut given_up = Vec::new();
         if !spans.is_empty() {
-            let body = otlp::traces(&self.service(), spans);
-            let body = self.redact_json(body).to_string();
-            if let Answered::Later { why, after_us } = self.send(&collector, &collector.traces, body).await {
-                let data = encoded(&Place { spans: count, ..place })?;
-                return Ok(JobEnd::Failed { error: why, after_us, data });
+            let request = otlp::traces(&self.service(), spans);
+            match self.send(&collector, Signal::Spans, request).await {
+                Answered::Taken => {}
+                Answered::Refused { count: rejected, why } => {
+                    given_up
+                        .push(GivenUp { spans: rejected.map_or(count, |rejected| rejected.min(count)), why });
+                }
+                Answered::Later { why, after_us } => {
+                    let data = encoded(&Place { spans: count, ..place })?;
+                    return Ok(JobEnd::Failed { error: why, after_us, data });
+                }
             }
-            self.send_metrics(&collector, &told).await;
+            given_up.extend(self.send_metrics(&collector, &told).await);
         }
-        Ok(JobEnd::Done(Box::new(move |state, sql| rest.stored(state, sql))))
+        let (thread, job) = (self.clone(), job.clone());
+        Ok(JobEnd::Done(Box::new(move |state, sql| {
+            thread.spans_given_up(state, sql, &job, &given_up)?;
+            rest.stored(state, sql)
+        })))
     }
 
-    /// Metrics are sent once: what a collector has counted it would count again.
-    async fn send_metrics(self: &Rc<Self>, collector: &Collector, told: &[Span]) {
-        let Some(url) = &collector.metrics else { return };
+    /// Metrics are sent once: what a collector has counted it would count again. Gives what went wrong, once while the object lives.
+    async fn send_metrics(self: &Rc<Self>, collector: &Collector, told: &[Span]) -> Option<GivenUp> {
+        collector.metrics.as_ref()?;
         let metrics = metrics::metrics(told);
         if metrics.is_empty() {
-            return;
+            return None;
         }
-        let body = self.redact_json(otlp::metrics(&self.service(), metrics)).to_string();
-        if let Answered::Later { why, .. } = self.send(collector, url, body).await {
-            self.log_once(format!("metrics were not taken: {why}"));
+        let why = match self.send(collector, Signal::Metrics, otlp::metrics(&self.service(), metrics)).await {
+            Answered::Taken => return None,
+            Answered::Refused { why, .. } => why,
+            Answered::Later { why, .. } => {
+                self.log_once(format!("metrics were not taken: {why}"));
+                return None;
+            }
+        };
+        let before = self.ephemeral.metrics_refused.replace(Some(why.clone()));
+        (before.as_ref() != Some(&why)).then_some(GivenUp { spans: 0, why })
+    }
+
+    /// Counts and logs what a collector will never take.
+    fn spans_given_up(&self, state: &mut State, sql: &dyn Sql, job: &Job, all: &[GivenUp]) -> Result<()> {
+        for GivenUp { spans, why } in all {
+            Self::count_dropped(state, sql, *spans)?;
+            let why = self.shown_within(state, sql, why.clone())?;
+            Event::job_failure(job, Some(*spans), &why).insert(sql, self.host.now_us())?;
         }
+        Ok(())
+    }
+
+    /// Spans will never be taken. The next run tells of them.
+    pub(crate) fn count_dropped(state: &mut State, sql: &dyn Sql, spans: u64) -> Result<()> {
+        let spans = i64::try_from(spans).unwrap_or(i64::MAX);
+        if spans == 0 {
+            return Ok(());
+        }
+        state.meta.dropped = state.meta.dropped.saturating_add(spans);
+        meta::set_dropped(sql, state.meta.dropped)
     }
 
     fn service(&self) -> String {

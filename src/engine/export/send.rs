@@ -4,7 +4,9 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
 
-use crate::engine::export::config::Collector;
+use crate::engine::export::config::{Collector, METRICS_PATH, Protocol, TRACES};
+use crate::engine::spans::protobuf;
+use crate::engine::spans::protobuf::Rejected;
 use crate::engine::thread::Thread;
 use crate::host::http::{Reads, Request, Response};
 use crate::limits;
@@ -17,78 +19,186 @@ const ANSWER_BYTES: usize = 64 << 10;
 /// Bytes of it that the operator is told.
 const TOLD_BYTES: usize = 300;
 
+/// What is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    Spans,
+    Metrics,
+}
+
+impl Signal {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Signal::Spans => "spans",
+            Signal::Metrics => "metrics",
+        }
+    }
+
+    /// Where it goes, below the collector's address.
+    const fn path(self) -> &'static str {
+        match self {
+            Signal::Spans => TRACES,
+            Signal::Metrics => METRICS_PATH,
+        }
+    }
+
+    fn message(self) -> &'static protobuf::Message {
+        match self {
+            Signal::Spans => &protobuf::TRACES,
+            Signal::Metrics => &protobuf::METRICS,
+        }
+    }
+}
+
+/// An answer, read to its end or as far as it goes.
+struct Answer {
+    status: u16,
+    is_protobuf: bool,
+    retry_after_ms: Option<i64>,
+    bytes: Vec<u8>,
+}
+
 /// What came of a request.
 pub(crate) enum Answered {
-    /// It was taken, or never will be.
-    Final,
+    Taken,
+    /// It never will be taken: all of it, or so many spans or data points.
+    Refused {
+        count: Option<u64>,
+        why: String,
+    },
     /// It may be taken later, no sooner than after so many microseconds.
-    Later { why: String, after_us: i64 },
+    Later {
+        why: String,
+        after_us: i64,
+    },
 }
 
 impl Thread {
-    /// Sends a body once.
-    pub(crate) async fn send(&self, collector: &Collector, url: &str, body: String) -> Answered {
-        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        headers.extend(collector.headers.iter().cloned());
-        let body = Some(Bytes::from(body));
-        let request = Request { method: "POST", url: url.to_owned(), headers, body, reads: Reads::Type };
-        let host = &*self.host;
-        let exchange = async {
-            let mut response = host.fetch(request).await.map_err(|error| error.to_string())?;
-            let text = read(&mut response).await;
-            Ok::<_, String>((response, text))
-        };
+    /// Sends a request once, without secrets.
+    pub(crate) async fn send(&self, collector: &Collector, signal: Signal, request: Value) -> Answered {
         let later = |why: String| Answered::Later { why, after_us: 0 };
-        let (response, text) = match Watch::for_ms(host, limits::EXPORT_MS).within(exchange).await {
+        let exchange = self.exchange(collector, signal, request);
+        let answer = match Watch::for_ms(&*self.host, limits::EXPORT_MS).within(exchange).await {
             None => {
                 return later(format!("the collector did not answer within {} s", limits::EXPORT_MS / 1000));
             }
             Some(Err(error)) => return later(format!("the collector could not be reached: {error}")),
             Some(Ok(answer)) => answer,
         };
-        match response.status {
-            200..300 => {
-                self.tell_rejected(&text);
-                Answered::Final
-            }
+        match answer.status {
+            200..300 => self.taken(signal, answer.rejected()),
             429 | 502 | 503 | 504 => {
-                let after = retry_after_ms(None, response.header("retry-after"), host.now_us());
-                let after_us = after.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0).saturating_mul(1000);
-                Answered::Later { why: format!("the collector answered {}", response.status), after_us }
+                let after_us = answer.retry_after_ms.unwrap_or(0).saturating_mul(1000);
+                Answered::Later { why: format!("the collector answered {}", answer.status), after_us }
             }
             status => {
-                let said = first_bytes(&self.redact(text), TOLD_BYTES).to_owned();
-                self.log_once(format!("the collector refused spans with {status}: {said}"));
-                Answered::Final
+                let (of, path) = (signal.as_str(), signal.path());
+                let mut why = format!("the collector refused {of} with {status} at {path}");
+                let line = self.one_line(&answer.text());
+                if !line.is_empty() {
+                    why.push_str(": ");
+                    why.push_str(&line);
+                }
+                self.log_once_in_process(&why);
+                Answered::Refused { count: None, why }
             }
         }
     }
 
-    /// A collector may take a part and say so.
-    fn tell_rejected(&self, text: &str) {
-        let Ok(answer) = crate::json::from_str::<Value>(text) else { return };
+    async fn exchange(
+        &self,
+        collector: &Collector,
+        signal: Signal,
+        request: Value,
+    ) -> Result<Answer, String> {
+        let request = self.redact_json(request);
+        let body = match collector.protocol {
+            Protocol::Json => Bytes::from(request.to_string()),
+            Protocol::Protobuf => Bytes::from(protobuf::encoded(&request, signal.message())),
+        };
+        let url = match (signal, &collector.metrics) {
+            (Signal::Metrics, Some(url)) => url,
+            _ => &collector.traces,
+        };
+        let mut headers = vec![("content-type".to_owned(), collector.protocol.content_type().to_owned())];
+        headers.extend(collector.headers.iter().cloned());
+        let request =
+            Request { method: "POST", url: url.clone(), headers, body: Some(body), reads: Reads::Type };
+        let mut response = self.host.fetch(request).await.map_err(|error| error.to_string())?;
+        let after = retry_after_ms(None, response.header("retry-after"), self.host.now_us());
+        let kind = response.header("content-type").unwrap_or_default();
+        Ok(Answer {
+            status: response.status,
+            is_protobuf: kind.contains(Protocol::Protobuf.content_type()),
+            retry_after_ms: after.and_then(|ms| i64::try_from(ms).ok()),
+            bytes: read(&mut response).await,
+        })
+    }
+
+    /// A collector has taken it, and may say that it has left out a part.
+    fn taken(&self, signal: Signal, rejected: Rejected) -> Answered {
+        let Rejected { count, message } = rejected;
+        if count <= 0 && message.is_empty() {
+            return Answered::Taken;
+        }
+        let (of, said) = (signal.as_str(), self.one_line(&message));
+        let why = format!("the collector did not take {count} of the {of}: {said}");
+        self.log_once_in_process(&why);
+        match u64::try_from(count) {
+            Ok(count @ 1..) => Answered::Refused { count: Some(count), why },
+            _ => Answered::Taken,
+        }
+    }
+
+    /// The first line of a text that says something, without secrets.
+    fn one_line(&self, text: &str) -> String {
+        let text = self.redact(text.to_owned());
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        let line: String = line.chars().filter(|c| !c.is_control()).collect();
+        first_bytes(&line, TOLD_BYTES).to_owned()
+    }
+
+    /// Tells the operator something that concerns every thread of the process, once.
+    fn log_once_in_process(&self, line: &str) {
+        if self.host.process().is_new(line) {
+            self.log(line);
+        }
+    }
+}
+
+impl Answer {
+    /// What a refusal says.
+    fn text(&self) -> String {
+        match self.is_protobuf {
+            true => protobuf::status_text(&self.bytes),
+            false => String::from_utf8_lossy(&self.bytes).into_owned(),
+        }
+    }
+
+    /// What was left out of what was taken.
+    fn rejected(&self) -> Rejected {
+        if self.is_protobuf {
+            return protobuf::rejected(&self.bytes);
+        }
+        let answer: Value = crate::json::from_str(&String::from_utf8_lossy(&self.bytes)).unwrap_or_default();
         let partial = answer.get("partialSuccess").cloned().unwrap_or_default();
         let count = |name: &str| match partial.get(name) {
             Some(Value::String(text)) => text.parse().unwrap_or(0),
             Some(number) => number.as_i64().unwrap_or(0),
             None => 0,
         };
-        let rejected = count("rejectedSpans") + count("rejectedDataPoints");
         let message = partial.get("errorMessage").and_then(Value::as_str).unwrap_or_default();
-        if rejected > 0 || !message.is_empty() {
-            let said = first_bytes(&self.redact(message.to_owned()), TOLD_BYTES).to_owned();
-            self.log_once(format!("the collector did not take {rejected} of what it was sent: {said}"));
-        }
+        Rejected { count: count("rejectedSpans") + count("rejectedDataPoints"), message: message.to_owned() }
     }
 }
 
 /// The beginning of an answer; one that breaks off is as good as its status.
-async fn read(response: &mut Response) -> String {
+async fn read(response: &mut Response) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < ANSWER_BYTES
         && let Some(Ok(chunk)) = response.body.next().await
     {
         bytes.extend_from_slice(&chunk);
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    bytes
 }

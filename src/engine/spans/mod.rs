@@ -3,8 +3,8 @@
 //! OpenTelemetry (docs/observability.md).
 //!
 //! * Here: a span. `facts`: the rows. `build`: what they say, as spans, of which `attributes` are what each is told with;
-//!   `content`: what was said, where a deployment wants that. `work`: the span of work beside runs. `otlp`: their JSON. `metrics`:
-//!   sums over them.
+//!   `content`: what was said, where a deployment wants that. `work`: the span of work beside runs. `otlp`: their JSON, and
+//!   `protobuf` the same in bytes. `metrics`: sums over them.
 
 pub(crate) mod attributes;
 pub(crate) mod build;
@@ -12,6 +12,7 @@ pub(crate) mod content;
 pub(crate) mod facts;
 pub(crate) mod metrics;
 pub(crate) mod otlp;
+pub(crate) mod protobuf;
 pub(crate) mod work;
 
 use crate::trace::Trace;

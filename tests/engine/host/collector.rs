@@ -17,6 +17,8 @@ type Script = Box<dyn Fn(usize) -> Answer>;
 #[derive(Default)]
 pub struct Collector {
     script: RefCell<Option<Script>>,
+    /// The same for metrics.
+    metrics_script: RefCell<Option<Box<dyn Fn() -> Answer>>>,
     /// Requests with spans: when each came, and how many spans it had.
     pub requests: RefCell<Vec<(i64, usize)>>,
     /// Spans that were taken, in order; some may have come twice.
@@ -35,9 +37,15 @@ impl Collector {
         *self.script.borrow_mut() = Some(Box::new(script));
     }
 
-    /// Forgets the script.
+    /// Scripts its answers to metrics.
+    pub fn script_metrics(&self, script: impl Fn() -> Answer + 'static) {
+        *self.metrics_script.borrow_mut() = Some(Box::new(script));
+    }
+
+    /// Forgets the scripts.
     pub(super) fn clear(&self) {
         self.script.borrow_mut().take();
+        self.metrics_script.borrow_mut().take();
     }
 
     /// A request arrives.
@@ -79,7 +87,8 @@ impl Collector {
                     wrong.push(format!("these are no metrics: {body}"));
                 }
                 self.metrics.borrow_mut().push(body);
-                (Answer::json(&Value::Null), wrong)
+                let script = self.metrics_script.borrow();
+                (script.as_ref().map_or_else(|| Answer::json(&Value::Null), |script| script()), wrong)
             }
             _ => (Answer::refused(), vec![format!("the collector has no {path}")]),
         }

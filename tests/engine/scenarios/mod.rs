@@ -74,6 +74,7 @@ mod soak;
 mod spans;
 mod spans_beside;
 mod spans_named;
+mod spans_refused;
 mod spending;
 mod spending_asked;
 mod spill;
@@ -191,6 +192,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(files::all());
     all.extend(spans::all());
     all.extend(spans_beside::all());
+    all.extend(spans_refused::all());
     all.extend(spending::all());
     all.extend(spending_asked::all());
     all.extend(memories::all());
