@@ -47,11 +47,19 @@ declare module "bobbin" {
     prefilter_llm_history: { args: [messages: JsonObject[]]; gives: object[] | { error: string; block: true } | null };
     before_create_message: { args: [message: Message]; gives: object | null };
     after_create_message: { args: [message: Message]; gives: unknown };
-    before_update_message: { args: [id: string, updates: { content: string }]; gives: { content?: string } | null };
+    before_update_message: { args: [id: string, updates: MessageUpdates]; gives: MessageUpdates | null };
     after_update_message: { args: [message: Message]; gives: unknown };
     after_tool_call_success: { args: [call: ToolCall, result: ToolResult]; gives: ToolResult | null };
     after_tool_call_failure: { args: [call: ToolCall, result: ToolResult]; gives: ToolResult | null };
     before_store_tool_result: { args: [call: ToolCall, result: ToolResult]; gives: ToolResult | null };
+  }
+
+  /** How a stored message changes: fields that are absent stay. */
+  interface MessageUpdates {
+    content?: string;
+    silent?: boolean;
+    /** Merged into what there is. */
+    metadata?: JsonObject;
   }
 
   /** A message that a hook adds to a request, without an `id`. */
@@ -105,7 +113,7 @@ declare module "bobbin" {
     /** Queues a message, which starts a run or joins the one under way. */
     queueMessage(input: NewMessage): Promise<void>;
     /** `metadata` is merged into what is there, key by key; `null` takes a key away. */
-    updateMessage(id: string, updates: { content?: string; silent?: boolean; metadata?: JsonObject }): Promise<Message>;
+    updateMessage(id: string, updates: MessageUpdates): Promise<Message>;
     /** Whether there was one. */
     deleteMessage(id: string): Promise<boolean>;
     getLogs(options?: { limit?: number; offset?: number; order?: "asc" | "desc"; ids?: string; messageIds?: string }): Promise<Log[]>;

@@ -149,14 +149,46 @@ declare module "bobbin" {
     at: string;
   }
 
-  /** What happened in a run. */
-  interface TraceEvent {
-    kind: "run.start" | "run.paused" | "run.resumed" | "run.recovered" | "run.output" | "run.success" | "run.error" | "run.end"
-      | "adapter.retry" | "adapter.retry.exhausted" | "agent.loop.snapshot" | "model.attempt" | "tool.call" | "hook.failed"
-      | "summary.updated" | "summary.stale" | "summary.paused" | "memory.search"
-      | `budget.${string}` | `subagent.${string}` | `app.${string}`;
-    /** An ISO date. */
-    at: string;
-    data?: Json;
+  /** What a run begins with (docs/agents.md). Lists that are too long for the log are their number and hash. */
+  interface LoopSnapshot {
+    agent: string;
+    selectedAgentIds: string[];
+    prompt: string;
+    promptHash: string;
+    /** Of the other side, if there is one. */
+    promptB?: string;
+    promptBHash?: string;
+    models: string[] | HashedList;
+    tools: string[] | HashedList;
+    skills: { scope: "repo"; name: string; path: string; hash: string }[] | HashedList;
+    mcp: { name: string; hash: string }[] | HashedList;
+    subagents: string[] | HashedList;
+    approvals: { policy: "on-request" | "on-failure" | "unless-trusted" | "never" };
+    approvalsB?: LoopSnapshot["approvals"];
+    trusted: string[] | HashedList;
+    memories: { name: string; hash: string }[] | HashedList;
+    /** Of all definitions. */
+    catalog: string;
+    /** The version. */
+    bobbin: string;
+    /** `sha256:…` over all but the last three fields. */
+    hash: string;
   }
+
+  interface HashedList {
+    count: number;
+    hash: string;
+  }
+
+  /** What happened in a run. */
+  type TraceEvent = { /** An ISO date. */ at: string } & (
+    | { kind: "agent.loop.snapshot"; data: LoopSnapshot }
+    | { kind: TraceKind; data?: Json }
+  );
+
+  type TraceKind =
+    | "run.start" | "run.paused" | "run.resumed" | "run.recovered" | "run.output" | "run.success" | "run.error" | "run.end"
+    | "adapter.retry" | "adapter.retry.exhausted" | "model.attempt" | "tool.call" | "hook.failed"
+    | "summary.updated" | "summary.stale" | "summary.paused" | "memory.search"
+    | `budget.${string}` | `subagent.${string}` | `app.${string}`;
 }

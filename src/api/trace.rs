@@ -28,6 +28,9 @@ use crate::{dates, page};
 /// Entries that every run has at its end, at most.
 const LAST: u32 = 3;
 
+/// What a run began with.
+const SNAPSHOT: &str = "agent.loop.snapshot";
+
 /// An entry, and when it happened.
 type DatedEntry = (i64, Value);
 
@@ -36,6 +39,7 @@ pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Val
     let thread = &state.meta.stem;
     let mut between = Between::new(state, sql, run);
     logs::of_run(sql, run.id, &mut |row| between.log(&row))?;
+    between.snapshot()?;
     between.subagents()?;
     let before = Run::find(sql, run.id - 1)?.map_or_else(|| state.meta.copied_upto(), |run| run.block);
     let until = run.end.as_ref().map_or(i64::MAX, |end| end.at_us);
@@ -171,7 +175,7 @@ impl<'a> Between<'a> {
                 self.add(row.at_us, kind, data.get("data").cloned().unwrap_or_default());
             }
             "recovery" => self.add(row.at_us, "run.recovered", of(&["phase", "step", "recoveries"])),
-            "snapshot" => self.add(row.at_us, "agent.loop.snapshot", data),
+            "snapshot" => self.add(row.at_us, SNAPSHOT, data),
             logs::MEMORY => {
                 let told = ["memory", "by", "status", "results", "degraded", "latency_ms", "error"];
                 self.add(row.at_us, "memory.search", of(&told));
@@ -185,6 +189,17 @@ impl<'a> Between<'a> {
             _ => {}
         }
         Ok(self.next())
+    }
+
+    /// What it began with, where a run before it has written that.
+    fn snapshot(&mut self) -> Result<()> {
+        let own = self.told.iter().any(|(_, entry)| entry.get("kind").is_some_and(|kind| kind == SNAPSHOT));
+        let Some(hash) = self.run.snapshot.as_deref().filter(|_| !own) else { return Ok(()) };
+        if let Some(text) = logs::snapshot_before(self.sql, self.run.id, hash)? {
+            let data = crate::json::from_str(&text).unwrap_or_default();
+            self.add(self.run.started_us, SNAPSHOT, data);
+        }
+        Ok(())
     }
 
     /// Summaries that were stored while it went on.

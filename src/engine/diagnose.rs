@@ -63,6 +63,10 @@ impl Thread {
         // Values that were not read yet are read for strict runs alone.
         self.look_at_tools(definitions, strict || env_known, &mut findings);
         self.look_at_hooks(definitions, strict || env_known, &mut findings);
+        // Any other run notes them when its model is asked, with a row of the log.
+        if strict {
+            self.look_at_skills(definitions, &mut findings)?;
+        }
         let Findings { found, .. } = findings;
         let known = self.read(|state, _| Ok(state.active().map_or(0, |run| run.diagnostics.len())))?;
         if found.is_empty() && known == 0 {
@@ -192,6 +196,15 @@ impl Thread {
                 findings.lacks("embedding.unusable", ("memory", &entry.name), text);
             }
         }
+    }
+
+    /// Skills that the model is not given, or that do not exist.
+    fn look_at_skills(&self, definitions: &Definitions<'_>, findings: &mut Findings) -> Result<()> {
+        let Some(model) = definitions.chain.first() else { return Ok(()) };
+        for (code, skill, message) in self.lacking_skills(definitions, model)? {
+            findings.add(Kind::Contract, code, ("about", &skill), message);
+        }
+        Ok(())
     }
 
     fn look_at_model(&self, model: &Model, used: Option<&str>, findings: &mut Findings) {

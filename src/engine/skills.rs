@@ -43,18 +43,25 @@ impl Thread {
             return Ok(text);
         }
         let wanted = self.named_by_message(definitions)?;
-        for name in &wanted {
-            if self.catalog.skills_of(definitions.prompt).iter().all(|(skill, _)| skill.head.name != *name) {
-                let message =
-                    format!("The message asks for the skill \"{name}\", which the prompt does not have.");
-                self.note_once("skill.missing", name, &message, &json!({ "skill": name }))?;
-            }
-        }
         let given = self.given_skills(definitions, model, &wanted);
         for Lack { code, skill, message, data } in &given.lacking {
             self.note_once(code, skill, message, data)?;
         }
         Ok(skilled(text, given))
+    }
+
+    /// What is wrong with the skills of a run that begins: of each the code, the skill, and what a person reads.
+    pub(crate) fn lacking_skills(
+        &self,
+        definitions: &Definitions<'_>,
+        model: &Model,
+    ) -> Result<Vec<(&'static str, String, String)>> {
+        if self.catalog.skills.is_empty() {
+            return Ok(Vec::new());
+        }
+        let wanted = self.named_by_message(definitions)?;
+        let lacking = self.given_skills(definitions, model, &wanted).lacking.into_iter();
+        Ok(lacking.map(|Lack { code, skill, message, .. }| (code, skill.to_owned(), message)).collect())
     }
 
     /// The same, where nothing is noted of what is left out.
@@ -71,9 +78,20 @@ impl Thread {
         Ok(skilled(text, self.given_skills(definitions, model, &wanted)))
     }
 
-    fn given_skills(&self, definitions: &Definitions<'_>, model: &Model, wanted: &[String]) -> Given<'_> {
+    fn given_skills<'a>(
+        &'a self,
+        definitions: &Definitions<'_>,
+        model: &Model,
+        wanted: &'a [String],
+    ) -> Given<'a> {
         let mut given = Given::default();
         let skills = self.catalog.skills_of(definitions.prompt);
+        for name in wanted.iter().filter(|name| skills.iter().all(|(skill, _)| skill.head.name != **name)) {
+            let message =
+                format!("The message asks for the skill \"{name}\", which the prompt does not have.");
+            let data = json!({ "skill": name });
+            given.lacking.push(Lack { code: "skill.missing", skill: name, message, data });
+        }
         let mut tokens = 0;
         for (skill, activation) in skills {
             let name = &skill.head.name;

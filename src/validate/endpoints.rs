@@ -9,9 +9,13 @@ impl Check<'_> {
             let name = route.to_string();
             let at = Place { kind: Kind::Endpoint, name: &name };
             if let Some(hidden) = route.hides() {
-                let message = format!(
-                    "{name} would hide the runtime's own {hidden}; name the file or its folder otherwise"
-                );
+                let of_thread = route.path.is_empty();
+                let hint = if of_thread {
+                    "the thread itself answers there, so put the file into a folder, such as `info/index`"
+                } else {
+                    "name the file or its folder otherwise"
+                };
+                let message = format!("{name} would hide the runtime's own {hidden}; {hint}");
                 self.error(at, "", message);
             }
             self.run(at, &endpoint.run, &self.natives.endpoints, endpoint.timeout_ms);

@@ -377,7 +377,7 @@ fn each_mistake_is_named_with_file_and_field() {
         (
             "/endpoints/DELETE ~1",
             json!({ "run": { "native": "report" } }),
-            "api/DELETE /: error: DELETE / would hide the runtime's own DELETE /; name the file or its folder otherwise",
+            "api/DELETE /: error: DELETE / would hide the runtime's own DELETE /; the thread itself answers there, so put the file into a folder, such as `info/index`",
         ),
         (
             "/endpoints/GET ~1a",

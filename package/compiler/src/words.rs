@@ -110,6 +110,9 @@ fn known_elsewhere(name: &str) -> Option<&'static str> {
         }
         "system" | "systemPrompt" | "system_prompt" | "instructions" => "the system prompt is `prompt`",
         "execute" | "handler" => "what runs is named in `run`",
+        "exposeAsTool" => {
+            "every prompt can be called: leave it out, and list the prompt in `tools` of the one that calls it"
+        }
         "tenvs" => "use `variables` and `env`",
         "endSessionTool" => "use `sessionStop`",
         "failSessionTool" => "use `sessionFail`",

@@ -257,8 +257,45 @@ fn what_a_run_begins_with_is_logged_when_it_changes() {
             sim.deploy(&deployed("fail"));
             sim.ask("three").await;
             sim.ask("four").await;
-            assert_eq!(snapshots(&sim).await.len(), 2);
+            let both = snapshots(&sim).await;
+            assert_eq!(both.len(), 2);
+            // The trace of each run shows what it began with, also of those that have no row of their own.
+            for (run, row) in [("r_1", &both[1]), ("r_2", &both[1]), ("r_3", &both[0]), ("r_4", &both[0])] {
+                let body = sim.get(ThreadRoute::GetRun(run.into()), &[("trace", "1")]).await;
+                let trace = body["trace"].as_array().unwrap();
+                let shown: Vec<_> =
+                    trace.iter().filter(|entry| entry["kind"] == "agent.loop.snapshot").collect();
+                assert_eq!((shown.len(), &shown[0]["data"]["hash"]), (1, &row["hash"]), "{run}: {trace:?}");
+            }
         })
         .check(|_, history| assert_eq!(history.answers().len(), 4))
         .calm();
+}
+
+#[test]
+fn a_strict_run_without_its_skills_asks_no_model() {
+    for (skills, text) in [
+        (json!([]), "The skill \"lost\" is left out: the tool \"nothing\" is not offered."),
+        (json!(["gone"]), "The message asks for the skill \"gone\", which the prompt does not have."),
+    ] {
+        story("strict, without a skill")
+            .define(with_skills)
+            .define(|catalog| catalog["agents"]["helper"]["diagnostics"] = json!("strict"))
+            .terms(|terms| {
+                terms.outcomes = vec!["failed"];
+                terms.one_answer = false;
+            })
+            .drive(move |sim| {
+                let body = json!({ "role": "user", "content": "hello", "metadata": { "skills": skills } });
+                async move {
+                    sim.post(body).await;
+                    let sent = sim.accepted.borrow().last().cloned().unwrap();
+                    assert_eq!(sim.outcome(&sent).await["reason"], "strict_diagnostics");
+                    assert!(sim.world.outside.requests.borrow().is_empty());
+                    let run = sim.get(ThreadRoute::GetRun("r_1".into()), &[]).await;
+                    assert!(run["error"]["message"].as_str().unwrap().contains(text), "{run}");
+                }
+            })
+            .once();
+    }
 }

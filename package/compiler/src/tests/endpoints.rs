@@ -74,7 +74,7 @@ fn everything_that_is_wrong_with_endpoints_is_reported() {
         [
             "api/a.json: error: api/a.get.json answers GET /a already",
             "api/a.pots.json: error: `.pots` is no method; there are .get, .post, .put, .patch and .delete; a path that has a dot needs one of them after it",
-            "api/index.patch.json: error: PATCH / would hide the runtime's own PATCH /; name the file or its folder otherwise",
+            "api/index.patch.json: error: PATCH / would hide the runtime's own PATCH /; the thread itself answers there, so put the file into a folder, such as `info/index`",
             "api/kv.put.json: error: PUT /kv would hide the runtime's own /kv; name the file or its folder otherwise",
             "api/messages/[id]/x.json: error: GET /messages/[id]/x would hide the runtime's own /messages; name the file or its folder otherwise",
             "api/r/[y].json: error: api/r/[x].json answers GET /r/[y] already",

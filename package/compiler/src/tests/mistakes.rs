@@ -183,6 +183,11 @@ fn what_people_will_try_is_answered() {
             "providerTools: unknown field; tools that a provider runs itself are not offered: a tool with `run` does the work here",
         ),
         (
+            "prompts/a.json",
+            r#"{ "toolDescription": "d", "prompt": "p", "model": "demo", "exposeAsTool": true }"#,
+            "exposeAsTool: unknown field; every prompt can be called: leave it out, and list the prompt in `tools` of the one that calls it",
+        ),
+        (
             "models/a.json",
             r#"{ "provider": "demo", "model": "demo", "capabilities": { "vision": true } }"#,
             "capabilities.vision: unknown field; whether a model sees images is `supportsImages`",
