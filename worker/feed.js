@@ -441,6 +441,7 @@ class Following {
     const bytes = this.#text.encode(text);
     if (this.#waiting === 0) this.#takenAt = Date.now();
     this.#waiting += bytes.byteLength;
+    // Where the reader has left, a write is rejected with `undefined`.
     const taken = this.#writer.write(bytes).then(
       () => {
         this.#waiting -= bytes.byteLength;

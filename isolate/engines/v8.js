@@ -5,7 +5,7 @@ import { RpcTarget } from "cloudflare:workers";
 import worker from "sandbox-worker";
 import { Stopped } from "./machine.js";
 
-/** The date of the isolate's own Worker. */
+/** The date of the isolate's own Worker. From 2026-12-01 on code would find `Temporal` here, and not in the engine `quickjs`. */
 const COMPATIBILITY_DATE = "2026-10-01";
 const SANDBOX = "sandbox";
 /** What the generated modules take their exports from; the main module fills it. */
@@ -48,6 +48,7 @@ export class V8Sandbox {
     this.#program = program;
     this.#listener = listener;
     for (const [name, key] of program.keys) this.#names.set(key, name);
+    // Not `get` with an id: an id whose Worker has failed once would stay failed.
     this.#entry = loader.load(workerOf(program)).getEntrypoint("Sandbox");
   }
 

@@ -262,10 +262,11 @@ impl Sockets {
         });
     }
 
-    /// A client has closed its end; ours is closed too, with its code where that may be sent.
+    /// A client has closed its end; ours is closed too, with its code where that may be sent. The platform answers no close of a socket
+    /// that hibernates, whatever the compatibility date.
     pub(crate) fn closed(&self, socket: JsValue, code: u16) {
         let code = if code == 1000 || (3000..5000).contains(&code) { code } else { 1000 };
-        // A failure means that the platform has closed it already.
+        // A failure means that it is closed already.
         let _ = socket.unchecked_into::<Socket>().close(code, "");
         self.forget();
     }

@@ -200,6 +200,7 @@ fn text_of(statement: &'static str) -> JsValue {
     })
 }
 
+/// A parameter. There are no booleans among them: the platform would bind one as text.
 fn to_js(param: &Param<'_>) -> JsValue {
     match *param {
         Param::Null => JsValue::NULL,
