@@ -176,27 +176,38 @@ impl Thread {
         }
         let Batch { spans, told, rest } = self.batch(&place)?;
         let count = spans.len() as u64;
-        let mut given_up = Vec::new();
-        if !spans.is_empty() {
-            let request = otlp::traces(&self.service(), spans);
-            match self.send(&collector, Signal::Spans, request).await {
-                Answered::Taken => {}
-                Answered::Refused { count: rejected, why } => {
-                    given_up
-                        .push(GivenUp { spans: rejected.map_or(count, |rejected| rejected.min(count)), why });
-                }
-                Answered::Later { why, after_us } => {
-                    let data = encoded(&Place { spans: count, ..place })?;
-                    return Ok(JobEnd::Failed { error: why, after_us, data });
-                }
+        let mut given_up = match self.send_spans(&collector, spans).await {
+            Ok(refused) => Vec::from_iter(refused),
+            Err((error, after_us)) => {
+                let data = encoded(&Place { spans: count, ..place })?;
+                return Ok(JobEnd::Failed { error, after_us, data });
             }
-            given_up.extend(self.send_metrics(&collector, &told).await);
-        }
+        };
+        given_up.extend(self.send_metrics(&collector, &told).await);
         let (thread, job) = (self.clone(), job.clone());
         Ok(JobEnd::Done(Box::new(move |state, sql| {
             thread.spans_given_up(state, sql, &job, &given_up)?;
             rest.stored(state, sql)
         })))
+    }
+
+    /// Sends spans once, if there are any. Gives what was refused; or why it may be tried again, and after how many microseconds.
+    async fn send_spans(
+        &self,
+        collector: &Collector,
+        spans: Vec<Value>,
+    ) -> Result<Option<GivenUp>, (String, i64)> {
+        let sent = spans.len() as u64;
+        if sent == 0 {
+            return Ok(None);
+        }
+        match self.send(collector, Signal::Spans, otlp::traces(&self.service(), spans)).await {
+            Answered::Taken => Ok(None),
+            Answered::Refused { count, why } => {
+                Ok(Some(GivenUp { spans: count.map_or(sent, |count| count.min(sent)), why }))
+            }
+            Answered::Later { why, after_us } => Err((why, after_us)),
+        }
     }
 
     /// Metrics are sent once: what a collector has counted it would count again. Gives what went wrong, once while the object lives.

@@ -5,8 +5,7 @@
 use std::rc::Rc;
 
 use crate::engine::export::config::Collector;
-use crate::engine::export::send::{Answered as Sent, Signal};
-use crate::engine::export::{GivenUp, Place, encoded};
+use crate::engine::export::{Place, encoded};
 use crate::engine::jobs::JobEnd;
 use crate::engine::outbox::DIRECTORY_US;
 use crate::engine::spans::{otlp, work};
@@ -342,21 +341,13 @@ impl Thread {
             told.push((work.kind, work.id));
         }
         let count = spans.len() as u64;
-        let mut given_up = None;
-        if !spans.is_empty() {
-            let request = otlp::traces(&self.service(), spans);
-            match self.send(collector, Signal::Spans, request).await {
-                Sent::Taken => {}
-                Sent::Refused { count: rejected, why } => {
-                    let spans = rejected.map_or(count, |rejected| rejected.min(count));
-                    given_up = Some(GivenUp { spans, why });
-                }
-                Sent::Later { why, after_us } => {
-                    let data = encoded(&Place { spans: count, ..Place::default() })?;
-                    return Ok(JobEnd::Failed { error: why, after_us, data });
-                }
+        let given_up = match self.send_spans(collector, spans).await {
+            Ok(refused) => refused,
+            Err((error, after_us)) => {
+                let data = encoded(&Place { spans: count, ..Place::default() })?;
+                return Ok(JobEnd::Failed { error, after_us, data });
             }
-        }
+        };
         let (thread, job) = (self.clone(), job.clone());
         Ok(JobEnd::Done(Box::new(move |state, sql| {
             thread.spans_given_up(state, sql, &job, given_up.as_slice())?;
