@@ -103,6 +103,8 @@ pub const STALL_US: i64 = 45 * SECOND_US;
 /// Events that carry nothing, such as a provider's `ping`: after so long without payload they are silence, too. Providers
 /// send them while they put together a long argument of a call.
 pub const IDLE_EVENTS_US: i64 = 300 * SECOND_US;
+/// Reasoning alone: after so long without a text or a call the attempt has failed, unless its policy allows it a longer time.
+pub const REASONING_US: i64 = 1_800 * SECOND_US;
 /// Streams of a model that break before they begin, after which its last attempt asks for the answer in one piece.
 pub const BROKEN_STREAMS: u32 = 2;
 /// Silences of a model that its definition may allow, milliseconds.
@@ -158,6 +160,8 @@ pub const MCP_SCHEMA_DEPTH: usize = 32;
 pub const RESULT_IN_CONTEXT_BYTES: usize = 32 << 10;
 /// Text and tool calls of one reply together; a larger reply is refused whole.
 pub const REPLY_BYTES: usize = 1_200_000;
+/// Text of a model's reasoning; a reply with more of it is refused whole. That is about a million tokens.
+pub const REASONING_BYTES: usize = 4 << 20;
 /// What a provider wants back with a reply (thinking, signatures); a larger one is not kept.
 pub const PAYLOAD_BYTES: usize = 512 << 10;
 /// `max_tokens` of an answer, where the provider asks for it and the model's definition does not say; thinking comes on top. Tokens.

@@ -140,6 +140,7 @@ impl Thread {
             };
             attempt.fail(&failed, self.host.now_us());
             attempt.reckon(model, Some(&failed));
+            let failed = self.perhaps_too_long(&asked, failed);
             let after = self.after_attempt(definitions, step, &asked, &attempt, &failed)?;
             let parked = self.next_attempt(step, &attempt, &after, model.capabilities.restartable)?;
             drop(underway);
@@ -193,6 +194,17 @@ impl Thread {
         }
         let broken = self.read(|_, sql| logs::broken_streams(sql, step.block, &model.name))?;
         Ok(if broken < limits::BROKEN_STREAMS { usual } else { crate::models::Answer::Whole })
+    }
+
+    /// A refusal in words that nobody knows, which may mean that the request is too long, is taken for that where the request
+    /// has more than half of the tokens that the model is assumed to take.
+    fn perhaps_too_long(&self, asked: &Asked<'_>, failed: ProviderError) -> ProviderError {
+        let window = asked.model.capabilities.max_context_tokens.unwrap_or(limits::WINDOW_TOKENS);
+        let is_long = || asked.request.text_tokens() as u64 > window / 2;
+        match failed.may_mean_length() && is_long() {
+            true => ProviderError { code: ProviderCode::ContextLength, ..failed },
+            false => failed,
+        }
     }
 
     /// What follows an attempt that failed. A run that has no time left makes no other, whatever came of this one.

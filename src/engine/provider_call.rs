@@ -45,6 +45,8 @@ pub(crate) struct Streaming<'a> {
     restartable: bool,
     /// When payload came last.
     payload_us: i64,
+    /// When a text or a call came last, or the attempt began.
+    content_us: i64,
     /// Whether the provider goes on with its answer by itself: then its name is stored as soon as it is told, unless it is that
     /// of an earlier attempt.
     background: Background,
@@ -79,9 +81,18 @@ impl<'a> Streaming<'a> {
         patience: Patience,
         attempt: &'a mut Attempt,
     ) -> Streaming<'a> {
-        let builder = ReplyBuilder::default();
-        let (restartable, payload_us, background) = (true, 0, Background::No);
-        Streaming { thread, step, builder, hidden, patience, attempt, restartable, payload_us, background }
+        Streaming {
+            thread,
+            step,
+            builder: ReplyBuilder::default(),
+            hidden,
+            patience,
+            attempt,
+            restartable: true,
+            payload_us: 0,
+            content_us: 0,
+            background: Background::No,
+        }
     }
 
     /// The same of an answer that its provider goes on with by itself.
@@ -101,6 +112,8 @@ impl<'a> Streaming<'a> {
         let Patience { first_us, stall_us, attempt_us } = self.patience;
         let begun = host.now_us();
         let end = attempt_us.map_or(i64::MAX, |us| begun + us);
+        let reasoning_us = limits::REASONING_US.max(attempt_us.unwrap_or(0));
+        self.content_us = begun;
         let mut watch = Watch::new(host, end.min(begun + first_us));
         let mut running = self.thread.natives.provider(call);
         let mut heard_us = 0;
@@ -111,8 +124,10 @@ impl<'a> Streaming<'a> {
                 Some(_) => {
                     // Who allows a longer silence allows as long a time of events that carry nothing.
                     let idle_us = limits::IDLE_EVENTS_US.max(stall_us);
-                    watch.until((heard_us + stall_us).min(self.payload_us + idle_us).min(end));
-                    Silence::Stall
+                    let stalled_at = (heard_us + stall_us).min(self.payload_us + idle_us);
+                    let reasoned_until = self.content_us + reasoning_us;
+                    watch.until(stalled_at.min(reasoned_until).min(end));
+                    if reasoned_until < stalled_at { Silence::Content } else { Silence::Stall }
                 }
             };
             let ended = match watch.within(poll_fn(|cx| out.poll(running.as_mut(), cx))).await {
@@ -184,6 +199,9 @@ impl<'a> Streaming<'a> {
                 }
             }
             self.payload_us = now;
+            if !matches!(delta, Delta::Reasoning(_) | Delta::Payload(_)) {
+                self.content_us = now;
+            }
             if self.attempt.first_us.is_none() && !self.restartable {
                 // Before anybody sees it: a process that is lost from here on must not have it begun anew.
                 self.thread.transition(|_, sql| Event::shown(self.attempt).insert(sql, self.payload_us))?;
@@ -192,10 +210,11 @@ impl<'a> Streaming<'a> {
         }
         let from = self.builder.content().len();
         for delta in deltas {
-            if self.hidden && matches!(delta, Delta::Reasoning(_)) {
-                continue;
-            }
-            if let Err(error) = self.builder.push(delta) {
+            let pushed = match delta {
+                Delta::Reasoning(text) if self.hidden => self.builder.count_reasoning(text.len()),
+                delta => self.builder.push(delta),
+            };
+            if let Err(error) = pushed {
                 return Ok(Err(error));
             }
         }

@@ -1,5 +1,5 @@
 //! The body of an answer: a stream of events, or one JSON value from a server that ignores `stream` or was not asked for
-//! one. The first byte tells which: no server-sent event begins with a brace.
+//! one. The first byte tells which: no server-sent event begins with a brace, nor with the bracket of a web page.
 
 use crate::models::{ProviderError, sse};
 
@@ -10,6 +10,8 @@ pub(crate) enum Body {
     Unknown(sse::Decoder),
     Stream(sse::Decoder),
     Whole(Vec<u8>),
+    /// A web page, which is read no further.
+    Page,
 }
 
 impl Default for Body {
@@ -33,11 +35,13 @@ impl Body {
                     *self = Body::Whole(json.to_vec());
                     return Ok(());
                 }
+                Some(start) if bytes.get(start) == Some(&b'<') => *self = Body::Page,
                 Some(_) => *self = Body::Stream(std::mem::take(sse)),
                 None => {}
             }
         }
         match self {
+            Body::Page => Err(ProviderError::no_answer(true)),
             Body::Unknown(sse) | Body::Stream(sse) => sse.push(bytes, on_event),
             Body::Whole(whole) if whole.len() + bytes.len() > sse::EVENT_BYTES => Err(sse::TooLarge.into()),
             Body::Whole(whole) => {
@@ -53,6 +57,7 @@ impl Body {
         on_event: &mut impl FnMut(sse::Event<'_>) -> Result<(), ProviderError>,
     ) -> Result<Option<&[u8]>, ProviderError> {
         match self {
+            Body::Page => Err(ProviderError::no_answer(true)),
             Body::Unknown(sse) | Body::Stream(sse) => {
                 // Half a chunk is no mistake of the server's: the stream broke off in the middle of it.
                 sse.finish(&mut |event| match on_event(event) {

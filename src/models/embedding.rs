@@ -150,6 +150,9 @@ impl Embedder<'_> {
 fn vectors(body: &[u8], texts: usize) -> Result<Vectors, ProviderError> {
     let unreadable =
         |error| ProviderError::server(format!("the answer with vectors cannot be read: {error}"));
+    if body.trim_ascii_start().starts_with(b"<") {
+        return Err(ProviderError::no_answer(true));
+    }
     let Answer { mut data, model, usage } = crate::json::from_slice(body).map_err(unreadable)?;
     if data.len() != texts {
         let text = format!("{} vectors came for {texts} texts", data.len());
@@ -235,5 +238,7 @@ mod tests {
         ] {
             assert!(vectors(body, texts).is_err(), "{}", String::from_utf8_lossy(body));
         }
+        let page = vectors(b"\n<!doctype html><p>Sign in</p>", 1).unwrap_err();
+        assert!(page.message.contains("a web page"), "{page}");
     }
 }

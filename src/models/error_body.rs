@@ -115,18 +115,20 @@ fn is_failure(status: &u16) -> bool {
 }
 
 /// Codes and types that mean too many tokens.
-const CONTEXT_KINDS: [&str; 5] = [
+const CONTEXT_KINDS: [&str; 6] = [
     "context_length",
     "context_window",
     "exceed_context_size",
+    "max_prompt_tokens_exceeded",
     "string_above_max_length",
     "request_too_large",
 ];
 
 /// How servers that have no code for it say so: OpenAI, vLLM, DeepSeek, OpenRouter; llama.cpp; Anthropic; Google;
 /// xAI; Mistral; LM Studio; text-generation-inference; Workers AI; OpenAI's and Groq's limit of tokens a minute that
-/// one request alone exceeds.
-const CONTEXT_PHRASES: [&str; 15] = [
+/// one request alone exceeds; newer vLLM; SGLang and Together; Moonshot; DashScope; Zhipu; MiniMax; Bedrock; Ollama; Cohere;
+/// LiteLLM.
+const CONTEXT_PHRASES: [&str; 29] = [
     "maximum context length",
     "available context size",
     "context size has been exceeded",
@@ -142,7 +144,35 @@ const CONTEXT_PHRASES: [&str; 15] = [
     "exceeds the context window",
     "tokens must be reduced",
     "reduce the length of the messages",
+    "context length is only",
+    "longer than the model's context length",
+    "exceeded model token limit",
+    "range of input length should be",
+    "prompt exceeds max length",
+    "context window exceeds limit",
+    "input is too long for requested model",
+    "`inputs` tokens + `max_new_tokens` must be",
+    "greater than the context length",
+    "exceeded max context length",
+    "tokens in the prompt cannot exceed",
+    "input tokens exceed the configured limit",
+    "exceeds the maximum allowed input length",
+    "contextwindowexceedederror",
 ];
+
+/// Names of fields in which words of length mean something else.
+const OTHER_LENGTHS: [&str; 5] =
+    ["max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "tool_call"];
+
+/// Words of a failure that may mean too many tokens although no list knows it.
+const LENGTH_WORDS: [&str; 6] = ["token", "context", "length", "too long", "too large", "prompt"];
+
+/// Whether a message may mean that a request is too long: that is worth trying where the request is long.
+pub(crate) fn may_mean_length(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    let names = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    names(&LENGTH_WORDS) && !names(&OTHER_LENGTHS)
+}
 
 const FILTER_KINDS: [&str; 5] =
     ["content_filter", "content_policy", "responsibleai", "data_inspection", "prohibited_content"];
@@ -203,6 +233,47 @@ mod tests {
                 400,
                 r#"{"errors":[{"code":5021,"message":"AiError: The estimated number of input and maximum output tokens (9000) exceeded this model context window limit (8192)"}]}"#,
             ),
+            (
+                400,
+                r#"{"error":{"message":"You passed 5001 input tokens and requested 0 output tokens. However, the model's context length is only 5000 tokens, resulting in a maximum input length of 5000 tokens."}}"#,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"The input (9000 tokens) is longer than the model's context length (8192 tokens).","code":400}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 8192"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 8192]","code":"invalid_parameter_error"}}"#,
+            ),
+            (400, r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#),
+            (400, r#"{"error":{"message":"invalid params, context window exceeds limit (2013)"}}"#),
+            (400, r#"{"message":"Input is too long for requested model."}"#),
+            (
+                422,
+                r#"{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens and 10 `max_new_tokens`"}"#,
+            ),
+            (
+                400,
+                r#"{"error":"The number of tokens to keep from the initial prompt is greater than the context length. Try to load the model with a larger context length"}"#,
+            ),
+            (400, r#"{"error":"prompt too long; exceeded max context length by 17 tokens"}"#),
+            (
+                400,
+                r#"{"message":"too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4292."}"#,
+            ),
+            (400, r#"{"error":{"message":"Input tokens exceed the configured limit of 272000 tokens."}}"#),
+            (
+                400,
+                r#"{"error":{"message":"prompt token count of 9000 exceeds the limit of 8192","code":"model_max_prompt_tokens_exceeded"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"litellm.ContextWindowExceededError: litellm.BadRequestError: too many","type":null}}"#,
+            ),
         ] {
             let error = ProviderError::from_response(status, &[], body.as_bytes(), &[], 0);
             assert_eq!(error.code, ProviderCode::ContextLength, "{body}");
@@ -211,5 +282,18 @@ mod tests {
         let ours =
             ProviderError::in_stream(br#"{"error":{"code":400,"message":"max_tokens is too large"}}"#, &[]);
         assert_eq!(ours.code, ProviderCode::InvalidRequest, "another number that is too large");
+    }
+
+    #[test]
+    fn words_that_nobody_lists_may_mean_too_many_tokens() {
+        for (message, may) in [
+            ("Your conversation has 9000 tokens and that is more than we take", true),
+            ("the input is too long", true),
+            ("max_tokens must be at most 4096", false),
+            ("tool_calls[0].id: string too long", false),
+            ("Unknown parameter: 'x'", false),
+        ] {
+            assert_eq!(may_mean_length(message), may, "{message}");
+        }
     }
 }

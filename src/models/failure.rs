@@ -8,7 +8,7 @@
 
 use crate::host::http::FetchError;
 use crate::models::backoff::retry_after_ms;
-use crate::models::error_body::ErrorBody;
+use crate::models::error_body::{ErrorBody, may_mean_length};
 use crate::models::{ProviderCode, ProviderError, sse};
 use crate::spec::retry::RetryOn;
 use crate::text::shorten;
@@ -27,6 +27,8 @@ pub enum Silence {
     /// Nothing came for [`STALL_US`](crate::limits::STALL_US), or events without payload for
     /// [`IDLE_EVENTS_US`](crate::limits::IDLE_EVENTS_US).
     Stall,
+    /// Nothing but reasoning came for [`REASONING_US`](crate::limits::REASONING_US).
+    Content,
     /// The answer was not complete within the `timeoutMs` of the policy that holds for it.
     Attempt,
 }
@@ -96,6 +98,9 @@ impl ProviderError {
         let message = match silence {
             Silence::FirstChunk => "the model did not begin to answer in time",
             Silence::Stall => "the model fell silent in the middle of its answer",
+            Silence::Content => {
+                "the model reasoned for too long without beginning its answer or going on with it"
+            }
             Silence::Attempt => "the answer was not complete within the `timeoutMs` of an attempt",
         };
         ProviderError { code: ProviderCode::Timeout, ..ProviderError::server(message) }
@@ -110,6 +115,13 @@ impl ProviderError {
     pub fn broke_off() -> ProviderError {
         let text = "the stream broke off before the answer was complete";
         ProviderError { is_network: true, ..ProviderError::server(text) }
+    }
+
+    /// A web page, or another text, where an answer ought to be: mostly the address is wrong.
+    pub(crate) fn no_answer(is_page: bool) -> ProviderError {
+        let what = if is_page { "a web page" } else { "a text that is neither JSON nor a stream of events" };
+        let text = format!("the server sent {what} instead of an answer: check the model's `baseUrl`");
+        ProviderError { code: ProviderCode::InvalidRequest, ..ProviderError::server(text) }
     }
 
     /// A reply that is refused whole, although the provider did its part.
@@ -151,6 +163,14 @@ impl ProviderError {
     pub fn retryable(&self) -> bool {
         let silence = self.code == ProviderCode::Timeout && self.status.is_none();
         self.may_pass().is_some() && !silence
+    }
+
+    /// Whether it may mean that the request is too long, in words that nobody knows. Only of a long request that is worth
+    /// trying.
+    pub(crate) fn may_mean_length(&self) -> bool {
+        self.code == ProviderCode::InvalidRequest
+            && matches!(self.status, Some(400 | 422))
+            && may_mean_length(&self.message)
     }
 
     /// As policies name it (`retryOn`); `None` where the same request would meet the same fate.

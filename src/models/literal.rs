@@ -3,6 +3,13 @@
 use serde_json::value::RawValue;
 
 use crate::limits::PAYLOAD_BYTES;
+use crate::models::halves;
+
+/// A piece of such a text, as it is shown; halves of characters are stand-ins.
+pub(crate) fn shown(piece: &RawValue) -> String {
+    let marked = halves::marked(piece.get());
+    crate::json::from_str(marked.as_deref().unwrap_or(piece.get())).unwrap_or_default()
+}
 
 /// A JSON string that grows.
 #[derive(Debug, Default)]

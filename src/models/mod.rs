@@ -8,7 +8,7 @@
 //! * Requests. `fit`: what every provider requires of a history. `cached_json`: parts that later requests send again.
 //!   `writing`: bodies that are written as text.
 //!   `size`: how many tokens they have. `reasoning`: how much a model is asked to reason. `literal`: texts that arrive in pieces and are sent back.
-//! * Answers. `body`, [`sse`], `decoding`: an answer is taken apart. `halves`: characters that were cut are joined. `reply`: a
+//! * Answers. `body`, [`sse`], `decoding`, `lenient`: an answer is taken apart. `halves`: characters that were cut are joined. `reply`: a
 //!   [`Reply`] is put together. `response`: what the provider calls it.
 //! * [`failure`]: what went wrong and what to do about it. `error_body`: what the body of a failing answer says. `backoff`: pauses.
 
@@ -25,6 +25,7 @@ pub(crate) mod error_body;
 pub mod failure;
 pub(crate) mod fit;
 pub(crate) mod halves;
+pub(crate) mod lenient;
 pub(crate) mod literal;
 pub mod openai;
 pub(crate) mod provider;
@@ -177,13 +178,13 @@ pub enum Delta {
     /// Text of the model's reasoning.
     Reasoning(String),
     /// A call begins; `index` is its place in the reply. Comes again for the same place when the provider tells the id
-    /// or the name only later: what was empty is filled in.
+    /// or the name only later, or the name in pieces: what was empty is filled in, and a name may go on.
     CallStart {
         /// Place in the reply.
         index: usize,
         /// The provider's id, empty when it sends none.
         id: String,
-        /// The tool's name.
+        /// The tool's name, as far as it is known.
         name: String,
     },
     /// More of a call's arguments, as JSON text.

@@ -15,6 +15,8 @@
 //! });
 //! ```
 
+use std::borrow::Cow;
+
 use futures::future::LocalBoxFuture;
 
 use crate::models::call::{Incoming, ProviderCall};
@@ -86,18 +88,22 @@ async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {
         let decoder = Decoder::Openai(openai::Decoder::new(key));
         exchange(&call, call.fetch(request).await?, decoder).await
     };
-    let Some(adjusted) = openai::without_effort(&call.request) else { return ask(&call.request).await };
-    if openai::was_refused(base_url, &call.request.model) {
-        return ask(&adjusted).await;
+    let mut chat = openai::adjusted(&call.request, base_url);
+    // Each adjustment changes the request once.
+    for _ in openai::Refused::ALL {
+        let error = match ask(&chat).await {
+            Err(error) => error,
+            Ok(()) => return Ok(()),
+        };
+        let refused = openai::Refused::ALL.into_iter().find(|refused| refused.is_meant(&error));
+        let Some((refused, adjusted)) = refused.and_then(|of| Some((of, of.without(&chat)?))) else {
+            return Err(error);
+        };
+        refused.remember(base_url, &call.request.model);
+        call.door.adjusted(&refused.note(&call.request.model));
+        chat = Cow::Owned(adjusted);
     }
-    match ask(&call.request).await {
-        Err(error) if openai::refuses_effort(&error) => {
-            openai::remember_refusal(base_url, &call.request.model);
-            call.door.adjusted(&openai::adjusted_note(&call.request.model));
-            ask(&adjusted).await
-        }
-        answered => answered,
-    }
+    ask(&chat).await
 }
 
 /// An answer that the provider went on with, while this process was lost or the connection broken, is fetched; else it is asked

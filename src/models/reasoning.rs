@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::spec::model::Capabilities;
 use crate::spec::opaque::Opaque;
 use crate::spec::prompt::{Effort, Reasoning as Requested};
+use crate::tokens::tokens;
 
 /// How much a model is asked to reason; each provider says it in its own way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +57,21 @@ pub struct Placed {
     pub calls: usize,
     /// The piece.
     pub block: Opaque,
+}
+
+/// The beginning of a piece that holds a field of the message itself.
+pub(crate) const FIELD: &str = r#"{"message":"#;
+
+impl Placed {
+    /// Whether it is a field of the message, which goes back with the calls of every turn. It is text: it counts as tokens.
+    pub(crate) fn is_field(&self) -> bool {
+        self.block.get().starts_with(FIELD)
+    }
+
+    /// Tokens that it takes, about.
+    pub(crate) fn tokens(&self) -> usize {
+        if self.is_field() { tokens(self.block.get()) } else { 0 }
+    }
 }
 
 /// All such pieces of a reply.

@@ -1,6 +1,6 @@
 //! A reply, put together from its deltas.
 
-use crate::limits::{CALLS_PER_REPLY, PAYLOAD_BYTES, REPLY_BYTES};
+use crate::limits::{CALLS_PER_REPLY, PAYLOAD_BYTES, REASONING_BYTES, REPLY_BYTES};
 use crate::models::{Delta, FinishReason, Payload, Placed, ProviderError, Reply, halves};
 use crate::spec::message::ToolCall;
 use crate::spec::opaque::Opaque;
@@ -14,6 +14,7 @@ pub struct ReplyBuilder {
     /// Bytes of text and calls.
     bytes: usize,
     payload_bytes: usize,
+    reasoning_bytes: usize,
 }
 
 impl ReplyBuilder {
@@ -21,23 +22,27 @@ impl ReplyBuilder {
     ///
     /// # Errors
     /// A reply over [`REPLY_BYTES`], or with more than [`CALLS_PER_REPLY`] calls, is refused whole: a part of it would
-    /// be another answer than the model gave.
+    /// be another answer than the model gave. So is one with more than [`REASONING_BYTES`] of reasoning, which has no end.
     pub fn push(&mut self, delta: &Delta) -> Result<(), ProviderError> {
         match delta {
             Delta::Text(text) => {
                 self.room_for(text.len())?;
                 self.reply.content.push_str(text);
             }
-            Delta::Reasoning(text) if self.reply.reasoning.len() + text.len() > REPLY_BYTES => {}
-            Delta::Reasoning(text) => self.reply.reasoning.push_str(text),
+            Delta::Reasoning(text) => {
+                self.count_reasoning(text.len())?;
+                if self.reply.reasoning.len() + text.len() <= REPLY_BYTES {
+                    self.reply.reasoning.push_str(text);
+                }
+            }
             Delta::CallStart { index, id, name } => {
                 self.room_for(id.len() + name.len())?;
                 let call = self.call(*index)?;
                 if call.id.is_empty() {
                     call.id.push_str(id);
                 }
-                if call.name.is_empty() {
-                    call.name.push_str(name);
+                if name.starts_with(&call.name) {
+                    call.name.clone_from(name);
                 }
             }
             Delta::CallArguments { index, text } => {
@@ -53,6 +58,20 @@ impl ReplyBuilder {
             Delta::Finish(reason) => self.reply.finish_reason = Some(*reason),
             // Of the attempt, not of the reply.
             Delta::Response { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Counts reasoning, also where nobody is to read it.
+    ///
+    /// # Errors
+    /// There is more of it than [`REASONING_BYTES`].
+    pub(crate) fn count_reasoning(&mut self, bytes: usize) -> Result<(), ProviderError> {
+        self.reasoning_bytes += bytes;
+        if self.reasoning_bytes > REASONING_BYTES {
+            return Err(ProviderError::invalid_reply(format!(
+                "the reply is refused: its reasoning is over {REASONING_BYTES} bytes"
+            )));
         }
         Ok(())
     }
@@ -203,5 +222,7 @@ mod tests {
         let piece = Delta::Reasoning("r".repeat(REPLY_BYTES / 2));
         let reply = build(&[piece.clone(), piece.clone(), piece, Delta::Text("a".into())]).unwrap();
         assert_eq!((reply.reasoning.len(), reply.content.as_str()), (REPLY_BYTES, "a"));
+        let error = build(&vec![Delta::Reasoning("r".repeat(1 << 20)); 5]).unwrap_err();
+        assert_eq!(error.message, "the reply is refused: its reasoning is over 4194304 bytes");
     }
 }

@@ -1,6 +1,6 @@
 //! How many tokens a request has, about.
 
-use crate::models::{CachedJson, ChatMessage, ChatRequest, Part, ToolDefinition};
+use crate::models::{CachedJson, ChatMessage, ChatRequest, Part, Placed, ToolDefinition};
 use crate::spec::message::ToolCall;
 use crate::tokens::tokens;
 
@@ -19,8 +19,9 @@ impl ChatMessage {
             + match self {
                 ChatMessage::System(text) => tokens(text),
                 ChatMessage::User(all) => parts(all),
-                ChatMessage::Assistant { content, tool_calls, .. } => {
-                    tokens(content) + tool_calls.iter().map(of_call).sum::<usize>()
+                ChatMessage::Assistant { content, tool_calls, payload } => {
+                    let calls: usize = tool_calls.iter().map(of_call).sum();
+                    tokens(content) + calls + payload.iter().map(Placed::tokens).sum::<usize>()
                 }
                 ChatMessage::Tool { content, images, .. } => tokens(content) + parts(images),
             }

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::models::anthropic::event::{Block, Delta as Change, Event, WireUsage};
 use crate::models::decoding::{Decoding, End, Format, Wrong};
-use crate::models::literal::Literal;
+use crate::models::literal::{Literal, shown};
 use crate::models::response::Named;
 use crate::models::{Delta, FinishReason, halves};
 use crate::spec::opaque::Opaque;
@@ -58,25 +58,27 @@ impl State {
     fn take(&mut self, event: Event<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
         match &*event.r#type.0 {
             "message_start" => {
-                let message = event.message.unwrap_or_default();
+                let message = event.message.0.unwrap_or_default();
                 self.named.take(&message.id.0, &message.model.0, out);
-                self.usage(message.usage.as_ref(), out);
+                self.usage(message.usage.0.as_ref(), out);
                 self.stop(&message.stop_reason.0, out);
             }
             "content_block_start" => {
-                if let (Some(index), Some(raw)) = (event.index, event.content_block) {
-                    self.start(index, raw, out);
+                if let Some(raw) = event.content_block {
+                    // Without an index it is behind the last one.
+                    let next = self.open.last().map_or(0, |(index, _)| index + 1);
+                    self.start(event.index.0.unwrap_or(next), raw, out);
                 }
             }
             "content_block_delta" => {
-                if let (Some(index), Some(delta)) = (event.index, &event.delta) {
+                if let (Some(index), Some(delta)) = (self.index(&event), &event.delta.0) {
                     self.change(index, delta, out);
                 }
             }
-            "content_block_stop" => self.close(event.index, out),
+            "content_block_stop" => self.close(self.index(&event), out),
             "message_delta" => {
-                self.usage(event.usage.as_ref(), out);
-                self.stop(&event.delta.unwrap_or_default().stop_reason.0, out);
+                self.usage(event.usage.0.as_ref(), out);
+                self.stop(&event.delta.0.unwrap_or_default().stop_reason.0, out);
             }
             "message_stop" => self.end = End::Done,
             "error" => return Err(Wrong::Reports(None)),
@@ -87,14 +89,21 @@ impl State {
         Ok(())
     }
 
+    /// The block that an event is about; one without an index is about the last one that is open.
+    fn index(&self, event: &Event<'_>) -> Option<u64> {
+        event.index.0.or_else(|| self.open.last().map(|(index, _)| *index))
+    }
+
     /// A whole answer: its blocks begin and end at once.
     fn whole(&mut self, event: &Event<'_>, out: &mut Vec<Delta>) {
         self.named.take(&event.id.0, &event.model.0, out);
-        for (index, raw) in event.content.iter().flatten().enumerate() {
+        let blocks = event.content.map(RawValue::get).unwrap_or_default();
+        let blocks: Vec<&RawValue> = crate::json::from_str(blocks).unwrap_or_default();
+        for (index, raw) in blocks.into_iter().enumerate() {
             self.start(index as u64, raw, out);
             self.close(Some(index as u64), out);
         }
-        self.usage(event.usage.as_ref(), out);
+        self.usage(event.usage.0.as_ref(), out);
         self.stop(&event.stop_reason.0, out);
     }
 
@@ -194,8 +203,7 @@ fn text(text: &str, out: &mut Vec<Delta>) {
 /// A piece of thinking: kept as it is escaped, and told as a text.
 fn thought(piece: &RawValue, thinking: &mut Literal, out: &mut Vec<Delta>) {
     thinking.push(piece);
-    let marked = halves::marked(piece.get());
-    let text: String = crate::json::from_str(marked.as_deref().unwrap_or(piece.get())).unwrap_or_default();
+    let text = shown(piece);
     if !text.is_empty() {
         out.push(Delta::Reasoning(text));
     }
@@ -209,5 +217,47 @@ fn finish_reason(reason: &str) -> FinishReason {
         "refusal" => FinishReason::ContentFilter,
         // `pause_turn` among others: only server tools pause, and none are offered.
         _ => FinishReason::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::model::Usage;
+
+    fn decode(events: &[&str]) -> Vec<Delta> {
+        let (mut decoder, mut out) = (Decoder::new(None), Vec::new());
+        for event in events {
+            decoder.push(format!("data: {event}\n\n").as_bytes(), &mut out).unwrap();
+        }
+        decoder.finish(&mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn no_type_of_a_field_costs_the_answer() {
+        for odd in ["null", "\"\"", "\"7\"", "7.0", "-1", "[]", "[null]", "{}"] {
+            let start = format!(
+                r#"{{"type":"message_start","message":{{"usage":{{"input_tokens":{odd},"output_tokens":{odd}}},"id":{odd}}}}}"#
+            );
+            let odds = format!(
+                r#"{{"type":"ping","index":{odd},"message":{odd},"delta":{odd},"usage":{odd},"content":{odd}}}"#
+            );
+            let out = decode(&[
+                &start,
+                r#"{"type":"content_block_start","content_block":{"type":"text","text":"a"}}"#,
+                r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"b"}}"#,
+                r#"{"type":"content_block_stop"}"#,
+                &odds,
+                r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#,
+            ]);
+            let text =
+                |delta: &Delta| if let Delta::Text(text) = delta { text.clone() } else { String::new() };
+            let text: String = out.iter().map(text).collect();
+            assert_eq!(text, "ab", "{odd}: blocks without an index");
+        }
+        let counts = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":"7","output_tokens":8.0}}"#;
+        let usage = Usage { input_tokens: 7, output_tokens: 8, ..Usage::default() };
+        assert!(decode(&[counts]).contains(&Delta::Usage(usage)));
     }
 }

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::models::openai::chunk::Text;
+use crate::models::lenient::{Number, Object, Text};
 use crate::spec::model::Usage;
 
 /// An event (`type` tells which) or a whole answer (`type` is `message`).
@@ -14,19 +14,19 @@ pub(crate) struct Event<'a> {
     pub(crate) r#type: Text<'a>,
     /// Place of a block in the reply.
     #[serde(default)]
-    pub(crate) index: Option<u64>,
+    pub(crate) index: Number,
     /// In `message_start`.
     #[serde(borrow, default)]
-    pub(crate) message: Option<Message<'a>>,
+    pub(crate) message: Object<Message<'a>>,
     #[serde(borrow, default)]
     pub(crate) content_block: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) delta: Option<Delta<'a>>,
+    pub(crate) delta: Object<Delta<'a>>,
     #[serde(default)]
-    pub(crate) usage: Option<WireUsage>,
+    pub(crate) usage: Object<WireUsage>,
     /// Of a whole answer.
     #[serde(borrow, default)]
-    pub(crate) content: Option<Vec<&'a RawValue>>,
+    pub(crate) content: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) stop_reason: Text<'a>,
     #[serde(borrow, default)]
@@ -40,7 +40,7 @@ pub(crate) struct Event<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Message<'a> {
     #[serde(default)]
-    pub(crate) usage: Option<WireUsage>,
+    pub(crate) usage: Object<WireUsage>,
     #[serde(borrow, default)]
     pub(crate) stop_reason: Text<'a>,
     #[serde(borrow, default)]
@@ -89,26 +89,29 @@ pub(crate) struct Block<'a> {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct WireUsage {
-    input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
+    input_tokens: Number,
+    cache_creation_input_tokens: Number,
+    cache_read_input_tokens: Number,
+    output_tokens: Number,
 }
 
 impl WireUsage {
     /// Takes over what an event tells, which is the sum so far.
     pub(crate) fn update(&mut self, told: &WireUsage) {
-        self.input_tokens = told.input_tokens.or(self.input_tokens);
-        self.cache_creation_input_tokens =
-            told.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
-        self.cache_read_input_tokens = told.cache_read_input_tokens.or(self.cache_read_input_tokens);
-        self.output_tokens = told.output_tokens.or(self.output_tokens);
+        for (known, told) in [
+            (&mut self.input_tokens, told.input_tokens),
+            (&mut self.cache_creation_input_tokens, told.cache_creation_input_tokens),
+            (&mut self.cache_read_input_tokens, told.cache_read_input_tokens),
+            (&mut self.output_tokens, told.output_tokens),
+        ] {
+            known.0 = told.0.or(known.0);
+        }
     }
 
     /// In our terms: what was written to the cache or read from it is not part of Anthropic's `input_tokens`. What was
     /// spent on thinking is not told apart.
     pub(crate) fn total(&self) -> Usage {
-        let count = |tokens: Option<u64>| tokens.unwrap_or(0);
+        let count = |tokens: Number| tokens.0.unwrap_or(0);
         let cached_tokens = count(self.cache_read_input_tokens);
         let written_tokens = count(self.cache_creation_input_tokens);
         let fresh = count(self.input_tokens).saturating_add(written_tokens);

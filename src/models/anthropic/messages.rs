@@ -139,7 +139,8 @@ fn blocks(message: &ChatMessage, replay: Replay) -> String {
                 out.push_str(r#","content":"#);
                 out.push_str(&quoted(content));
             }
-            if *status == ToolStatus::Error {
+            // The API refuses an error without content.
+            if *status == ToolStatus::Error && !(content.trim().is_empty() && images.is_empty()) {
                 out.push_str(r#","is_error":true"#);
             }
             out.push('}');

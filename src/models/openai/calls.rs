@@ -1,6 +1,6 @@
 //! Which tool call a streamed piece belongs to. By the standard every piece carries the call's `index`, and the first
 //! one its id and name. Servers differ: some leave out the index, give every call the index 0, repeat id and name in
-//! every piece, make up a new id for each piece, or send whole calls in one piece.
+//! every piece, send the name in pieces, make up a new id for each piece, or send whole calls in one piece.
 
 use crate::models::Delta;
 use crate::models::openai::chunk::Call;
@@ -14,11 +14,16 @@ pub(crate) struct Calls(Vec<Slot>);
 struct Slot {
     index: Option<u64>,
     id: String,
-    named: bool,
+    name: String,
     arguments: Scan,
 }
 
 impl Calls {
+    /// Whether there is none so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Takes the calls of one chunk.
     pub(crate) fn take(&mut self, calls: &[Call<'_>], out: &mut Vec<Delta>) {
         let before = self.0.len();
@@ -30,26 +35,26 @@ impl Calls {
     /// Takes one piece. `before` is how many calls there were before this chunk: without an index, a named entry
     /// never goes on with a call of the same chunk.
     fn piece(&mut self, call: &Call<'_>, before: usize, out: &mut Vec<Delta>) {
-        let known = match call.index {
+        let known = match call.index.0 {
             Some(index) => self.0.iter().rposition(|slot| slot.index == Some(index)),
             None if call.id.is_empty() => self.0.len().checked_sub(1),
-            None => self
-                .0
-                .iter()
-                .rposition(|slot| slot.id == *call.id.0)
-                .or(if call.function.name.is_empty() { self.0.len().checked_sub(1) } else { None }),
+            None => self.0.iter().rposition(|slot| slot.id == *call.id.0).or(if call.name().is_empty() {
+                self.0.len().checked_sub(1)
+            } else {
+                None
+            }),
         };
         let goes_on = |at: usize| {
-            let same_chunk = call.index.is_none() && at >= before;
+            let same_chunk = call.index.0.is_none() && at >= before;
             self.0.get(at).is_some_and(|slot| slot.takes(call, same_chunk))
         };
         let place = match known.filter(|at| goes_on(*at)) {
             Some(place) => place,
             None => {
                 self.0.push(Slot {
-                    index: call.index,
+                    index: call.index.0,
                     id: String::new(),
-                    named: false,
+                    name: String::new(),
                     arguments: Scan::default(),
                 });
                 self.0.len() - 1
@@ -57,13 +62,13 @@ impl Calls {
         };
         let Some(slot) = self.0.get_mut(place) else { return };
         let id = if slot.id.is_empty() { &*call.id.0 } else { "" };
-        let name = if slot.named { "" } else { &*call.function.name.0 };
+        let name = slot.rest_of_name(call.name());
         if known != Some(place) || !id.is_empty() || !name.is_empty() {
             slot.id.push_str(id);
-            slot.named |= !name.is_empty();
-            out.push(Delta::CallStart { index: place, id: id.to_owned(), name: name.to_owned() });
+            slot.name.push_str(name);
+            out.push(Delta::CallStart { index: place, id: id.to_owned(), name: slot.name.clone() });
         }
-        let arguments = call.function.arguments();
+        let arguments = call.arguments();
         if !arguments.is_empty() {
             slot.arguments.feed(&arguments);
             out.push(Delta::CallArguments { index: place, text: arguments.into_owned() });
@@ -77,18 +82,24 @@ impl Calls {
 impl Slot {
     /// Whether a piece that names this call by index or id is more of it, and not the start of another one.
     fn takes(&self, call: &Call<'_>, same_chunk: bool) -> bool {
-        if call.function.name.is_empty() || !self.named {
+        if call.name().is_empty() || self.name.is_empty() {
             return true;
         }
         let other_id = !call.id.is_empty() && *call.id.0 != *self.id;
+        let other_name = call.name() != self.name;
         match self.arguments.state() {
             _ if same_chunk => false,
-            // In the middle of its arguments: name and perhaps id are repeated, or the id is made up anew.
-            State::Open => true,
+            // In the middle of its arguments: the name is repeated, perhaps with an id that is made up anew, or goes on.
+            State::Open => !other_id || !other_name,
             State::Nothing => !other_id,
             // More arguments would belong to another call, even one with the same id.
-            State::Complete => !other_id && call.function.arguments().trim().is_empty(),
+            State::Complete => !other_id && !other_name && call.arguments().trim().is_empty(),
         }
+    }
+
+    /// What a piece adds to the name: nothing if it is the name so far, all of it unless it repeats that.
+    fn rest_of_name<'a>(&self, piece: &'a str) -> &'a str {
+        piece.strip_prefix(self.name.as_str()).unwrap_or(piece)
     }
 }
 
@@ -136,13 +147,14 @@ impl Scan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::lenient::List;
 
     /// What the chunks amount to; each is the JSON of a `tool_calls` list.
     fn fold(chunks: &[&str]) -> Vec<(String, String, String)> {
         let mut calls = Calls::default();
         let mut out = Vec::new();
         for chunk in chunks {
-            calls.take(&crate::json::from_str::<Vec<Call<'_>>>(chunk).unwrap(), &mut out);
+            calls.take(&crate::json::from_str::<List<Call<'_>>>(chunk).unwrap().0, &mut out);
         }
         let mut folded: Vec<(String, String, String)> = Vec::new();
         for delta in out {
@@ -152,7 +164,7 @@ mod tests {
                         folded.push(Default::default());
                     }
                     folded[index].0.push_str(&id);
-                    folded[index].1.push_str(&name);
+                    folded[index].1 = name;
                 }
                 Delta::CallArguments { index, text } => folded[index].2.push_str(&text),
                 other => panic!("{other:?}"),
@@ -222,6 +234,33 @@ mod tests {
                     r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"1}"}}]"#,
                 ],
                 &[one],
+            ),
+            (
+                "the name in pieces, before the arguments and with them",
+                &[
+                    r#"[{"index":0,"id":"a","function":{"name":"fu","arguments":""}}]"#,
+                    r#"[{"index":0,"id":"a","function":{"name":"nct","arguments":"{\"x\":"}}]"#,
+                    r#"[{"index":0,"function":{"name":"ion","arguments":"1}"}}]"#,
+                    r#"[{"index":1,"id":"b","function":{"name":"pa"}}]"#,
+                    r#"[{"index":1,"id":"b","function":{"name":"papa","arguments":"{}"}}]"#,
+                ],
+                &[("a", "function", r#"{"x":1}"#), ("b", "papa", "{}")],
+            ),
+            (
+                "another name and id at the same index, behind arguments that were cut off",
+                &[
+                    r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]"#,
+                    r#"[{"index":0,"id":"b","function":{"name":"g","arguments":"{}"}}]"#,
+                ],
+                &[("a", "f", r#"{"x":"#), ("b", "g", "{}")],
+            ),
+            (
+                "another name behind complete arguments, no ids",
+                &[
+                    r#"[{"index":0,"function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
+                    r#"[{"index":0,"function":{"name":"g"}}]"#,
+                ],
+                &[("", "f", r#"{"x":1}"#), ("", "g", "")],
             ),
             (
                 "id and name repeated at the end",

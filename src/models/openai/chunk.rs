@@ -1,6 +1,5 @@
-//! One chunk of a streamed answer, or a whole answer, in its shape on the wire. Strings are borrowed from the bytes
-//! unless they contain escapes. Lenient where servers differ: what is absent, `null` or of an unexpected type counts as
-//! empty, and never fails the chunk.
+//! One chunk of a streamed answer, or a whole answer, in its shape on the wire. What is absent, `null` or of an unexpected
+//! type counts as empty, and never fails the chunk.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,6 +9,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::models::halves;
+use crate::models::lenient::{List, Number, Object, Text};
 use crate::spec::model::Usage;
 
 /// A chunk of a stream (`choices[].delta`) or a whole answer (`choices[].message`).
@@ -35,7 +35,7 @@ pub(crate) struct Chunk<'a> {
     pub(crate) response: Text<'a>,
     /// Their calls, each whole.
     #[serde(borrow, default)]
-    pub(crate) tool_calls: Option<Vec<WholeCall<'a>>>,
+    pub(crate) tool_calls: List<WholeCall<'a>>,
 }
 
 /// A call of an older model of Workers AI.
@@ -54,7 +54,12 @@ impl<'a> WholeCall<'a> {
     pub(crate) fn of(&self) -> Call<'a> {
         let name = Text(self.name.0.clone());
         let function = Function { name, arguments: self.arguments };
-        Call { index: None, id: Text(self.id.0.clone()), function, extra_content: None }
+        Call {
+            index: Number(None),
+            id: Text(self.id.0.clone()),
+            function: Object(Some(function)),
+            extra_content: None,
+        }
     }
 }
 
@@ -65,11 +70,11 @@ pub(crate) struct Choices<'a>(pub(crate) Option<Choice<'a>>);
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Choice<'a> {
     #[serde(default)]
-    index: Option<u64>,
+    index: Number,
     #[serde(borrow, default)]
-    pub(crate) delta: Option<Message<'a>>,
+    pub(crate) delta: Object<Message<'a>>,
     #[serde(borrow, default)]
-    pub(crate) message: Option<Message<'a>>,
+    pub(crate) message: Object<Message<'a>>,
     #[serde(borrow, default)]
     pub(crate) finish_reason: Text<'a>,
     /// Moonshot puts it here.
@@ -83,29 +88,37 @@ pub(crate) struct Choice<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Message<'a> {
     #[serde(borrow, default)]
-    pub(crate) content: Text<'a>,
+    pub(crate) content: Content<'a>,
     /// Said in place of an answer; the person is to read it.
     #[serde(borrow, default)]
     pub(crate) refusal: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) reasoning_content: Text<'a>,
+    pub(crate) reasoning_content: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) reasoning: Text<'a>,
+    pub(crate) reasoning: Option<&'a RawValue>,
     /// What OpenRouter wants back: pieces, or the whole list.
     #[serde(borrow, default)]
     pub(crate) reasoning_details: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) tool_calls: Option<Vec<Call<'a>>>,
+    pub(crate) tool_calls: List<Call<'a>>,
+}
+
+/// The text of a message, and what was thought where that is among its parts (Mistral).
+#[derive(Debug, Default)]
+pub(crate) struct Content<'a> {
+    pub(crate) text: Cow<'a, str>,
+    /// Each a text or a list of parts.
+    pub(crate) thinking: Vec<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Call<'a> {
     #[serde(default)]
-    pub(crate) index: Option<u64>,
+    pub(crate) index: Number,
     #[serde(borrow, default)]
     pub(crate) id: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) function: Function<'a>,
+    pub(crate) function: Object<Function<'a>>,
     /// What the provider wants back with the call, such as Gemini's thought signatures.
     #[serde(borrow, default)]
     pub(crate) extra_content: Option<&'a RawValue>,
@@ -114,16 +127,22 @@ pub(crate) struct Call<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Function<'a> {
     #[serde(borrow, default)]
-    pub(crate) name: Text<'a>,
+    name: Text<'a>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
 }
 
-impl<'a> Function<'a> {
+impl<'a> Call<'a> {
+    /// Its function's name, or a piece of it.
+    pub(crate) fn name(&self) -> &str {
+        self.function.0.as_ref().map_or("", |function| &*function.name.0)
+    }
+
     /// A piece of the arguments' JSON text. A server that sends them as an object rather than as a string is
     /// understood too.
     pub(crate) fn arguments(&self) -> Cow<'a, str> {
-        let raw = self.arguments.map(RawValue::get).unwrap_or_default();
+        let arguments = self.function.0.as_ref().and_then(|function| function.arguments);
+        let raw = arguments.map(RawValue::get).unwrap_or_default();
         match raw.as_bytes().first() {
             Some(b'"') => match crate::json::from_str::<Text<'a>>(raw) {
                 Ok(text) => text.0,
@@ -138,99 +157,68 @@ impl<'a> Function<'a> {
     }
 }
 
-/// A text. A list is its parts one after the other, an object its `text` member.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
-
-impl Text<'_> {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TextVisitor).map(Text)
+        deserializer.deserialize_any(ContentVisitor)
     }
 }
 
-struct TextVisitor;
+struct ContentVisitor;
 
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Cow<'de, str>;
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text")
+        f.write_str("the content of a message")
     }
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
+        Ok(Content { text: Cow::Borrowed(text), thinking: Vec::new() })
     }
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
-    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text))
+        Ok(Content { text: Cow::Owned(text.to_owned()), thinking: Vec::new() })
     }
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(""))
+        Ok(Content::default())
     }
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(""))
+        Ok(Content::default())
     }
     fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(number.to_string()))
+        Ok(Content { text: Cow::Owned(number.to_string()), thinking: Vec::new() })
     }
     fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(number.to_string()))
+        Ok(Content { text: Cow::Owned(number.to_string()), thinking: Vec::new() })
     }
     fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(""))
+        Ok(Content::default())
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
-        let mut whole = Cow::Borrowed("");
-        while let Some(Text(part)) = parts.next_element()? {
-            whole += part;
+        let mut whole = Content::default();
+        while let Some(Content { text, thinking }) = parts.next_element()? {
+            whole.text += text;
+            whole.thinking.extend(thinking);
         }
         Ok(whole)
     }
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        let mut text = Cow::Borrowed("");
+        let mut part = Content::default();
         while let Some(Text(key)) = members.next_key()? {
-            if key == "text" {
-                text = members.next_value::<Text<'de>>()?.0;
-            } else {
-                members.next_value::<IgnoredAny>()?;
+            match &*key {
+                "text" => part.text = members.next_value::<Text<'de>>()?.0,
+                "thinking" => part.thinking.push(members.next_value()?),
+                _ => {
+                    members.next_value::<IgnoredAny>()?;
+                }
             }
         }
-        Ok(text)
+        Ok(part)
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ChoicesVisitor).map(Choices)
-    }
-}
-
-struct ChoicesVisitor;
-
-impl<'de> Visitor<'de> for ChoicesVisitor {
-    type Value = Option<Choice<'de>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of choices")
-    }
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Self::Value, A::Error> {
-        let mut first = None;
-        while let Some(choice) = choices.next_element::<Choice<'de>>()? {
-            if first.is_none() && choice.index.unwrap_or(0) == 0 {
-                first = Some(choice);
-            }
-        }
-        Ok(first)
+        let List(choices) = List::<Choice<'a>>::deserialize(deserializer)?;
+        Ok(Choices(choices.into_iter().find(|choice| choice.index.0.unwrap_or(0) == 0)))
     }
 }
 
@@ -284,14 +272,14 @@ mod tests {
     }
 
     fn content<'a>(chunk: &'a Chunk<'_>) -> &'a str {
-        &chunk.choices.0.as_ref().unwrap().delta.as_ref().unwrap().content.0
+        &chunk.choices.0.as_ref().unwrap().delta.0.as_ref().unwrap().content.text
     }
 
     #[test]
     fn a_plain_text_is_borrowed() {
         let chunk = parse(r#"{"choices":[{"index":0,"delta":{"content":"héllo"}}]}"#);
-        let delta = chunk.choices.0.unwrap().delta.unwrap();
-        assert!(matches!(delta.content.0, Cow::Borrowed("héllo")));
+        let delta = chunk.choices.0.unwrap().delta.0.unwrap();
+        assert!(matches!(delta.content.text, Cow::Borrowed("héllo")));
     }
 
     #[test]

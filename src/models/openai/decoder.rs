@@ -7,6 +7,7 @@ use crate::models::openai::calls::Calls;
 use crate::models::openai::chunk;
 use crate::models::openai::chunk::{Choice, Chunk, Message, WholeCall};
 use crate::models::openai::details::Details;
+use crate::models::openai::thought::Thought;
 use crate::models::response::Named;
 use crate::models::{Delta, FinishReason, ProviderError};
 
@@ -18,6 +19,7 @@ pub type Decoder = Decoding<State>;
 pub struct State {
     calls: Calls,
     details: Details,
+    thought: Thought,
     named: Named,
     end: End,
 }
@@ -32,7 +34,7 @@ impl Format for State {
         let last = data == b"[DONE]";
         if last {
             self.end = End::Done;
-            self.details.hand_over(out);
+            self.hand_over(out);
         }
         last
     }
@@ -46,11 +48,23 @@ impl Format for State {
         if whole.is_some_and(|from| out.iter().skip(from).any(Delta::is_payload)) {
             self.end = End::Finished;
         }
-        self.details.hand_over(out);
+        self.hand_over(out);
     }
 }
 
 impl State {
+    /// Hands on what the server wants back. Where it has details, these hold what was thought as well.
+    fn hand_over(&mut self, out: &mut Vec<Delta>) {
+        match self.details.is_empty() {
+            false => {
+                self.thought = Thought::default();
+                self.details.hand_over(out);
+            }
+            true if self.calls.is_empty() => {}
+            true => self.thought.hand_over(out),
+        }
+    }
+
     fn take(&mut self, chunk: &Chunk<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
         let choice = chunk.choices.0.as_ref();
         let is_error = |error: Option<&RawValue>| {
@@ -81,13 +95,13 @@ impl State {
         if !chunk.response.is_empty() {
             out.push(Delta::Text(chunk.response.0.clone().into_owned()));
         }
-        let calls = chunk.tool_calls.iter().flatten();
-        let calls: Vec<_> = calls.filter(|call| !call.name.is_empty()).map(WholeCall::of).collect();
+        let calls = chunk.tool_calls.0.iter().filter(|call| !call.name.is_empty());
+        let calls: Vec<_> = calls.map(WholeCall::of).collect();
         self.calls.take(&calls, out);
     }
 
     fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
-        if let Some(message) = choice.delta.as_ref().or(choice.message.as_ref()) {
+        if let Some(message) = choice.delta.0.as_ref().or(choice.message.0.as_ref()) {
             self.message(message, out);
         }
         let reason = &*choice.finish_reason.0;
@@ -103,24 +117,14 @@ impl State {
     }
 
     fn message(&mut self, message: &Message<'_>, out: &mut Vec<Delta>) {
-        // Some servers send the same text under both names.
-        let reasoning = if message.reasoning_content.is_empty() {
-            &message.reasoning
-        } else {
-            &message.reasoning_content
-        };
-        if !reasoning.is_empty() {
-            out.push(Delta::Reasoning(reasoning.0.clone().into_owned()));
-        }
-        for text in [&message.content, &message.refusal] {
+        self.thought.take(message, out);
+        for text in [&message.content.text, &message.refusal.0] {
             if !text.is_empty() {
-                out.push(Delta::Text(text.0.clone().into_owned()));
+                out.push(Delta::Text(text.clone().into_owned()));
             }
         }
         self.details.take(&message.reasoning_details);
-        if let Some(calls) = &message.tool_calls {
-            self.calls.take(calls, out);
-        }
+        self.calls.take(&message.tool_calls.0, out);
     }
 }
 
@@ -138,6 +142,7 @@ fn finish_reason(reason: &str) -> FinishReason {
 mod tests {
     use super::*;
     use crate::models::{ProviderCode, sse};
+    use crate::spec::opaque::Opaque;
 
     fn decode(body: &str) -> Result<Vec<Delta>, ProviderError> {
         let mut out = Vec::new();
@@ -166,7 +171,6 @@ mod tests {
             ("{\"choices\":[{\"message\":{\"content\":\"a\"}}]}".to_owned(), true),
             ("{\"choices\":[{\"message\":{\"con".to_owned(), false),
             ("{\"choices\":[]}".to_owned(), false),
-            ("<html>hello</html>".to_owned(), false),
         ] {
             let decoded = decode(&body);
             assert_eq!(decoded.is_ok(), complete, "{body}: {decoded:?}");
@@ -176,6 +180,15 @@ mod tests {
             }
         }
         assert_eq!(decode(chunk).unwrap_err().message, "the stream broke off before the answer was complete");
+    }
+
+    #[test]
+    fn a_page_is_no_stream_that_broke_off() {
+        for page in ["<html>hello</html>", " \n<!doctype html><p>data: {}\n\n"] {
+            let error = decode(page).unwrap_err();
+            assert_eq!((error.code, error.retryable()), (ProviderCode::InvalidRequest, false));
+            assert!(error.message.contains("a web page") && error.message.contains("baseUrl"), "{error}");
+        }
     }
 
     #[test]
@@ -272,6 +285,84 @@ mod tests {
         }
         let blank = "data: {\"choices\":[{\"finish_reason\":\"\",\"delta\":{}}]}\n\n";
         assert!(decode(blank).is_err(), "an empty reason is none");
+    }
+
+    #[test]
+    fn no_type_of_a_field_costs_the_answer() {
+        let call = r#"{"index":0,"id":"c","function":{"name":"f","arguments":"{}"}}"#;
+        for odd in ["null", "\"\"", "\"0\"", "-1", "1.5", "false", "[]", "[null]", "{}"] {
+            for chunk in [
+                format!(r#"{{"choices":{odd}}}"#),
+                format!(r#"{{"choices":[{odd}]}}"#),
+                format!(r#"{{"choices":[{{"index":{odd},"delta":{odd},"message":{odd},"usage":{odd}}}]}}"#),
+                format!(r#"{{"choices":[{{"delta":{{"tool_calls":{odd},"reasoning":{odd}}}}}]}}"#),
+                format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":0,"function":{odd}}}]}}}}]}}"#),
+                format!(r#"{{"usage":{odd},"id":{odd},"model":{odd},"tool_calls":{odd}}}"#),
+            ] {
+                let body = format!(
+                    "data: {{\"choices\":[{{\"delta\":{{\"content\":\"a\",\"tool_calls\":[{call}]}}}}]}}\n\ndata: {chunk}\n\ndata: [DONE]\n\n"
+                );
+                let deltas = decode(&body).unwrap_or_else(|error| panic!("{chunk}: {error}"));
+                assert_eq!(text(&deltas).get(..1), Some("a"), "{chunk}");
+                let begun = deltas.iter().filter(|delta| matches!(delta, Delta::CallStart { .. })).count();
+                assert_eq!(begun, 1, "{chunk}");
+            }
+        }
+    }
+
+    /// The reasoning that is shown, and what goes back, of deltas of these kinds.
+    fn thought(messages: &[&str]) -> (String, Option<String>) {
+        let chunk = |message: &&str| format!("data: {{\"choices\":[{{\"delta\":{message}}}]}}\n\n");
+        let body: String = messages.iter().map(chunk).collect();
+        let (mut shown, mut kept) = (String::new(), None);
+        for delta in decode(&format!("{body}data: [DONE]\n\n")).unwrap() {
+            match delta {
+                Delta::Reasoning(text) => shown.push_str(&text),
+                Delta::Payload(block) => kept = Some(block.get().to_owned()),
+                _ => {}
+            }
+        }
+        (shown, kept)
+    }
+
+    #[test]
+    fn what_was_thought_goes_back_with_calls_under_its_name() {
+        let call = r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{}"}}]}"#;
+        let field = |json: &str| Some(format!(r#"{{"message":{{{json}}}}}"#));
+        for (messages, shown, expected) in [
+            (
+                vec![r#"{"reasoning_content":"a\n\ud83e"}"#, r#"{"reasoning_content":"\uddf5"}"#, call],
+                "a\n🧵",
+                field(r#""reasoning_content":"a\n\ud83e\uddf5""#),
+            ),
+            (vec![r#"{"reasoning":"a"}"#, call], "a", field(r#""reasoning":"a""#)),
+            (
+                vec![r#"{"reasoning_content":"a","reasoning":"a"}"#, call],
+                "a",
+                field(r#""reasoning_content":"a""#),
+            ),
+            (
+                vec![
+                    r#"{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]}]}"#,
+                    r#"{"content":[{"type":"thinking","thinking":"b"},{"type":"text","text":"T"}]}"#,
+                    call,
+                ],
+                "ab",
+                field(r#""content":[{"type":"thinking","thinking":[{"type":"text","text":"ab"}]}]"#),
+            ),
+            (vec![r#"{"reasoning_content":""}"#, call], "", field(r#""reasoning_content":"""#)),
+            (vec![r#"{"reasoning_content":null}"#, call], "", None),
+            (vec![r#"{"reasoning_content":"a"}"#, r#"{"content":"T"}"#], "a", None),
+            (vec![r#"{"content":"T"}"#, call], "", None),
+        ] {
+            assert_eq!(thought(&messages), (shown.to_owned(), expected), "{messages:?}");
+        }
+        let both = [r#"{"reasoning":"a","reasoning_details":[{"type":"reasoning.text","text":"a"}]}"#, call];
+        assert_eq!(thought(&both).1.as_deref(), Some(r#"{"type":"reasoning.text","text":"a"}"#));
+        let whole = r#"{"choices":[{"message":{"reasoning_content":"a","content":null,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}}]}"#;
+        let payload = decode(whole).unwrap().into_iter().find(|delta| matches!(delta, Delta::Payload(_)));
+        let expected = Opaque::parse(r#"{"message":{"reasoning_content":"a"}}"#.into()).map(Delta::Payload);
+        assert_eq!(payload, expected);
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl Details {
         }
     }
 
+    /// Whether nothing came.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Hands on what came, once the answer is complete.
     pub(crate) fn hand_over(&mut self, out: &mut Vec<Delta>) {
         let details = self.0.drain(..).filter_map(|detail| Opaque::parse(detail.json()));
@@ -125,7 +130,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some(crate::models::openai::chunk::Text(key)) = map.next_key()? {
+                while let Some(crate::models::lenient::Text(key)) = map.next_key()? {
                     members.push((key, map.next_value()?));
                 }
                 Ok(Members(members))

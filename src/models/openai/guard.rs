@@ -1,25 +1,101 @@
-//! Models that refuse functions together with an effort of reasoning, and cannot be told by their name, such as a deployment
-//! at Azure: one refusal teaches it, and the request is made again without an effort.
+//! Models that refuse a part of a request, and cannot be told by their name, such as a deployment at Azure: one refusal teaches
+//! it, and the request is made again in a form that the model takes.
+//!
+//! Ids of calls go back as they came, since some models read them (Kimi's prompt contains them). Servers have rules for ids that
+//! others have made, though: Mistral takes nine letters or digits, OpenAI's chat completions 40 characters. One form fits all.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::models::{ChatRequest, ProviderError};
+use crate::models::{CachedJson, ChatMessage, ChatRequest, ProviderError};
 
 /// Models that are remembered at most.
 const REMEMBERED: usize = 64;
 
+/// Characters of an id that every server takes.
+const ID_CHARS: usize = 9;
+
 thread_local! {
-    // Addresses and models that have refused: what an isolate has learned, which may be forgotten at any moment.
-    static REFUSED: RefCell<Vec<(String, String)>> = const { RefCell::new(Vec::new()) };
+    // Addresses and models that have refused something: what an isolate has learned, which may be forgotten at any moment.
+    static REFUSED: RefCell<Vec<(Refused, String, String)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a model refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Functions together with an effort of reasoning.
+    Effort,
+    /// Ids of calls as they are.
+    Ids,
+}
+
+impl Refused {
+    /// Everything that a model may refuse.
+    pub(crate) const ALL: [Refused; 2] = [Refused::Effort, Refused::Ids];
+
+    /// Whether a failure says so.
+    pub(crate) fn is_meant(self, error: &ProviderError) -> bool {
+        match self {
+            Refused::Effort => refuses_effort(error),
+            Refused::Ids => refuses_ids(error),
+        }
+    }
+
+    /// The request without it; `None` where there is nothing to change.
+    pub(crate) fn without(self, chat: &ChatRequest) -> Option<ChatRequest> {
+        match self {
+            Refused::Effort => without_effort(chat),
+            Refused::Ids => with_short_ids(chat),
+        }
+    }
+
+    /// What the log says of the change.
+    pub(crate) fn note(self, model: &str) -> String {
+        match self {
+            Refused::Effort => format!(
+                "\"{model}\" refuses functions together with reasoning in chat completions, and is asked for no reasoning: set the model's `api` to \"responses\" if its server has them"
+            ),
+            Refused::Ids => {
+                format!("\"{model}\" refuses ids of calls that are not its own, and is sent short ones")
+            }
+        }
+    }
+
+    /// Whether this model has refused it here before.
+    pub(crate) fn was(self, base_url: &str, model: &str) -> bool {
+        REFUSED.with_borrow(|all| {
+            all.iter().any(|(what, url, name)| *what == self && url == base_url && name == model)
+        })
+    }
+
+    /// Remembers that it has.
+    pub(crate) fn remember(self, base_url: &str, model: &str) {
+        REFUSED.with_borrow_mut(|all| {
+            if all.len() >= REMEMBERED {
+                all.remove(0);
+            }
+            all.push((self, base_url.to_owned(), model.to_owned()));
+        });
+    }
+}
+
+/// The request without everything that its model has refused before.
+pub(crate) fn adjusted<'a>(chat: &'a ChatRequest, base_url: &str) -> Cow<'a, ChatRequest> {
+    let was_refused = Refused::ALL.into_iter().filter(|refused| refused.was(base_url, &chat.model));
+    was_refused.fold(Cow::Borrowed(chat), |chat, refused| match refused.without(&chat) {
+        Some(adjusted) => Cow::Owned(adjusted),
+        None => chat,
+    })
 }
 
 /// Whether a failure says that functions and an effort do not go together.
-pub(crate) fn refuses_effort(error: &ProviderError) -> bool {
+fn refuses_effort(error: &ProviderError) -> bool {
     error.status == Some(400) && error.message.contains("reasoning_effort") && error.message.contains("tools")
 }
 
 /// The request without an effort. `None` where there is nothing to leave out: it has no functions, or asks for none already.
-pub(crate) fn without_effort(chat: &ChatRequest) -> Option<ChatRequest> {
+fn without_effort(chat: &ChatRequest) -> Option<ChatRequest> {
     let none = chat.options.get(EFFORT).is_some_and(|effort| effort == "none");
     (!chat.tools.is_empty() && !none).then(|| {
         let mut adjusted = chat.clone();
@@ -30,32 +106,65 @@ pub(crate) fn without_effort(chat: &ChatRequest) -> Option<ChatRequest> {
 
 const EFFORT: &str = "reasoning_effort";
 
-/// Whether this model has refused them here before.
-pub(crate) fn was_refused(base_url: &str, model: &str) -> bool {
-    REFUSED.with_borrow(|all| all.iter().any(|(url, name)| url == base_url && name == model))
+/// Whether a failure says that the id of a call is none that the server takes.
+fn refuses_ids(error: &ProviderError) -> bool {
+    let message = error.message.to_ascii_lowercase();
+    let names_id = ["tool call id", "tool_call_id", "tool_calls[0].id", "].id'"]
+        .iter()
+        .any(|name| message.contains(name));
+    matches!(error.status, Some(400 | 422)) && names_id
 }
 
-/// Remembers that it has.
-pub(crate) fn remember_refusal(base_url: &str, model: &str) {
-    REFUSED.with_borrow_mut(|all| {
-        if all.len() >= REMEMBERED {
-            all.remove(0);
+/// The request with ids that every server takes, the same for a call and its result, and the same each time. `None` where all are
+/// such already.
+fn with_short_ids(chat: &ChatRequest) -> Option<ChatRequest> {
+    let mut changed = false;
+    let mut short = |id: &mut String| {
+        let fits = id.len() == ID_CHARS && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !fits {
+            *id = short_id(id);
+            changed = true;
         }
-        all.push((base_url.to_owned(), model.to_owned()));
-    });
+    };
+    let of = |message: &CachedJson<ChatMessage>| match &**message {
+        ChatMessage::Assistant { tool_calls, .. } if !tool_calls.is_empty() => {
+            let mut message = ChatMessage::clone(message);
+            if let ChatMessage::Assistant { tool_calls, .. } = &mut message {
+                tool_calls.iter_mut().for_each(|call| short(&mut call.id));
+            }
+            message.into()
+        }
+        ChatMessage::Tool { .. } => {
+            let mut message = ChatMessage::clone(message);
+            if let ChatMessage::Tool { call_id, .. } = &mut message {
+                short(call_id);
+            }
+            message.into()
+        }
+        _ => message.clone(),
+    };
+    let messages = chat.messages.iter().map(of).collect();
+    changed.then(|| ChatRequest { messages, ..chat.clone() })
 }
 
-/// What is told of it.
-pub(crate) fn adjusted_note(model: &str) -> String {
-    format!(
-        "\"{model}\" refuses functions together with reasoning in chat completions, and is asked for no reasoning: set the model's `api` to \"responses\" if its server has them"
-    )
+fn short_id(id: &str) -> String {
+    const SIGNS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    let mut rest = hasher.finish();
+    let sign = |_| {
+        let sign = SIGNS.get((rest % 36) as usize).copied().unwrap_or(b'0');
+        rest /= 36;
+        char::from(sign)
+    };
+    (0..ID_CHARS).map(sign).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::models::ToolDefinition;
+    use crate::spec::message::{ToolCall, ToolStatus};
 
     #[test]
     fn only_requests_that_can_be_adjusted_are() {
@@ -88,12 +197,59 @@ mod tests {
     }
 
     #[test]
+    fn short_ids_are_the_same_for_a_call_and_its_result_and_each_time() {
+        let call = |id: &str| ToolCall { id: id.into(), name: "f".into(), ..ToolCall::default() };
+        let result = |id: &str| ChatMessage::Tool {
+            call_id: id.into(),
+            name: "f".into(),
+            content: "r".into(),
+            status: ToolStatus::Success,
+            images: Vec::new(),
+        };
+        let of = |ids: [&str; 2]| {
+            let tool_calls = ids.map(call).to_vec();
+            let reply = ChatMessage::Assistant { content: String::new(), tool_calls, payload: Vec::new() };
+            let messages = [reply, result(ids[0]), result(ids[1])].map(CachedJson::from).to_vec();
+            ChatRequest { messages, ..ChatRequest::default() }
+        };
+        let own = of(["AbCd12345", "000000000"]);
+        assert_eq!(with_short_ids(&own), None);
+        let adjusted = with_short_ids(&of(["functions.echo:0", "AbCd12345"])).unwrap();
+        let short = short_id("functions.echo:0");
+        assert_eq!(adjusted, of([&short, "AbCd12345"]));
+        assert!(short.len() == 9 && short.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{short}");
+        assert_eq!(short, short_id("functions.echo:0"));
+        assert_eq!(with_short_ids(&adjusted), None);
+    }
+
+    #[test]
+    fn refusals_of_ids_are_told_from_others() {
+        for (status, text, refuses) in [
+            (400, "Tool call id was call_x but must be a-z, A-Z, 0-9, with a length of 9.", true),
+            (
+                400,
+                "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40",
+                true,
+            ),
+            (400, "Invalid 'messages[2].tool_calls[3].id': string too long.", true),
+            (500, "Tool call id was x", false),
+            (400, "Invalid 'tools[0].function.name'", false),
+        ] {
+            let body = crate::json!({ "error": { "message": text } }).to_string();
+            let error = ProviderError::from_response(status, &[], body.as_bytes(), &[], 0);
+            assert_eq!(refuses_ids(&error), refuses, "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_remembered_is_bounded() {
-        assert!(!was_refused("u", "m"));
-        remember_refusal("u", "m");
-        assert!(was_refused("u", "m") && !was_refused("v", "m") && !was_refused("u", "n"));
-        (0..REMEMBERED).for_each(|n| remember_refusal("u", &n.to_string()));
-        assert!(!was_refused("u", "m") && was_refused("u", "0"));
+        let effort = Refused::Effort;
+        assert!(!effort.was("u", "m"));
+        effort.remember("u", "m");
+        assert!(effort.was("u", "m") && !effort.was("v", "m") && !effort.was("u", "n"));
+        assert!(!Refused::Ids.was("u", "m"));
+        (0..REMEMBERED).for_each(|n| effort.remember("u", &n.to_string()));
+        assert!(!effort.was("u", "m") && effort.was("u", "0"));
         assert_eq!(REFUSED.with_borrow(Vec::len), REMEMBERED);
     }
 }

@@ -6,9 +6,12 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde_json::value::RawValue;
 
 use crate::json;
+use crate::models::openai::thought::Kept;
 use crate::models::responses::input::is_item;
+use crate::models::writing::result_text;
 use crate::models::{CachedJson, ChatMessage, Part};
 use crate::spec::message::ToolCall;
 use crate::spec::opaque::Opaque;
@@ -93,11 +96,23 @@ impl Serialize for Message<'_> {
             }
             ChatMessage::Assistant { content, tool_calls, payload } => {
                 map.serialize_entry("role", "assistant")?;
-                let content = (!content.is_empty() || tool_calls.is_empty()).then_some(content);
-                map.serialize_entry("content", &content)?;
+                let kept = payload.iter().find_map(|placed| Kept::read(&placed.block));
+                let Kept { reasoning_content, reasoning, content: parts } =
+                    kept.filter(|_| !tool_calls.is_empty()).unwrap_or_default();
+                if parts.is_empty() {
+                    let content = (!content.is_empty() || tool_calls.is_empty()).then_some(content);
+                    map.serialize_entry("content", &content)?;
+                } else {
+                    map.serialize_entry("content", &Thinking(&parts, content))?;
+                }
+                for (name, text) in [("reasoning_content", reasoning_content), ("reasoning", reasoning)] {
+                    if let Some(text) = text {
+                        map.serialize_entry(name, text)?;
+                    }
+                }
                 // What responses wanted back is nothing here.
-                let details = payload.iter().map(|placed| &placed.block).filter(|block| !is_item(block));
-                let details: Vec<_> = details.collect();
+                let details = payload.iter().filter(|placed| !placed.is_field() && !is_item(&placed.block));
+                let details: Vec<_> = details.map(|placed| &placed.block).collect();
                 if !details.is_empty() {
                     map.serialize_entry("reasoning_details", &details)?;
                 }
@@ -105,13 +120,27 @@ impl Serialize for Message<'_> {
                     map.serialize_entry("tool_calls", &Calls(tool_calls))?;
                 }
             }
-            ChatMessage::Tool { call_id, content, .. } => {
+            ChatMessage::Tool { call_id, content, status, .. } => {
                 map.serialize_entry("role", "tool")?;
                 map.serialize_entry("tool_call_id", call_id)?;
-                map.serialize_entry("content", content)?;
+                map.serialize_entry("content", &result_text(content, *status))?;
             }
         }
         map.end()
+    }
+}
+
+/// The content of a reply whose thinking is among its parts, and its text.
+struct Thinking<'a>(&'a [&'a RawValue], &'a str);
+
+impl Serialize for Thinking<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        self.0.iter().try_for_each(|part| list.serialize_element(part))?;
+        if !self.1.is_empty() {
+            list.serialize_element(&Labelled("text", &self.1))?;
+        }
+        list.end()
     }
 }
 
@@ -267,6 +296,48 @@ mod tests {
                 { "role": "assistant", "content": "" },
             ])
         );
+    }
+
+    #[test]
+    fn what_was_thought_goes_back_as_the_field_that_it_was() {
+        let written = |block: &str, content: &str, calls: bool| {
+            let call = ToolCall { id: "c".into(), name: "f".into(), ..ToolCall::default() };
+            let block = Opaque::parse(block.to_owned()).unwrap();
+            let message = ChatMessage::Assistant {
+                content: content.into(),
+                tool_calls: if calls { vec![call] } else { Vec::new() },
+                payload: vec![crate::models::Placed { text: 0, calls: 0, block }],
+            };
+            let mut wire = serde_json::to_value(Messages(&[message.into()])).unwrap();
+            wire[0].as_object_mut().unwrap().remove("tool_calls");
+            wire[0].clone()
+        };
+        let thinking =
+            r#"{"message":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]}]}}"#;
+        for (block, content, expected) in [
+            (
+                r#"{"message":{"reasoning_content":"a\u00e9"}}"#,
+                "T",
+                json!({ "role": "assistant", "content": "T", "reasoning_content": "aé" }),
+            ),
+            (
+                r#"{"message":{"reasoning":""}}"#,
+                "",
+                json!({ "role": "assistant", "content": null, "reasoning": "" }),
+            ),
+            (
+                thinking,
+                "T",
+                json!({ "role": "assistant", "content": [
+                    { "type": "thinking", "thinking": [{ "type": "text", "text": "a" }] },
+                    { "type": "text", "text": "T" },
+                ] }),
+            ),
+        ] {
+            assert_eq!(written(block, content, true), expected, "{block}");
+            let without = json!({ "role": "assistant", "content": "T" });
+            assert_eq!(written(block, "T", false), without, "without calls nothing goes back");
+        }
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //! Azure and many others.
 //!
 //! * `request`: a [`ChatRequest`](crate::models::ChatRequest) as bytes; `messages`: the history in it.
-//!   `guard`: models that refuse functions together with an effort of reasoning.
+//!   `guard`: models that refuse a part of it.
 //! * `decoder`: the answer, streamed or whole, as deltas. `chunk` is its shape on the wire, `calls` finds the tool call
-//!   that a piece belongs to, and `details` keeps the reasoning that is sent back.
+//!   that a piece belongs to, and `details` and `thought` keep the reasoning that is sent back.
 
 pub(crate) mod calls;
 pub(crate) mod chunk;
@@ -13,10 +13,9 @@ pub(crate) mod details;
 pub(crate) mod guard;
 pub(crate) mod messages;
 pub(crate) mod request;
+pub(crate) mod thought;
 
 pub use crate::models::openai::decoder::Decoder;
-pub(crate) use crate::models::openai::guard::{
-    adjusted_note, refuses_effort, remember_refusal, was_refused, without_effort,
-};
+pub(crate) use crate::models::openai::guard::{Refused, adjusted};
 pub use crate::models::openai::request::{DEFAULT_BASE_URL, refuses_effort_with_tools, request};
 pub(crate) use crate::models::openai::request::{bytes, effort};

@@ -1,15 +1,16 @@
 //! Decodes the answer into deltas: a stream of events, or one JSON body. Unknown events and items (server tools, whatever
-//! comes next) are skipped. An item's last event has it whole, which makes good what its other events did not say.
+//! comes next) are skipped. An item's last event has it whole, which makes good what its other events did not say. `items`
+//! finds the item that an event is about.
 
 use serde_json::value::RawValue;
 
 use crate::models::decoding::{Decoding, End, Format, Wrong};
-use crate::models::openai::chunk::Text;
+use crate::models::lenient::Text;
 use crate::models::response::Named;
 use crate::models::responses::event::{Answered, Event, Item, usage};
+use crate::models::responses::items::{Items, Kind, Progress};
 use crate::models::writing::quoted;
 use crate::models::{Delta, FinishReason, ProviderError, halves};
-use crate::sorted::SortedMap;
 use crate::spec::opaque::Opaque;
 
 /// Decodes one answer. It is complete with the event that ends it.
@@ -18,26 +19,10 @@ pub type Decoder = Decoding<State>;
 /// What the events said so far.
 #[derive(Debug, Default)]
 pub struct State {
-    /// Items that have begun, by their place in the answer.
-    items: SortedMap<u64, Progress>,
+    items: Items,
     calls: usize,
     named: Named,
     end: End,
-}
-
-/// How far an item has come.
-#[derive(Debug, Default)]
-struct Progress {
-    /// Of a call, its place among the calls.
-    call: Option<usize>,
-    /// Of a message, whether it was told what it is said as.
-    phased: bool,
-    /// Whether its text or its arguments have begun.
-    said: bool,
-    /// The same of what was reasoned.
-    thought: bool,
-    /// Whether it is complete.
-    done: bool,
 }
 
 impl Format for State {
@@ -63,26 +48,43 @@ impl State {
                 let answered = answered(event.response);
                 self.named.take(&answered.id.0, &answered.model.0, out);
             }
-            "response.output_item.added" => self.begin(event, out),
+            "response.output_item.added" => {
+                if let Some(raw) = event.item {
+                    let item = item(raw.get());
+                    let progress = self.items.begin(event.output_index.0, &item)?;
+                    match progress.kind {
+                        Kind::Call => call(progress, &mut self.calls, &item, out),
+                        Kind::Message => phase(progress, &item, out),
+                        Kind::Reasoning | Kind::Other => {}
+                    }
+                }
+            }
             "response.output_item.done" => {
                 if let Some(raw) = event.item {
-                    self.complete(self.index(event), raw, out);
+                    self.complete(event.output_index.0, raw, out)?;
                 }
             }
             "response.output_text.delta" | "response.refusal.delta" => {
-                self.progress(self.index(event)).said |= !event.delta.is_empty();
+                self.items.of(event, Kind::Message)?.said |= !event.delta.is_empty();
                 text(&event.delta, out);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.progress(self.index(event)).thought |= !event.delta.is_empty();
+                self.items.of(event, Kind::Reasoning)?.said |= !event.delta.is_empty();
                 thought(&event.delta, out);
             }
-            "response.reasoning_summary_part.added" if event.summary_index.is_some_and(|index| index > 0) => {
+            "response.reasoning_summary_part.added"
+                if event.summary_index.0.is_some_and(|index| index > 0) =>
+            {
                 out.push(Delta::Reasoning("\n\n".to_owned()));
             }
-            "response.function_call_arguments.delta" => self.arguments(event, &event.delta, out),
-            "response.function_call_arguments.done" if !self.progress(self.index(event)).said => {
-                self.arguments(event, &event.arguments, out);
+            "response.function_call_arguments.delta" => {
+                arguments(self.items.of(event, Kind::Call)?, &event.delta, out);
+            }
+            "response.function_call_arguments.done" => {
+                let progress = self.items.of(event, Kind::Call)?;
+                if !progress.said {
+                    arguments(progress, &event.arguments, out);
+                }
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 return self.close(&answered(event.response), out);
@@ -98,99 +100,43 @@ impl State {
         Ok(())
     }
 
-    /// The place of the item that an event is about; one without is about the last one that began.
-    fn index(&self, event: &Event<'_>) -> u64 {
-        event.output_index.unwrap_or_else(|| self.items.last_key_value().map_or(0, |(at, _)| *at))
-    }
-
-    fn progress(&mut self, index: u64) -> &mut Progress {
-        self.items.entry(index, Progress::default)
-    }
-
-    fn begin(&mut self, event: &Event<'_>, out: &mut Vec<Delta>) {
-        let Some(raw) = event.item else { return };
-        let index =
-            event.output_index.unwrap_or_else(|| self.items.last_key_value().map_or(0, |(at, _)| at + 1));
-        let item = item(raw.get());
-        self.progress(index);
-        match &*item.r#type.0 {
-            "function_call" => self.call(index, &item, out),
-            "message" => self.phase(index, &item, out),
-            _ => {}
-        }
-    }
-
-    /// What a message is said as is kept, before its text: such models want it back.
-    fn phase(&mut self, index: u64, item: &Item<'_>, out: &mut Vec<Delta>) {
-        if item.phase.is_empty() || std::mem::replace(&mut self.progress(index).phased, true) {
-            return;
-        }
-        let block = format!(r#"{{"type":"message","phase":{}}}"#, quoted(&item.phase.0));
-        out.extend(Opaque::parse(block).map(Delta::Payload));
-    }
-
-    /// A call begins, unless it has.
-    fn call(&mut self, index: u64, item: &Item<'_>, out: &mut Vec<Delta>) {
-        let next = self.calls;
-        let progress = self.progress(index);
-        if progress.call.is_some() {
-            return;
-        }
-        progress.call = Some(next);
-        self.calls += 1;
-        let (id, name) = (item.call_id.0.clone().into_owned(), item.name.0.clone().into_owned());
-        out.push(Delta::CallStart { index: next, id, name });
-    }
-
-    fn arguments(&mut self, event: &Event<'_>, text: &Text<'_>, out: &mut Vec<Delta>) {
-        let progress = self.progress(self.index(event));
-        if let Some(index) = progress.call.filter(|_| !text.is_empty()) {
-            progress.said = true;
-            out.push(Delta::CallArguments { index, text: text.0.clone().into_owned() });
-        }
-    }
-
     /// An item is whole: what was not said of it is said now.
-    fn complete(&mut self, index: u64, raw: &RawValue, out: &mut Vec<Delta>) {
+    fn complete(&mut self, index: Option<u64>, raw: &RawValue, out: &mut Vec<Delta>) -> Result<(), Wrong> {
         // What is kept as it came was not looked into before.
         let mended = halves::marked(raw.get());
         let item = item(mended.as_deref().unwrap_or(raw.get()));
-        if std::mem::replace(&mut self.progress(index).done, true) {
-            return;
+        let progress = self.items.whole(index, &item)?;
+        if std::mem::replace(&mut progress.done, true) {
+            return Ok(());
         }
-        match &*item.r#type.0 {
-            "message" => {
-                let new = !self.progress(index).said;
-                if new {
-                    self.phase(index, &item, out);
-                }
-                for part in item.content.iter().flatten().filter(|_| new) {
+        match progress.kind {
+            Kind::Message if !progress.said => {
+                phase(progress, &item, out);
+                for part in &item.content.0 {
                     text(&part.text, out);
                     text(&part.refusal, out);
                 }
             }
-            "function_call" => {
-                self.call(index, &item, out);
-                let progress = self.progress(index);
-                if let Some(index) = progress.call.filter(|_| !progress.said && !item.arguments.is_empty()) {
-                    let text = item.arguments.0.into_owned();
-                    out.push(Delta::CallArguments { index, text });
+            Kind::Call => {
+                call(progress, &mut self.calls, &item, out);
+                if !progress.said {
+                    arguments(progress, &item.arguments, out);
                 }
             }
-            "reasoning" => {
-                let new = !self.progress(index).thought;
-                let pieces = item.summary.iter().flatten().chain(item.content.iter().flatten());
-                for part in pieces.filter(|_| new) {
+            Kind::Reasoning => {
+                let pieces = item.summary.0.iter().chain(&item.content.0);
+                for part in pieces.filter(|_| !progress.said) {
                     thought(&part.text, out);
                 }
                 // One that is neither encrypted nor told is known to nobody: the server would look for it in vain.
-                let told = item.content.iter().flatten().any(|part| !part.text.is_empty());
+                let told = item.content.0.iter().any(|part| !part.text.is_empty());
                 if !item.encrypted_content.is_empty() || told {
                     out.push(Delta::Payload(Opaque::new(raw)));
                 }
             }
-            _ => {}
+            Kind::Message | Kind::Other => {}
         }
+        Ok(())
     }
 
     /// The answer is over, or came whole.
@@ -207,13 +153,41 @@ impl State {
             });
         }
         for (index, raw) in answered.output.iter().flatten().enumerate() {
-            self.complete(index as u64, raw, out);
+            self.complete(Some(index as u64), raw, out)?;
         }
         out.extend(answered.usage.and_then(usage).map(Delta::Usage));
-        let reason = answered.incomplete_details.as_ref().map_or("", |details| &*details.reason.0);
+        let reason = answered.incomplete_details.0.as_ref().map_or("", |details| &*details.reason.0);
         self.end = End::Done;
         out.push(Delta::Finish(finish_reason(status, reason)));
         Ok(())
+    }
+}
+
+/// What a message is said as is kept, before its text: such models want it back.
+fn phase(progress: &mut Progress, item: &Item<'_>, out: &mut Vec<Delta>) {
+    if item.phase.is_empty() || std::mem::replace(&mut progress.phased, true) {
+        return;
+    }
+    let block = format!(r#"{{"type":"message","phase":{}}}"#, quoted(&item.phase.0));
+    out.extend(Opaque::parse(block).map(Delta::Payload));
+}
+
+/// A call begins, unless it has.
+fn call(progress: &mut Progress, calls: &mut usize, item: &Item<'_>, out: &mut Vec<Delta>) {
+    if progress.call.is_some() {
+        return;
+    }
+    let index = *calls;
+    progress.call = Some(index);
+    *calls += 1;
+    let (id, name) = (item.call_id.0.clone().into_owned(), item.name.0.clone().into_owned());
+    out.push(Delta::CallStart { index, id, name });
+}
+
+fn arguments(progress: &mut Progress, text: &Text<'_>, out: &mut Vec<Delta>) {
+    if let Some(index) = progress.call.filter(|_| !text.is_empty()) {
+        progress.said = true;
+        out.push(Delta::CallArguments { index, text: text.0.clone().into_owned() });
     }
 }
 

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::models::openai::chunk::Text;
+use crate::models::lenient::{List, Number, Object, Text};
 use crate::spec::model::Usage;
 
 /// An event (`type` tells which) or a whole answer (`object` is `response`).
@@ -14,12 +14,15 @@ pub(crate) struct Event<'a> {
     pub(crate) r#type: Text<'a>,
     #[serde(borrow, default)]
     pub(crate) object: Text<'a>,
+    /// Id of the item that the event is about, or of its call.
+    #[serde(borrow, default)]
+    pub(crate) item_id: Text<'a>,
     /// Place of an item in the answer.
     #[serde(default)]
-    pub(crate) output_index: Option<u64>,
+    pub(crate) output_index: Number,
     /// Place of a part in a summary.
     #[serde(default)]
-    pub(crate) summary_index: Option<u64>,
+    pub(crate) summary_index: Number,
     #[serde(borrow, default)]
     pub(crate) delta: Text<'a>,
     /// All arguments of a call, once they are complete.
@@ -45,7 +48,7 @@ pub(crate) struct Answered<'a> {
     #[serde(borrow, default)]
     pub(crate) output: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
-    pub(crate) incomplete_details: Option<Incomplete<'a>>,
+    pub(crate) incomplete_details: Object<Incomplete<'a>>,
     #[serde(borrow, default)]
     pub(crate) error: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -63,14 +66,16 @@ pub(crate) struct Incomplete<'a> {
 pub(crate) struct Item<'a> {
     #[serde(borrow, default)]
     pub(crate) r#type: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) id: Text<'a>,
     /// Of a message: what it is said as.
     #[serde(borrow, default)]
     pub(crate) phase: Text<'a>,
     /// Of a message, its parts; of what was reasoned, its text where it is not encrypted.
     #[serde(borrow, default)]
-    pub(crate) content: Option<Vec<ItemPart<'a>>>,
+    pub(crate) content: List<ItemPart<'a>>,
     #[serde(borrow, default)]
-    pub(crate) summary: Option<Vec<ItemPart<'a>>>,
+    pub(crate) summary: List<ItemPart<'a>>,
     #[serde(borrow, default)]
     pub(crate) encrypted_content: Text<'a>,
     #[serde(borrow, default)]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::models::cached_json::Blocks;
 use crate::models::openai::messages::parseable;
-use crate::models::writing::{comma, quoted};
+use crate::models::writing::{comma, quoted, result_text};
 use crate::models::{CachedJson, ChatMessage, Part, Placed};
 use crate::spec::message::ToolCall;
 use crate::spec::opaque::Opaque;
@@ -62,13 +62,14 @@ fn items(message: &ChatMessage) -> String {
         ChatMessage::Assistant { content, tool_calls, payload } => {
             reply(content, tool_calls, payload, &mut out);
         }
-        ChatMessage::Tool { call_id, content, images, .. } => {
+        ChatMessage::Tool { call_id, content, status, images, .. } => {
+            let content = result_text(content, *status);
             out.push_str(r#"{"type":"function_call_output","call_id":"#);
             out.push_str(&quoted(&permitted(call_id)));
             out.push_str(r#","output":"#);
             match images.is_empty() {
-                true => out.push_str(&quoted(content)),
-                false => result(content, images, &mut out),
+                true => out.push_str(&quoted(&content)),
+                false => result(&content, images, &mut out),
             }
             out.push('}');
         }

@@ -173,6 +173,10 @@ fn turns(messages: &[Value], tools: bool, found: &mut Vec<String>) {
             found.push(format!("message {at} has a blank text"));
         }
         let results = of("tool_result", "tool_use_id");
+        let is_blank = |content: &Value| content.as_str().is_none_or(str::is_empty) && !content.is_array();
+        if blocks.iter().any(|block| block["is_error"] == true && is_blank(&block["content"])) {
+            found.push(format!("message {at}: content cannot be empty if is_error is true"));
+        }
         if results != open || blocks.iter().take(results.len()).any(|block| block["type"] != "tool_result") {
             found.push(format!("message {at}: results {results:?} first, for the calls {open:?} before it"));
         }

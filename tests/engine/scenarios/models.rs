@@ -1,7 +1,7 @@
 //! Providers that fail: retries, fallbacks, watchdogs, broken streams.
 
 use bobbin::host::Filter;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{clerk, story};
 use crate::host::answer::Piece;
@@ -184,6 +184,59 @@ fn kept_open(every_s: i64, line: &'static str) -> Answer {
     answer
 }
 
+const REASONING: &str = "data: {\"choices\":[{\"delta\":{\"reasoning\":\"r\"}}]}\n\n";
+
+#[test]
+fn ids_that_a_server_refuses_are_sent_in_a_form_that_fits_all() {
+    story("ids of calls")
+        .define(|catalog| catalog["models"]["m"] = model("takes-nine-letters"))
+        .answers(|request| {
+            let of = |message: &Value| match message["tool_calls"].as_array() {
+                Some(calls) => calls.iter().map(|call| call["id"].clone()).collect(),
+                None => vec![message["tool_call_id"].clone()],
+            };
+            let ids = request.messages().iter().flat_map(of).filter(|id| !id.is_null());
+            let fits = |id: &Value| id.as_str().is_some_and(|id| id.len() == 9 && !id.contains('_'));
+            let fits_all = ids.fold(true, |all, id| all && fits(&id));
+            match fits_all {
+                true => clerk(request).stream(request.index),
+                false => Answer::status(400, r#"{"message":"Tool call id was x but must be a-z, A-Z, 0-9"}"#),
+            }
+        })
+        .drive(|sim| async move {
+            sim.ask("use work").await;
+            sim.ask("hello").await;
+            assert_eq!(asked(&sim).len(), 4, "one refusal teaches it");
+            // It was made twice in one attempt.
+            sim.world.outside.requests.borrow_mut().remove(1);
+        })
+        .check(|_, history| assert_eq!(history.answers(), ["done: w0", "re: hello"]))
+        .once();
+}
+
+#[test]
+fn a_refusal_that_may_mean_too_long_is_tried_with_half_if_the_request_is_long() {
+    let refusal = r#"{"error":{"message":"Your conversation has more tokens than we like."}}"#;
+    for (window, outcome) in [(20_000, "completed"), (200_000, "failed")] {
+        story("unknown words")
+            .define(move |catalog| {
+                catalog["models"]["m"]["capabilities"] = json!({ "maxContextTokens": window });
+            })
+            .answers(move |request| match request.body["messages"].to_string().len() > 45_000 {
+                true => Answer::status(400, refusal),
+                false => clerk(request).stream(request.index),
+            })
+            .drive(move |sim| async move {
+                for n in 0..14 {
+                    sim.ask(&format!("{n} {}", "word ".repeat(700))).await;
+                }
+                assert_eq!(sim.ask("last").await["outcome"], outcome, "{window}");
+            })
+            .terms(|terms| terms.outcomes = vec!["completed", "failed"])
+            .calm();
+    }
+}
+
 #[test]
 fn silence_moves_on_to_the_fallback() {
     for (name, answer, least, most) in [
@@ -192,6 +245,7 @@ fn silence_moves_on_to_the_fallback() {
         ("stalled", crate::host::Say::text("abc").chunks(3).stream(0).stall_after(2), 45, 46),
         ("comments", kept_open(5, ": keep-alive\n\n"), 45, 46),
         ("events that carry nothing", kept_open(40, "data: {\"choices\":[]}\n\n"), 300, 301),
+        ("reasoning", kept_open(40, REASONING), 1_800, 1_801),
     ] {
         with_fallbacks(story(name))
             .answers(move |request| match request.model.as_str() {

@@ -102,6 +102,7 @@ function turnProblems(messages, tools) {
       }
     }
     const results = blocks.filter(({ type }) => type === "tool_result").map((block) => block.tool_use_id);
+    for (const { type, is_error, content } of blocks) if (type === "tool_result" && is_error && !content?.length) found.push(`${where}: content cannot be empty if is_error is true`);
     for (const id of open) if (!results.includes(id)) found.push(`${where}: tool_use ${id} without tool_result after it`);
     for (const id of results) if (!open.includes(id)) found.push(`${where}: unexpected tool_use_id ${id}`);
     if (blocks.slice(0, results.length).some(({ type }) => type !== "tool_result")) found.push(`${where}: results come first`);

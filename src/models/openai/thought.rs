@@ -1,0 +1,99 @@
+//! What a model has thought, where its server has a field of the message for it and wants that back with the calls that it led
+//! to: `reasoning_content` (DeepSeek, Kimi), `reasoning` (vLLM, Ollama, Groq), or parts of `content` (Mistral). It goes back under
+//! the name that it had; a server that sends none of these is sent none.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::models::Delta;
+use crate::models::lenient::literals;
+use crate::models::literal::{Literal, shown};
+use crate::models::openai::chunk::Message;
+use crate::models::reasoning::FIELD;
+use crate::spec::opaque::Opaque;
+
+/// Where a server has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    ReasoningContent,
+    Reasoning,
+    Content,
+}
+
+/// What was thought so far.
+#[derive(Debug, Default)]
+pub(crate) struct Thought {
+    field: Option<Field>,
+    text: Literal,
+}
+
+impl Thought {
+    /// Takes what a message says of it. Some servers send the same under two names: then the first one counts.
+    pub(crate) fn take(&mut self, message: &Message<'_>, out: &mut Vec<Delta>) {
+        let fields = [
+            (Field::ReasoningContent, strings(message.reasoning_content.as_slice())),
+            (Field::Reasoning, strings(message.reasoning.as_slice())),
+            (Field::Content, strings(&message.content.thinking)),
+        ];
+        for (field, pieces) in fields {
+            // DeepSeek wants an empty one back, too.
+            if !pieces.is_empty() {
+                self.field = self.field.or(Some(field));
+            }
+            let text: String = pieces.iter().map(|piece| shown(piece)).collect();
+            if text.is_empty() {
+                continue;
+            }
+            if self.text.is_empty() {
+                self.field = Some(field);
+            }
+            if self.field == Some(field) {
+                pieces.iter().for_each(|piece| self.text.push(piece));
+            }
+            out.push(Delta::Reasoning(text));
+            return;
+        }
+    }
+
+    /// Hands on what came.
+    pub(crate) fn hand_over(&mut self, out: &mut Vec<Delta>) {
+        let (before, after) = match self.field.take() {
+            None => return,
+            Some(Field::ReasoningContent) => (r#""reasoning_content":"#, ""),
+            Some(Field::Reasoning) => (r#""reasoning":"#, ""),
+            Some(Field::Content) => {
+                (r#""content":[{"type":"thinking","thinking":[{"type":"text","text":"#, "}]}]")
+            }
+        };
+        let mut block = format!("{FIELD}{{{before}");
+        self.text.write(&mut block);
+        block.push_str(after);
+        block.push_str("}}");
+        out.extend(Opaque::parse(block).map(Delta::Payload));
+    }
+}
+
+fn strings<'a>(texts: &[&'a RawValue]) -> Vec<&'a RawValue> {
+    let mut strings = Vec::new();
+    texts.iter().for_each(|text| literals(text, &mut strings));
+    strings
+}
+
+/// What was kept, as a message has it.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Kept<'a> {
+    #[serde(borrow, default)]
+    pub(crate) reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) reasoning: Option<&'a RawValue>,
+    /// Parts before the text.
+    #[serde(borrow, default)]
+    pub(crate) content: Vec<&'a RawValue>,
+}
+
+impl Kept<'_> {
+    pub(crate) fn read(block: &Opaque) -> Option<Kept<'_>> {
+        let fields = block.get().strip_prefix(FIELD)?.strip_suffix('}')?;
+        crate::json::from_str(fields).ok()
+    }
+}
