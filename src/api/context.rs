@@ -59,10 +59,10 @@ impl Thread {
 
 /// What the next request would have of the messages. Nothing is stored, but what was read stays in memory.
 fn said(definitions: &Definitions<'_>, space: &Space, state: &mut State, sql: &dyn Sql) -> Result<Said> {
-    let (from, span, short) = next_span(definitions, state);
-    let window = window_from(state, sql, from, &span, space.messages)?;
-    let from = window.fit(from, &span, space.messages);
-    let short_below = window.shorten(short, &span, space.messages);
+    let (past, span, short) = next_span(definitions, state);
+    let window = window_from(state, sql, past, &span, space.messages)?;
+    let from = window.fit(past, &span, space.messages);
+    let short_below = window.shorten(short, from, &span, space.messages);
     let [(before, history), (of_turn, turn)] = window.weigh(from, &span, short_below);
     let first = span.sent(window.since(from)).next().map(|entry| entry.row.seq);
     state.window = Some(window);

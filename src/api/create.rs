@@ -147,7 +147,7 @@ impl Thread {
         self.ephemeral.alarm.is_none();
         self.transaction(|sql| {
             self.create_tables(&state, sql, now)?;
-            history::store(&mut state, sql, &earlier, now)?;
+            history::store(&mut state, sql, earlier, now)?;
             if let Some(copied) = &copied {
                 self.store_copied(&mut state, sql, copied)?;
             }

@@ -70,14 +70,15 @@ fn one(message: Value, at: usize) -> Result<Earlier> {
 }
 
 /// Stores them, inside the transaction that makes the thread.
-pub(super) fn store(state: &mut State, sql: &dyn Sql, earlier: &[Earlier], now: i64) -> Result<()> {
-    for message in earlier.iter().filter(|message| !message.content.trim().is_empty()) {
-        let row = Row {
+pub(super) fn store(state: &mut State, sql: &dyn Sql, earlier: Vec<Earlier>, now: i64) -> Result<()> {
+    let said = earlier.into_iter().filter(|message| !message.content.trim().is_empty());
+    let rows: Vec<Row> = (state.next_seq()..)
+        .zip(said)
+        .map(|(seq, message)| Row {
             inbound: Inbound::Stored,
             silent: message.silent,
-            ..Row::new(state.next_seq(), message.role, message.content.as_str(), now)
-        };
-        state.insert(sql, row)?;
-    }
-    Ok(())
+            ..Row::new(seq, message.role, message.content, now)
+        })
+        .collect();
+    state.insert_stored(sql, &rows)
 }

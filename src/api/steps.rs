@@ -23,7 +23,7 @@ use crate::store::messages::{Row, message_seq, not_found};
 use crate::store::runs::Run;
 use crate::store::side::Side;
 use crate::store::state::State;
-use crate::store::window::{Author, Entry, Span, Window};
+use crate::store::window::{Author, Entry, Past, Span, Window};
 use crate::store::{bodies, logs, messages as rows, summaries};
 
 /// A reply, and the attempt that gave it.
@@ -116,12 +116,15 @@ impl Thread {
         let (prompt, below) = (definitions.prompt, asked.row.seq);
         let budget = self.space(definitions, model, &parts)?.messages;
         self.read(|_, sql| {
-            let window = Window::load_below(sql, below, 1, asked.first.min(below), budget)?;
-            let turn_from = turn_of(window.since(1), asked);
-            let from = if prompt.include_chat { (covered + 1).min(turn_from) } else { turn_from };
+            let window = Window::load_below(sql, below, Past::From(1), asked.first.min(below), budget)?;
+            let turn_from = window.opening(turn_of(window.since(1), asked));
+            let past = match prompt.include_chat {
+                true => Past::From((covered + 1).min(turn_from)),
+                false => Past::Unanswered,
+            };
             let span = Span { turn_from, below, covered, own: asked.row.role };
-            let cut = window.fit(from, &span, budget);
-            let short_below = window.shorten(0, &span, budget);
+            let cut = window.fit(past, &span, budget);
+            let short_below = window.shorten(0, cut, &span, budget);
             let entries = window.since(cut);
             let author = Author::new(model, prompt);
             let history = History { entries, span, short_below, pictured: i64::MAX, prompt, author };

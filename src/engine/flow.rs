@@ -332,7 +332,7 @@ impl Thread {
         if matches!(reason, Reason::DefinitionMissing | Reason::StrictDiagnostics) && !run.block_open() {
             // Nothing can take in what waits: it has failed with this run and starts no other.
             run.block = state.next_seq();
-            (state.queued, state.undrained, state.wakes) = (0, None, None);
+            state.drain();
             state.queued_tools.clear();
         }
         run.phase = Phase::Ended;

@@ -206,9 +206,7 @@ impl Thread {
             run.update(sql)?;
             let long = (run.step % limits::EXPORT_STEPS == 1 && run.step > 1).then(|| run.clone());
             state.filled = 0;
-            state.queued = 0;
-            state.undrained = None;
-            state.wakes = None;
+            state.drain();
             if let Some(run) = long {
                 self.owe_spans(state, sql, &run, now)?;
             }

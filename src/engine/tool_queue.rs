@@ -35,13 +35,14 @@ impl State {
     }
 
     /// The run that comes next. The first queued message decides which side acts, unless a side is `wanted`, and steps
-    /// are counted anew; without messages the side whose turn it was goes on with it.
+    /// are counted anew; without messages the side whose turn it was goes on with it. A turn begins with the first message
+    /// that starts a run: what was only stored before it is history.
     pub(crate) fn next_run(&self, wanted: Option<Side>, now: i64) -> Run {
         let last = self.run.as_ref();
-        let oldest = self.undrained.unwrap_or(self.max_seq);
+        let opens = self.opens.unwrap_or(self.max_seq);
         let (side, turn_from, counters) = match (self.queued, last) {
             (0, Some(last)) => (Some(last.side), last.turn_from, Counters::Keep),
-            _ => (self.wakes, oldest, Counters::Reset),
+            _ => (self.wakes, opens, Counters::Reset),
         };
         let side = wanted.or(side).unwrap_or(Side::A);
         // What is started by a queued tool begins with its message: the result stands right behind that.

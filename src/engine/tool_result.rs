@@ -11,6 +11,7 @@ use crate::sdk::messages::NewAttachment;
 use crate::spec::message::{Role, ToolResult, ToolStatus};
 use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::receipts;
+use crate::store::window::NO_REASON;
 use crate::text::first_bytes;
 
 impl Thread {
@@ -116,6 +117,7 @@ pub(crate) fn content_of(result: &ToolResult) -> String {
     let text = result.text();
     match result.status {
         ToolStatus::Success if text.is_empty() => NO_OUTPUT.to_owned(),
+        ToolStatus::Error if text.trim().is_empty() => NO_REASON.to_owned(),
         _ => text,
     }
 }

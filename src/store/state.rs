@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) queued: u32,
     /// The oldest row from outside that no drain took in yet.
     pub(crate) undrained: Option<i64>,
+    /// The oldest of them that starts a run, or is a queued tool: a turn begins with it.
+    pub(crate) opens: Option<i64>,
     /// The side that the oldest waking row of them makes act, if nothing runs (spec §35.6).
     pub(crate) wakes: Option<Side>,
     /// Tools that code has queued and whose step is not closed, in order; those that were called come first.
@@ -113,8 +115,8 @@ impl State {
         }
         if max_seq > block {
             let undrained = queue::undrained(sql, block)?;
-            (state.undrained, state.queued, state.wakes) =
-                (undrained.first, undrained.waking, undrained.wakes);
+            (state.undrained, state.opens) = (undrained.first, undrained.opens);
+            (state.queued, state.wakes) = (undrained.waking, undrained.wakes);
             tools = undrained.tools;
             if tools > 0 {
                 state.queued_tools = queue::tools(sql, block)?;
@@ -150,6 +152,7 @@ impl State {
             filled: 0,
             queued: 0,
             undrained: None,
+            opens: None,
             wakes: None,
             queued_tools: Vec::new(),
             handoff: None,
@@ -207,16 +210,18 @@ impl State {
     pub(crate) fn insert(&mut self, sql: &dyn Sql, row: Row) -> Result<Shared> {
         row.insert(sql)?;
         self.max_seq = self.max_seq.max(row.seq);
+        if row.inbound != Inbound::Step {
+            self.undrained = self.undrained.or(Some(row.seq));
+        }
         match row.inbound {
-            Inbound::Step => {}
-            Inbound::Stored => self.undrained = self.undrained.or(Some(row.seq)),
+            Inbound::Step | Inbound::Stored => {}
             Inbound::Triggers => {
-                self.undrained = self.undrained.or(Some(row.seq));
+                self.opens = self.opens.or(Some(row.seq));
                 self.wakes = self.wakes.or(Some(Side::woken_by(row.role)));
                 self.queued += 1;
             }
             Inbound::QueuedTool => {
-                self.undrained = self.undrained.or(Some(row.seq));
+                self.opens = self.opens.or(Some(row.seq));
                 self.queued_tools.push(Queued { seq: row.seq, done: false });
                 self.max_seq = self.max_seq.max(row.seq + 1);
             }
@@ -235,6 +240,21 @@ impl State {
             window.push(row.clone());
         }
         Ok(row)
+    }
+
+    /// Stores rows of a new thread that start nothing; their seqs follow one another.
+    pub(crate) fn insert_stored(&mut self, sql: &dyn Sql, rows: &[Row]) -> Result<()> {
+        queue::insert_stored(sql, rows)?;
+        if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
+            self.undrained = self.undrained.or(Some(first.seq));
+            self.max_seq = self.max_seq.max(last.seq);
+        }
+        Ok(())
+    }
+
+    /// A drain takes in everything that waits.
+    pub(crate) fn drain(&mut self) {
+        (self.queued, self.undrained, self.opens, self.wakes) = (0, None, None, None);
     }
 
     /// Refuses work on a terminated thread (spec §30).

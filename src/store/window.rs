@@ -12,16 +12,20 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
+use crate::models::reasoning::FIELD;
 use crate::models::{CachedJson, ChatMessage, Part, Placed};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::spec::{Model, Prompt, Provider};
 use crate::store::attachment::AttachmentRef;
-use crate::store::messages::{Row, Shared, page};
+use crate::store::messages::{Inbound, Row, Shared, page};
+use crate::store::side::Side;
 use crate::text::first_bytes;
 use crate::tokens::tokens;
 
 /// What is left of a tool result that is shortened.
 pub(crate) const SHORT_BYTES: usize = 400;
+/// What a model is told of an error without a text: one that is empty is refused by some servers, and tells nothing.
+pub(crate) const NO_REASON: &str = "The tool failed and gave no reason.";
 /// Beyond all seqs; the platform carries 53 bits.
 const BEYOND: i64 = i64::MAX >> 11;
 
@@ -43,6 +47,8 @@ pub(crate) struct Entry {
     replay: OnceCell<Option<Replay>>,
     /// Tokens that it takes, about.
     tokens: usize,
+    /// Those among them of fields that go back with its calls.
+    kept: usize,
 }
 
 type Sent = RefCell<Option<(Form, CachedJson<ChatMessage>)>>;
@@ -54,6 +60,25 @@ pub(crate) enum View {
     Own,
     /// The other one: it is the `user`, whose calls are not seen.
     Other,
+}
+
+/// Which messages from before the turn a request may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Past {
+    /// Those from this seq on, as far as they fit.
+    From(i64),
+    /// Only those that were stored directly before the message that opens the turn, and that nobody has answered.
+    Unanswered,
+}
+
+impl Past {
+    /// Where it begins at the latest.
+    pub(crate) const fn latest(self, turn_from: i64) -> i64 {
+        match self {
+            Past::From(from) => from,
+            Past::Unanswered => turn_from,
+        }
+    }
 }
 
 /// Which messages a request may have, besides what is cut off.
@@ -123,14 +148,25 @@ impl Entry {
         self.replay().is_some_and(|replay| replay.is_by(author))
     }
 
+    /// Whether its provider wants it back in later turns, too.
+    pub(crate) const fn replays_in_every_turn(&self) -> bool {
+        self.kept > 0
+    }
+
     fn replay(&self) -> Option<&Replay> {
         self.replay.get_or_init(|| Replay::read(&self.row)).as_ref()
     }
 
     /// One for a request of its own, of a row that is bounded already.
     pub(crate) fn of(row: Shared) -> Entry {
-        let tokens = row.tokens();
-        Entry { row, own: RefCell::default(), other: RefCell::default(), replay: OnceCell::new(), tokens }
+        let replay = OnceCell::new();
+        let kept = if Replay::may_have_fields(&row) {
+            replay.get_or_init(|| Replay::read(&row)).as_ref().map_or(0, Replay::tokens)
+        } else {
+            0
+        };
+        let tokens = row.tokens() + kept;
+        Entry { row, own: RefCell::default(), other: RefCell::default(), replay, tokens, kept }
     }
 
     /// The message for it, made once for each change of form.
@@ -151,7 +187,8 @@ impl Entry {
         let whole = matches!(form, Form::Whole | Form::WithPayload)
             && self.row.attachments.is_empty()
             && (view == View::Own || self.row.calls.is_empty());
-        let message = if whole { CachedJson::with_tokens(made, self.tokens) } else { CachedJson::from(made) };
+        let tokens = if form == Form::WithPayload { self.tokens } else { self.tokens - self.kept };
+        let message = if whole { CachedJson::with_tokens(made, tokens) } else { CachedJson::from(made) };
         *sent.borrow_mut() = Some((form, message.clone()));
         message
     }
@@ -173,16 +210,21 @@ fn message(row: &Row, form: Form, view: View) -> ChatMessage {
                 payload: Vec::new(),
             }
         }
-        (Role::Tool, _) => ChatMessage::Tool {
-            call_id: row.tool_call_id.clone().unwrap_or_default(),
-            name: row.name.clone().unwrap_or_default(),
-            content: with_notes(
-                if form == Form::Shortened { cut_text(&content, SHORT_BYTES) } else { content },
-                row,
-            ),
-            status: row.status.unwrap_or(ToolStatus::Success),
-            images: Vec::new(),
-        },
+        (Role::Tool, _) => {
+            let status = row.status.unwrap_or(ToolStatus::Success);
+            let content = match form {
+                Form::Shortened => cut_text(&content, SHORT_BYTES),
+                _ if status == ToolStatus::Error && content.trim().is_empty() => NO_REASON.to_owned(),
+                _ => content,
+            };
+            ChatMessage::Tool {
+                call_id: row.tool_call_id.clone().unwrap_or_default(),
+                name: row.name.clone().unwrap_or_default(),
+                content: with_notes(content, row),
+                status,
+                images: Vec::new(),
+            }
+        }
     }
 }
 
@@ -273,35 +315,47 @@ impl Window {
         })
     }
 
-    /// Reads it: newest first, back to `from`; rows before `turn_from` only as far as `budget` tokens and the
+    /// Reads it: newest first, back to `past`; rows before `turn_from` only as far as `budget` tokens and the
     /// limit on their number reach.
-    pub(crate) fn load(sql: &dyn Sql, from: i64, turn_from: i64, budget: usize) -> Result<Window> {
-        Window::load_below(sql, BEYOND, from, turn_from, budget)
+    pub(crate) fn load(sql: &dyn Sql, past: Past, turn_from: i64, budget: usize) -> Result<Window> {
+        Window::load_below(sql, BEYOND, past, turn_from, budget)
     }
 
     /// The same of what was there before a message.
     pub(crate) fn load_below(
         sql: &dyn Sql,
         below: i64,
-        from: i64,
+        past: Past,
         turn_from: i64,
         budget: usize,
     ) -> Result<Window> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut tokens = 0;
+        let (mut tokens, mut past_tokens) = (0, 0);
+        let from = if let Past::From(from) = past { from } else { 1 };
         let mut reached = from;
+        let mut opening = None;
         page::top_level_from(sql, from, below, &mut |row| {
             if row.is_status() {
                 return Ok(ControlFlow::Continue(()));
             }
             let entry = Entry::new(Shared::new(row));
             tokens += entry.tokens;
-            if entry.row.seq < turn_from && (tokens > budget || entries.len() >= limits::WINDOW_MESSAGES) {
+            let mut next = ControlFlow::Continue(());
+            if entry.row.seq >= turn_from {
+                opening = side_of_opening(&entry.row);
+            } else if past == Past::Unanswered {
+                past_tokens += entry.tokens;
+                if !is_unanswered(&entry.row, opening) || past_tokens > unanswered_tokens(budget) {
+                    // It stays in: it shows that nothing before it belongs to the turn.
+                    reached = entry.row.seq;
+                    next = ControlFlow::Break(());
+                }
+            } else if tokens > budget || entries.len() >= limits::WINDOW_MESSAGES {
                 reached = entry.row.seq + 1;
                 return Ok(ControlFlow::Break(()));
             }
             entries.push(entry);
-            Ok(ControlFlow::Continue(()))
+            Ok(next)
         })?;
         entries.reverse();
         Ok(Window { from: reached, entries })
@@ -314,7 +368,8 @@ impl Window {
     }
 
     /// Where the history must begin so that it fits: the current answer if it does, else a jump that leaves room.
-    pub(crate) fn fit(&self, from: i64, span: &Span, budget: usize) -> i64 {
+    pub(crate) fn fit(&self, past: Past, span: &Span, budget: usize) -> i64 {
+        let Past::From(from) = past else { return self.unanswered(span.turn_from, budget) };
         let (past, turn) = (self.between(from, span.turn_from), self.turn(span));
         let tokens = |entries: &[&Entry]| entries.iter().map(|entry| entry.tokens).sum::<usize>();
         let turn_tokens = tokens(&turn);
@@ -341,8 +396,47 @@ impl Window {
         cut
     }
 
-    /// Below which seq the results of a turn that is too long by itself must be shortened.
-    pub(crate) fn shorten(&self, run_short_below: i64, span: &Span, budget: usize) -> i64 {
+    /// Seq of the first message that was stored directly before the turn and that nobody has answered. How many of them
+    /// are sent does not depend on the length of the turn, so that the beginning of its requests stays the same.
+    fn unanswered(&self, turn_from: i64, budget: usize) -> i64 {
+        let (past, turn) = self.entries.split_at_checked(self.first_from(turn_from)).unwrap_or_default();
+        let opening = turn.first().and_then(|entry| side_of_opening(&entry.row));
+        let (mut first, mut tokens) = (turn_from, 0);
+        for entry in past.iter().rev().take_while(|entry| is_unanswered(&entry.row, opening)) {
+            tokens += entry.tokens;
+            if tokens > unanswered_tokens(budget) {
+                break;
+            }
+            first = entry.row.seq;
+        }
+        first
+    }
+
+    /// Whether it has everything that a request with this budget may have.
+    pub(crate) fn holds(&self, past: Past, turn_from: i64, budget: usize) -> bool {
+        match past {
+            Past::From(from) => self.reaches(from),
+            Past::Unanswered => {
+                // An older row shows that there are no more of them.
+                let all = self.reaches(1) || self.unanswered(turn_from, budget) > self.from;
+                all && self.reaches(turn_from)
+            }
+        }
+    }
+
+    /// The first message of a turn that begins at a seq. An older build let it begin with what was stored before the
+    /// message that opened it.
+    pub(crate) fn opening(&self, turn_from: i64) -> i64 {
+        let opens = |entry: &&Entry| entry.row.inbound != Inbound::Stored;
+        let opening = self.since(turn_from).iter().find(opens);
+        opening.filter(|entry| entry.row.inbound != Inbound::Step).map_or(turn_from, |entry| entry.row.seq)
+    }
+
+    /// Below which seq the results of a turn that is too long by itself must be shortened, behind a history that begins at
+    /// `cut`.
+    pub(crate) fn shorten(&self, run_short_below: i64, cut: i64, span: &Span, budget: usize) -> i64 {
+        let past = self.between(cut, span.turn_from).iter().map(|entry| entry.tokens).sum();
+        let budget = budget.saturating_sub(past);
         let turn = self.turn(span);
         let mut tokens: usize = turn.iter().map(|entry| entry.sent_tokens(run_short_below)).sum();
         if tokens <= budget {
@@ -365,6 +459,22 @@ impl Window {
         }
         short_below
     }
+}
+
+/// The side for which a row opens a turn, if it is from outside.
+fn side_of_opening(row: &Row) -> Option<Side> {
+    (row.inbound != Inbound::Step).then(|| Side::woken_by(row.role))
+}
+
+/// Whether a row before a turn was stored for the side that the turn was opened for.
+fn is_unanswered(row: &Row, opening: Option<Side>) -> bool {
+    let is_for = |side| row.role == Role::System || Side::woken_by(row.role) == side;
+    row.inbound == Inbound::Stored && opening.is_some_and(is_for)
+}
+
+/// Tokens of such rows at most.
+const fn unanswered_tokens(budget: usize) -> usize {
+    budget / 2
 }
 
 /// What remains after a jump.
@@ -421,6 +531,16 @@ impl Replay {
     /// What a row holds. One that cannot be read is as good as none: the reply is then sent without.
     pub(crate) fn read(row: &Row) -> Option<Replay> {
         crate::json::from_str(row.reasoning.as_deref()?).ok()
+    }
+
+    /// Whether a row may hold fields: most hold none, and are not read for them.
+    fn may_have_fields(row: &Row) -> bool {
+        row.reasoning.as_deref().is_some_and(|column| column.contains(FIELD))
+    }
+
+    /// Tokens of fields, about.
+    fn tokens(&self) -> usize {
+        self.blocks.iter().map(Placed::tokens).sum()
     }
 
     /// The blocks, placed among the calls that are left. What stood directly before calls that are all gone goes with

@@ -106,7 +106,11 @@ impl History<'_> {
         }
         let whole = calls.len() == row.calls.len();
         let form = match whole {
-            true if row.seq >= replay_from && entry.replays_to(&self.author) => Form::WithPayload,
+            true if (row.seq >= replay_from || entry.replays_in_every_turn())
+                && entry.replays_to(&self.author) =>
+            {
+                Form::WithPayload
+            }
             true => Form::Whole,
             false => Form::WithoutCalls,
         };
@@ -130,7 +134,10 @@ impl History<'_> {
         }
         let past = self.entries.partition_point(|entry| entry.row.seq < self.span.turn_from);
         let past = self.entries.get(..past).unwrap_or_default().iter().rev();
-        let exchange = past.take_while(|entry| entry.row.role == Role::Tool || !entry.row.calls.is_empty());
+        // What the system says in between is no end of it.
+        let exchange = past.take_while(|entry| {
+            matches!(entry.row.role, Role::Tool | Role::System) || !entry.row.calls.is_empty()
+        });
         exchange.last().map_or(self.span.turn_from, |entry| entry.row.seq)
     }
 

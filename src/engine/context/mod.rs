@@ -24,7 +24,7 @@ use crate::spec::Model;
 use crate::store::messages::Shared;
 use crate::store::runs::Step;
 use crate::store::state::State;
-use crate::store::window::{Author, Entry, Span, Window};
+use crate::store::window::{Author, Entry, Past, Span, Window};
 
 /// System messages that are kept: those of two sides, before and after a change.
 const SYSTEMS: usize = 4;
@@ -85,14 +85,15 @@ impl Thread {
 
     /// Sees to it that the messages fit.
     fn fitted(&self, definitions: &Definitions<'_>, step: Step, space: &Space) -> Result<Fitted> {
-        let (prompt, budget) = (definitions.prompt, space.messages);
+        let budget = space.messages;
         let (fitted, jumped, shortened) = self.read_mut(|state, sql| {
-            let (from, span, short_before) = next_span(definitions, state);
-            let span = Span { below: step.block, ..span };
-            let mut window = window_from(state, sql, from, &span, budget)?;
-            let cut = window.fit(from, &span, budget);
-            let short_below = window.shorten(short_before, &span, budget);
-            let jumped = prompt.include_chat && cut > from.max(1);
+            let (past, span, short_before) = next_span(definitions, state);
+            let mut window = window_from(state, sql, past, &span, budget)?;
+            let turn_from = window.opening(span.turn_from);
+            let span = Span { turn_from, below: step.block, ..span };
+            let cut = window.fit(past, &span, budget);
+            let short_below = window.shorten(short_before, cut, &span, budget);
+            let jumped = matches!(past, Past::From(from) if cut > from.max(1));
             let sent = Sent {
                 cause: if jumped { Cause::Cut } else { Cause::Grown },
                 window: &window,
@@ -103,7 +104,7 @@ impl Thread {
             };
             self.plan_summary(definitions, state, sql, &sent)?;
             if span.covered > 0 {
-                window.cut(from);
+                window.cut(past.latest(turn_from));
             }
             state.window = Some(window);
             Ok((Fitted { cut, short_below, span }, jumped, short_below > short_before))
@@ -113,11 +114,12 @@ impl Thread {
                 if jumped {
                     state.meta.window_cut = fitted.cut;
                     state.meta.update(sql)?;
-                }
-                if let Some(window) = &mut state.window {
-                    window.cut(fitted.cut);
+                    if let Some(window) = &mut state.window {
+                        window.cut(fitted.cut);
+                    }
                 }
                 let run = state.active_mut()?;
+                run.turn_from = fitted.span.turn_from;
                 run.short_below = fitted.short_below;
                 run.update(sql)
             })?;
@@ -140,11 +142,14 @@ impl Thread {
             let run = state.run.as_ref();
             let turn_from = run.map_or(i64::MAX, |run| run.turn_from);
             let below = run.filter(|run| run.block_open()).map_or(i64::MAX, |run| run.block);
-            let from = if prompt.include_chat { state.meta.window_cut.min(turn_from) } else { turn_from };
-            let window = Window::load(sql, from, turn_from, budget)?;
+            let past = match prompt.include_chat {
+                true => Past::From(state.meta.window_cut.min(turn_from)),
+                false => Past::Unanswered,
+            };
+            let window = Window::load(sql, past, turn_from, budget)?;
             let span = Span { turn_from, below, covered: 0, own: definitions.active.role() };
-            let cut = window.fit(from, &span, budget);
-            let short_below = window.shorten(0, &span, budget);
+            let cut = window.fit(past, &span, budget);
+            let short_below = window.shorten(0, cut, &span, budget);
             let entries = window.since(cut);
             let recent = if model.capabilities.supports_images { prompt.recent_image_threshold } else { 0 };
             let pictured = pictured_from(entries, span.below, recent);
@@ -264,33 +269,33 @@ impl Thread {
     }
 }
 
-/// From where on the next request may have messages, which of them, and before which seq results are shortened. A thread at rest
-/// has no turn, but for what waits.
-pub(crate) fn next_span(definitions: &Definitions<'_>, state: &State) -> (i64, Span, i64) {
+/// Which messages the next request may have, before its turn and altogether, and before which seq results are shortened. A thread
+/// at rest has no turn, but for what waits.
+pub(crate) fn next_span(definitions: &Definitions<'_>, state: &State) -> (Past, Span, i64) {
     let prompt = definitions.prompt;
-    let waiting = state.undrained.unwrap_or(i64::MAX);
+    let waiting = state.opens.unwrap_or(i64::MAX);
     let (turn_from, short_below) =
         state.active().map_or((waiting, 0), |run| (run.turn_from, run.short_below));
     let covered = covered(state, prompt);
-    let from = match prompt.include_chat {
-        true if covered > 0 => state.meta.window_cut.max(covered + 1).min(turn_from),
-        true => state.meta.window_cut.min(turn_from),
-        false => turn_from,
+    let past = match prompt.include_chat {
+        true if covered > 0 => Past::From(state.meta.window_cut.max(covered + 1).min(turn_from)),
+        true => Past::From(state.meta.window_cut.min(turn_from)),
+        false => Past::Unanswered,
     };
-    (from, Span { turn_from, below: i64::MAX, covered, own: definitions.active.role() }, short_below)
+    (past, Span { turn_from, below: i64::MAX, covered, own: definitions.active.role() }, short_below)
 }
 
-/// The window, if it reaches so far; otherwise it is read.
+/// The window, if it has all that is needed; otherwise it is read.
 pub(crate) fn window_from(
     state: &mut State,
     sql: &dyn Sql,
-    from: i64,
+    past: Past,
     span: &Span,
     budget: usize,
 ) -> Result<Window> {
     match state.window.take() {
-        Some(window) if window.reaches(from) => Ok(window),
-        _ => Window::load(sql, from, span.turn_from, budget),
+        Some(window) if window.holds(past, span.turn_from, budget) => Ok(window),
+        _ => Window::load(sql, past, span.turn_from, budget),
     }
 }
 
@@ -300,7 +305,7 @@ pub(crate) fn turn_rows(state: &mut State, sql: &dyn Sql) -> Result<Vec<Shared>>
     let turn_from = state.run.as_ref().map_or(0, |run| run.turn_from);
     let window = match state.window.take() {
         Some(window) if window.reaches(turn_from) => window,
-        _ => Window::load(sql, turn_from, turn_from, 0)?,
+        _ => Window::load(sql, Past::Unanswered, turn_from, 0)?,
     };
     let rows = window.since(turn_from).iter().map(|entry| entry.row.clone()).collect();
     state.window = Some(window);

@@ -13,7 +13,7 @@ use crate::sdk::scope::Origin;
 use crate::spec::hook::HookName;
 use crate::store::messages::queue::HookStage;
 use crate::store::messages::{Inbound, Row, Shared, queue};
-use crate::store::runs::{Phase, Step};
+use crate::store::runs::{Phase, Run, Step};
 use crate::store::side::Side;
 use crate::store::{messages as rows, meta};
 
@@ -34,11 +34,17 @@ impl Thread {
 
     /// Before a drain: `before_create_message` for each message from outside. No message can come between the last of them and the drain: nothing is awaited there.
     pub(crate) async fn hook_inbound(self: &Rc<Self>, definitions: &Definitions<'_>) -> Result<Drain> {
-        let open = self.read(|state, _| {
-            Ok(state.active().filter(|run| run.phase == Phase::Model).map(|run| run.turn_from))
+        let observes = self.has_hooks(definitions, &[HookName::AfterCreateMessage]);
+        let open = self.read(|state, sql| {
+            let Some(run) = state.active().filter(|run| run.phase == Phase::Model) else { return Ok(None) };
+            // Entered again: what the open step took in is part of the turn, or was stored before it.
+            let before = match observes {
+                true => Run::find(sql, run.id - 1)?.map_or(state.meta.copied_upto(), |last| last.block),
+                false => run.turn_from,
+            };
+            Ok(Some(before.min(run.turn_from)))
         })?;
         if open.is_some() {
-            // Entered again: what the open step took in is part of the turn.
             return Ok(Drain::Ready(open));
         }
         let mut from = 0;

@@ -54,8 +54,8 @@ impl Thread {
     ) -> Result<Option<i64>> {
         let (_, _, space) = self.next_parts(definitions)?;
         self.read_mut(|state, sql| {
-            let (from, span, _) = next_span(definitions, state);
-            let window = window_from(state, sql, from, &span, space.messages)?;
+            let (past, span, _) = next_span(definitions, state);
+            let window = window_from(state, sql, past, &span, space.messages)?;
             let wish = Wish {
                 cause: Cause::Asked,
                 settings,
@@ -64,7 +64,7 @@ impl Thread {
                 summary: space.summary,
                 turns: 0,
             };
-            let first = first_kept(&window, from, &span, &wish);
+            let first = first_kept(&window, past.latest(span.turn_from), &span, &wish);
             state.window = Some(window);
             Ok(first)
         })

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::{Param, Sql};
 use crate::store::messages::{Row, columns, read};
 use crate::store::side::Side;
@@ -12,6 +12,8 @@ use crate::store::side::Side;
 pub(crate) struct Undrained {
     /// The oldest one.
     pub(crate) first: Option<i64>,
+    /// The oldest one that starts a run, or is a queued tool.
+    pub(crate) opens: Option<i64>,
     /// How many of them start a run.
     pub(crate) waking: u32,
     /// The side that the oldest of these makes act.
@@ -42,14 +44,15 @@ pub(crate) enum HookStage {
 pub(crate) fn undrained(sql: &dyn Sql, block: i64) -> Result<Undrained> {
     let mut undrained = Undrained::default();
     sql.each(
-        "SELECT min(seq), sum(inbound = 2),
+        "SELECT min(seq), min(CASE WHEN inbound > 1 THEN seq END), sum(inbound = 2),
             min(CASE WHEN inbound = 2 THEN seq * 2 + (role = 'assistant') END) & 1, sum(inbound = 3)
          FROM messages WHERE seq > ? AND inbound > 0",
         &[Param::Int(block)],
         &mut |cells| {
-            if let [first, waking, by_a, tools] = cells {
+            if let [first, opens, waking, by_a, tools] = cells {
                 undrained = Undrained {
                     first: first.int(),
+                    opens: opens.int(),
                     waking: waking.int().and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
                     wakes: by_a.int().map(|by_a| if by_a == 1 { Side::B } else { Side::A }),
                     tools: tools.int().unwrap_or(0),
@@ -76,6 +79,43 @@ pub(crate) fn tools(sql: &dyn Sql, block: i64) -> Result<Vec<Queued>> {
         },
     )?;
     Ok(tools)
+}
+
+/// Rows that one statement writes at most, and bytes of their texts from which on it takes no more.
+const BATCH_ROWS: usize = 500;
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Writes rows that have a role, a text and nothing else, and start nothing: many with one statement.
+pub(crate) fn insert_stored(sql: &dyn Sql, rows: &[Row]) -> Result<()> {
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    for row in rows {
+        let content = row.content.as_deref().unwrap_or_default();
+        // SQLite's JSON does not keep it.
+        if content.contains('\0') {
+            row.insert(sql)?;
+            continue;
+        }
+        bytes += content.len();
+        batch.push((row.seq, row.role.as_str(), content, row.created_us, row.silent));
+        if batch.len() == BATCH_ROWS || bytes >= BATCH_BYTES {
+            insert_batch(sql, &std::mem::take(&mut batch))?;
+            bytes = 0;
+        }
+    }
+    insert_batch(sql, &batch)
+}
+
+fn insert_batch(sql: &dyn Sql, rows: &[(i64, &str, &str, i64, bool)]) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let rows = serde_json::to_string(rows).map_err(Error::internal)?;
+    sql.run(
+        "INSERT INTO messages (seq, role, content, created_us, depth, silent, inbound)
+         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, 0, value ->> 4, 1 FROM json_each(?)",
+        &[Param::Text(&rows)],
+    )
 }
 
 /// The queued tools in a range are those of a step that is closed.

@@ -32,6 +32,8 @@ fn a_hook_that_fails_is_logged_and_has_changed_nothing() {
                 "late" => "it did not answer within 30 s",
                 _ => "it gave a number, not ",
             };
+            // A model is told that a result is an error.
+            let answer = if hook == "after_tool_call_failure" { "done: Error: w0" } else { "done: w0" };
             hooked("failures", &ALL)
                 .setup(move |sim| {
                     if hook == "after_tool_call_failure" {
@@ -41,7 +43,7 @@ fn a_hook_that_fails_is_logged_and_has_changed_nothing() {
                 })
                 .drive(move |sim| async move {
                     let message = sim.send("use work").await;
-                    assert_eq!(sim.outcome(&message).await["message"]["content"], "done: w0");
+                    assert_eq!(sim.outcome(&message).await["message"]["content"], answer);
                     let body = json!({ "content": "changed" }).to_string();
                     let seen = sim.insist(ThreadRoute::PatchMessage(message.id), &[], None, body).await;
                     assert_eq!(seen.status, 200);
@@ -50,7 +52,7 @@ fn a_hook_that_fails_is_logged_and_has_changed_nothing() {
                 .check(move |sim, history| {
                     assert_eq!(history.texts("user"), ["changed"]);
                     assert_eq!(history.texts("tool"), ["w0"]);
-                    assert_eq!(history.answers(), ["done: w0"]);
+                    assert_eq!(history.answers(), [answer]);
                     let requests = sim.world.outside.requests.borrow();
                     assert_eq!((requests.len(), requests[0].texts("user")), (2, vec!["use work"]));
                     let told = failures(sim);

@@ -10,6 +10,7 @@ mod context;
 mod cuts;
 mod deleted_after_reads;
 mod dropped;
+mod earlier;
 mod edits;
 mod effects;
 mod effects_crowded;
@@ -148,6 +149,7 @@ pub fn story(name: &'static str) -> Scenario {
 pub fn all() -> Vec<Scenario> {
     let mut all = Vec::new();
     all.extend(turns::all());
+    all.extend(earlier::all());
     all.extend(sides::all());
     all.extend(tools::all());
     all.extend(tiers::all());

@@ -14,7 +14,7 @@ use crate::sim::{Sim, catalog, model};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![thinking(false), thinking(true), to_another(json!({}), "claude"), extra_content()]
+    vec![thinking(false), thinking(true), to_another(json!({}), "claude"), extra_content(), field()]
 }
 
 /// Escaped as no serializer of ours would.
@@ -318,6 +318,43 @@ fn extra_content() -> Scenario {
                 assert_eq!(found, [in_exchange; 2], "{}", request.text);
             }
         })
+}
+
+/// A server that refuses calls without the reasoning that it sent before them, also those of earlier turns.
+fn field() -> Scenario {
+    const THOUGHT: &str = "I work.";
+    Scenario::new("a field of the message", &with_work())
+        .setup(work)
+        .answers(|request| {
+            let lacks = |m: &&Value| m["tool_calls"].is_array() && m["reasoning_content"] != THOUGHT;
+            if request.messages().iter().any(|message| lacks(&message)) {
+                return Answer::status(400, r#"{"error":{"message":"reasoning_content is missing"}}"#);
+            }
+            if !request.results().is_empty() || request.last_user() != "use work" {
+                return clerk(request).stream(request.index);
+            }
+            let delta = json!({ "reasoning_content": THOUGHT, "tool_calls": [
+                { "index": 0, "id": format!("c{}", request.index), "function": { "name": "work", "arguments": "{}" } },
+            ] });
+            let chunk = json!({ "choices": [{ "delta": delta, "finish_reason": "tool_calls" }] });
+            Answer::status(200, format!("data: {chunk}\n\ndata: [DONE]\n\n"))
+        })
+        .drive(|sim| async move {
+            sim.ask("use work").await;
+            sim.evict().await;
+            sim.ask("hello").await;
+        })
+        .check(|sim, history| {
+            assert_eq!(history.answers().last(), Some(&"re: hello"));
+            let requests = sim.world.outside.requests.borrow();
+            let last = requests.last().unwrap();
+            assert!(last.text.contains("reasoning_content"), "{}", last.text);
+        })
+}
+
+#[test]
+fn reasoning_goes_back_with_the_calls_of_every_turn_whatever_fails() {
+    field().sweep();
 }
 
 #[test]
