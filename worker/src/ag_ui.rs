@@ -120,6 +120,7 @@ impl AgUiRequest<'_> {
         };
         let mut settings = self.settings(&thread, &request.thread, &request.run)?;
         settings.parent = request.parent.clone();
+        settings.version = request.version;
         let answered = self.decide(&thread, &request).await?;
         let (of, held) = match answered {
             _ if says => {
@@ -137,8 +138,8 @@ impl AgUiRequest<'_> {
             // Nothing is new, or only what is about no call of a reply: all behind what a person has said is told again.
             None => (FeedOf::Tail(self.newest_run(&thread).await?), request.held(Until::LastSaid)?),
         };
-        let Held { messages, answered, afresh } = held;
-        self.follow(&thread, of, Settings { held: messages, answered, afresh, ..settings }).await
+        let Held { messages, results, afresh } = held;
+        self.follow(&thread, of, Settings { held: messages, results, afresh, ..settings }).await
     }
 
     /// Decides what is answered; the newest reply whose calls that is about.
@@ -258,6 +259,13 @@ impl AgUiRequest<'_> {
             reasoning: self.query.flag("reasoning")?,
             after: self.after()?,
             caller: Some(self.caller.clone()),
+            client_tools: self
+                .catalog
+                .tools
+                .values()
+                .filter(|tool| tool.is_of_client())
+                .map(|tool| tool.name.clone())
+                .collect(),
             ..Settings::default()
         })
     }

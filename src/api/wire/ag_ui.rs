@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::access::Caller;
 use crate::api::wire::ag_ui_parts::{assistant, pending, reasoning_id, tool, with_usage};
 use crate::api::wire::ag_ui_places::{Place, Places};
+use crate::api::wire::ag_ui_request::{Results, Version};
 use crate::api::wire::ag_ui_state::State;
 use crate::api::wire::encode::{Encode, call};
 use crate::api::wire::said::{Call, CallResult, Listener, Over, Reply, Said, Waiting, seq_of, text_of};
@@ -54,8 +55,12 @@ pub struct Settings {
     pub held: String,
     /// Whether it has more than those, which it is to forget.
     pub afresh: bool,
-    /// Calls whose results the client has.
-    pub answered: SortedSet<String>,
+    /// Results of calls that the client has.
+    pub results: Results,
+    /// Tools that clients carry out.
+    pub client_tools: SortedSet<String>,
+    /// What the client knows of the protocol.
+    pub version: Version,
     /// A reply that goes on, after its calls were answered.
     pub continues: Option<String>,
 }
@@ -232,7 +237,7 @@ impl AgUi {
             Said::CallBegins(_) => {}
             Said::Result(result) => self.result(&result),
             Said::Waits(waits) => self.wait(&waits),
-            Said::Joined => self.finish(&json!({ "type": "success" }), None),
+            Said::Joined => self.finish(Some(&json!({ "type": "success" })), None),
             Said::Over(over) => self.end(&over),
         }
         if self.events.is_astray() {
@@ -338,11 +343,13 @@ impl AgUi {
     }
 
     fn result(&mut self, result: &CallResult) {
+        let CallResult { message, call, name, text, failed, denied, .. } = result;
+        let Settings { results, client_tools, .. } = &self.settings;
         // A client that has carried it out has the result under an id of its own.
-        if self.settings.answered.contains(&result.call) {
+        let is_of_client = client_tools.contains(name) && !denied && results.has_any(call);
+        if is_of_client || results.has(call, message, text) {
             return;
         }
-        let CallResult { message, call, text, failed, .. } = result;
         let mut event = json!({
             "type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": call, "content": text, "role": "tool",
         });
@@ -361,18 +368,27 @@ impl AgUi {
         if interrupts.is_empty() {
             let calls = waits.iter().filter(|wait| wait.kind == "client_tool");
             let ids: Vec<&Value> = calls.filter_map(|wait| wait.shown.pointer("/call/id")).collect();
-            return self.finish(&json!({ "type": "success", "pendingToolCallIds": ids }), None);
+            let outcome = match self.settings.version {
+                Version::Before1 => json!({ "type": "success" }),
+                Version::From1 => json!({ "type": "success", "pendingToolCallIds": ids }),
+            };
+            return self.finish(Some(&outcome), None);
         }
         self.close();
         // They are to have all of it before they are asked.
         self.snapshot();
-        self.finish(&json!({ "type": "interrupt", "interrupts": interrupts }), None);
+        self.finish(Some(&json!({ "type": "interrupt", "interrupts": interrupts })), None);
     }
 
     fn end(&mut self, over: &Over) {
         match over.outcome.as_str() {
-            "completed" => self.finish(&json!({ "type": "success" }), over.usage.as_ref()),
-            "stopped" => self.finish(&json!({ "type": "cancelled" }), over.usage.as_ref()),
+            "completed" => self.finish(Some(&json!({ "type": "success" })), over.usage.as_ref()),
+            "stopped" => {
+                let outcome = json!({ "type": "cancelled" });
+                // An end without an outcome says that it is over, and no more.
+                let outcome = (self.settings.version == Version::From1).then_some(&outcome);
+                self.finish(outcome, over.usage.as_ref());
+            }
             _ => {
                 let event = json!({ "type": "RUN_ERROR", "message": over.told, "code": over.reason });
                 self.conclude(event, over.usage.as_ref());
@@ -388,10 +404,12 @@ impl AgUi {
         }
     }
 
-    fn finish(&mut self, outcome: &Value, usage: Option<&Value>) {
+    fn finish(&mut self, outcome: Option<&Value>, usage: Option<&Value>) {
         let Settings { conversation, run, .. } = &self.settings;
-        let event =
-            json!({ "type": "RUN_FINISHED", "threadId": conversation, "runId": run, "outcome": outcome });
+        let mut event = json!({ "type": "RUN_FINISHED", "threadId": conversation, "runId": run });
+        if let Some(fields) = event.as_object_mut() {
+            fields.extend(outcome.map(|outcome| ("outcome".to_owned(), outcome.clone())));
+        }
         self.conclude(event, usage);
     }
 

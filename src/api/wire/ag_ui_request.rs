@@ -35,11 +35,30 @@ pub struct RunRequest<'a> {
     pub forwarded: Option<Value>,
     /// Names of the tools that the client would carry out.
     pub tools: Vec<String>,
+    /// What it speaks.
+    pub version: Version,
     messages: Vec<&'a RawValue>,
     /// Behind the last message of a person.
     last_said: usize,
     /// Where the new messages begin.
     new: usize,
+}
+
+/// What a client knows of the protocol. Clients say so from version 1.0 on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// A version before 1.0, or nobody knows. CopilotKit has such a client, which takes an end that has more than it knows for an error.
+    #[default]
+    Before1,
+    /// 1.0 or later.
+    From1,
+}
+
+impl Version {
+    fn of(said: Option<&str>) -> Version {
+        let major = said.and_then(|text| text.split('.').next()?.parse::<u32>().ok());
+        if major.is_some_and(|major| major >= 1) { Version::From1 } else { Version::Before1 }
+    }
 }
 
 /// What a person says.
@@ -93,6 +112,8 @@ struct Sent<'a> {
     forwarded_props: Option<Value>,
     #[serde(default)]
     resume: Option<Vec<Resumed>>,
+    #[serde(default)]
+    protocol_version: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -168,6 +189,7 @@ impl<'a> RunRequest<'a> {
             context: context(&sent.context.unwrap_or_default()),
             forwarded: sent.forwarded_props.filter(|props| !is_empty(props)),
             tools: sent.tools.unwrap_or_default().into_iter().map(|tool| tool.name).collect(),
+            version: Version::of(sent.protocol_version.as_deref()),
             messages,
             last_said: read.said,
             new: read.new,
@@ -248,8 +270,8 @@ impl<'a> RunRequest<'a> {
         };
         let (held, forgotten) = self.messages.split_at_checked(upto).unwrap_or_default();
         let texts: Vec<&str> = held.iter().map(|raw| raw.get()).collect();
-        let answered = Read::of(held)?.answered;
-        Ok(Held { messages: texts.join(","), answered, afresh: !forgotten.is_empty() })
+        let results = Results::of(held)?;
+        Ok(Held { messages: texts.join(","), results, afresh: !forgotten.is_empty() })
     }
 
     /// Where that begins which a client has of a run behind a reply and its results: the rest of a stream that broke off.
@@ -282,10 +304,47 @@ pub enum Until<'a> {
 pub struct Held {
     /// As it has sent them, JSON with commas between them: what a snapshot of them begins with.
     pub messages: String,
-    /// Calls whose results are among them.
-    pub answered: SortedSet<String>,
+    /// Results of calls that are among them.
+    pub results: Results,
     /// Whether it has more, which it is to forget.
     pub afresh: bool,
+}
+
+/// Results of calls that a client has. Clients add messages of their own: beside an answer to an interrupt CopilotKit writes that answer
+/// down as the result of the call, which it is not.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    calls: SortedSet<String>,
+    /// Calls, with the ids and the texts of their results.
+    same: SortedSet<(String, String)>,
+}
+
+impl Results {
+    fn of(messages: &[&RawValue]) -> Result<Results> {
+        let mut results = Results::default();
+        for (at, raw) in messages.iter().enumerate() {
+            let head: Head<'_> = crate::json::from_str(raw.get()).map_err(|error| wrong(at, &error))?;
+            if head.role != "tool" {
+                continue;
+            }
+            let read = message(raw, at)?;
+            let (call, text) = (read.tool_call_id.unwrap_or_default(), text_of(&read.content, at)?);
+            results.calls.insert(call.clone());
+            results.same.extend([(call.clone(), read.id), (call, text)]);
+        }
+        Ok(results)
+    }
+
+    /// Whether there is a message for this call, whatever it says.
+    pub(super) fn has_any(&self, call: &str) -> bool {
+        self.calls.contains(call)
+    }
+
+    /// Whether the result of a call is there: as the message that it is, or with the same text under an id of the client's.
+    pub(super) fn has(&self, call: &str, id: &str, text: &str) -> bool {
+        let has = |what: &str| self.same.contains(&(call.to_owned(), what.to_owned()));
+        has(id) || has(text)
+    }
 }
 
 /// What must be known of all messages.
@@ -293,7 +352,6 @@ pub struct Held {
 struct Read {
     said: usize,
     new: usize,
-    answered: SortedSet<String>,
 }
 
 impl Read {
@@ -304,8 +362,7 @@ impl Read {
             match &*head.role {
                 "assistant" => read.new = at + 1,
                 "user" => read.said = at + 1,
-                "tool" => read.answered.extend(head.tool_call_id.map(std::borrow::Cow::into_owned)),
-                "system" | "developer" | "reasoning" | "activity" => {}
+                "tool" | "system" | "developer" | "reasoning" | "activity" => {}
                 other => {
                     let shown: String = other.chars().take(40).collect();
                     let text = format!("There is no role “{shown}”.");
@@ -318,14 +375,11 @@ impl Read {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Head<'a> {
     #[serde(default, borrow)]
     id: std::borrow::Cow<'a, str>,
     #[serde(borrow)]
     role: std::borrow::Cow<'a, str>,
-    #[serde(default, borrow)]
-    tool_call_id: Option<std::borrow::Cow<'a, str>>,
 }
 
 fn id(field: &str, id: String) -> Result<String> {

@@ -154,7 +154,7 @@ impl Completion {
         if calls.len() == waits.len() && !calls.is_empty() {
             return self.leave(calls);
         }
-        let lines: Vec<String> = waits.iter().map(|wait| line(&self.settings.thread, wait)).collect();
+        let lines: Vec<String> = waits.iter().map(|wait| wait.line(&self.settings.thread)).collect();
         self.texts.push(String::new());
         self.apart = true;
         self.write(&lines.join("\n"));
@@ -302,18 +302,6 @@ fn shown(call: &Call, index: Option<usize>) -> Value {
         fields.insert("index".into(), index.into());
     }
     shown
-}
-
-/// What people are told who cannot be asked here.
-fn line(thread: &str, wait: &Waiting) -> String {
-    let Waiting { id, kind, call, .. } = wait;
-    let what = match (kind.as_str(), call) {
-        ("approval", Some(call)) => format!("A person has to approve of the call of `{}`", call.name),
-        ("question", _) => "A person is asked something".to_owned(),
-        (kind, Some(call)) => format!("The call of `{}` waits ({kind})", call.name),
-        (kind, None) => format!("This waits ({kind})"),
-    };
-    format!("{what}: /api/threads/{thread}/waits/{id}")
 }
 
 /// What was used, in their words.

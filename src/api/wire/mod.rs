@@ -55,6 +55,8 @@ mod tests;
 #[cfg(test)]
 mod tests_ag_ui;
 #[cfg(test)]
+mod tests_ag_ui_results;
+#[cfg(test)]
 mod tests_ag_ui_resume;
 #[cfg(test)]
 mod tests_conversations;

@@ -68,6 +68,8 @@ pub struct CallResult {
     pub failed: bool,
     /// The wait that was decided about it.
     pub wait: Option<String>,
+    /// Whether it was not made because of that.
+    pub denied: bool,
 }
 
 /// What a run waits for.
@@ -81,6 +83,20 @@ pub struct Waiting {
     pub call: Option<Call>,
     /// As `GET …/waits` shows it.
     pub shown: Value,
+}
+
+impl Waiting {
+    /// What people are told whom the client cannot ask.
+    pub(super) fn line(&self, thread: &str) -> String {
+        let Waiting { id, kind, call, .. } = self;
+        let what = match (kind.as_str(), call) {
+            ("approval", Some(call)) => format!("A person has to approve of the call of `{}`", call.name),
+            ("question", _) => "A person is asked something".to_owned(),
+            (kind, Some(call)) => format!("The call of `{}` waits ({kind})", call.name),
+            (kind, None) => format!("This waits ({kind})"),
+        };
+        format!("{what}: /api/threads/{thread}/waits/{id}")
+    }
 }
 
 /// How a run ended.
@@ -293,7 +309,9 @@ impl Listener {
             return;
         }
         self.told.insert(id.to_owned());
-        let wait = message.pointer("/metadata/approval/id").and_then(Value::as_str);
+        let approval =
+            |name: &str| message.pointer(&format!("/metadata/approval/{name}")).and_then(Value::as_str);
+        let wait = approval("id");
         let known = self.calls.get(text_of(message, "tool_call_id"));
         let arguments = known.map(|call| call.arguments.clone()).unwrap_or_default();
         self.out.push(Said::Result(CallResult {
@@ -304,6 +322,7 @@ impl Listener {
             text: text_of(message, "content").to_owned(),
             failed: text_of(message, "tool_status") == "error",
             wait: wait.map(str::to_owned),
+            denied: approval("decision").is_some_and(|decision| decision != "approve"),
         }));
     }
 

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 use crate::access::{Caller, Scope, Via};
 use crate::api::wire::ag_ui::{AgUi, Settings};
 use crate::api::wire::ag_ui_message::{Shown, messages};
-use crate::api::wire::ag_ui_request::{Answer, RunRequest, Said, Until};
+use crate::api::wire::ag_ui_request::{Answer, RunRequest, Said, Until, Version};
 use crate::api::wire::ag_ui_tanstack::with_parts;
 use crate::api::wire::encode::Encode;
 use crate::api::wire::tests_openai::{
-    Frame, chunk, ended, event, live, message, parked, reply, result, run, settled,
+    Frame, chunk, ended, event, live, message, parked, reply, run, settled,
 };
 use crate::error::Code;
 use crate::json;
@@ -18,7 +18,7 @@ use crate::sorted::SortedSet;
 
 const USER: &str = r#"{"id":"u1","role":"user","content":"Hi"}"#;
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     Settings {
         conversation: "chat-1".into(),
         run: "run-1".into(),
@@ -36,8 +36,8 @@ pub(super) fn caller() -> Caller {
 
 /// What a client has of events, which it checks.
 #[derive(Default)]
-struct Client {
-    messages: Vec<Value>,
+pub(super) struct Client {
+    pub(super) messages: Vec<Value>,
     open: SortedSet<String>,
     kinds: Vec<String>,
     ends: usize,
@@ -175,7 +175,7 @@ pub(super) fn pushed(encoder: &mut AgUi, frames: &[Frame], values: &Map<String, 
     text
 }
 
-fn told(frames: &[Frame], settings: Settings) -> (Client, Vec<Value>) {
+pub(super) fn told(frames: &[Frame], settings: Settings) -> (Client, Vec<Value>) {
     let events = events_of(frames, settings);
     let mut client = Client::of_user();
     events.iter().for_each(|event| client.take(event));
@@ -288,28 +288,14 @@ fn what_people_are_asked_is_an_interrupt_and_what_is_left_to_the_client_is_pendi
     let kinds: Vec<_> = events.iter().map(|event| &event["type"]).collect();
     assert_eq!(kinds[kinds.len() - 2], "MESSAGES_SNAPSHOT", "they have all of it before they are asked");
 
-    let (_, events) = told(&[run(), reply("m_t_2", "", calls), parked("client_tool", "c1")], settings());
-    let last = events.last().unwrap();
-    assert_eq!(last["outcome"], json!({ "type": "success", "pendingToolCallIds": ["c1"] }));
-}
-
-#[test]
-fn a_reply_goes_on_behind_what_the_client_has() {
-    let frames = [
-        run(),
-        reply("m_t_2", "One moment.", &[("c0", "work", "{}"), ("c1", "locate", "{}")]),
-        result("m_t_3", "c0", "work", "done"),
-        result("m_t_4", "c1", "locate", "Lisbon"),
-        reply("m_t_5", "There.", &[]),
-        ended("completed", "stop_on_response"),
-    ];
-    let settings = Settings {
-        continues: Some("m_t_2".into()),
-        answered: ["c0".to_owned(), "c1".to_owned()].into_iter().collect(),
-        ..settings()
-    };
-    let (client, _) = told(&frames, settings);
-    assert_eq!(client.messages[1..], [json!({ "id": "m_t_5", "role": "assistant", "content": "There." })]);
+    let frames = [run(), reply("m_t_2", "", calls), parked("client_tool", "c1")];
+    for (version, outcome) in [
+        (Version::From1, json!({ "type": "success", "pendingToolCallIds": ["c1"] })),
+        (Version::Before1, json!({ "type": "success" })),
+    ] {
+        let (_, events) = told(&frames, Settings { version, ..settings() });
+        assert_eq!(events.last().unwrap()["outcome"], outcome, "{version:?}");
+    }
 }
 
 #[test]
@@ -317,9 +303,15 @@ fn ends_are_told_as_what_they_are() {
     let begun = [run(), chunk("m_t_2", 1, 0, "words")];
     let end = |outcome: &str| {
         let frames: Vec<Frame> = begun.iter().cloned().chain([ended(outcome, "why")]).collect();
-        told(&frames, settings()).1.pop().unwrap()
+        told(&frames, Settings { version: Version::From1, ..settings() }).1.pop().unwrap()
     };
     assert_eq!(end("stopped")["outcome"]["type"], "cancelled");
+    let frames: Vec<Frame> = begun.iter().cloned().chain([ended("stopped", "why")]).collect();
+    assert_eq!(
+        told(&frames, settings()).1.pop().unwrap().get("outcome"),
+        None,
+        "earlier clients know no such end"
+    );
     let failed = end("failed");
     assert_eq!(
         (&failed["type"], &failed["code"], &failed["message"]),
@@ -458,7 +450,7 @@ fn parts_have_results_with_their_calls_and_reasoning_with_its_reply() {
     assert_eq!(with_parts(&messages), wanted);
 }
 
-fn input(messages: Value, more: Value) -> String {
+pub(super) fn input(messages: Value, more: Value) -> String {
     let mut body = json!({ "threadId": "chat-1", "runId": "run-1", "state": {}, "messages": messages, "tools": [],
         "context": [], "forwardedProps": {} });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -486,8 +478,8 @@ fn only_what_comes_behind_the_last_answer_is_new() {
     assert!(request.answers.is_empty());
     let held = request.held(Until::All).unwrap();
     assert_eq!(
-        (held.answered.iter().map(String::as_str).collect::<Vec<_>>(), held.afresh),
-        (vec!["c1"], false)
+        (held.results.has("c1", "t1", ""), held.results.has("c1", "t2", "done"), held.afresh),
+        (true, true, false)
     );
     let held = request.held(Until::Reply("a1")).unwrap();
     assert!(held.afresh, "what is behind its results is told again");
