@@ -1,7 +1,7 @@
 //! Routes as OpenAI's clients know them, below `/v1`.
 
-use crate::error::Result;
-use crate::request::route::{no_route, not_allowed};
+use crate::error::{Code, Error, Result};
+use crate::request::route::not_allowed;
 
 /// A route below `/v1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +70,16 @@ impl OpenAiRoute {
             }
             (["models"] | ["models", _], _) => Err(not_allowed(method, "GET")),
             (["chat", "completions"], _) => Err(not_allowed(method, "POST")),
-            _ => Err(no_route()),
+            _ => Err(not_offered()),
         }
     }
+}
+
+/// The error for what OpenAI has and Bobbin has not, such as embeddings and images.
+fn not_offered() -> Error {
+    Error::new(Code::NotFound, "This part of OpenAI's API is not offered here.").hint(
+        "There are /v1/models, /v1/chat/completions, /v1/responses and /v1/conversations. For everything else ask the provider of the model.",
+    )
 }
 
 fn of_conversation(method: &str, id: String, rest: &[&str]) -> Result<OpenAiRoute> {
@@ -87,6 +94,6 @@ fn of_conversation(method: &str, id: String, rest: &[&str]) -> Result<OpenAiRout
         ([], _) => Err(not_allowed(method, "GET, POST, DELETE")),
         (["items"], _) => Err(not_allowed(method, "GET, POST")),
         (["items", _], _) => Err(not_allowed(method, "GET, DELETE")),
-        _ => Err(no_route()),
+        _ => Err(not_offered()),
     }
 }

@@ -12,6 +12,8 @@ const bobbin = suite({ key: "key-of-all", vars: { BOBBIN_API_KEYS: "key-of-all=a
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("echo", ({ last }) => say(`You wrote: ${last.split("\n")[0]}`, { chunks: 3 }));
 
+const slow = bobbin.agent("slow", () => say("Slowly.", { chunks: 3, everyMs: 200 }));
+
 /** @param {string} name */
 const recorded = (name) => JSON.parse(readFileSync(join(checkout, "tests/fixtures/open-webui", `${name}.json`), "utf8"));
 const { headers, turns } = recorded("chat");
@@ -78,6 +80,61 @@ test("where the connection names the task, none is taken for a turn, however it 
   const merged = await ask(chat, tasks.moa_response_generation, { "X-OpenWebUI-Task": "moa_response_generation" });
   assert.notEqual(merged.thread, first.thread);
   assert.equal((await rows(first.thread)).length, 2);
+});
+
+test("another answer, another text and an earlier branch are what the page shows, and nothing of what it dropped", async () => {
+  const chat = "chat-that-changes";
+  const user = (/** @type {any} */ content) => ({ role: "user", content });
+  const turn = (/** @type {string} */ said, answer = `You wrote: ${said}`) => [user(said), { role: "assistant", content: answer }];
+  const image = turns[1].messages.at(-1).content[1];
+  const lists = /** @type {[any[], any[]][]} */ ([
+    [[user("one")], turn("one")],
+    [[user("one")], turn("one")],
+    [[...turn("one"), user("two")], [...turn("one"), ...turn("two")]],
+    [[...turn("one"), user("two")], [...turn("one"), ...turn("two")]],
+    [[...turn("one"), user("2")], [...turn("one"), ...turn("2")]],
+    [[...turn("one"), ...turn("2"), user("three")], [...turn("one"), ...turn("2"), ...turn("three")]],
+    // An answer that was changed by hand, and a question.
+    [[...turn("one", "Changed."), ...turn("2"), ...turn("three"), user("four")], [...turn("one", "Changed."), ...turn("2"), ...turn("three"), ...turn("four")]],
+    [[...turn("1", "Changed."), ...turn("2"), user("three, anew")], [...turn("1", "Changed."), ...turn("2"), ...turn("three, anew")]],
+    // With a picture it is another message.
+    [[...turn("1", "Changed."), user([{ type: "text", text: "seen" }, image])], [...turn("1", "Changed."), ...turn("seen")]],
+    [[user("all anew")], turn("all anew")],
+  ]);
+  const of = (/** @type {any[]} */ list) => list.map(({ role, content }) => [role, content]);
+  let thread = "";
+  for (const [messages, then] of lists) {
+    const answer = await ask(chat, { model: "echo", stream: false, messages });
+    assert.equal(answer.text, then.at(-1).content);
+    thread ||= answer.thread;
+    assert.equal(answer.thread, thread);
+    assert.deepEqual(await rows(thread), of(then));
+  }
+  // By another name a list of one message is only what is new.
+  const plain = { "X-OpenWebUI-Chat-Id": "", "X-Bobbin-Thread": thread };
+  await ask(chat, { model: "echo", stream: false, messages: [user("and this")] }, plain);
+  assert.deepEqual(await rows(thread), of([...turn("all anew"), ...turn("and this")]));
+});
+
+test("a chat that came with its history may change from its first message on", async () => {
+  const history = [{ role: "user", content: "one" }, { role: "assistant", content: "A." }];
+  const first = await ask("chat-of-history", { model: "echo", stream: false, messages: [...history, { role: "user", content: "two" }] });
+  assert.equal((await rows(first.thread)).length, 4);
+  await ask("chat-of-history", { model: "echo", stream: false, messages: [{ role: "user", content: "one, anew" }] });
+  assert.deepEqual(await rows(first.thread), [["user", "one, anew"], ["assistant", "You wrote: one, anew"]]);
+});
+
+test("who wants another answer while one is made is given that, and a key makes one of many requests", async () => {
+  const messages = [{ role: "user", content: "slow" }];
+  const body = { model: "slow", stream: false, messages };
+  const [one, two] = await Promise.all([ask("chat-at-once", body), slow.model.request(1).then(() => ask("chat-at-once", body))]);
+  assert.deepEqual([one.text, two.text, slow.model.asked.length], ["Slowly.", "Slowly.", 1]);
+  const keyed = { "Idempotency-Key": "again" };
+  const answers = await Promise.all([1, 2, 3].map(() => ask("chat-at-once", body, keyed)));
+  assert.equal(new Set(answers.map(({ text }) => text)).size, 1);
+  await ask("chat-at-once", body, keyed);
+  assert.equal(slow.model.asked.length, 2, "once for the key");
+  assert.equal((await rows(one.thread)).length, 2);
 });
 
 test("a person may write such a text", async () => {

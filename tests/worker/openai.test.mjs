@@ -41,6 +41,8 @@ test("a page of another origin may ask with every header that the package sends"
 test("errors have one shape, whatever is wrong", async () => {
   const cases = /** @type {[string, string, unknown, Record<string, string>, number, string][]} */ ([
     ["GET", "/v1/nothing", undefined, {}, 404, "not_found"],
+    ["POST", "/v1/embeddings", { model: "echo", input: "x" }, {}, 404, "not_found"],
+    ["POST", "/v1/responses/resp_none/more", {}, {}, 404, "not_found"],
     ["PUT", "/v1/models", undefined, {}, 405, "method_not_allowed"],
     ["POST", "/v1/chat/completions", hello, { authorization: "Bearer nobody" }, 401, "unauthenticated"],
     ["POST", "/v1/chat/completions", hello, { "content-type": "text/plain" }, 415, "unsupported_media_type"],
@@ -58,6 +60,14 @@ test("errors have one shape, whatever is wrong", async () => {
     assert.deepEqual(Object.keys(answer.json.error).sort(), ["code", "message", "param", "type"]);
     assert.match(`${answer.headers["x-request-id"]}`, /^req_/);
   }
+});
+
+test("what is not offered is named, and what asks for nothing is taken", async () => {
+  const embeddings = await post("/v1/embeddings", { model: "echo", input: "x" });
+  assert.match(embeddings.json.error.message, /not offered here.*\/v1\/chat\/completions/s);
+  const nothing = { functions: [], function_call: "auto", tools: [], audio: null, top_logprobs: 0 };
+  assert.equal((await post("/v1/chat/completions", { ...hello, ...nothing })).status, 200);
+  assert.equal((await post("/v1/chat/completions", { ...hello, functions: [{ name: "f" }] })).status, 400);
 });
 
 test("a deployment answers in the protocols that it names", async () => {

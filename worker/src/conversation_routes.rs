@@ -1,8 +1,7 @@
 //! `/v1/conversations` (docs/clients.md): threads, as clients of OpenAI make, read and delete them.
 
-use bobbin::api::wire::conversation_items::{
-    Made, NewConversation, added, changed, conversation, deleted, message_of,
-};
+use bobbin::api::wire::conversation_items::{Made, NewConversation, added, changed, conversation, deleted};
+use bobbin::api::wire::item_id::message_of;
 use bobbin::api::wire::models;
 use bobbin::json;
 use bobbin::request::{ThreadRoute, thread_id};

@@ -22,6 +22,8 @@ pub(crate) struct Conversation {
     pub(crate) stored: Option<String>,
     /// The key under which the message is stored once.
     pub(crate) key: Option<String>,
+    /// Whether it was made for this request.
+    pub(crate) is_new: bool,
 }
 
 /// What a person has decided: the wait, whether it is approved, and why.
@@ -50,16 +52,16 @@ impl OpenAi<'_> {
         hash: &str,
         history: impl Fn() -> Result<Vec<Value>>,
     ) -> Step<Conversation> {
-        let thread = match self.thread(name, agent).await? {
-            Some(thread) => thread,
+        let (thread, is_new) = match self.thread(name, agent).await? {
+            Some(thread) => (thread, false),
             None => {
                 thread_id::check_key(name).map_err(|error| error.at("conversation"))?;
                 let body = json!({ "agent_id": agent.name, "key": name, "history": history()? });
                 let made = create::create(self.env, self.caller.clone(), None, body.to_string()).await?;
-                text_of(&good(made)?, "threadId").to_owned()
+                (text_of(&good(made)?, "threadId").to_owned(), true)
             }
         };
-        self.in_thread(thread, hash).await
+        Ok(Conversation { is_new, ..self.in_thread(thread, hash).await? })
     }
 
     /// What is to be said in a thread. Whoever repeats a request without saying so by a key means the message that it has stored.
@@ -67,7 +69,7 @@ impl OpenAi<'_> {
         let key = self.idempotency_key.as_ref().map(|key| format!("openai:{key}"));
         let again = key.is_none() && self.sent_before().is_some_and(|times| times > 0);
         let stored = if again { self.stored(&thread, hash).await? } else { None };
-        Ok(Conversation { thread, stored, key })
+        Ok(Conversation { thread, stored, key, is_new: false })
     }
 
     /// The message that this very request has stored a while ago.
@@ -79,7 +81,7 @@ impl OpenAi<'_> {
         let since = now_us() - RESENT_US;
         let same = |row: &&Value| {
             row.pointer("/metadata/openai/request").and_then(Value::as_str) == Some(hash)
-                && row.get("created_at").and_then(Value::as_i64).is_some_and(|at| at > since)
+                && stored_at(row).is_some_and(|at| at > since)
         };
         Ok(rows.rev().find(same).map(|row| text_of(row, "id").to_owned()))
     }
@@ -100,7 +102,7 @@ impl OpenAi<'_> {
         }
         let made = create::create_as(self.env, self.caller.clone(), id.clone(), body.to_string()).await?;
         good(made)?;
-        Ok(Conversation { thread: id, stored: None, key: Some(format!("openai:{hash}")) })
+        Ok(Conversation { thread: id, stored: None, key: Some(format!("openai:{hash}")), is_new: true })
     }
 
     /// The id of a thread for this request alone: the same when it comes again.
@@ -192,6 +194,11 @@ impl OpenAi<'_> {
     }
 }
 
+/// When a request has stored a message, or changed it.
+fn stored_at(row: &Value) -> Option<i64> {
+    row.pointer("/metadata/openai/at").or_else(|| row.get("created_at"))?.as_i64()
+}
+
 /// The waits that answers are to, and the decisions that they are.
 fn answers<'a>(
     waits: &'a [Value],
@@ -209,7 +216,8 @@ fn answers<'a>(
             _ => None,
         }
     });
-    let of_people = approvals.iter().filter_map(|(id, approved, reason)| {
+    let of_people = approvals.iter().filter_map(|(told, approved, reason)| {
+        let (id, _) = call_id::of(told);
         let wait = waits.iter().find(|wait| text_of(wait, "id") == id)?;
         Some((
             wait,

@@ -1,6 +1,7 @@
 //! What a response follows: another one, in its thread where nobody has said anything since, and in a copy of the thread otherwise. The
 //! copy has an id that the same request comes to again, so a request that is repeated finds what it has done, wherever it was lost.
 
+use bobbin::api::wire::item_id;
 use bobbin::api::wire::response_request::{ResponseRequest, parse_id};
 use bobbin::json;
 use bobbin::limits::EPHEMERAL_S;
@@ -16,33 +17,62 @@ use crate::remote::Answer;
 use crate::talk::{Step, Stops, good};
 
 /// The field that names what is followed.
-const PREVIOUS: &str = "previous_response_id";
+pub(crate) const PREVIOUS: &str = "previous_response_id";
+
+/// An answer that a request follows.
+pub(crate) struct Followed {
+    thread: String,
+    /// The message that it answers, or the last reply of it; none where all that there is in the thread is followed.
+    message: Option<String>,
+    /// The error where it is not there.
+    missing: Error,
+}
+
+/// What a request follows: the response that it names, or else what the last item before its new ones refers to.
+pub(crate) fn followed(request: &ResponseRequest) -> Step<Option<Followed>> {
+    if let Some(previous) = &request.previous {
+        let (thread, message) = known_id(previous, PREVIOUS)?;
+        let missing = no_response(previous).at(PREVIOUS);
+        return Ok(Some(Followed { thread, message: Some(message), missing }));
+    }
+    let Some(reference) = request.referred.as_ref().filter(|_| request.conversation.is_none()) else {
+        return Ok(None);
+    };
+    let item_id::Place { thread, message } = reference.place()?;
+    Ok(Some(Followed { thread, message, missing: reference.missing() }))
+}
 
 impl OpenAi<'_> {
-    /// Says something behind a response: the thread that has it then, its message, and when that was stored.
+    /// Says something behind an answer: the thread that has it then, its message, and when that was stored.
     pub(crate) async fn say_behind(
         &self,
-        previous: &str,
+        followed: Followed,
         request: &ResponseRequest,
         agent: &Agent,
         hash: &str,
         said: &Said<'_>,
     ) -> Step<(String, String, i64)> {
-        let (thread, message) = known_id(previous, PREVIOUS)?;
-        let missing = || Err(Stops::Error(no_response(previous).at(PREVIOUS)));
+        let Followed { thread, message, missing } = followed;
         if !self.is_of(&thread, agent).await? {
-            return missing();
+            return Err(Stops::Error(missing));
         }
         let here = self.in_thread(thread, hash).await?;
+        let Some(message) = message else {
+            let (said, created) = self.instruct_and_say(&here, None, request, said).await?;
+            return Ok((here.thread, said, created));
+        };
         match self.instruct_and_say(&here, Some(&message), request, said).await {
             Ok((said, created)) => return Ok((here.thread, said, created)),
-            Err(Stops::Told(told)) if told.status == Code::NotFound.status() => return missing(),
+            Err(Stops::Told(told)) if told.status == Code::NotFound.status() => {
+                return Err(Stops::Error(missing));
+            }
             Err(Stops::Told(told)) if is_about(&told, FOLLOWS) => {}
             Err(stops) => return Err(stops),
         }
         let copy = self.id_of_request(hash).await?;
         self.copy(&here.thread, &message, &copy, request.store).await?;
-        let there = Conversation { thread: copy, stored: None, key: Some(format!("openai:{hash}")) };
+        let there =
+            Conversation { thread: copy, stored: None, key: Some(format!("openai:{hash}")), is_new: true };
         let (said, created) = self.instruct_and_say(&there, None, request, said).await?;
         Ok((there.thread, said, created))
     }

@@ -37,6 +37,7 @@ mod mcp_calls;
 mod mcp_offered;
 pub mod objects;
 mod openai;
+mod openai_revised;
 #[cfg(feature = "platform")]
 mod platform;
 mod protocols;

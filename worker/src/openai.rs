@@ -5,6 +5,7 @@ use bobbin::access::Caller;
 use bobbin::api::wire::call_id;
 use bobbin::api::wire::chat_completions::{Completion, Settings};
 use bobbin::api::wire::completion_request::{CompletionRequest, New};
+use bobbin::api::wire::completion_revision::Lists;
 use bobbin::api::wire::{models, openai_error};
 use bobbin::engine::feed::FeedOf;
 use bobbin::json;
@@ -31,7 +32,7 @@ extern "C" {
 /// Headers of a request that say something here.
 pub(crate) const HEADERS: &[&str] = &[
     "x-bobbin-thread",
-    "x-openwebui-chat-id",
+    CHAT,
     "x-openwebui-task",
     "x-chat-id",
     "x-bobbin-tool-status",
@@ -39,6 +40,9 @@ pub(crate) const HEADERS: &[&str] = &[
     CANCELS,
     "x-stainless-retry-count",
 ];
+
+/// The one that names a chat of Open WebUI.
+const CHAT: &str = "x-openwebui-chat-id";
 
 /// The one that says that an answer is not wanted any more when its client has gone.
 const CANCELS: &str = "x-bobbin-cancel-on-disconnect";
@@ -60,6 +64,14 @@ pub(crate) struct OpenAi<'a> {
     pub(crate) idempotency_key: Option<String>,
     /// Which of several keys it was, for the log of decisions.
     pub(crate) fingerprint: Vec<(String, String)>,
+}
+
+/// The conversation that a request names.
+struct Named {
+    /// The thread's id or key.
+    thread: String,
+    /// What the list of messages says of the thread; nothing where several conversations have the same name.
+    lists: Option<Lists>,
 }
 
 /// What a person says.
@@ -138,17 +150,30 @@ impl OpenAi<'_> {
             New::Said { text, files } => {
                 let history = || request.history();
                 let conversation = match &named {
-                    Some(named) => self.conversation(named, agent, &hash, history).await?,
+                    Some(named) => self.conversation(&named.thread, agent, &hash, history).await?,
                     None => self.unnamed(agent, &hash, Some(EPHEMERAL_S), history).await?,
                 };
-                let metadata = json!({ "openai": { "request": hash } });
-                let said = Said { text: &text, files: &files, metadata };
-                let (message, created) = self.say(&conversation, None, &said).await?;
+                let mut kept = json!({ "request": hash });
+                if let (Some(key), Some(fields)) = (&conversation.key, kept.as_object_mut()) {
+                    fields.insert("key".into(), key.as_str().into());
+                }
+                let said = Said { text: &text, files: &files, metadata: json!({ "openai": kept }) };
+                let lists = named.as_ref().and_then(|named| named.lists);
+                let revised = match lists.filter(|_| conversation.stored.is_none() && !conversation.is_new) {
+                    Some(lists) => self.revise(&conversation, lists, &request, &said).await?,
+                    None => None,
+                };
+                let (message, created) = match revised {
+                    Some(message) => message,
+                    None => self.say(&conversation, None, &said).await?,
+                };
                 let settings = self.settings(&request, &conversation.thread, &message, created);
                 (settings, conversation.thread, FeedOf::Message(message))
             }
             New::Results(results) => {
-                let thread = self.thread_of_results(named, agent, &results).await?;
+                let named = named.map(|named| named.thread);
+                let thread =
+                    self.thread_of_results(named, agent, results.iter().map(|(call, _)| call)).await?;
                 let reply = self.decide(&thread, &results, &[]).await?;
                 let mut settings = self.settings(&request, &thread, &reply, now_us());
                 settings.continues = Some(reply.clone());
@@ -237,13 +262,13 @@ impl OpenAi<'_> {
     }
 
     /// The conversation that a request names. What Open WebUI asks for itself has the chat's name, and is no part of the chat.
-    fn named(&self, request: &CompletionRequest<'_>, new: &New) -> Result<Option<String>> {
-        let of_chat = self.header("x-openwebui-chat-id").is_some();
+    fn named(&self, request: &CompletionRequest<'_>, new: &New) -> Result<Option<Named>> {
+        let of_chat = self.header(CHAT).is_some();
         if self.header("x-openwebui-task").is_some() || (of_chat && request.is_chore(new)) {
             return Ok(None);
         }
         let said = |name: &str| self.env.var(name).as_deref() == Some("1");
-        let in_header = ["x-bobbin-thread", "x-openwebui-chat-id", "x-chat-id"]
+        let in_header = ["x-bobbin-thread", CHAT, "x-chat-id"]
             .into_iter()
             .find_map(|name| Some((name, self.header(name)?.to_owned())));
         let found = in_header
@@ -254,19 +279,24 @@ impl OpenAi<'_> {
         if !thread_id::is_valid(&name) {
             thread_id::check_key(&name).map_err(|error| error.at(field))?;
         }
-        Ok(Some(name))
+        let lists = match field {
+            CHAT => Some(Lists::Whole),
+            "prompt_cache_key" | "user" => None,
+            _ => Some(Lists::Whatever),
+        };
+        Ok(Some(Named { thread: name, lists }))
     }
 
-    /// The thread that the results of calls belong to: the one that is named, or that the ids of the calls name.
-    pub(crate) async fn thread_of_results(
+    /// The thread that results of calls and decisions belong to: the one that is named, or that the ids of the calls and waits name.
+    pub(crate) async fn thread_of_results<'i>(
         &self,
         named: Option<String>,
         agent: &Agent,
-        results: &[(String, String)],
+        mut told: impl Iterator<Item = &'i String>,
     ) -> Step<String> {
-        let of_calls = || results.iter().find_map(|(call, _)| call_id::of(call).1);
-        let named = named.or_else(of_calls).ok_or_else(|| {
-            let text = "Results of calls belong to a conversation, and this request names none.";
+        let named = named.or_else(|| told.find_map(|id| call_id::of(id).1)).ok_or_else(|| {
+            let text =
+                "Results of calls and approvals belong to a conversation, and this request names none.";
             Error::field("messages", text).hint("Name it with the header X-Bobbin-Thread.")
         })?;
         let missing = || Stops::Error(bobbin::access::no_thread());

@@ -18,7 +18,7 @@ use crate::answer::Response;
 use crate::conversations::Conversation;
 use crate::encoder::Encoder;
 use crate::events::How;
-use crate::following::{known_id, no_response};
+use crate::following::{PREVIOUS, followed, known_id, no_response};
 use crate::openai::{OpenAi, Said, extra_for, extra_of, now_us};
 use crate::talk::{Step, Stops, found, good, text_of};
 
@@ -54,11 +54,11 @@ impl OpenAi<'_> {
         let metadata = json!({ "openai": {
             "request": hash, "model": request.model, "background": request.background, "store": request.store,
             "previous_response_id": request.previous, "metadata": request.asked.get("metadata"),
-            "reasoning": request.reasoning,
+            "reasoning": request.reasoning, "approves": request.approves,
         } });
         let said = Said { text: &request.new.text, files: &request.new.files, metadata };
-        let (thread, message, created) = match &request.previous {
-            Some(previous) => self.say_behind(previous, request, agent, hash, &said).await?,
+        let (thread, message, created) = match followed(request)? {
+            Some(followed) => self.say_behind(followed, request, agent, hash, &said).await?,
             None => {
                 let conversation = self.conversation_of(request, agent, hash).await?;
                 let (message, created) = self.say(&conversation, None, &said).await?;
@@ -68,6 +68,7 @@ impl OpenAi<'_> {
         let settings = Settings {
             asked: request.asked.clone(),
             reasoning: request.reasoning,
+            approves: request.approves,
             model: request.model.clone(),
             ..self.response_settings(&thread, &message, created)
         };
@@ -76,15 +77,20 @@ impl OpenAi<'_> {
 
     /// Results of calls and decisions: the reply that has made the calls goes on.
     async fn to_answers(&self, request: &ResponseRequest, agent: &Agent) -> Step<Known> {
-        let named = match &request.previous {
-            Some(previous) => Some(known_id(previous, "previous_response_id")?.0),
-            None => request.conversation.clone(),
+        let named = match (&request.previous, &request.conversation, &request.referred) {
+            (Some(previous), _, _) => Some(known_id(previous, PREVIOUS)?.0),
+            (None, Some(name), _) => Some(name.clone()),
+            (None, None, Some(reference)) => Some(reference.place()?.thread),
+            (None, None, None) => None,
         };
-        let thread = self.thread_of_results(named, agent, &request.new.results).await?;
+        let calls = request.new.results.iter().map(|(call, _)| call);
+        let told = calls.chain(request.new.approvals.iter().map(|(wait, ..)| wait));
+        let thread = self.thread_of_results(named, agent, told).await?;
         let reply = self.decide(&thread, &request.new.results, &request.new.approvals).await?;
         let settings = Settings {
             asked: request.asked.clone(),
             reasoning: request.reasoning,
+            approves: request.approves,
             model: request.model.clone(),
             continues: Some(reply.clone()),
             ..self.response_settings(&thread, &reply, now_us())
@@ -103,7 +109,7 @@ impl OpenAi<'_> {
         let history = || {
             let instructions =
                 instructed.map(|text| json!({ "role": "system", "content": text, "silent": true }));
-            Ok(instructions.into_iter().chain(request.history.iter().cloned()).collect())
+            Ok(instructions.into_iter().chain(request.history()?).collect())
         };
         let Some(name) = &request.conversation else {
             let expires_in = (!request.store).then_some(EPHEMERAL_S);
@@ -167,6 +173,7 @@ impl OpenAi<'_> {
         let settings = Settings {
             model,
             reasoning: kept.get("reasoning") == Some(&json!(true)),
+            approves: kept.get("approves") == Some(&json!(true)),
             asked: kept,
             continues: goes_on.then(|| message.clone()),
             ..self.response_settings(&thread, &message, created)

@@ -76,6 +76,18 @@ pub enum New {
     Results(Vec<(String, String)>),
 }
 
+/// What a person has said, and what was answered to it.
+#[derive(Debug, PartialEq)]
+pub struct Turn {
+    /// All that came before the answer.
+    pub said: String,
+    /// The answer, where it is one message without calls.
+    pub answer: Option<String>,
+}
+
+/// Turns of a list that are held against a thread.
+const TURNS: usize = 50;
+
 #[derive(Deserialize)]
 struct RoleOf<'a> {
     #[serde(borrow)]
@@ -167,6 +179,44 @@ impl<'a> CompletionRequest<'a> {
         Ok(history)
     }
 
+    /// What was said before the new messages and answered, the last turns of it.
+    ///
+    /// # Errors
+    /// `invalid_field`: a message is none.
+    pub fn turns(&self) -> Result<Vec<Turn>> {
+        let mut turns: Vec<Turn> = Vec::new();
+        let (mut said, mut answers) = (Vec::new(), Vec::new());
+        let mut before = self.messages.iter().enumerate().take(self.new).rev().peekable();
+        while let Some((at, raw)) = before.next() {
+            let read = message(raw, at)?;
+            match read.role.as_str() {
+                "user" => said.push(earlier(&read.content, at)?),
+                "assistant" => answers.push(read),
+                _ => {}
+            }
+            let begins = match before.peek() {
+                None => true,
+                Some((at, raw)) => matches!(&*role(raw, *at)?, "assistant" | "tool"),
+            };
+            if begins && !said.is_empty() {
+                said.reverse();
+                let answer = match answers.as_slice() {
+                    [one] if one.tool_calls.as_ref().is_none_or(Vec::is_empty) => {
+                        Some(text_of(&one.content, at)?)
+                    }
+                    _ => None,
+                };
+                turns.push(Turn { said: said.join("\n\n"), answer });
+                (said, answers) = (Vec::new(), Vec::new());
+                if turns.len() == TURNS {
+                    break;
+                }
+            }
+        }
+        turns.reverse();
+        Ok(turns)
+    }
+
     /// Whether Open WebUI asks it for itself, such as a title of a chat: one text that nothing was said before, and no stream.
     pub fn is_chore(&self, new: &New) -> bool {
         self.new == 0
@@ -232,10 +282,10 @@ impl Options<'_, '_> {
         }
     }
 
-    /// Refuses options that there are not.
+    /// Refuses options that there are not, unless they ask for nothing.
     pub(super) fn refuse(&self, names: &[&str]) -> Result<()> {
         for name in names {
-            if !matches!(self.value(name)?, Value::Null | Value::Bool(false)) {
+            if !asks_nothing(&self.value(name)?) {
                 return Err(unsupported(name, &format!("Bobbin has no `{name}`.")));
             }
         }
@@ -262,13 +312,9 @@ impl Options<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn tools(&self) -> Result<Vec<String>> {
+    fn tools(&self) -> Result<Vec<String>> {
         let tools = self.value("tools")?;
-        let names = tools.as_array().into_iter().flatten().map(|tool| {
-            let name = tool.pointer("/function/name").or_else(|| tool.get("name")).and_then(Value::as_str);
-            name.map(str::to_owned).ok_or_else(|| unsupported("tools", "Tools are functions with a name."))
-        });
-        names.collect()
+        tools.as_array().into_iter().flatten().map(tool_name).collect()
     }
 
     /// Names of those that are passed over.
@@ -280,6 +326,25 @@ impl Options<'_, '_> {
         let names = self.0.iter().map(|(name, _)| name);
         let names = names.filter(|name| !known.contains(&name.as_str()) && !refused.contains(&name.as_str()));
         names.filter(plain).take(IGNORED).cloned().collect()
+    }
+}
+
+/// The name of a tool that a client would carry out.
+pub(super) fn tool_name(tool: &Value) -> Result<String> {
+    let name = tool.pointer("/function/name").or_else(|| tool.get("name")).and_then(Value::as_str);
+    name.map(str::to_owned).ok_or_else(|| unsupported("tools", "Tools are functions with a name."))
+}
+
+/// Whether the value of an option says the same as leaving it out. (`function_call` chooses among `functions`, so without these the
+/// two names of no particular function choose nothing.)
+fn asks_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => matches!(text.as_str(), "" | "none" | "auto"),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(true) => false,
     }
 }
 

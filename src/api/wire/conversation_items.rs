@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::api::wire::call_id;
+use crate::api::wire::item_id;
 use crate::api::wire::openai_error::unsupported;
 use crate::api::wire::response_items as items;
 use crate::api::wire::response_request::history_of;
@@ -92,13 +93,6 @@ pub fn deleted(id: &str) -> Value {
     json!({ "id": id, "object": "conversation.deleted", "deleted": true })
 }
 
-/// The message that an item stands for, or that it came of; none where its id does not say so.
-pub fn message_of(item: &str) -> Option<String> {
-    let rest = item.strip_prefix("msg_")?;
-    let plain = rest.chars().all(|c| c.is_ascii_hexdigit() || c == '_') && rest.len() <= 40;
-    plain.then(|| format!("m_{rest}"))
-}
-
 /// A message with all that belongs to it.
 #[derive(Debug)]
 struct Group {
@@ -156,7 +150,7 @@ impl Made<'_> {
         let mut groups: Vec<Group> = Vec::new();
         let mut pending: Vec<(Call, usize)> = Vec::new();
         for row in rows {
-            let id = format!("msg_{}", text_of(row, "id").trim_start_matches("m_"));
+            let id = item_id::of_message("msg", self.thread, text_of(row, "id"));
             let written = row.pointer("/metadata/prompt").is_some();
             match text_of(row, "role") {
                 "tool" => {
@@ -188,16 +182,12 @@ impl Made<'_> {
         pending.clear();
         for call in calls {
             listed.push(match self.client_tools.contains(&call.name) {
-                true => items::function_call(&self.told(&call), "completed"),
-                false => items::server_call(&call, None),
+                true => items::function_call(&call, self.thread, "completed"),
+                false => items::server_call(&call, self.thread, None),
             });
             pending.push((call, listed.len() - 1));
         }
         Group { id, items: listed, open: pending.len() }
-    }
-
-    fn told(&self, call: &Call) -> Call {
-        Call { id: call_id::told(&call.id, self.thread), ..call.clone() }
     }
 
     /// Says what a call came to.
@@ -206,11 +196,11 @@ impl Made<'_> {
         if self.client_tools.contains(&call.name) {
             let id = call_id::told(&call.id, self.thread);
             group.items.push(json!({
-                "id": format!("fco_{id}"), "type": "function_call_output", "call_id": id, "output": result.text,
+                "id": item_id::in_thread(&format!("fco_{}", call.id), self.thread), "type": "function_call_output", "call_id": id, "output": result.text,
                 "status": "completed",
             }));
         } else if let Some(item) = group.items.get_mut(place) {
-            *item = items::server_call(&call, Some(&result));
+            *item = items::server_call(&call, self.thread, Some(&result));
         }
     }
 }

@@ -4,8 +4,8 @@
 //! * `sse`: server-sent events, read and written. `ui_stream`: the stream of the AI SDK. `ui_message`: its messages, made of
 //!   the same stream. `ui_request`: what its pages send. `ui_answers`: what they answer, against what was asked.
 //! * `said`: what a run says, for all that follow; `encode`: what the bridge asks of them. `chat_completions` and
-//!   `completion_request`, `responses` (with `response_items` and `response_events`) and `response_request`: those of OpenAI;
-//!   `conversation_items`: its conversations; `call_id`: calls that are left to its clients. `models`: agents as its clients list
+//!   `completion_request` (with `completion_revision`: what its list changes of a thread), `responses` (with `response_items` and `response_events`) and `response_request`: those of OpenAI;
+//!   `conversation_items`: its conversations; `call_id`: calls that are left to its clients; `item_id`: ids of items. `models`: agents as its clients list
 //!   them. `openai_error`: errors as they know them.
 //! * `ag_ui`: the events of AG-UI, with `ag_ui_places`: their ids; `ag_ui_state`: the thread's values; `ag_ui_parts`: what events
 //!   are made of. `ag_ui_message`: its messages, made of rows. `ag_ui_request`: what its clients send; `ag_ui_answers`: what they
@@ -27,8 +27,10 @@ pub mod ag_ui_tanstack;
 pub mod call_id;
 pub mod chat_completions;
 pub mod completion_request;
+pub mod completion_revision;
 pub mod conversation_items;
 pub mod encode;
+pub mod item_id;
 pub mod mcp;
 pub mod mcp_ask;
 pub mod mcp_content;

@@ -4,6 +4,9 @@
 //! one before it, a piece of text as many as it has characters. In its lower bits there is what came before it, as a
 //! check: of an attempt that was lost a client may have read what is no part of the answer, and then it is told all of
 //! it anew.
+//!
+//! The helpers of OpenAI's packages (7.59 for JavaScript, 3.57 for Python) never send `starting_after` themselves; they drop what they
+//! know by its `sequence_number`, so that must not go back within a response.
 
 use serde_json::Value;
 

@@ -2,9 +2,14 @@
 
 use serde_json::Value;
 
+use crate::api::wire::call_id;
+use crate::api::wire::item_id;
 use crate::api::wire::responses::Settings;
 use crate::api::wire::said::{Call, CallResult};
 use crate::json;
+
+/// The MCP server that clients know the server's own tools by.
+pub(super) const LABEL: &str = "bobbin";
 
 /// What a response consists of.
 pub(super) struct Facts<'a> {
@@ -51,47 +56,48 @@ pub(super) fn summary(text: &str) -> Value {
     json!({ "type": "summary_text", "text": text })
 }
 
-pub(super) fn function_call_id(call: &Call) -> String {
-    format!("fc_{}", call.id)
+pub(super) fn function_call_id(call: &Call, thread: &str) -> String {
+    item_id::in_thread(&format!("fc_{}", call.id), thread)
 }
 
 /// A call that the client is to make.
-pub(super) fn function_call(call: &Call, status: &str) -> Value {
+pub(super) fn function_call(call: &Call, thread: &str, status: &str) -> Value {
     let arguments = if status == "completed" { call.arguments.as_str() } else { "" };
     json!({
-        "id": function_call_id(call), "type": "function_call", "call_id": call.id, "name": call.name,
-        "arguments": arguments, "status": status,
+        "id": function_call_id(call, thread), "type": "function_call", "call_id": call_id::told(&call.id, thread),
+        "name": call.name, "arguments": arguments, "status": status,
     })
 }
 
 /// A call that the server makes, which clients know as that of a tool of an MCP server.
-pub(super) fn server_call(call: &Call, result: Option<&CallResult>) -> Value {
+pub(super) fn server_call(call: &Call, thread: &str, result: Option<&CallResult>) -> Value {
     let (status, output, error) = match result {
         None => ("in_progress", Value::Null, Value::Null),
         Some(result) if result.failed => ("failed", Value::Null, result.text.as_str().into()),
         Some(result) => ("completed", result.text.as_str().into(), Value::Null),
     };
     json!({
-        "id": format!("mcp_{}", call.id), "type": "mcp_call", "server_label": "bobbin", "name": call.name,
+        "id": item_id::in_thread(&format!("mcp_{}", call.id), thread), "type": "mcp_call", "server_label": LABEL,
+        "name": call.name,
         "arguments": call.arguments, "status": status, "output": output, "error": error,
-        "approval_request_id": result.and_then(|result| result.wait.clone()),
+        "approval_request_id": result.and_then(|result| Some(item_id::in_thread(result.wait.as_deref()?, thread))),
     })
 }
 
 /// One whose result is not known when the response ends.
-pub(super) fn unfinished(call: &Call) -> Value {
-    let mut item = server_call(call, None);
+pub(super) fn unfinished(call: &Call, thread: &str) -> Value {
+    let mut item = server_call(call, thread, None);
     if let Some(fields) = item.as_object_mut() {
         fields.insert("status".into(), "incomplete".into());
     }
     item
 }
 
-/// What a person is asked. Its id is the wait's.
-pub(super) fn approval_request(wait: &str, call: &Call) -> Value {
+/// What a person is asked. Its id names the wait.
+pub(super) fn approval_request(wait: &str, call: &Call, thread: &str) -> Value {
     json!({
-        "id": wait, "type": "mcp_approval_request", "server_label": "bobbin", "name": call.name,
-        "arguments": call.arguments,
+        "id": item_id::in_thread(wait, thread), "type": "mcp_approval_request", "server_label": LABEL,
+        "name": call.name, "arguments": call.arguments,
     })
 }
 

@@ -3,12 +3,17 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::api::wire::completion_request::{Options, file};
+use crate::api::wire::completion_request::{Options, file, tool_name};
+use crate::api::wire::item_id;
 use crate::api::wire::openai_error::unsupported;
+use crate::api::wire::response_items::LABEL;
 use crate::api::wire::said::text_of;
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::sorted::SortedMap;
+
+/// An item that only names another one, as clients send what they have been sent.
+const REFERENCE: &str = "item_reference";
 
 /// What cannot be passed over: the answer would be another one than the client asks for.
 const REFUSED: &[&str] = &["prompt", "top_logprobs"];
@@ -51,18 +56,53 @@ pub struct ResponseRequest {
     pub conversation: Option<String>,
     /// The response that it follows.
     pub previous: Option<String>,
+    /// The last item before the new ones, where it is a reference.
+    pub referred: Option<Reference>,
     /// Names of tools that the client would carry out.
     pub tools: Vec<String>,
+    /// Whether it declares the server's tools, and so knows what an approval is.
+    pub approves: bool,
     /// Options that were passed over.
     pub ignored: Vec<String>,
     /// What the client is told again: fields of a response.
     pub asked: Value,
-    /// What was said before, as `history` of a new thread takes it.
-    pub history: Vec<Value>,
     /// Instructions for this request.
     pub instructions: Option<String>,
     /// What is new.
     pub new: NewInput,
+    /// What was said before, as `history` of a new thread takes it.
+    history: Vec<Value>,
+    /// The first reference among the items.
+    first_reference: Option<Reference>,
+}
+
+/// An item that only names another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    at: usize,
+    id: String,
+}
+
+impl Reference {
+    fn of(at: usize, item: &Value) -> Option<Reference> {
+        (text_of(item, "type") == REFERENCE).then(|| Reference { at, id: text_of(item, "id").to_owned() })
+    }
+
+    /// Where the other item is.
+    ///
+    /// # Errors
+    /// `invalid_field`: it is nowhere.
+    pub fn place(&self) -> Result<item_id::Place> {
+        item_id::place_of(&self.id).ok_or_else(|| self.missing())
+    }
+
+    /// The error for an item that is not there.
+    pub fn missing(&self) -> Error {
+        let shown: String = self.id.chars().take(80).collect();
+        Error::field(&format!("input[{}].id", self.at), format!("There is no item “{shown}” here.")).hint(
+            "Send the item itself, or name the conversation. The AI SDK sends items with `store: false`.",
+        )
+    }
 }
 
 /// What is new in a request.
@@ -105,7 +145,8 @@ impl ResponseRequest {
             let text = "`previous_response_id` and `conversation` both say which conversation.";
             return Err(Error::field("conversation", text).hint("Send one of the two."));
         }
-        let (history, new) = input(&options.value("input")?)?;
+        let Input { history, first_reference, referred, new } = input(&options.value("input")?)?;
+        let (tools, approves) = tools(&options.value("tools")?)?;
         let summary = options.value("reasoning")?;
         let wants = |name: &str| summary.get(name).is_some_and(|value| !value.is_null());
         let store = options.value("store")? != json!(false);
@@ -116,7 +157,9 @@ impl ResponseRequest {
             background,
             store,
             reasoning: wants("summary") || wants("generate_summary"),
-            tools: options.tools()?,
+            referred,
+            tools,
+            approves,
             ignored: options.ignored(KNOWN, REFUSED),
             asked: json!({
                 "background": background, "store": store, "instructions": instructions, "metadata": metadata,
@@ -126,9 +169,25 @@ impl ResponseRequest {
             conversation,
             previous,
             history,
+            first_reference,
             instructions,
             new,
         })
+    }
+
+    /// What was said before, as `history` of a new thread takes it.
+    ///
+    /// # Errors
+    /// `invalid_field`: a part of it is in another thread, and only named here.
+    pub fn history(&self) -> Result<Vec<Value>> {
+        match &self.first_reference {
+            None => Ok(self.history.clone()),
+            Some(reference) => Err(Error::field(
+                &format!("input[{}]", reference.at),
+                "A conversation does not begin with references to another one.",
+            )
+            .hint("Send the items themselves, or name the conversation that they are in.")),
+        }
     }
 }
 
@@ -154,11 +213,44 @@ fn conversation(options: &Options<'_, '_>) -> Result<Option<String>> {
     }
 }
 
+/// Names of tools that the client would carry out, and whether it declares the server's own. Those are known to clients as tools of an
+/// MCP server: they want its label declared, with an address, and take no request for an approval under another one.
+fn tools(tools: &Value) -> Result<(Vec<String>, bool)> {
+    let (mut names, mut approves) = (Vec::new(), false);
+    for tool in tools.as_array().into_iter().flatten() {
+        match text_of(tool, "type") {
+            "mcp" if text_of(tool, "server_label") == LABEL => approves = true,
+            "mcp" => {
+                let text = format!(
+                    "The server's own tools are those of the MCP server “{LABEL}”; there is no other."
+                );
+                return Err(
+                    unsupported("tools", &text).hint("Give the agent the MCP server in its definition.")
+                );
+            }
+            _ => names.push(tool_name(tool)?),
+        }
+    }
+    Ok((names, approves))
+}
+
+/// What the items of a request are.
+#[derive(Default)]
+struct Input {
+    /// What was said before, as `history` of a new thread takes it.
+    history: Vec<Value>,
+    first_reference: Option<Reference>,
+    /// The last item before the new ones, where it is a reference.
+    referred: Option<Reference>,
+    new: NewInput,
+}
+
 /// What was said before, and what is new: everything behind the last thing that a model has made.
-fn input(input: &Value) -> Result<(Vec<Value>, NewInput)> {
+fn input(input: &Value) -> Result<Input> {
     let items = match input {
         Value::String(text) => {
-            return Ok((Vec::new(), NewInput { text: text.clone(), ..NewInput::default() }));
+            let new = NewInput { text: text.clone(), ..NewInput::default() };
+            return Ok(Input { new, ..Input::default() });
         }
         Value::Array(items) => items,
         Value::Null => return Err(Error::missing("input")),
@@ -166,11 +258,13 @@ fn input(input: &Value) -> Result<(Vec<Value>, NewInput)> {
     };
     let made = items.iter().rposition(is_made);
     let (history, new) = parted(items, made.map_or(0, |at| at + 1), "input")?;
+    let referred = made.and_then(|at| Reference::of(at, items.get(at)?));
+    let first_reference = items.iter().enumerate().find_map(|(at, item)| Reference::of(at, item));
     if !new.says() && new.results.is_empty() && new.approvals.is_empty() {
         return Err(Error::field("input", "The last item is no user's, so there is nothing to answer.")
             .hint("Send what the person says last."));
     }
-    Ok((history, new))
+    Ok(Input { history, first_reference, referred, new })
 }
 
 /// Items that were said before, as `history` of a new thread takes them.
@@ -216,6 +310,8 @@ fn parted(items: &[Value], from: usize, field: &str) -> Result<(Vec<Value>, NewI
                 history.push(json!({ "role": "user", "content": text }));
             }
             "reasoning" | "mcp_approval_request" | "mcp_approval_response" | "mcp_list_tools" => {}
+            // The thread has it.
+            REFERENCE if field == "input" => {}
             other => {
                 let shown: String = if other.is_empty() { role } else { other }.chars().take(40).collect();
                 let text = format!("There is no item “{shown}” here.");
@@ -232,7 +328,9 @@ fn parted(items: &[Value], from: usize, field: &str) -> Result<(Vec<Value>, NewI
 fn is_made(item: &Value) -> bool {
     match text_of(item, "type") {
         "" | "message" => text_of(item, "role") == "assistant",
-        kind => matches!(kind, "function_call" | "reasoning" | "mcp_call" | "mcp_approval_request"),
+        kind => {
+            matches!(kind, REFERENCE | "function_call" | "reasoning" | "mcp_call" | "mcp_approval_request")
+        }
     }
 }
 

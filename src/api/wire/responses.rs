@@ -6,8 +6,8 @@
 
 use serde_json::Value;
 
-use crate::api::wire::call_id;
 use crate::api::wire::encode::Encode;
+use crate::api::wire::item_id;
 use crate::api::wire::response_events::Events;
 use crate::api::wire::response_items as items;
 use crate::api::wire::said::{Call, CallResult, Listener, Over, Reply, Said, Waiting};
@@ -31,6 +31,8 @@ pub struct Settings {
     pub asked: Value,
     /// What models show of their reasoning.
     pub reasoning: bool,
+    /// Whether the client knows what an approval is, and needs no word about it.
+    pub approves: bool,
     /// Tools that the client carries out.
     pub client_tools: SortedSet<String>,
     /// A reply that goes on, after its calls were answered.
@@ -68,11 +70,13 @@ enum Open {
     Message { text: String },
 }
 
-/// A call of the server's whose result is not known.
+/// A call of the server's that is not over. Whether it is asked about is known once it begins: until then it is no item.
 #[derive(Debug)]
 struct Pending {
     call: Call,
-    index: usize,
+    begun: bool,
+    /// Its item's, which it has as soon as it is the next one that ends.
+    index: Option<usize>,
     result: Option<CallResult>,
 }
 
@@ -98,13 +102,14 @@ pub struct Responses {
 impl Responses {
     /// One that has said nothing.
     pub fn new(settings: Settings) -> Responses {
+        let reply = settings.continues.clone().unwrap_or_default();
         Responses {
             listener: Listener::new(settings.reasoning, settings.continues.clone()),
             events: Events::new(settings.after),
             status: Status::Queued,
             settings,
             output: Vec::new(),
-            reply: String::new(),
+            reply,
             tries: 0,
             open: None,
             pending: Vec::new(),
@@ -143,7 +148,13 @@ impl Responses {
                 self.tries += 1;
             }
             Said::Whole(reply) => self.whole_reply(&reply),
-            Said::CallBegins(_) => {}
+            Said::CallBegins(call) => {
+                let pending = self.pending.iter_mut().find(|pending| pending.call.id == call.id);
+                if let Some(pending) = pending {
+                    pending.begun = true;
+                    self.settle();
+                }
+            }
             Said::Result(result) => self.result(result),
             Said::Waits(waits) => self.wait(&waits),
             Said::Joined => self.end(Status::Completed),
@@ -161,10 +172,10 @@ impl Responses {
 
     /// An id within the response: what is begun again has another one.
     fn id(&self, kind: &str) -> String {
-        let message = self.reply.trim_start_matches("m_");
+        let id = item_id::of_message(kind, &self.settings.thread, &self.reply);
         match self.tries {
-            0 => format!("{kind}_{message}"),
-            tries => format!("{kind}_{message}_{}", tries + 1),
+            0 => id,
+            tries => format!("{id}_{}", tries + 1),
         }
     }
 
@@ -272,9 +283,9 @@ impl Responses {
         for call in &reply.calls {
             if self.settings.client_tools.contains(&call.name) {
                 self.asked.insert(call.id.clone());
-                let call = &Call { id: call_id::told(&call.id, &self.settings.thread), ..call.clone() };
-                let index = self.add(items::function_call(call, "in_progress"));
-                let id = items::function_call_id(call);
+                let thread = self.settings.thread.clone();
+                let index = self.add(items::function_call(call, &thread, "in_progress"));
+                let id = items::function_call_id(call, &thread);
                 self.events.say(json!({
                     "type": "response.function_call_arguments.delta", "item_id": id, "output_index": index,
                     "delta": call.arguments,
@@ -283,10 +294,9 @@ impl Responses {
                     "type": "response.function_call_arguments.done", "item_id": id, "output_index": index,
                     "name": call.name, "arguments": call.arguments,
                 }));
-                self.done(index, items::function_call(call, "completed"));
+                self.done(index, items::function_call(call, &thread, "completed"));
             } else {
-                let index = self.add(items::server_call(call, None));
-                self.pending.push(Pending { call: call.clone(), index, result: None });
+                self.pending.push(Pending { call: call.clone(), begun: false, index: None, result: None });
             }
         }
     }
@@ -299,8 +309,8 @@ impl Responses {
         let at = self.pending.iter().position(|pending| pending.call.id == result.call);
         match (at.and_then(|at| self.pending.get_mut(at)), &result.wait) {
             (Some(pending), Some(wait)) => {
-                let asked = (wait.clone(), pending.call.clone());
-                return self.ask(vec![asked]);
+                let (id, call) = (wait.clone(), Some(pending.call.clone()));
+                return self.wait(&[Waiting { id, kind: "approval".into(), call, shown: Value::Null }]);
             }
             (Some(pending), None) => pending.result = Some(result),
             // Of a reply that the client has seen before.
@@ -310,8 +320,7 @@ impl Responses {
             {
                 let CallResult { call: id, name, arguments, .. } = result.clone();
                 let call = Call { id, name, arguments };
-                let index = self.add(items::server_call(&call, None));
-                self.done(index, items::server_call(&call, Some(&result)));
+                self.server_call(Pending { call, begun: true, index: None, result: Some(result) });
             }
             (None, _) => {}
         }
@@ -321,25 +330,62 @@ impl Responses {
     /// Says that calls are done, in their order: however their results came, the events are the same.
     fn settle(&mut self) {
         while self.pending.first().is_some_and(|pending| pending.result.is_some()) {
-            let Pending { call, index, result } = self.pending.remove(0);
-            self.done(index, items::server_call(&call, result.as_ref()));
+            let pending = self.pending.remove(0);
+            self.server_call(pending);
+        }
+        if let Some(first) = self.pending.first()
+            && first.begun
+            && first.index.is_none()
+        {
+            let item = items::server_call(&first.call, &self.settings.thread, None);
+            let index = Some(self.add(item));
+            if let Some(first) = self.pending.first_mut() {
+                first.index = index;
+            }
         }
     }
 
-    fn wait(&mut self, waits: &[Waiting]) {
-        let approvals = waits.iter().filter(|wait| wait.kind == "approval");
-        let asked = approvals.filter_map(|wait| Some((wait.id.clone(), wait.call.clone()?)));
-        self.ask(asked.collect());
+    /// Says that a call is over, with its result or without.
+    fn server_call(&mut self, pending: Pending) {
+        let Pending { call, index, result, .. } = pending;
+        let thread = self.settings.thread.clone();
+        let index = index.unwrap_or_else(|| self.add(items::server_call(&call, &thread, None)));
+        let item = match &result {
+            Some(_) => items::server_call(&call, &thread, result.as_ref()),
+            None => items::unfinished(&call, &thread),
+        };
+        self.done(index, item);
     }
 
-    /// Asks for approvals, and ends: the next request brings the answers.
-    fn ask(&mut self, asked: Vec<(String, Call)>) {
+    /// Says what is waited for, and ends: the next request brings the answers to approvals. Calls that are asked about, and those
+    /// behind them, are made when that is decided, and are items of the response that comes of it.
+    fn wait(&mut self, waits: &[Waiting]) {
         self.close(true);
         self.settle();
-        for (wait, call) in asked {
-            let item = items::approval_request(&wait, &call);
-            let index = self.add(item.clone());
-            self.done(index, item);
+        for pending in std::mem::take(&mut self.pending) {
+            if pending.index.is_some() || pending.result.is_some() {
+                self.server_call(pending);
+            }
+        }
+        let is_asked = |wait: &&Waiting| match wait.kind.as_str() {
+            "client_tool" => true,
+            "approval" => self.settings.approves,
+            _ => false,
+        };
+        let told = waits.iter().filter(|wait| !is_asked(wait)).map(|wait| wait.line(&self.settings.thread));
+        let told: Vec<String> = told.collect();
+        if !told.is_empty() {
+            // A text of its own, which is none of the reply.
+            self.tries += 1;
+            self.write(&told.join("\n"));
+            self.close(true);
+        }
+        for Waiting { id, kind, call, .. } in waits {
+            if let ("approval", Some(call)) = (kind.as_str(), call) {
+                let item = items::approval_request(id, call, &self.settings.thread);
+                let index = self.add(item.clone());
+                self.done(index, item);
+            }
         }
         self.end(Status::Completed);
     }
@@ -348,12 +394,13 @@ impl Responses {
         self.begin();
         self.close(status == Status::Completed);
         self.settle();
-        for Pending { call, index, .. } in std::mem::take(&mut self.pending) {
-            self.done(index, items::unfinished(&call));
+        for pending in std::mem::take(&mut self.pending) {
+            self.server_call(pending);
         }
         self.status = status;
         let response = self.response();
         let kind = match status {
+            // And no `error`: OpenAI's package for JavaScript throws on that event from 7.59 on, where older ones and Python's yield it.
             Status::Failed => "response.failed",
             // What was cancelled is no event of theirs.
             Status::Cancelled => "response.incomplete",

@@ -5,8 +5,10 @@ use serde_json::Value;
 use super::tests_openai::{Frame, chunk, ended, event, live, message, parked, reply, result, run, settled};
 use crate::api::wire::call_id;
 use crate::api::wire::encode::Encode;
+use crate::api::wire::item_id::{self, Place, place_of};
 use crate::api::wire::response_request::{ResponseRequest, parse_id, response_id};
 use crate::api::wire::responses::{Responses, Settings};
+use crate::error::Code;
 use crate::json;
 
 const THREAD: &str = "6f0c8a52-1111-4111-8111-111111111111";
@@ -151,11 +153,14 @@ fn an_approval_is_asked_for_and_what_follows_is_another_response() {
     let mut frames = live();
     frames.truncate(4);
     frames.push(parked("approval", "c1"));
+    let settings = || Settings { approves: true, ..settings() };
     let (events, responses) = told(&frames, settings());
     checked(&events);
     let whole = responses.whole();
-    let last = whole["output"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!((&last["type"], &last["id"]), (&json!("mcp_approval_request"), &json!("w_c1")));
+    let types: Vec<&Value> = whole["output"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
+    assert_eq!(types, ["message", "mcp_approval_request"], "the call is made when it is approved");
+    let asked = whole["output"][1]["id"].clone();
+    assert_eq!(call_id::of(asked.as_str().unwrap()), ("w_c1", Some(THREAD.to_owned())));
     let decided = message(json!({
         "id": "m_t_3", "role": "tool", "name": "work", "content": "done", "tool_call_id": "c1", "tool_status": "success",
         "metadata": { "approval": { "id": "w_c1", "decision": "approve" } },
@@ -166,8 +171,96 @@ fn an_approval_is_asked_for_and_what_follows_is_another_response() {
     let (events, responses) = told(&all, Settings { continues: Some("m_t_2".into()), ..settings() });
     checked(&events);
     let output = responses.whole()["output"].clone();
-    assert_eq!((&output[0]["approval_request_id"], &output[0]["output"]), (&json!("w_c1"), &json!("done")));
+    assert_eq!((&output[0]["approval_request_id"], &output[0]["output"]), (&asked, &json!("done")));
     assert_eq!(output[1]["content"][0]["text"], "日本");
+}
+
+#[test]
+fn calls_behind_one_that_is_asked_about_are_items_of_what_comes_of_it() {
+    let calls = [("c0", "read", "{}"), ("c1", "work", "{}"), ("c2", "read", "{}")];
+    let frames = [
+        run(),
+        reply("m_t_2", "", &calls),
+        ("tool_started", json!({ "tool": "read", "call_id": "c0" })),
+        result("m_t_3", "c0", "read", "here"),
+        parked("approval", "c1"),
+    ];
+    let types = |settings: Settings| {
+        let (events, responses) = told(&frames, settings);
+        checked(&events);
+        let output = responses.whole()["output"].as_array().unwrap().clone();
+        output.iter().map(|item| item["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(types(Settings { approves: true, ..settings() }), ["mcp_call", "mcp_approval_request"]);
+    // Who does not know what an approval is reads where it is decided, and does not take the answer for an empty one.
+    assert_eq!(types(settings()), ["mcp_call", "message", "mcp_approval_request"]);
+}
+
+#[test]
+fn a_call_is_an_item_as_soon_as_it_begins() {
+    let begins = |call: &str| ("tool_started", json!({ "tool": "read", "call_id": call }));
+    let frames = [
+        run(),
+        reply("m_t_2", "", &[("c1", "read", "{}"), ("c2", "read", "{}")]),
+        begins("c1"),
+        begins("c2"),
+        result("m_t_4", "c2", "read", "two"),
+        result("m_t_3", "c1", "read", "one"),
+        ended("completed", "stop_on_response"),
+    ];
+    let (live, _) = told(&frames, settings());
+    checked(&live);
+    assert_eq!(live.iter().position(|event| event["item"]["status"] == "in_progress"), Some(2));
+    let settled: Vec<Frame> = frames.iter().filter(|(kind, _)| *kind != "tool_started").cloned().collect();
+    assert_eq!(told(&settled, settings()).0, live, "later the events are the same, with the same numbers");
+    let (_, stopped) = told(&[&frames[..3], &[ended("stopped", "stopped")]].concat(), settings());
+    let output = stopped.whole()["output"].clone();
+    assert_eq!((&output[0]["status"], &output[1]["status"]), (&json!("incomplete"), &json!("incomplete")));
+}
+
+#[test]
+fn references_say_what_is_followed() {
+    let id = item_id::of_message("msg", THREAD, "m_6f0c8a52_2");
+    let request = |items: Value| ResponseRequest::parse(&json!({ "model": "m", "input": items }).to_string());
+    let (one, two) =
+        (json!({ "role": "user", "content": "one" }), json!({ "role": "user", "content": "two" }));
+    let reference = |id: &str| json!({ "type": "item_reference", "id": id });
+    let followed = request(json!([one, reference("msg_of_somebody"), reference(&id), two])).unwrap();
+    let wanted = Place { thread: THREAD.into(), message: Some("m_6f0c8a52_2".into()) };
+    assert_eq!((followed.referred.unwrap().place(), followed.new.text.as_str()), (Ok(wanted), "two"));
+    let unknown = request(json!([one, reference("msg_of_somebody"), two])).unwrap();
+    let error = unknown.referred.unwrap().place().unwrap_err();
+    assert_eq!((error.code, error.field.as_deref()), (Code::InvalidField, Some("input[1].id")));
+    // An answer that is sent whole says nothing of where the thread is.
+    let said = json!({ "role": "assistant", "content": "a" });
+    let mixed = request(json!([one, reference(&id), one, said, two])).unwrap();
+    assert_eq!(mixed.referred, None);
+    assert_eq!(
+        mixed.history().unwrap_err().field.as_deref(),
+        Some("input[1]"),
+        "nothing is left out in silence"
+    );
+    let approval = json!({ "type": "mcp_approval_response", "approval_request_id": "w", "approve": true });
+    let asked = item_id::in_thread("w_6f0c8a52_1", THREAD);
+    let answered = request(json!([one, reference(&asked), approval])).unwrap();
+    assert_eq!(place_of(&asked), answered.referred.unwrap().place().ok());
+    assert_eq!(answered.new.approvals.len(), 1);
+}
+
+#[test]
+fn the_servers_own_tools_are_declared_under_their_label() {
+    let tools = |tools: Value| {
+        ResponseRequest::parse(&json!({ "model": "m", "input": "x", "tools": tools }).to_string())
+    };
+    let declared = tools(json!([
+        { "type": "mcp", "server_label": "bobbin", "server_url": "https://x.example", "require_approval": "always" },
+        { "type": "function", "name": "f" },
+    ]))
+    .unwrap();
+    assert_eq!((declared.approves, declared.tools), (true, vec!["f".to_owned()]));
+    let other = tools(json!([{ "type": "mcp", "server_label": "other", "server_url": "https://x.example" }]));
+    assert_eq!(other.unwrap_err().field.as_deref(), Some("tools"));
+    assert!(!tools(json!([])).unwrap().approves);
 }
 
 #[test]
@@ -192,7 +285,7 @@ fn requests_say_what_is_new() {
     let plain =
         parsed(json!({ "model": "m", "input": "hello", "instructions": "Be brief.", "temperature": 1 }))
             .unwrap();
-    assert_eq!((plain.new.text.as_str(), plain.store, plain.history.len()), ("hello", true, 0));
+    assert_eq!((plain.new.text.as_str(), plain.store, plain.history()), ("hello", true, Ok(Vec::new())));
     assert_eq!(plain.ignored, ["temperature"]);
     let items = parsed(json!({ "model": "m", "input": [
         { "role": "system", "content": "Be kind." },
@@ -202,7 +295,7 @@ fn requests_say_what_is_new() {
     ] }))
     .unwrap();
     assert_eq!(items.new.results, [("c".to_owned(), "r".to_owned())]);
-    assert_eq!(items.history.len(), 3);
+    assert_eq!(items.history().unwrap().len(), 3);
     for (body, field) in [
         (json!({ "input": "x" }), "model"),
         (json!({ "model": "m" }), "input"),

@@ -541,8 +541,9 @@ impl Wait {
     }
 }
 
-/// The number of a wait of this thread by its id.
+/// The number of a wait of this thread by its id, or by the id that clients of OpenAI have of it: with the thread behind a dash.
 pub(crate) fn wait_number(thread: &str, id: &str) -> Result<i64> {
+    let id = id.split_once('-').map_or(id, |(id, _)| id);
     let prefix = format!("w_{}_", thread.split('-').next().unwrap_or(thread));
     let number = id.strip_prefix(&prefix).and_then(|number| number.parse().ok());
     number.filter(|number| *number > 0).ok_or_else(no_wait)

@@ -3,5 +3,5 @@
 import { fileURLToPath } from "node:url";
 import { chats } from "../support/chats.mjs";
 
-const client = { major: 6, folder: fileURLToPath(new URL(".", import.meta.url)), features: "" };
+const client = { major: 6, folder: fileURLToPath(new URL(".", import.meta.url)), features: "replay" };
 chats(client, false);

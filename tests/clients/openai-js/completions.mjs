@@ -134,6 +134,25 @@ export function completions(killed) {
     }
   });
 
+  test("another answer and another text come in place of what was there, once", async () => {
+    for (const key of [undefined, "a-key"]) {
+      const headers = { "X-Bobbin-Thread": `revised-${killed}-${key}` };
+      const one = /** @type {any[]} */ ([{ role: "user", content: "one" }, { role: "assistant", content: "You wrote: one" }]);
+      for (const [at, said] of ["two", "two", "two, but better", "two, but better"].entries()) {
+        const messages = at === 0 ? one.slice(0, 1) : [...one, { role: "user", content: said }];
+        const disturbed = disturb();
+        const options = { headers, ...(key === undefined ? {} : { idempotencyKey: `${key}-${killed}-${at}` }) };
+        const { data, response } = await client().chat.completions.create({ model: "echo", messages }, options).withResponse();
+        await disturbed;
+        const last = at === 0 ? "one" : said;
+        assert.equal(data.choices[0]?.message.content, `You wrote: ${last}`);
+        const there = one.map(({ role, content }) => [role, content]);
+        const all = at === 0 ? there : [...there, ["user", said], ["assistant", `You wrote: ${said}`]];
+        assert.deepEqual(await rows(response.headers.get("x-bobbin-thread") ?? ""), all, `${at}`);
+      }
+    }
+  });
+
   test("what the server's tools do is no call of the client's, and the texts of all steps come", async () => {
     const body = { model: "looker", messages: [{ role: "user", content: "look" }] };
     const disturbed = disturb();

@@ -11,7 +11,7 @@ use crate::sim::{Seen, Sim};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![anew(), changed(), with_children()]
+    vec![anew(), changed(), replaced(), with_children()]
 }
 
 async fn regenerate(sim: &Sim, id: &str, key: &str) -> Seen {
@@ -104,6 +104,37 @@ fn changed() -> Scenario {
 #[test]
 fn a_changed_message_is_answered_in_place_of_what_followed_whatever_fails() {
     changed().sampled(200).sweep();
+}
+
+/// The first question is taken back with all that followed, and another one is asked: three requests, as a list of a chat program comes to
+/// whose message no run can answer in its place.
+fn replaced() -> Scenario {
+    story("taken back and asked otherwise")
+        .drive(|sim| async move {
+            let first = sim.send("one").await;
+            sim.outcome(&first).await;
+            sim.ask("use work").await;
+            sim.accepted.borrow_mut().clear();
+            let body = json!({ "content": "one" }).to_string();
+            let route = ThreadRoute::PatchMessage(first.id.clone());
+            let cut = sim.insist(route, &[("truncate", "true")], None, body).await;
+            assert_eq!(cut.status, 200, "{}", cut.body);
+            let gone = sim.insist(ThreadRoute::DeleteMessage(first.id), &[], None, String::new()).await;
+            assert!(matches!(gone.status, 200 | 404), "{}", gone.body);
+            sim.ask("uno").await;
+        })
+        .terms(|terms| {
+            terms.one_answer = false;
+            terms.pairs = false;
+        })
+        .check(|_, history| {
+            assert_eq!((history.texts("user"), history.answers()), (vec!["uno"], vec!["re: uno"]));
+        })
+}
+
+#[test]
+fn a_message_is_taken_back_and_another_asked_whatever_fails() {
+    replaced().sampled(200).sweep();
 }
 
 /// A child that a cut message has made, and that works on, is ended and not heard.

@@ -1,0 +1,89 @@
+//! Lists of chat programs that are not the thread's and something new (docs/clients.md): the thread becomes what they say, and the last
+//! message of a person is answered.
+//!
+//! A change is one request to the thread where that can be: the message with its new text, what follows it dropped, and the run that answers
+//! it. Where it takes several, each leaves a thread that is the beginning of what the list says, so the same list comes to the same after a
+//! crash anywhere.
+
+use bobbin::api::wire::completion_request::CompletionRequest;
+use bobbin::api::wire::completion_revision::{Lists, Replaced, Revision, patch, revision, stored_by};
+use bobbin::json;
+use bobbin::request::ThreadRoute;
+use serde_json::Value;
+
+use crate::bindings::random;
+use crate::conversations::Conversation;
+use crate::openai::{OpenAi, Said, hex, now_us};
+use crate::talk::{Step, found, good, text_of};
+
+/// Messages of a thread that a list is held against.
+const ROWS: &str = "200";
+
+impl OpenAi<'_> {
+    /// Makes of a thread what a list says of it. The message that is answered, and when that was stored; none where what the person
+    /// says is still to be said.
+    pub(crate) async fn revise(
+        &self,
+        conversation: &Conversation,
+        lists: Lists,
+        request: &CompletionRequest<'_>,
+        said: &Said<'_>,
+    ) -> Step<Option<(String, i64)>> {
+        let Conversation { thread, key, .. } = conversation;
+        let (rows, more) = self.talk().page(thread, &[("limit", ROWS)]).await?;
+        if let Some(row) = key.as_deref().and_then(|key| stored_by(&rows, key)) {
+            let created = row.get("created_at").and_then(Value::as_i64);
+            return Ok(Some((text_of(row, "id").to_owned(), created.unwrap_or_else(now_us))));
+        }
+        let Revision { changed, replaced } =
+            revision(&rows, more, lists, &request.turns()?, said.files.len());
+        for (message, text) in &changed {
+            self.change(thread, message, text).await?;
+        }
+        match replaced {
+            None => Ok(None),
+            Some(replaced) => self.replace(thread, key.as_deref(), &replaced, said).await,
+        }
+    }
+
+    async fn change(&self, thread: &str, message: &str, text: &str) -> Step<()> {
+        let route = ThreadRoute::PatchMessage(message.to_owned());
+        let body = json!({ "content": text }).to_string();
+        good(self.talk().ask(thread, route, &[], None, &body).await?).map(drop)
+    }
+
+    async fn replace(
+        &self,
+        thread: &str,
+        key: Option<&str>,
+        replaced: &Replaced,
+        said: &Said<'_>,
+    ) -> Step<Option<(String, i64)>> {
+        let Some(first) = replaced.messages.first() else { return Ok(None) };
+        let newest = self.talk().newest_run(thread).await?;
+        let is_running = newest.as_ref().is_some_and(|run| text_of(run, "status") == "running");
+        if is_running && replaced.is_same(said.text) {
+            // Another answer is wanted, and one is being made.
+            return Ok(Some((first.clone(), now_us())));
+        }
+        self.talk().end_paused(thread, newest.as_ref()).await?;
+        let route = ThreadRoute::PatchMessage(first.clone());
+        if replaced.is_answered {
+            let mut metadata = said.metadata.clone();
+            if let (None, Some(kept)) = (key, metadata.pointer_mut("/openai").and_then(Value::as_object_mut))
+            {
+                // A request that is repeated without a key finds the message by this.
+                kept.insert("at".into(), now_us().into());
+            }
+            let key = key.map_or_else(|| format!("openai:{}", hex(&random())), str::to_owned);
+            let query = [("truncate", "true"), ("run", "true")];
+            let body = patch(replaced, said.text, &metadata).to_string();
+            good(self.talk().ask(thread, route, &query, Some(key), &body).await?)?;
+            return Ok(Some((first.clone(), now_us())));
+        }
+        let body = json!({ "content": replaced.text }).to_string();
+        good(self.talk().ask(thread, route, &[("truncate", "true")], None, &body).await?)?;
+        found(self.talk().ask(thread, ThreadRoute::DeleteMessage(first.clone()), &[], None, "").await?)?;
+        Ok(None)
+    }
+}
