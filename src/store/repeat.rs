@@ -216,7 +216,7 @@ mod tests {
     const NEW_YEAR_2026: i64 = 1_767_225_600 * SECOND;
 
     fn utc(us: i64) -> String {
-        DateTime::<Utc>::from_timestamp_micros(us).unwrap().format("%Y-%m-%dT%H:%M:%S").to_string()
+        format!("{:?}", DateTime::<Utc>::from_timestamp_micros(us).unwrap().naive_utc())
     }
 
     #[test]
