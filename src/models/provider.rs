@@ -88,6 +88,15 @@ async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {
         let decoder = Decoder::Openai(openai::Decoder::new(key));
         exchange(&call, call.fetch(request).await?, decoder).await
     };
+    adjusting(&call, base_url, ask).await
+}
+
+/// Makes a request of chat completions again without what its model, at this address, refuses.
+async fn adjusting(
+    call: &ProviderCall,
+    base_url: &str,
+    ask: impl AsyncFn(&ChatRequest) -> Result<(), ProviderError>,
+) -> Result<(), ProviderError> {
     let mut chat = openai::adjusted(&call.request, base_url);
     // Each adjustment changes the request once.
     for _ in openai::Refused::ALL {
@@ -146,8 +155,11 @@ async fn ask_anthropic(call: ProviderCall) -> Result<(), ProviderError> {
 }
 
 async fn ask_workers_ai(call: ProviderCall) -> Result<(), ProviderError> {
-    let request = workers_ai::request(&call.request, call.answer);
-    exchange(&call, call.ask_ai(request).await?, Decoder::Openai(openai::Decoder::new(None))).await
+    let ask = async |chat: &ChatRequest| {
+        let request = workers_ai::request(chat, call.answer);
+        exchange(&call, call.ask_ai(request).await?, Decoder::Openai(openai::Decoder::new(None))).await
+    };
+    adjusting(&call, workers_ai::ADDRESS, ask).await
 }
 
 /// An answer, as it is decoded.

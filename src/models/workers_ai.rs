@@ -9,6 +9,9 @@ use crate::models::{Answer, ChatRequest, openai};
 /// The option that is no part of the request: the gateway that it goes through, such as `{"id": "default"}`.
 pub(crate) const GATEWAY: &str = "gateway";
 
+/// An address that is not used: it is none of OpenAI's, whose names of fields differ.
+pub(crate) const ADDRESS: &str = "workers-ai:";
+
 /// Fields of chat completions that these models do not know, or that the binding is told beside the request.
 const LEFT_OUT: [&str; 4] = ["model", "parallel_tool_calls", "stream_options", GATEWAY];
 
@@ -19,8 +22,7 @@ pub(crate) fn request(chat: &ChatRequest, answer: Answer) -> AiRequest {
     for key in LEFT_OUT {
         chat.options.insert(key.to_owned(), Value::Null);
     }
-    // The address is not used; it is none of OpenAI's, whose names of fields differ.
-    let body = openai::request(&chat, "workers-ai:", None, answer).body.unwrap_or_default();
+    let body = openai::request(&chat, ADDRESS, None, answer).body.unwrap_or_default();
     AiRequest { model: chat.model, input: body, gateway }
 }
 
