@@ -26,7 +26,8 @@ use crate::talk::{Found, Step, Stops, Talk, good, text_of, told};
 
 /// A feature of pages: a lost attempt's text is taken back.
 const RESET_STEP: &str = "reset-step";
-/// A feature of pages: what is resumed is the last reply, also when it is over.
+/// A feature of pages: what is resumed is the last reply, also when it is over. For those that put it in the place of what they have: major 6
+/// from 6.0.304 on and 7 from 7.0.138 on. Major 5 appends it.
 const REPLAY: &str = "replay";
 
 /// Messages that a history has, about: pages of them.

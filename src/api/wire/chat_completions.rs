@@ -142,6 +142,8 @@ impl Completion {
         self.delta(json!({ "content": sent }));
     }
 
+    /// More of the reasoning. A client that collects a stream with OpenAI's package has all of it in Python, and in JavaScript the last piece
+    /// alone, as the field is none of OpenAI's.
     fn reason(&mut self, text: &str) {
         self.reasoning.push_str(text);
         self.delta(json!({ "reasoning_content": text }));
