@@ -184,7 +184,7 @@ fn what_people_will_try_is_answered() {
         ),
         (
             "prompts/a.json",
-            r#"{ "toolDescription": "d", "prompt": "p", "model": "demo", "exposeAsTool": true }"#,
+            r#"{ "toolDescription": "d", "prompt": "p", "model": "fast", "exposeAsTool": true }"#,
             "exposeAsTool: unknown field; every prompt can be called: leave it out, and list the prompt in `tools` of the one that calls it",
         ),
         (
