@@ -1,5 +1,6 @@
 // A small Markdown: paragraphs, headings, lists, quotes, code, tables, emphasis and links, as nodes. Whatever it does not know
-// stays as it was written, and nothing becomes markup: a model's text cannot be anything but text.
+// stays as it was written, and nothing becomes markup: a model's text cannot be anything but text. The time that a text takes
+// grows with its length and no faster, whatever it holds.
 
 import { h } from "preact";
 
@@ -7,6 +8,8 @@ import { h } from "preact";
 
 /** Longer texts are shown as they are: nobody waits for them to be taken apart. */
 const LONGEST = 200_000;
+/** Wider tables stay text: a browser lays out each column of them. */
+const MOST_COLUMNS = 100;
 
 /** @param {{ text: string }} props */
 export function Markdown({ text }) {
@@ -56,9 +59,11 @@ function paragraph(lines, from) {
 
 /** @param {string} text */
 function heading(text) {
-  const [, marks = "", words = ""] = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/.exec(text) ?? [];
+  const [all = "", marks = ""] = /^ {0,3}(#{1,6})\s+/.exec(text) ?? [];
+  let end = text.trimEnd().length;
+  while (end > all.length && text[end - 1] === "#") end--;
   // Below the headings of the page itself.
-  return h("p", { class: `h h${marks.length}` }, spans(words, 0));
+  return h("p", { class: `h h${marks.length}` }, spans(text.slice(all.length, Math.max(end, all.length)).trimEnd(), 0));
 }
 
 /** @param {string[]} lines @param {number} from @returns {[Node, number]} */
@@ -103,40 +108,191 @@ function table(lines, from) {
   while (at < lines.length && /^ {0,3}\|.*\|\s*$/.test(line(lines, at))) at++;
   const cells = (/** @type {string} */ text) => text.trim().slice(1, -1).split("|").map((cell) => cell.trim());
   const [head = "", rule = "", ...rows] = lines.slice(from, at);
-  if (!/^[\s|:-]+$/.test(rule)) return [h("p", {}, spans(lines.slice(from, at).join("\n"), 0)), at];
+  if (!/^[\s|:-]+$/.test(rule) || cells(head).length > MOST_COLUMNS) return [h("p", {}, spans(lines.slice(from, at).join("\n"), 0)), at];
   const row = (/** @type {string} */ text, /** @type {string} */ of) => h("tr", {}, cells(text).map((cell) => h(cell === "" ? "td" : of, {}, spans(cell, 0))));
   return [h("div", { class: "wide", tabindex: 0, role: "group", "aria-label": "Table" }, h("table", {}, h("thead", {}, row(head, "th")), h("tbody", {}, rows.map((text) => row(text, "td"))))), at];
 }
 
-/** What may stand in a line, first match first. */
-const SPAN = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\[([^\]\n]{1,400})\]\(([^()\s]{1,2000})\)|<?(https?:\/\/[^\s<>]{1,2000})>?|(\*\*|__)(?=\S)([\s\S]{1,2000}?\S)\6|(?<![\w*])([*_])(?=\S)([^\n]{1,1000}?\S)\8(?![\w*])|~~(?=\S)([^\n]{1,1000}?\S)~~/g;
+/** Longest text between the marks of emphasis, longest words of a link, and longest address, characters. */
+const MOST = { strong: 2_000, line: 1_000, words: 400, address: 2_000 };
+
+/** Nested deeper than this, marks stay text. */
+const DEEPEST = 4;
 
 /** @param {string} text @param {number} depth @returns {Node[]} */
 function spans(text, depth) {
-  if (depth > 4) return [text];
+  if (depth > DEEPEST) return [text];
+  const scan = new Scan(text);
   /** @type {Node[]} */
   const found = [];
-  let at = 0;
-  for (const match of text.matchAll(SPAN)) {
-    if (match.index > at) found.push(text.slice(at, match.index));
-    at = match.index + match[0].length;
-    const [all, , code, words, target, bare, , strong, , soft, gone] = match;
-    if (code !== undefined) found.push(h("code", {}, code));
-    else if (words !== undefined) found.push(link(target ?? "", spans(words, depth + 1), all));
-    else if (bare !== undefined) found.push(bareLink(bare, all));
-    else if (strong !== undefined) found.push(h("strong", {}, spans(strong, depth + 1)));
-    else if (soft !== undefined) found.push(h("em", {}, spans(soft, depth + 1)));
-    else found.push(h("del", {}, gone));
+  let plain = 0;
+  for (let at = scan.special(0); at < text.length; ) {
+    const span = scan.span(at, depth);
+    if (typeof span === "number") {
+      at = scan.special(span);
+      continue;
+    }
+    if (at > plain) found.push(text.slice(plain, at));
+    found.push(span.node);
+    plain = span.end;
+    at = scan.special(plain);
   }
-  if (at < text.length) found.push(text.slice(at));
+  if (plain < text.length) found.push(text.slice(plain));
   return found;
 }
 
+/** @typedef {{ node: Node, end: number }} Span */
+
+/**
+ * Finds spans in a text, in one pass from left to right. What ends a span is looked for from where it was looked for last: a text
+ * of opening marks alone takes no longer than any other.
+ */
+class Scan {
+  /** @param {string} text */
+  constructor(text) {
+    this.text = text;
+    /** Where the next end of each kind is, from the place that was asked about last. @type {Map<string, number>} */
+    this.ends = new Map();
+    /** The places of runs of backticks that are still ahead, by their length, the next one last. @type {Map<number, number[]> | undefined} */
+    this.runs = undefined;
+  }
+
+  /** The next character that may begin a span. @param {number} from */
+  special(from) {
+    return this.next("special", from, (at) => (SPECIAL.lastIndex = at, SPECIAL.exec(this.text)?.index ?? -1), () => true);
+  }
+
+  /** The span that begins there, or where to go on. @param {number} at @param {number} depth @returns {Span | number} */
+  span(at, depth) {
+    const { text } = this;
+    switch (text[at]) {
+      case "`":
+        return this.code(at);
+      case "[":
+        return this.link(at, depth) ?? at + 1;
+      case "<":
+      case "h":
+        return this.address(at) ?? at + 1;
+      case "~":
+        return this.between(at, "~~", MOST.line, "line", (inside) => h("del", {}, inside)) ?? at + 1;
+      default:
+        return this.emphasis(at, depth) ?? at + 1;
+    }
+  }
+
+  /** @param {number} at @returns {Span | number} */
+  code(at) {
+    const { text } = this;
+    if (!this.runs) {
+      this.runs = new Map();
+      for (const { 0: { length }, index } of text.matchAll(/`+/g)) {
+        const places = this.runs.get(length);
+        if (places) places.push(index);
+        else this.runs.set(length, [index]);
+      }
+      // Taken from the end of the list, the first one first.
+      for (const places of this.runs.values()) places.reverse();
+    }
+    let length = 1;
+    while (text[at + length] === "`") length++;
+    const places = this.runs.get(length) ?? [];
+    while ((places.at(-1) ?? Infinity) <= at) places.pop();
+    const end = places.at(-1);
+    if (end === undefined) return at + length;
+    return { node: h("code", {}, codeOf(text.slice(at + length, end))), end: end + length };
+  }
+
+  /** `[words](target)` @param {number} at @param {number} depth @returns {Span | undefined} */
+  link(at, depth) {
+    const { text } = this;
+    const close = this.find("]", at + 1);
+    // Of brackets within brackets the inner ones count.
+    if (close - at - 1 > MOST.words || close === at + 1 || text[close + 1] !== "(" || this.find("[", at + 1) < close || this.find("\n", at) < close) return undefined;
+    const end = this.find(")", close + 2);
+    if (end - close - 2 > MOST.address) return undefined;
+    const target = text.slice(close + 2, end);
+    if (!/^[^()\s]+$/.test(target)) return undefined;
+    return { node: link(target, spans(text.slice(at + 1, close), depth + 1), text.slice(at, end + 1)), end: end + 1 };
+  }
+
+  /** @param {number} at @returns {Span | undefined} */
+  address(at) {
+    ADDRESS.lastIndex = at;
+    const [all, address] = ADDRESS.exec(this.text) ?? [];
+    return all === undefined || address === undefined ? undefined : { node: bareLink(address, all), end: at + all.length };
+  }
+
+  /** @param {number} at @param {number} depth @returns {Span | undefined} */
+  emphasis(at, depth) {
+    const { text } = this;
+    const mark = text[at] ?? "";
+    const inner = (/** @type {string} */ inside) => spans(inside, depth + 1);
+    if (text[at + 1] === mark) return this.between(at, mark + mark, MOST.strong, "text", (inside) => h("strong", {}, inner(inside)));
+    if (isWord(text[at - 1]) || text[at - 1] === mark) return undefined;
+    return this.between(at, mark, MOST.line, "word", (inside) => h("em", {}, inner(inside)));
+  }
+
+  /**
+   * What stands between two marks, if they are no farther apart than `most`. `within` is what both are in: the text, a line, or, in a
+   * line, at the ends of words.
+   *
+   * @param {number} at @param {string} mark @param {number} most @param {"text" | "line" | "word"} within @param {(inside: string) => Node} make
+   * @returns {Span | undefined}
+   */
+  between(at, mark, most, within, make) {
+    const { text } = this;
+    const from = at + mark.length;
+    if (!text.startsWith(mark, at) || isSpace(text[from])) return undefined;
+    const ends = (/** @type {number} */ end) => {
+      const [before, behind] = [text[end - 1], text[end + mark.length]];
+      // Of a longer run of the mark the last ones end it.
+      return !isSpace(before) && behind !== mark[0] && (within !== "word" || (before !== mark && !isWord(behind)));
+    };
+    const end = this.next(mark, from + 1, (place) => text.indexOf(mark, place), ends);
+    if (end - from > most || (within !== "text" && this.find("\n", at) < end)) return undefined;
+    return { node: make(text.slice(from, end)), end: end + mark.length };
+  }
+
+  /** @param {string} character @param {number} from */
+  find(character, from) {
+    return this.next(`character ${character}`, from, (at) => this.text.indexOf(character, at), () => true);
+  }
+
+  /**
+   * The first place at or behind `from` that counts; Infinity where there is none. Each kind has to be asked about from left to right.
+   *
+   * @param {string} kind @param {number} from @param {(from: number) => number} look @param {(at: number) => boolean} counts
+   */
+  next(kind, from, look, counts) {
+    let at = this.ends.get(kind) ?? -1;
+    if (at < from) {
+      at = look(from);
+      while (at >= 0 && !counts(at)) at = look(at + 1);
+      if (at < 0) at = Infinity;
+      this.ends.set(kind, at);
+    }
+    return at;
+  }
+}
+
+/** What begins a span. */
+const SPECIAL = /[`[*_~<]|https?:\/\//g;
+const ADDRESS = /<?(https?:\/\/[^\s<>]{1,2000})>?/y;
+
+/** @param {string | undefined} character */
+const isSpace = (character) => character === undefined || /\s/.test(character);
+/** @param {string | undefined} character */
+const isWord = (character) => character !== undefined && /\w/.test(character);
+
+/** One space at each end lets code begin or end with a backtick. @param {string} text */
+const codeOf = (text) => (text.startsWith(" ") && text.endsWith(" ") && text.trim() !== "" ? text.slice(1, -1) : text);
+
 /** An address that stands in a text: what ends the sentence is none of it. @param {string} address @param {string} all @returns {Node} */
 function bareLink(address, all) {
-  const [end = ""] = /[.,;:!?'")\]]*$/.exec(address) ?? [];
-  const plain = address.slice(0, address.length - end.length);
-  return all.startsWith("<") ? link(address, [address], all) : h("span", {}, link(plain, [plain], plain), end);
+  let end = address.length;
+  while (end > 0 && `.,;:!?'")]`.includes(address[end - 1] ?? "")) end--;
+  const plain = address.slice(0, end);
+  return all.startsWith("<") ? link(address, [address], all) : h("span", {}, link(plain, [plain], plain), all.slice(end));
 }
 
 /** Leads to where pages and mail are, and nowhere else. @param {string} target @param {Node[]} words @param {string} all @returns {Node} */
