@@ -17,7 +17,7 @@ pub struct Approval {
     pub when: Option<Value>,
     /// What is asked, for people; may hold `{{args.NAME}}`.
     pub title: Option<String>,
-    /// Why it is asked.
+    /// Why it is asked; may hold `{{args.NAME}}`.
     pub reason: Option<String>,
     /// Arguments that who approves may change.
     pub edit: Vec<String>,
@@ -114,7 +114,7 @@ struct ApprovalFields {
     /// What is asked, for people; may hold `{{args.NAME}}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// Why it is asked.
+    /// Why it is asked; may hold `{{args.NAME}}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// Arguments that who approves may change.
@@ -181,27 +181,27 @@ impl From<Approval> for StringOr<ApprovalFields> {
     }
 }
 
-/// A part of the title of what is asked.
+/// A part of a title or a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TitlePiece<'a> {
+pub(crate) enum TextPiece<'a> {
     Text(&'a str),
     /// The value of an argument: `{{args.NAME}}`.
     Argument(&'a str),
 }
 
-/// The parts of a title. What is not closed, or is written in another way, stands as it is.
-pub(crate) fn title_pieces(title: &str) -> Vec<TitlePiece<'_>> {
+/// The parts of a title or a reason. What is not closed, or is written in another way, stands as it is.
+pub(crate) fn text_pieces(text: &str) -> Vec<TextPiece<'_>> {
     const OPENS: &str = "{{args.";
     let mut pieces = Vec::new();
-    let mut rest = title;
+    let mut rest = text;
     while let Some((before, (name, tail))) =
         rest.split_once(OPENS).and_then(|(before, after)| Some((before, after.split_once("}}")?)))
     {
-        pieces.push(TitlePiece::Text(before));
-        pieces.push(TitlePiece::Argument(name.trim()));
+        pieces.push(TextPiece::Text(before));
+        pieces.push(TextPiece::Argument(name.trim()));
         rest = tail;
     }
-    pieces.push(TitlePiece::Text(rest));
+    pieces.push(TextPiece::Text(rest));
     pieces
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::limits::WAIT_MAX_US;
 use crate::names::hint;
-use crate::spec::approval::{Approval, Approvals, Mode, Remember, TitlePiece, title_pieces};
+use crate::spec::approval::{Approval, Approvals, Mode, Remember, TextPiece, text_pieces};
 use crate::spec::references::Kind;
 use crate::spec::schema::{DEPTH, required};
 use crate::spec::{Callable, ask_user, execute_code};
@@ -105,9 +105,11 @@ fn named_arguments(approval: &Approval) -> Vec<(String, &str)> {
         let places = listed.iter().enumerate();
         named.extend(places.map(|(index, name)| (format!("{field}[{index}]"), name.as_str())));
     }
-    for piece in approval.title.iter().flat_map(|title| title_pieces(title)) {
-        if let TitlePiece::Argument(name) = piece {
-            named.push(("title".to_owned(), name));
+    for (field, text) in [("title", &approval.title), ("reason", &approval.reason)] {
+        for piece in text.iter().flat_map(|text| text_pieces(text)) {
+            if let TextPiece::Argument(name) = piece {
+                named.push((field.to_owned(), name));
+            }
         }
     }
     if let Some(when) = &approval.when {

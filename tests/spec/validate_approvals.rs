@@ -20,3 +20,18 @@ fn what_holds_for_all_tools_is_looked_at_too() {
     let all = json!({ "policy": "unless-trusted", "trusted": ["lookup", "ask_user"], "onMessage": "deny", "expiresAfterSeconds": 60 });
     assert_eq!(of("/agents/helper/approvals", all), [""; 0]);
 }
+
+#[test]
+fn a_title_and_a_reason_name_arguments_of_the_tool() {
+    let schema = json!({ "type": "object", "properties": { "amount": { "type": "number" } } });
+    let tool = |title: &str, reason: &str| {
+        let approval = json!({ "mode": "always", "title": title, "reason": reason });
+        let tool = json!({ "description": "Pays.", "args": schema, "run": { "native": "clock" }, "approval": approval });
+        complaints(&[("/tools/lookup", tool)])
+    };
+    assert_eq!(tool("Pay {{args.amount}}", "It is {{args.amount}}."), [""; 0]);
+    let [title] = tool("Pay {{args.amont}}", "?").try_into().unwrap();
+    assert!(title.contains("approval.title: the tool has no argument \"amont\""), "{title}");
+    let [reason] = tool("Pay", "{{args.why}}").try_into().unwrap();
+    assert!(reason.contains("approval.reason: the tool has no argument \"why\""), "{reason}");
+}

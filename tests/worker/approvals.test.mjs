@@ -20,7 +20,7 @@ const test = bobbin.test.bind(bobbin);
 const args = { type: "object", properties: { amount: { type: "number" }, to: { type: "string" } }, required: ["amount", "to"] };
 const pay = bobbin.tool("pay", ({ args }) => `paid ${args.amount} to ${args.to}`, {
   args,
-  approval: { mode: "when", when: { properties: { amount: { exclusiveMinimum: 100 } } }, title: "Pay {{args.amount}} to {{args.to}}", edit: ["amount"] },
+  approval: { mode: "when", when: { properties: { amount: { exclusiveMinimum: 100 } } }, title: "Pay {{args.amount}} to {{args.to}}", reason: "{{args.amount}} is more than 100.", edit: ["amount"] },
 });
 const transferring = { args: { type: "object", properties: { amount: { type: "number" }, iban: { type: "string" } } }, approval: "always" };
 const transfer = bobbin.tool("transfer", () => "transferred", transferring);
@@ -58,7 +58,7 @@ test("a call that needs none is not asked about; one that does waits, and runs a
   assert.equal((await thread.ask(paying(50))).message.content, "so: paid 50 to Ann");
   assert.equal((await thread.ask(paying(120))).outcome, "parked");
   const [wait] = await asked(thread);
-  assert.deepEqual([wait.kind, wait.title, wait.call.args], ["approval", "Pay 120 to Ann", { amount: 120, to: "Ann" }]);
+  assert.deepEqual([wait.kind, wait.title, wait.reason, wait.call.args], ["approval", "Pay 120 to Ann", "120 is more than 100.", { amount: 120, to: "Ann" }]);
   assert.equal(calls(thread).length, 1, "nothing has run before the decision");
   const socket = await thread.stream();
   const snapshot = await socket.next("the snapshot", ({ type }) => type === "snapshot");

@@ -8,7 +8,7 @@ use crate::engine::waits::digest;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::spec::approval::{Approval, By, Expiry, Mode, Policy, Remember, TitlePiece, title_pieces};
+use crate::spec::approval::{Approval, By, Expiry, Mode, Policy, Remember, TextPiece, text_pieces};
 use crate::spec::{Implementation, Tier, Tool, ask_user, schema};
 use crate::store::state::State;
 use crate::store::waits;
@@ -150,7 +150,7 @@ impl Thread {
             .map_or_else(|| format!("Run {}", tool.name), |text| filled(text, &call.args));
         let asked = Asked {
             title: self.redact(title),
-            reason: approval.reason.clone(),
+            reason: approval.reason.as_ref().map(|text| self.redact(filled(text, &call.args))),
             by: match approval.by {
                 Some(By::Thread) => DecidedBy::Thread,
                 Some(By::Admin) => DecidedBy::Admin,
@@ -213,13 +213,13 @@ fn in_us(seconds: u64) -> i64 {
         .min(limits::WAIT_MAX_US)
 }
 
-/// A title with the arguments that it names.
-fn filled(title: &str, args: &Value) -> String {
-    let mut out = String::with_capacity(title.len());
-    for piece in title_pieces(title) {
+/// A title or a reason with the arguments that it names.
+fn filled(text: &str, args: &Value) -> String {
+    let mut out = String::with_capacity(text.len());
+    for piece in text_pieces(text) {
         match piece {
-            TitlePiece::Text(text) => out.push_str(text),
-            TitlePiece::Argument(name) => match args.get(name) {
+            TextPiece::Text(text) => out.push_str(text),
+            TextPiece::Argument(name) => match args.get(name) {
                 Some(Value::String(text)) => out.push_str(text),
                 Some(Value::Null) | None => out.push_str("(none)"),
                 Some(other) => out.push_str(&other.to_string()),
