@@ -1,5 +1,5 @@
 //! The guard of a development server, which requires no credentials: it lets through only programs on this machine and
-//! pages that the server itself served. A page from elsewhere that the developer has open must not get through, neither
+//! pages that this machine served. A page from elsewhere that the developer has open must not get through, neither
 //! with a form nor by resolving its own name to this machine.
 
 use crate::error::{Code, Error, Result};
@@ -9,7 +9,7 @@ use crate::error::{Code, Error, Result};
 pub struct DevRequest<'a> {
     /// The `host` header.
     pub host: Option<&'a str>,
-    /// The `origin` header.
+    /// The `origin` header, unless it is one that may call.
     pub origin: Option<&'a str>,
     /// The `content-type` header.
     pub content_type: Option<&'a str>,
@@ -47,11 +47,12 @@ pub fn dev_guard(request: &DevRequest<'_>) -> Result<()> {
         authority.and_then(|_| origin.get(7..)).is_some_and(|authority| authority.eq_ignore_ascii_case(host))
     };
     if request.origin.is_some_and(|origin| !same(origin)) {
-        return Err(Error::new(Code::Forbidden, "A development server answers only to pages of its own.")
-            .hint(format!(
-                "Set BOBBIN_ALLOWED_ORIGINS={} in .dev.vars or with --var to serve that page too.",
-                request.origin.unwrap_or_default()
-            )));
+        let text =
+            "A development server answers only to pages of this machine and of origins that it was given.";
+        return Err(Error::new(Code::Forbidden, text).hint(format!(
+            "Set BOBBIN_ALLOWED_ORIGINS={} in .dev.vars or with --var to serve that page too.",
+            request.origin.unwrap_or_default()
+        )));
     }
     let is_json = || {
         let essence = request.content_type.and_then(|value| value.split(';').next()).unwrap_or_default();
@@ -65,7 +66,7 @@ pub fn dev_guard(request: &DevRequest<'_>) -> Result<()> {
 }
 
 /// `127.0.0.1`, `localhost` or `[::1]`, with any port.
-fn is_local(host: &str) -> bool {
+pub(crate) fn is_local(host: &str) -> bool {
     ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
         let (head, port) = host.split_at_checked(name.len()).unwrap_or_default();
         let port = port.is_empty()

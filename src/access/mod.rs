@@ -14,6 +14,7 @@ pub(crate) mod scope;
 pub(crate) mod token;
 
 pub use crate::access::config::{Access, Credential, MINIMUM_SECRET_BYTES};
+pub(crate) use crate::access::guard::is_local;
 pub use crate::access::guard::{Body, DevRequest, dev_guard};
 pub use crate::access::scope::Scope;
 pub use crate::access::token::Minted;

@@ -1,4 +1,7 @@
-//! Which origins a browser may call from (docs/http.md): those that `BOBBIN_ALLOWED_ORIGINS` lists, and none without it.
+//! Which origins a browser may call from (docs/http.md): those that `BOBBIN_ALLOWED_ORIGINS` lists. A development server also
+//! serves pages of this machine's own servers.
+
+use crate::access::is_local;
 
 /// How long a browser may remember a preflight's answer, seconds.
 pub const PREFLIGHT_S: u32 = 7_200;
@@ -38,9 +41,37 @@ pub fn allows(list: &str, origin: &str) -> bool {
             .any(|entry| entry == "*" || (!entry.is_empty() && entry.eq_ignore_ascii_case(origin)))
 }
 
+/// Whether the origin is that of a server on this machine, at any port.
+pub fn is_loopback(origin: &str) -> bool {
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    authority.is_some_and(is_local)
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::request::cors::{HEADERS, allowed_headers, allows, names};
+    use crate::request::cors::{HEADERS, allowed_headers, allows, is_loopback, names};
+
+    #[test]
+    fn pages_of_this_machine_are_known_by_their_host() {
+        for origin in
+            ["http://localhost:5173", "http://127.0.0.1:3000", "https://localhost", "http://[::1]:80"]
+        {
+            assert!(is_loopback(origin), "{origin}");
+        }
+        for origin in [
+            "",
+            "null",
+            "localhost:5173",
+            "file://localhost",
+            "http://localhost.evil.example",
+            "http://evil.example:80",
+            "http://127.0.0.1.evil.example",
+            "http://evil.example@localhost",
+            "http://localhost:80/x",
+        ] {
+            assert!(!is_loopback(origin), "{origin}");
+        }
+    }
 
     #[test]
     fn a_preflight_may_send_what_it_asks_for() {

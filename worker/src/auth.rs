@@ -1,7 +1,7 @@
 //! Who sent a request, and browser tokens: the deployment's variables and the request's headers, handed to
 //! [`bobbin::access`], which decides.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use bobbin::access::links::{EXPIRES, FileLink, LIFE, Links, SIGNATURE};
@@ -20,9 +20,13 @@ use crate::router::call_thread;
 /// Microseconds in a millisecond.
 const MS_US: f64 = 1_000.0;
 
+/// Origins whose refusal is logged.
+const REFUSED_MAX: usize = 20;
+
 thread_local! {
     // The variables of an isolate never change.
     static CONFIG: OnceCell<Rc<Config>> = const { OnceCell::new() };
+    static REFUSED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
 /// What the deployment's variables say about who may do what.
@@ -39,10 +43,12 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Whether a page of this origin may read answers. Where no credentials are asked for, `*` opens nothing: any page that
-    /// the developer has open could use the server then.
+    /// Whether a page of this origin may read answers. A development server serves those of other servers on this machine. Where
+    /// no credentials are asked for, `*` opens nothing: any page that the developer has open could use the server then.
     pub(crate) fn allows(&self, origin: &str) -> bool {
-        if self.is_open() {
+        if self.dev && cors::is_loopback(origin) {
+            true
+        } else if self.is_open() {
             cors::names(&self.allowed_origins, origin)
         } else {
             cors::allows(&self.allowed_origins, origin)
@@ -91,7 +97,7 @@ pub(crate) fn guard(config: &Config, head: &Head, rule: Option<BodyRule>) -> Res
         return Ok(());
     }
     let empty = !head.has_body || head.content_length == Some(0);
-    dev_guard(&DevRequest {
+    let guarded = dev_guard(&DevRequest {
         host: head.host.as_deref(),
         origin: head.origin.as_deref().filter(|origin| !config.allows(origin)),
         content_type: head.content_type.as_deref(),
@@ -100,7 +106,28 @@ pub(crate) fn guard(config: &Config, head: &Head, rule: Option<BodyRule>) -> Res
             Some(BodyRule::Streamed) => Body::File,
             _ => Body::Json,
         },
-    })
+    });
+    if let (Err(error), Some(origin)) = (&guarded, &head.origin)
+        && !config.allows(origin)
+    {
+        log_refused(origin, error);
+    }
+    guarded
+}
+
+/// Tells the developer why a page gets no answer: a browser shows it only that there was none. Once for each origin.
+fn log_refused(origin: &str, error: &Error) {
+    let first = REFUSED.with_borrow_mut(|known| {
+        let first = known.len() < REFUSED_MAX && !known.iter().any(|other| other == origin);
+        if first {
+            known.push(origin.to_owned());
+        }
+        first
+    });
+    if first {
+        let hint = error.hint.as_deref().unwrap_or_default();
+        log(&format!("A page of {origin:?} was refused. {} {hint}", error.message));
+    }
 }
 
 /// Who sent the request.
