@@ -10,7 +10,8 @@ import { details, findWait, inbox } from "../lib/waits.mjs";
 export const command = {
   usage: "approvals [id]",
   help: `  <id>            all about one of them, with the arguments of the call
-  --user ID       in threads of this owner; without it an administrator's key lists those of threads without an owner
+  --user ID       in threads of this owner, or '*' for all owners; without it an administrator's key lists those of threads
+                  without an owner
   --kind KIND     approval, question, client_tool, budget, retry, elicitation or sign_in
   --thread ID     where the one of <id> is, if that cannot be found out
   --limit N       at most so many (50)

@@ -11,11 +11,14 @@ import { inbox } from "../lib/waits.mjs";
  * @typedef {import("bobbin/client").components["schemas"]["ListedThread"]} Listed
  */
 
-/** What a state asks of the list. @type {Record<string, { executing?: boolean, terminated?: boolean }>} */
-const STATES = { running: { executing: true }, idle: { executing: false, terminated: false }, terminated: { terminated: true } };
+/** What a state asks of the list. @type {Record<string, { executing?: boolean, terminated?: boolean, failed?: boolean }>} */
+const STATES = { running: { executing: true }, idle: { executing: false, terminated: false }, failed: { failed: true }, terminated: { terminated: true } };
 
-/** Rows that are looked through for a tag. */
+/** The `user_id` of all owners. */
+const EVERY_OWNER = "*";
+/** Rows that are looked through for a tag; and over all owners, where the server lists no more. */
 const LOOKED_THROUGH = 10_000;
+const OF_EVERY_OWNER = 500;
 
 /** @type {import("./index.mjs").Command} */
 export const command = {
@@ -23,7 +26,7 @@ export const command = {
   help: `  --agent AGENT   threads of this agent
   --state STATE   ${Object.keys(STATES).join(", ")}, or asking: somebody is asked something
   --tag TAG       with this tag
-  --user ID       of this owner; without it an administrator's key lists those without an owner
+  --user ID       of this owner, or '${EVERY_OWNER}' for all owners; without it an administrator's key lists those without an owner
   --search TEXT   with this in their id, agent, tags or newest message
   --children      also those that threads have made
   --limit N       at most so many (20)
@@ -51,7 +54,7 @@ Newest activity first. The list may lag a moment behind the threads.`,
     const { threads, more } = await listed(client, query(values), limit, (thread) =>
       (tag === undefined || thread.tags.includes(tag)) && (state !== "asking" || open.has(thread.id)));
     if (values["json"]) return printJson({ threads: threads.map((thread) => ({ ...thread, state: stateOf(thread, open) })), more });
-    if (threads.length === 0) return note("There are none.");
+    if (threads.length === 0) return note(values["user"] === undefined ? `There are none. (With an administrator's key, --user '${EVERY_OWNER}' lists the threads of all owners.)` : "There are none.");
     print(table(["id", "agent", "state", "active", "tags", "newest"], threads.map((thread) => row(thread, stateOf(thread, open)))));
     if (more) note(dim(`There are more: --limit ${limit * 2}`));
   }),
@@ -79,7 +82,8 @@ function query({ agent, state, tag, user, search, children }) {
 async function listed(client, asked, limit, is) {
   /** @type {Listed[]} */
   const threads = [];
-  for (let offset = 0; offset < LOOKED_THROUGH; ) {
+  const most = asked.user_id === EVERY_OWNER ? OF_EVERY_OWNER : LOOKED_THROUGH;
+  for (let offset = 0; offset < most; ) {
     const { data } = await client.GET("/api/threads", { params: { query: { ...asked, limit: 500, offset } } });
     const page = data?.threads ?? [];
     threads.push(...page.filter(is));
@@ -98,9 +102,9 @@ async function asking(client, user) {
 }
 
 /** @param {Listed} thread @param {Set<string>} open */
-function stateOf({ id, terminated, executing }, open) {
+function stateOf({ id, terminated, executing, failed }, open) {
   if (terminated !== null) return "terminated";
-  return open.has(id) ? "asking" : executing ? "running" : "idle";
+  return open.has(id) ? "asking" : executing ? "running" : failed === null ? "idle" : "failed";
 }
 
 /** @param {Listed} thread @param {string} state */

@@ -88,11 +88,18 @@ pub(super) fn copied(body: &mut Body, from: String, now: i64) -> Result<Copied> 
 
 impl Thread {
     /// Stores what was said, inside the transaction that makes the thread.
-    pub(super) fn store_copied(&self, state: &mut State, sql: &dyn Sql, copied: &Copied) -> Result<()> {
+    pub(super) fn store_copied(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        copied: &Copied,
+        now: i64,
+    ) -> Result<()> {
         for row in &copied.rows {
             row.insert(sql)?;
         }
         state.max_seq = state.max_seq.max(copied.fork.upto);
+        self.post_earlier(state, sql, copied.rows.iter().rev().find(|row| row.is_said()), now)?;
         // Nobody wants what was said elsewhere in a memory that others read, too.
         self.pass_over_copied(state, sql)
     }

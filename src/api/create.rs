@@ -147,9 +147,10 @@ impl Thread {
         self.ephemeral.alarm.is_none();
         self.transaction(|sql| {
             self.create_tables(&state, sql, now)?;
-            history::store(&mut state, sql, earlier, now)?;
+            let newest = history::store(&mut state, sql, &earlier, now)?;
+            self.post_earlier(&state, sql, newest.as_deref(), now)?;
             if let Some(copied) = &copied {
-                self.store_copied(&mut state, sql, copied)?;
+                self.store_copied(&mut state, sql, copied, now)?;
             }
             if let Some(at) = state.meta.expires_us {
                 self.arm_at(&state, sql, at, now)?;

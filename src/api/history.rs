@@ -8,7 +8,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::request::fields::Body;
 use crate::spec::message::Role;
-use crate::store::messages::{Inbound, Row};
+use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::state::State;
 
 /// What a stored message takes up besides its text, about, bytes.
@@ -69,16 +69,24 @@ fn one(message: Value, at: usize) -> Result<Earlier> {
     Ok(Earlier { role, content, silent: body.flag("silent")? })
 }
 
-/// Stores them, inside the transaction that makes the thread.
-pub(super) fn store(state: &mut State, sql: &dyn Sql, earlier: Vec<Earlier>, now: i64) -> Result<()> {
-    let said = earlier.into_iter().filter(|message| !message.content.trim().is_empty());
-    let rows: Vec<Row> = (state.next_seq()..)
-        .zip(said)
-        .map(|(seq, message)| Row {
+/// Stores them, inside the transaction that makes the thread. Returns the newest one that a list of threads shows.
+pub(super) fn store(
+    state: &mut State,
+    sql: &dyn Sql,
+    earlier: &[Earlier],
+    now: i64,
+) -> Result<Option<Shared>> {
+    let mut newest = None;
+    for message in earlier.iter().filter(|message| !message.content.trim().is_empty()) {
+        let row = Row {
             inbound: Inbound::Stored,
             silent: message.silent,
-            ..Row::new(seq, message.role, message.content, now)
-        })
-        .collect();
-    state.insert_stored(sql, &rows)
+            ..Row::new(state.next_seq(), message.role, message.content.as_str(), now)
+        };
+        let row = state.insert(sql, row)?;
+        if row.is_said() {
+            newest = Some(row);
+        }
+    }
+    Ok(newest)
 }

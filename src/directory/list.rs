@@ -11,11 +11,10 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits::{PAGE_MAX, SECOND_US};
 use crate::page::Page;
+use crate::request::every_owner::THREADS_DEFAULT;
 use crate::request::{Query, Reply, agents};
 use crate::spec::Catalog;
 
-/// Threads of a page when the request does not say.
-const PAGE: u32 = 50;
 /// Longest `search`, in bytes.
 const SEARCH_BYTES: usize = 200;
 
@@ -38,6 +37,7 @@ impl Filter<'_> {
             to_us: date("endDate", Edge::End)?,
             executing: choice("executing")?,
             terminated: choice("terminated")?,
+            failed: choice("failed")?,
             children: query.flag("include_children")?,
         })
     }
@@ -57,7 +57,7 @@ impl Directory {
     /// that is asked for.
     pub(crate) fn list(&self, query: &Query, origin: &str, only: Option<&str>) -> Result<Reply> {
         let filter = Filter::of(query)?;
-        let limit = query.number("limit", PAGE, PAGE_MAX)?;
+        let limit = query.number("limit", THREADS_DEFAULT, PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let order = match query.get("sort") {
             None | Some("" | "activity") => Order::Activity,
@@ -103,6 +103,7 @@ fn item(row: &Listed<'_>, catalog: &Catalog, origin: &str) -> Result<Value> {
         "created_at": seconds(row.created_us),
         "last_activity_at": seconds(row.activity_us),
         "executing": row.executing,
+        "failed": row.failed,
         "last_message_preview": row.preview,
         "last_message_at": seconds(row.message_us),
         // An agent that the catalog no longer has is null: the thread is still there to be read.

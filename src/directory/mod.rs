@@ -25,6 +25,7 @@ pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow, Token
 use std::cell::Cell as Flag;
 use std::rc::Rc;
 
+use crate::directory::store::threads::Activity;
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Object, Transactions};
 use crate::json;
@@ -71,8 +72,27 @@ impl Directory {
             }
             DirectoryCall::Claim { key, hash, thread_id } => self.claim(&key, &hash, &thread_id),
             DirectoryCall::Upsert { row } => self.upsert(&row),
-            DirectoryCall::Activity { id, life, version, executing, last_activity_us, last_message } => {
-                self.activity((&id, life), version, executing, last_activity_us, last_message)
+            DirectoryCall::Activity {
+                id,
+                life,
+                version,
+                executing,
+                last_activity_us,
+                last_message,
+                failed,
+            } => {
+                let preview = last_message.as_ref().map(|(text, _)| threads::preview(text));
+                let message_us = last_message.as_ref().map(|(_, at)| *at);
+                self.activity(&Activity {
+                    id: &id,
+                    life,
+                    version,
+                    executing,
+                    at_us: last_activity_us,
+                    preview: preview.as_deref(),
+                    message_us,
+                    failed: failed.as_deref(),
+                })
             }
             DirectoryCall::Wait { row } => self.wait(&row),
             DirectoryCall::Waits { query } => self.waits(&query),
@@ -81,7 +101,7 @@ impl Directory {
             DirectoryCall::Owner { owner, threads, version } => {
                 self.owner(owner.as_deref(), threads, version)
             }
-            DirectoryCall::Owners { query } => self.owners(&query),
+            DirectoryCall::Owners { query, order } => self.owners(&query, order),
             DirectoryCall::McpTold { report } => self.server_told(&report),
             DirectoryCall::McpKnown => self.servers_known(),
             DirectoryCall::Env { directory, ask } => self.env(&directory, ask),

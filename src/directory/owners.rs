@@ -11,7 +11,7 @@ use crate::host::{Sibling, Sql, Transactions};
 use crate::json;
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, SECOND_US};
 use crate::page::Page;
-use crate::request::directory_call::{ROOT, answer, name_of};
+use crate::request::directory_call::{OwnerOrder, ROOT, answer, name_of};
 use crate::request::{Query, Reply};
 
 /// How long changes are gathered before the root is told.
@@ -69,18 +69,19 @@ impl Directory {
 
     /// The root is told how many threads an owner has.
     pub(crate) fn owner(&self, owner: Option<&str>, threads: i64, version: i64) -> Result<Reply> {
-        self.host.transaction(|sql| table::put(sql, &name_of(owner), owner, threads, version))?;
+        let now = self.host.now_us();
+        self.host.transaction(|sql| table::put(sql, &name_of(owner), owner, threads, (version, now)))?;
         Ok(Reply::json(200, &json!({})))
     }
 
-    /// `GET /threads/owners`: `{owners: [{user_id, threadCount}], total, hasMore}`, by name, ownerless threads first.
-    pub(crate) fn owners(&self, query: &Query) -> Result<Reply> {
+    /// `GET /threads/owners`: `{owners: [{user_id, threadCount}], total, hasMore}`.
+    pub(crate) fn owners(&self, query: &Query, order: OwnerOrder) -> Result<Reply> {
         let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let sql = self.host.sql();
         let total = table::count(sql)?;
         let mut page = Page::new(limit);
-        table::page(sql, limit, offset, &mut |owner, threads| {
+        table::page(sql, order, limit, offset, &mut |owner, threads| {
             page.add(|| Ok(json!({ "user_id": owner, "threadCount": threads })))
         })?;
         let more = i64::from(offset) + (page.len() as i64) < total;

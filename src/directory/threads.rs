@@ -34,21 +34,10 @@ impl Directory {
     }
 
     /// Notes that a run began or ended, unless something newer was noted.
-    pub(crate) fn activity(
-        self: &Rc<Self>,
-        (id, life): (&str, i64),
-        version: i64,
-        executing: bool,
-        at_us: i64,
-        message: Option<(String, i64)>,
-    ) -> Result<Reply> {
-        let preview = message.as_ref().map(|(text, _)| preview(text));
-        let message_us = message.as_ref().map(|(_, at)| *at);
-        let preview = preview.as_deref();
-        let activity = Activity { id, life, version, executing, at_us, preview, message_us };
+    pub(crate) fn activity(self: &Rc<Self>, activity: &Activity<'_>) -> Result<Reply> {
         self.host.transaction(|sql| {
-            if life > 1 {
-                self.known(sql, id, life)?;
+            if activity.life > 1 {
+                self.known(sql, activity.id, activity.life)?;
             }
             activity.write(sql)
         })?;
@@ -94,7 +83,7 @@ impl Directory {
 }
 
 /// The first characters of a message, on one line.
-fn preview(text: &str) -> String {
+pub(crate) fn preview(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {
         if !line.is_empty() {

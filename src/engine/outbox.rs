@@ -6,7 +6,6 @@ use std::rc::Rc;
 use futures::future::join_all;
 
 use crate::engine::memory::shared::{answer_to_letter, note_refusal};
-use crate::engine::stream::preview;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Result};
 use crate::host::{Sibling, Sql};
@@ -15,10 +14,12 @@ use crate::request::Reply;
 use crate::request::directory_call as call;
 use crate::request::directory_call::{DirectoryCall, ThreadRow};
 use crate::sorted::SortedMap;
+use crate::store::messages::Row;
 use crate::store::outbox as table;
 use crate::store::outbox::{Letter, Post, TO_MEMORY, TO_THREAD};
 use crate::store::runs::end::Outcome;
 use crate::store::state::State;
+use crate::store::window::Window;
 
 /// An envelope that its writer delivers itself becomes due after this.
 pub(crate) const INLINE_US: i64 = 2 * limits::SECOND_US;
@@ -60,20 +61,43 @@ impl Thread {
     /// Tells the directory that a run ended.
     pub(crate) fn post_activity(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         let Some(run) = &state.run else { return Ok(()) };
-        let newest = state.window.as_ref().and_then(crate::store::window::Window::newest_said);
         let version = 2 * run.id + 1;
+        let outcome = run.end.as_ref().map(|end| (end.reason.outcome(), end.reason.as_str()));
         let call = DirectoryCall::Activity {
             id: state.meta.thread_id.clone(),
             life: state.meta.life,
             version,
             executing: false,
             last_activity_us: now,
-            last_message: newest.and_then(|row| preview(row).map(|text| (text, row.created_us))),
+            last_message: newest_message(state),
+            failed: outcome.and_then(|(of, reason)| (of == Outcome::Failed).then(|| reason.to_owned())),
         };
         // What a person has stopped is not followed by another run at once.
-        let stopped = run.end.as_ref().is_some_and(|end| end.reason.outcome() == Outcome::Stopped);
+        let stopped = outcome.is_some_and(|(of, _)| of == Outcome::Stopped);
         let due = if stopped { now } else { now + DIRECTORY_US };
         self.post(state, sql, "activity", &call, version, due)
+    }
+
+    /// Tells the directory the newest message of a thread that begins with earlier messages. Runs report the later ones.
+    pub(crate) fn post_earlier(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        newest: Option<&Row>,
+        now: i64,
+    ) -> Result<()> {
+        let Some(newest) = newest else { return Ok(()) };
+        let call = DirectoryCall::Activity {
+            id: state.meta.thread_id.clone(),
+            life: state.meta.life,
+            // Before the first run's.
+            version: 0,
+            executing: false,
+            last_activity_us: now,
+            last_message: Some(listed(newest)),
+            failed: None,
+        };
+        self.post(state, sql, "activity", &call, 0, now + INLINE_US)
     }
 
     pub(crate) fn post(
@@ -133,7 +157,8 @@ impl Thread {
                 version: 2 * run.id,
                 executing: true,
                 last_activity_us: run.started_us,
-                last_message: None,
+                last_message: newest_message(state),
+                failed: None,
             };
             let body = call.to_json()?;
             Ok(Some((call::name_of(state.meta.owner.as_deref()), body)))
@@ -287,6 +312,16 @@ impl Thread {
         }
         Ok(())
     }
+}
+
+/// The newest message that people read, as a list shows it.
+fn newest_message(state: &State) -> Option<(String, i64)> {
+    state.window.as_ref().and_then(Window::newest_said).map(|row| listed(row))
+}
+
+/// The beginning of a message's text, and its time in microseconds since 1970.
+fn listed(row: &Row) -> (String, i64) {
+    (row.content.as_deref().unwrap_or_default().chars().take(200).collect(), row.created_us)
 }
 
 /// Whom a letter goes to.

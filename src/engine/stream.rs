@@ -19,7 +19,6 @@ use crate::host::{Filter, Frame, Place, Sql};
 use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
-use crate::spec::message::Role;
 use crate::store::log::Attempt;
 use crate::store::logs;
 use crate::store::messages::page::Shown;
@@ -540,11 +539,4 @@ impl State {
             None => "idle",
         }
     }
-}
-
-/// Cut for a list of threads.
-pub(crate) fn preview(row: &Row) -> Option<String> {
-    (matches!(row.role, Role::User | Role::Assistant) && !row.silent)
-        .then(|| row.content.as_deref().unwrap_or_default().chars().take(200).collect())
-        .filter(|text: &String| !text.is_empty())
 }

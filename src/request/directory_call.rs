@@ -65,6 +65,9 @@ pub enum DirectoryCall {
         /// The newest message's text (cut to 200 characters here) and its time in microseconds; `None` keeps what is
         /// known.
         last_message: Option<(String, i64)>,
+        /// Why the run failed, when it has ended and did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed: Option<String>,
     },
     /// A wait of a thread was opened, or is over.
     Wait {
@@ -129,7 +132,21 @@ pub enum DirectoryCall {
     Owners {
         /// The request's query.
         query: Query,
+        /// Which owners come first.
+        #[serde(default)]
+        order: OwnerOrder,
     },
+}
+
+/// The order of a list of owners.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OwnerOrder {
+    /// By name, threads without an owner first.
+    #[default]
+    Name,
+    /// The owner whose number of threads changed last comes first.
+    Changed,
 }
 
 /// What is asked about values of variables.

@@ -7,7 +7,7 @@
 //! * `target`: the address of a request. `route`: where it goes. `table`: every route and its parameters. `memory`: routes of
 //!   memories; `chats`: of pages of the AI SDK and of AG-UI; `openai`: of clients of OpenAI; `mcp`: of MCP. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
 //! * `body`: what a route accepts. `fields`, `query`: fields and parameters, taken one by one. `thread_id`: ids of threads.
-//! * `directory_call`: requests to a directory. `between`: requests of one thread to another.
+//! * `directory_call`: requests to a directory. `every_owner`: lists over those of all owners. `between`: requests of one thread to another.
 //! * `surfaces`: which protocols of others are answered in. `served`: answers that need not be JSON. `agents`: agents as clients see them.
 
 pub mod agents;
@@ -17,6 +17,7 @@ pub mod chats;
 pub mod cors;
 pub mod directory_call;
 pub mod endpoints;
+pub mod every_owner;
 pub mod fields;
 pub mod mcp;
 pub mod memory;

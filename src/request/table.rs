@@ -42,6 +42,7 @@ impl Route {
                 "endDate",
                 "executing",
                 "terminated",
+                "failed",
                 "include_children",
                 "sort",
             ],

@@ -308,11 +308,7 @@ impl Window {
 
     /// The newest message that a person reads.
     pub(crate) fn newest_said(&self) -> Option<&Shared> {
-        self.rows().rev().find(|row| {
-            matches!(row.role, Role::User | Role::Assistant)
-                && !row.silent
-                && row.content.as_deref().is_some_and(|text| !text.is_empty())
-        })
+        self.rows().rev().find(|row| row.is_said())
     }
 
     /// Reads it: newest first, back to `past`; rows before `turn_from` only as far as `budget` tokens and the

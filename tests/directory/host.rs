@@ -131,6 +131,11 @@ impl World {
         self.database.connection.query_row(statement, [], |row| row.get(0)).unwrap()
     }
 
+    /// The text that a query reads.
+    pub fn text(&self, statement: &str) -> String {
+        self.database.connection.query_row(statement, [], |row| row.get(0)).unwrap()
+    }
+
     /// A directory on this storage, as a new object would be.
     pub fn open(self: &Rc<World>) -> Rc<Directory> {
         let catalog = Catalog::from_json(

@@ -102,6 +102,7 @@ fn a_wrong_parameter_is_named() {
         ("endDate", "2026-02-30"),
         ("executing", "maybe"),
         ("terminated", "2"),
+        ("failed", "perhaps"),
         ("include_children", "yes"),
         ("search", &long),
     ];

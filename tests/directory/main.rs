@@ -73,6 +73,7 @@ fn activity(id: &str, version: i64, executing: bool, at_us: i64, text: Option<&s
         executing,
         last_activity_us: at_us,
         last_message: text.map(|text| (text.to_owned(), at_us)),
+        failed: None,
     }
 }
 
@@ -93,9 +94,31 @@ fn a_directory_gets_the_tables_and_one_that_a_newer_version_has_written_is_left_
     let tables =
         "SELECT count(*) FROM sqlite_schema WHERE name IN ('state', 'threads', 'claims', 'owners', 'env')";
     assert_eq!(world.count(tables), 5);
-    assert_eq!(world.count("SELECT schema FROM state"), 1);
+    assert_eq!(world.count("SELECT schema FROM state"), 2);
     world.alter("UPDATE state SET schema = 99");
     let (status, body) = list(&world.open(), &[]);
     assert_eq!(status, 500);
     assert!(body["error"]["message"].as_str().unwrap().contains("schema 99"), "{body}");
+}
+
+#[test]
+fn a_directory_of_an_earlier_version_gets_what_a_new_one_has() {
+    let (world, new) = (host::World::new(), host::World::new());
+    let tables = |world: &host::World| {
+        let columns = "SELECT group_concat(t.name || '.' || c.name, ' ') FROM sqlite_schema t, pragma_table_info(t.name) c";
+        let indexes = "SELECT group_concat(sql, ' ') FROM (SELECT sql FROM sqlite_schema WHERE type = 'index' ORDER BY name)";
+        (world.text(columns), world.text(indexes))
+    };
+    call(&new.open(), &upsert(row("t1", 1)));
+    call(&world.open(), &upsert(row("t1", 1)));
+    let owner = DirectoryCall::Owner { owner: Some("ada".into()), threads: 1, version: 1 };
+    call(&world.open(), &owner);
+    world.alter(
+        "DROP INDEX owners_by_change; ALTER TABLE owners DROP COLUMN changed_us; ALTER TABLE threads DROP COLUMN failed;
+         UPDATE state SET schema = 1",
+    );
+    let threads = list(&world.open(), &[]);
+    assert_eq!((ids(&threads), &threads.1["threads"][0]["failed"]), (vec!["t1"], &Value::Null));
+    assert_eq!(tables(&world), tables(&new));
+    assert_eq!(world.count("SELECT threads FROM owners WHERE owner = 'ada' AND changed_us = 0"), 1);
 }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use bobbin::directory::DirectoryCall;
 use bobbin::request::Query;
+use bobbin::request::directory_call::OwnerOrder;
 use futures::FutureExt;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::{call, row, upsert};
 
 fn owners(root: &Rc<World>, query: &[(&str, &str)]) -> Value {
     let query = query.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    call(&root.open(), &DirectoryCall::Owners { query: Query(query) }).1
+    call(&root.open(), &DirectoryCall::Owners { query: Query(query), order: OwnerOrder::Name }).1
 }
 
 /// Fires the alarm at its time, with a new object, as after an eviction.
@@ -67,6 +68,27 @@ fn a_lost_alarm_comes_back_with_the_next_call_of_a_new_object() {
     ada.alarm_us.set(None);
     call(&ada.open(), &upsert(row("t1", 1)));
     assert!(ada.alarm_us.get().is_some());
+}
+
+#[test]
+fn the_owner_whose_threads_changed_last_comes_first_where_that_is_asked_for() {
+    let root = World::new();
+    for (owner, threads, version) in
+        [("ada", 2, 1), ("bob", 1, 1), ("cid", 1, 1), ("ada", 3, 2), ("cid", 0, 2)]
+    {
+        root.now_us.set(root.now_us.get() + 1);
+        call(&root.open(), &DirectoryCall::Owner { owner: Some(owner.into()), threads, version });
+    }
+    let of = |order| {
+        let listed = call(&root.open(), &DirectoryCall::Owners { query: Query::default(), order }).1;
+        let owners = listed["owners"].as_array().unwrap().clone();
+        owners.iter().map(|owner| owner["user_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(of(OwnerOrder::Changed), ["ada", "bob"]);
+    root.now_us.set(root.now_us.get() + 1);
+    call(&root.open(), &DirectoryCall::Owner { owner: Some("bob".into()), threads: 2, version: 2 });
+    assert_eq!(of(OwnerOrder::Changed), ["bob", "ada"]);
+    assert_eq!(of(OwnerOrder::Name), ["ada", "bob"]);
 }
 
 #[test]

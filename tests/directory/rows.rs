@@ -17,7 +17,7 @@ fn a_thread_is_listed_as_the_specification_says() {
         "threads": [{
             "id": "t1", "key": null, "agent_id": "helper", "origin_agent_id": "helper", "user_id": "ada", "tags": ["demo", "ü\""],
             "parent": null, "terminated": null, "created_at": 1_000_000_000, "last_activity_at": 1_000_000_007,
-            "executing": true, "last_message_preview": "What is a bobbin?", "last_message_at": 1_000_000_007,
+            "executing": true, "failed": null, "last_message_preview": "What is a bobbin?", "last_message_at": 1_000_000_007,
             "agent": { "name": "helper", "title": "The helper", "type": "ai_human", "description": null,
                 "icon": "https://a.example/helper.svg" },
         }],
@@ -66,6 +66,32 @@ fn every_order_and_repetition_of_what_a_thread_sent_ends_the_same() {
 }
 
 #[test]
+fn the_last_run_has_failed_until_another_one_begins() {
+    let directory = World::new().open();
+    let ended = |id: &str, version: i64, why: &str| match activity(id, version, false, 5, Some("?")) {
+        DirectoryCall::Activity { id, life, version, executing, last_activity_us, last_message, .. } => {
+            let failed = Some(why.to_owned());
+            DirectoryCall::Activity { id, life, version, executing, last_activity_us, last_message, failed }
+        }
+        other => other,
+    };
+    for id in ["t1", "t2"] {
+        call(&directory, &upsert(row(id, 1)));
+        call(&directory, &ended(id, 3, "model_error"));
+    }
+    let failed = list(&directory, &[("failed", "true")]);
+    assert_eq!((ids(&failed).len(), &failed.1["threads"][0]["failed"]), (2, &json!("model_error")));
+    call(&directory, &activity("t1", 4, true, 6, None));
+    call(&directory, &ended("t1", 3, "model_error"));
+    assert_eq!(ids(&list(&directory, &[("failed", "true")])), ["t2"], "what comes late changes nothing");
+    assert_eq!(ids(&list(&directory, &[("failed", "false")])), ["t1"]);
+    // As a thread of an earlier version tells of the end of a run.
+    let earlier = r#"{"call":"activity","id":"t2","version":5,"executing":false,"last_activity_us":7,"last_message":null}"#;
+    assert_eq!(directory.call(earlier).status, 200);
+    assert_eq!(list(&directory, &[("failed", "true")]).1["total"], 0);
+}
+
+#[test]
 fn a_deleted_thread_stays_deleted_whatever_arrives_late() {
     let late = [
         upsert(row("t1", 9)),
@@ -95,9 +121,9 @@ fn another_thread_of_the_same_id_is_listed_whatever_arrives_late_of_the_first() 
         upsert(ThreadRow { life, key: Some("k".into()), tags: vec![tag.into()], ..row("t1", 1) })
     };
     let began = |life: i64| match activity("t1", 8, true, 5, Some("old")) {
-        DirectoryCall::Activity { id, version, executing, last_activity_us, last_message, .. } => {
-            DirectoryCall::Activity { id, life, version, executing, last_activity_us, last_message }
-        }
+        DirectoryCall::Activity {
+            id, version, executing, last_activity_us, last_message, failed, ..
+        } => DirectoryCall::Activity { id, life, version, executing, last_activity_us, last_message, failed },
         other => other,
     };
     let gone = |life: i64| DirectoryCall::Delete { id: "t1".into(), life };

@@ -524,7 +524,7 @@ fn quiet(sim: &Sim, terms: &Terms, requests: usize, broken: &mut Vec<String>) {
             .iter()
             .filter(|(_, call)| call["call"] == "activity" && call["id"] == member.id.as_str())
             .max_by_key(|(_, call)| call["version"].as_i64())
-            .map(|(_, call)| call["executing"].clone());
+            .map(|(_, call)| call.clone());
         // Of a thread that was deleted it forgets everything.
         let forgotten = world
             .outside
@@ -532,8 +532,18 @@ fn quiet(sim: &Sim, terms: &Terms, requests: usize, broken: &mut Vec<String>) {
             .borrow()
             .iter()
             .any(|(_, call)| call["call"] == "delete" && call["id"] == member.id.as_str());
-        if !forgotten && newest.is_some_and(|executing| executing != false) {
-            broken.push(format!("the directory believes that a run of {} is active", member.id));
+        if let Some(newest) = newest.filter(|_| !forgotten) {
+            if newest["executing"] != false {
+                broken.push(format!("the directory believes that a run of {} is active", member.id));
+            }
+            let failed = "SELECT CASE outcome WHEN 'failed' THEN reason ELSE '' END FROM runs ORDER BY id DESC LIMIT 1";
+            let failed = member.database.ask::<String>(failed).pop().unwrap_or_default();
+            if newest["failed"].as_str().unwrap_or_default() != failed {
+                broken.push(format!(
+                    "the directory knows of {:?}, {} has {failed:?}",
+                    newest["failed"], member.id
+                ));
+            }
         }
         if let Some((bytes, table)) = member.database.row_beyond(crate::host::database::ROW_BYTES) {
             broken.push(format!("a row of {bytes} bytes in {table}"));

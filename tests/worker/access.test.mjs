@@ -147,6 +147,28 @@ test("an admin may read every thread; the list without user_id has those without
   refused(await bobbin.as(ALICE).send("GET", `/threads/${ownerless.id}`), 404, "thread_not_found");
 });
 
+test("an admin lists the threads of all owners at once, and what they ask", async () => {
+  const { thread } = await alices();
+  const made = [thread, await bobbin.as(BOB).thread("plain"), await bobbin.client.thread("plain")];
+  const everywhere = (/** @type {string} */ query) => bobbin.client.send("GET", `/threads?user_id=*&limit=200${query}`);
+  await until("all are listed", async () => {
+    const listed = (await everywhere("&sort=created")).json;
+    const ids = listed.threads.map((/** @type {{ id: string }} */ { id }) => id);
+    return made.every(({ id }) => ids.includes(id)) && listed.total >= ids.length && listed.ownersLeftOut === 0 && listed;
+  });
+  const { threads } = (await everywhere("&sort=oldest")).json;
+  const times = threads.map((/** @type {any} */ { created_at }) => created_at);
+  assert.deepEqual(times, times.toSorted((/** @type {number} */ a, /** @type {number} */ b) => a - b));
+  const owners = new Set(threads.map((/** @type {any} */ { user_id }) => user_id));
+  for (const owner of ["alice", "bob", null]) assert.ok(owners.has(owner), `${owner}`);
+  const [second] = (await everywhere("&sort=oldest&offset=1")).json.threads;
+  assert.equal(second.id, threads[1].id);
+  assert.equal((await everywhere("&offset=400")).status, 400);
+  assert.equal((await everywhere("&sort=sideways")).status, 400);
+  assert.deepEqual((await bobbin.client.send("GET", "/waits?user_id=*")).json, { waits: [], cursor: null, ownersLeftOut: 0 });
+  for (const path of ["/threads?user_id=*", "/waits?user_id=*"]) refused(await bobbin.as(BOB).send("GET", path), 403, "forbidden");
+});
+
 test("a thread's token reads, streams, sends, stops and continues that thread, nothing else", async () => {
   const { thread, message } = await alices();
   const other = await alices();

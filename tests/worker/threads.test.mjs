@@ -65,12 +65,26 @@ test("the list shows what a thread is and what it does", async () => {
   );
   assert.ok(Math.abs(item.created_at - start) < 60, "created_at is in seconds");
   await thread.accepted("let me through");
-  await listed(thread, "that it runs", ({ executing }) => executing === true);
+  const running = await listed(thread, "that it runs", ({ executing }) => executing === true);
+  assert.equal(running.last_message_preview, "let me through", "what was asked, until there is an answer");
   assert.ok((await bobbin.client.threads({ executing: true })).threads.some(({ id }) => id === thread.id));
   door.open();
   const done = await listed(thread, "that it is done", ({ executing }) => executing === false);
   assert.equal(done.last_message_preview, "through the door");
   assert.ok(done.last_message_at >= item.created_at && done.last_activity_at >= item.created_at);
+});
+
+test("the list shows that the last run failed, and what a thread began with", async () => {
+  const thread = await bobbin.client.thread("refusing");
+  await thread.ask("try");
+  const failed = await listed(thread, "the failure", (item) => item.failed === "model_error");
+  assert.equal(failed.executing, false);
+  assert.ok((await bobbin.client.threads({ failed: true, limit: 100 })).threads.some(({ id }) => id === thread.id));
+  const history = [{ role: "user", content: "What was before?" }, { role: "assistant", content: "This was." }];
+  const { json } = await bobbin.client.send("POST", "/threads", { agent_id: "plain", history });
+  const { threads } = await bobbin.client.threads({ limit: 100 });
+  const begun = threads.find(({ id }) => id === json.threadId);
+  assert.deepEqual([begun?.last_message_preview, begun?.failed], ["This was.", null]);
 });
 
 test("lists: order, pages, filters, search", async () => {
@@ -279,6 +293,11 @@ test("a development server answers this machine only: other hosts and origins ar
   assert.equal((await as({})).status, 200);
   assert.equal((await as({ host: `localhost:${port}` })).status, 200);
   assert.equal((await as({ origin: bobbin.server.base })).status, 200);
+  // A page of another server on this machine, as a developer has beside it.
+  for (const origin of ["http://localhost:5173", "http://127.0.0.1:3000"]) {
+    const answer = await as({ origin });
+    assert.deepEqual([answer.status, answer.headers["access-control-allow-origin"]], [200, origin]);
+  }
   const { total } = await bobbin.client.threads();
   for (const headers of [{ host: "evil.example" }, { host: `evil.example:${port}` }, { origin: "https://evil.example" }, { origin: "null" }]) {
     const answer = await as(headers);
@@ -287,6 +306,8 @@ test("a development server answers this machine only: other hosts and origins ar
   }
   await sleep(200);
   assert.equal((await bobbin.client.threads()).total, total);
+  const told = bobbin.server.output().match(/A page of "https:\/\/evil\.example" was refused\..*BOBBIN_ALLOWED_ORIGINS=https:\/\/evil\.example/g);
+  assert.equal(told?.length, 1, bobbin.server.output());
 });
 
 test("a client gives a thread at rest another agent, and the list and the next answer are that one's", async () => {

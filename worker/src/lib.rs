@@ -3,7 +3,7 @@
 //!
 //! # Layout
 //!
-//! * [`fetch`]: every request. `router` matches and answers it, `protocols` hands it on to what speaks another system's protocol, `auth` says who asks, `create` and `events` are the
+//! * [`fetch`]: every request. `router` matches and answers it, `protocols` hands it on to what speaks another system's protocol, `auth` says who asks, `create`, `every_owner` and `events` are the
 //!   routes that take more than one call to an object.
 //! * [`objects`]: threads, directories and shared memories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
 //!   run on, `clock`: what they wait for. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
@@ -28,6 +28,7 @@ mod conversations;
 mod create;
 mod encoder;
 mod events;
+mod every_owner;
 mod fetch;
 mod following;
 mod host;

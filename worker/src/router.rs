@@ -7,7 +7,8 @@ use bobbin::api::servers;
 use bobbin::directory::{DirectoryCall, EnvAsk};
 use bobbin::json;
 use bobbin::memory::{check_body, shared_scope};
-use bobbin::request::directory_call::{ROOT, name_of};
+use bobbin::request::directory_call::{OwnerOrder, ROOT, name_of};
+use bobbin::request::every_owner::{EVERY_OWNER, EveryOwner, Listing};
 use bobbin::request::memory::object_name;
 use bobbin::request::target::below_thread;
 use bobbin::request::{
@@ -183,7 +184,8 @@ impl Incoming<'_> {
             Route::ListThreads => self.list(&caller).await,
             Route::ListOwners => {
                 caller.may(&Action::ListOwners, None)?;
-                let call = DirectoryCall::Owners { query: self.target.query.clone() };
+                let call =
+                    DirectoryCall::Owners { query: self.target.query.clone(), order: OwnerOrder::Name };
                 self.answer(&call_directory(&self.env, ROOT, &call).await?)
             }
             Route::ListServers => {
@@ -399,24 +401,36 @@ impl Incoming<'_> {
     }
 
     async fn list(&self, caller: &Caller) -> Result<Response> {
-        let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
-        let owner = asked.or(caller.owner());
-        caller.may(&Action::ListThreads { user_id: owner }, None)?;
+        let owner = self.listed_owner(caller)?;
         let key = self.target.query.get("key");
         key.map_or(Ok(()), thread_id::check_key)?;
-        let only = key.map(|key| thread_id::of_key(owner, key));
         let origin = origin_of(&self.head.url).to_owned();
+        if owner == Some(EVERY_OWNER) && caller.owner().is_none() {
+            return self
+                .of_every_owner(EveryOwner::new(Listing::Threads, &self.target.query, &origin)?)
+                .await;
+        }
+        let only = key.map(|key| thread_id::of_key(owner, key));
         let call = DirectoryCall::List { query: self.target.query.clone(), origin, only };
         self.answer(&call_directory(&self.env, &name_of(owner), &call).await?)
     }
 
     /// What is open in all threads of an owner.
     async fn waits(&self, caller: &Caller) -> Result<Response> {
+        let owner = self.listed_owner(caller)?;
+        if owner == Some(EVERY_OWNER) && caller.owner().is_none() {
+            return self.of_every_owner(EveryOwner::new(Listing::Waits, &self.target.query, "")?).await;
+        }
+        let call = DirectoryCall::Waits { query: self.target.query.clone() };
+        self.answer(&call_directory(&self.env, &name_of(owner), &call).await?)
+    }
+
+    /// Whose threads a list is about: those of the query's `user_id`, or the caller's own.
+    fn listed_owner<'a>(&'a self, caller: &'a Caller) -> Result<Option<&'a str>> {
         let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
         let owner = asked.or(caller.owner());
         caller.may(&Action::ListThreads { user_id: owner }, None)?;
-        let call = DirectoryCall::Waits { query: self.target.query.clone() };
-        self.answer(&call_directory(&self.env, &name_of(owner), &call).await?)
+        Ok(owner)
     }
 
     /// A decision by a link: `{"token": …}` and the fields of a decision. The token says which wait, and who may.
@@ -486,11 +500,11 @@ impl Incoming<'_> {
         if text.is_undefined() { Err(rule.too_large()) } else { Ok(text.as_string().unwrap_or_default()) }
     }
 
-    fn answer(&self, answer: &Answer) -> Result<Response> {
+    pub(crate) fn answer(&self, answer: &Answer) -> Result<Response> {
         answer::of_answer(answer, self.origin.as_deref()).map_err(|error| Error::internal(thrown(&error)))
     }
 
-    fn value(&self, value: &serde_json::Value) -> Result<Response> {
+    pub(crate) fn value(&self, value: &serde_json::Value) -> Result<Response> {
         answer::of_value(value, self.origin.as_deref()).map_err(|error| Error::internal(thrown(&error)))
     }
 }

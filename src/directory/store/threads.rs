@@ -17,12 +17,15 @@ pub(crate) const TABLE: Table = Table {
         created_us INTEGER NOT NULL DEFAULT 0, terminated_us INTEGER, parent TEXT, version INTEGER NOT NULL DEFAULT -1,
         executing INTEGER NOT NULL DEFAULT 0, activity_us INTEGER NOT NULL DEFAULT 0, preview TEXT, message_us INTEGER,
         activity_version INTEGER NOT NULL DEFAULT -1, deleted INTEGER NOT NULL DEFAULT 0,
-        key TEXT, life INTEGER NOT NULL DEFAULT 1)",
+        key TEXT, life INTEGER NOT NULL DEFAULT 1, failed TEXT)",
         "CREATE INDEX threads_by_activity ON threads (activity_us) WHERE agent_id IS NOT NULL",
         "CREATE INDEX threads_by_creation ON threads (created_us) WHERE agent_id IS NOT NULL",
     ],
     drop: "DROP TABLE threads",
 };
+
+/// From version 1 of the tables to 2.
+pub(crate) const ADD_FAILED: &str = "ALTER TABLE threads ADD COLUMN failed TEXT";
 
 /// What was known of a thread before its row came.
 pub(crate) struct Known {
@@ -92,19 +95,21 @@ pub(crate) struct Activity<'a> {
     pub(crate) at_us: i64,
     pub(crate) preview: Option<&'a str>,
     pub(crate) message_us: Option<i64>,
+    /// Why the run failed, when it has ended and did.
+    pub(crate) failed: Option<&'a str>,
 }
 
 impl Activity<'_> {
     /// Writes it, unless something newer was noted or the thread was deleted.
     pub(crate) fn write(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
-            "INSERT INTO threads (id, activity_version, executing, activity_us, preview, message_us, life)
-             VALUES (?, ?, ?, ?, ?, ?, ?)
+            "INSERT INTO threads (id, activity_version, executing, activity_us, preview, message_us, life, failed)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)
              ON CONFLICT (id) DO UPDATE SET
                 activity_version = excluded.activity_version, executing = excluded.executing,
                 activity_us = max(activity_us, excluded.activity_us),
                 preview = coalesce(excluded.preview, preview),
-                message_us = coalesce(excluded.message_us, message_us)
+                message_us = coalesce(excluded.message_us, message_us), failed = excluded.failed
              WHERE deleted = 0 AND life = excluded.life AND activity_version <= excluded.activity_version",
             &[
                 self.id.into(),
@@ -114,6 +119,7 @@ impl Activity<'_> {
                 self.preview.into(),
                 self.message_us.into(),
                 self.life.into(),
+                self.failed.into(),
             ],
         )
     }
@@ -125,7 +131,7 @@ pub(crate) fn delete(sql: &dyn Sql, id: &str, life: i64) -> Result<()> {
         "INSERT INTO threads (id, deleted, life) VALUES (?, 1, ?)
          ON CONFLICT (id) DO UPDATE SET
             deleted = 1, key = NULL, agent_id = NULL, origin_agent_id = NULL, tags = '[]', preview = NULL, parent = NULL,
-            executing = 0",
+            executing = 0, failed = NULL",
         &[id.into(), life.into()],
     )
 }
@@ -153,16 +159,18 @@ pub(crate) struct Filter<'a> {
     pub(crate) to_us: Option<i64>,
     pub(crate) executing: Option<i64>,
     pub(crate) terminated: Option<i64>,
+    /// Whether the last run failed.
+    pub(crate) failed: Option<i64>,
     pub(crate) children: bool,
 }
 
 impl Filter<'_> {
     /// Whether it lets every thread through, but for children.
     pub(crate) fn is_open(&self) -> bool {
-        self.params().iter().take(6).all(|param| *param == Param::Null)
+        self.params().iter().take(7).all(|param| *param == Param::Null)
     }
 
-    fn params(&self) -> [Param<'_>; 7] {
+    fn params(&self) -> [Param<'_>; 8] {
         [
             self.agent_id.into(),
             self.search.as_deref().into(),
@@ -170,6 +178,7 @@ impl Filter<'_> {
             self.to_us.into(),
             self.executing.into(),
             self.terminated.into(),
+            self.failed.into(),
             i64::from(self.children).into(),
         ]
     }
@@ -192,13 +201,13 @@ macro_rules! conditions {
                 || coalesce(preview, '')), ?2) > 0)
             AND (?3 IS NULL OR created_us >= ?3) AND (?4 IS NULL OR created_us <= ?4)
             AND (?5 IS NULL OR executing = ?5) AND (?6 IS NULL OR (terminated_us IS NOT NULL) = ?6)
-            AND (?7 = 1 OR parent IS NULL)"
+            AND (?7 IS NULL OR (failed IS NOT NULL) = ?7) AND (?8 = 1 OR parent IS NULL)"
     };
 }
 macro_rules! columns {
     () => {
         "SELECT id, agent_id, origin_agent_id, tags, parent, terminated_us, created_us, activity_us, executing,
-            preview, message_us, (SELECT owner FROM state), key"
+            preview, message_us, (SELECT owner FROM state), key, failed"
     };
 }
 macro_rules! page {
@@ -209,7 +218,7 @@ macro_rules! page {
             conditions!(),
             " ORDER BY ",
             $order,
-            " LIMIT ?8 OFFSET ?9"
+            " LIMIT ?9 OFFSET ?10"
         )
     };
 }
@@ -231,6 +240,8 @@ pub(crate) struct Listed<'a> {
     /// Whose the directory is.
     pub(crate) owner: Option<&'a str>,
     pub(crate) key: Option<&'a str>,
+    /// Why the last run failed, if it did.
+    pub(crate) failed: Option<&'a str>,
 }
 
 impl Listed<'_> {
@@ -250,6 +261,7 @@ impl Listed<'_> {
             message_us: time(10),
             owner: text_at(row, 11),
             key: text_at(row, 12),
+            failed: text_at(row, 13),
         })
     }
 }
@@ -288,6 +300,6 @@ pub(crate) fn one(
 ) -> Result<()> {
     let mut params = filter.params().to_vec();
     params.push(id.into());
-    let statement = concat!(columns!(), " FROM threads WHERE id = ?8 AND ", conditions!());
+    let statement = concat!(columns!(), " FROM threads WHERE id = ?9 AND ", conditions!());
     sql.each(statement, &params, &mut |row| each(&Listed::read(row)?))
 }

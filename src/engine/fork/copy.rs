@@ -139,12 +139,17 @@ impl Thread {
         }
         let next = page.next.unwrap_or(Place::End);
         let work = Work { stage: Stage::Fetch(next), edits: Some(edits), ..work.clone() };
+        let thread = self.clone();
         JobEnd::Done(Box::new(move |state, sql| {
             for row in &page.messages {
                 row.insert(sql)?;
             }
             state.max_seq = state.max_seq.max(last);
             (state.window, state.visible) = (None, None);
+            if complete {
+                let newest = page.messages.iter().rev().find(|row| row.is_said());
+                thread.post_earlier(state, sql, newest, thread.host.now_us())?;
+            }
             if let Some(summary) = page.summary {
                 keep_summary(state, sql, summary)?;
             }

@@ -224,6 +224,14 @@ impl Row {
         self.attachments.is_empty() && self.content.as_deref().is_none_or(|text| text.trim().is_empty())
     }
 
+    /// Whether it is a text that people read: the user's or the assistant's, and not silent.
+    pub(crate) fn is_said(&self) -> bool {
+        matches!(self.role, Role::User | Role::Assistant)
+            && self.depth == 0
+            && !self.silent
+            && self.content.as_deref().is_some_and(|text| !text.is_empty())
+    }
+
     /// Whether it shows images to a model that sees.
     pub(crate) fn has_images(&self) -> bool {
         self.attachments.iter().any(AttachmentRef::is_image)

@@ -142,6 +142,9 @@ fn imported() -> Scenario {
             let seqs = database.ask::<i64>("SELECT seq FROM messages WHERE seq < 10 ORDER BY seq");
             assert_eq!(seqs, [3, 4, 5, 7, 9], "with the numbers that they have there, each once");
             assert_eq!(database.ask::<i64>("SELECT count(*) FROM runs"), [1], "what was said there starts nothing");
+            if history.faults == 0 {
+                assert_eq!(listed_first(sim), "done there", "a list shows it before its first run");
+            }
             let requests = sim.world.outside.requests.borrow();
             let sent = requests.iter().find(|request| request.last_user() == "two").unwrap();
             assert_eq!((sent.texts("user"), sent.texts("tool")), (vec!["one", "two"], vec!["far"]));
@@ -152,6 +155,15 @@ fn imported() -> Scenario {
 #[test]
 fn a_thread_of_elsewhere_is_taken_in_once_whatever_fails() {
     imported().sampled(100).sweep();
+}
+
+/// The newest message that the directory was told of first for the copy.
+fn listed_first(sim: &Sim) -> Value {
+    let siblings = sim.world.outside.siblings.borrow();
+    let id = thread_id::of_key(None, KEY);
+    let mut told =
+        siblings.iter().filter(|(_, call)| call["call"] == "activity" && call["id"] == id.as_str());
+    told.next().map(|(_, call)| call["last_message"][0].clone()).unwrap_or_default()
 }
 
 /// A thread of its own that has so many files.

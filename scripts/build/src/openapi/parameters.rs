@@ -104,7 +104,7 @@ fn query(operation: &str, name: &str) -> Value {
         ("listThreads", "key") => {
             json!({ "type": "string", "minLength": 1, "maxLength": 255, "description": "The key of the one thread that is wanted." })
         }
-        ("listThreads", "executing" | "terminated") => json!({ "type": "boolean" }),
+        ("listThreads", "executing" | "terminated" | "failed") => json!({ "type": "boolean" }),
         ("changeMessage", "truncate" | "run")
         | (_, "wait" | "includeSilent" | "include_children" | "descendants" | "history" | "recursive") => {
             flag
@@ -120,6 +120,9 @@ fn query(operation: &str, name: &str) -> Value {
         }
         (_, "startDate" | "endDate") => {
             json!({ "type": "string", "description": "`2026-11-21`, `2026-11-21T10:00:00Z`, or seconds since 1970." })
+        }
+        ("listThreads" | "listOpenWaits", "user_id") => {
+            json!({ "type": "string", "description": "The owner that is meant; administrators name one, or `*` for all owners." })
         }
         (_, "user_id") => {
             json!({ "type": "string", "description": "The owner that is meant; administrators name one." })

@@ -117,6 +117,8 @@ pub(in crate::openapi) struct ListedThread {
     created_at: Option<Seconds>,
     last_activity_at: Option<Seconds>,
     executing: bool,
+    /// Why its last run failed, if it did: the reason of that run.
+    failed: Option<String>,
     last_message_preview: Option<String>,
     last_message_at: Option<Seconds>,
     /// `null` where its definition is gone.
@@ -129,6 +131,9 @@ pub(in crate::openapi) struct ThreadPage {
     threads: Vec<ListedThread>,
     total: i64,
     has_more: bool,
+    /// With `user_id=*`: owners whose threads are not in the list.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    owners_left_out: Option<i64>,
 }
 
 #[derive(JsonSchema)]

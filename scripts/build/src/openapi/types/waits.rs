@@ -126,6 +126,9 @@ pub(in crate::openapi) struct WaitsDecided {
 pub(in crate::openapi) struct InboxPage {
     waits: Vec<Object>,
     cursor: Option<String>,
+    /// With `user_id=*`: owners whose waits are not in the list.
+    #[schemars(rename = "ownersLeftOut", skip_serializing_if = "Option::is_none")]
+    owners_left_out: Option<i64>,
 }
 
 #[derive(JsonSchema)]
