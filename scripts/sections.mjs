@@ -57,7 +57,7 @@ const DOCUMENTS = "documents.test.mjs";
  */
 const AROUND = [
   ...["access", "ag-ui", "anthropic", "approvals-page", "bodies", "bridge", "chats", "code", "code-lives", "definitions", "execute-code"],
-  ...["http-tools", "inspector", "mcp", "mcp-oauth", "mcp-server", "mcp-server-inputs", "mcp-server-oauth", "mcp-server-offered"],
+  ...["http-tools", "inspector", "inspector-threads", "mcp", "mcp-oauth", "mcp-server", "mcp-server-inputs", "mcp-server-oauth", "mcp-server-offered"],
   ...["model-keys", "open-webui", "openai", "openai-leaving", "packages", "r2", "refusals", "responses", "runtimes", "slow-readers"],
   ...["support", "workers-ai"],
 ].map((name) => `${name}.test.mjs`);

@@ -20,8 +20,8 @@ import { startWrangler } from "./wrangler.mjs";
 
 const HOST = "127.0.0.1";
 
-/** What a development server lets through beyond a deployed one; `.dev.vars` and --var may say otherwise. */
-const DEVELOPMENT_VARS = { BOBBIN_DEV: "1", BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1]" };
+/** How a development server differs from a deployed one; `.dev.vars` and --var may say otherwise. */
+const DEVELOPMENT_VARS = { BOBBIN_DEV: "1", BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1]", BOBBIN_LOG_BODIES: "1" };
 
 /** The keys that values of variables are encrypted with. */
 const KEYS = "BOBBIN_ENCRYPTION_KEYS";

@@ -13,6 +13,7 @@ export const key = () => sessionStorage.getItem(KEPT) ?? undefined;
 
 /** @param {string | undefined} text */
 export function setKey(text) {
+  everyOwner = true;
   if (text === undefined) sessionStorage.removeItem(KEPT);
   else sessionStorage.setItem(KEPT, text);
 }
@@ -50,6 +51,31 @@ export const connection = new Connection({
 export async function get(path, signal) {
   const response = await connection.send(`/api${path}`, {}, { attempts: 4, ...(signal && { signal }) });
   return response.json();
+}
+
+/** Whether the key may see what all owners have, as far as it is known. */
+let everyOwner = true;
+
+/** A list over all owners, as it is asked for: of administrators alone. @param {string} path with a query */
+export const ofEveryOwner = (path) => (everyOwner ? `${path}&user_id=*` : path);
+
+/**
+ * A list over all owners; for a key that may not see them, over what it may see.
+ *
+ * @param {string} path with a query
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function getOfEveryOwner(path, signal) {
+  if (everyOwner) {
+    try {
+      return await get(ofEveryOwner(path), signal);
+    } catch (error) {
+      if (!isRefusal(error, "forbidden", "thread_not_found")) throw error;
+      everyOwner = false;
+    }
+  }
+  return get(path, signal);
 }
 
 /**

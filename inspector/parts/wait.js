@@ -21,8 +21,10 @@ const UNITS = {
   seconds: ["maxSeconds", "seconds"],
 };
 
-/** @param {{ wait: any, onDecided: (id: string) => void, level?: number }} props   level: of its heading */
-export function Wait({ wait, onDecided, level = 2 }) {
+/** @typedef {{ agent: string, owner: string | null, said: string }} About   whose thread asks, and what its user wrote last */
+
+/** @param {{ wait: any, onDecided: (id: string) => void, about?: About, level?: number, within?: boolean }} props   level: of its heading; within: it stands in its thread */
+export function Wait({ wait, onDecided, about, level = 2, within = false }) {
   const [state, setState] = useState({ busy: false, problem: "" });
   const decide = async (/** @type {() => object} */ what) => {
     setState({ busy: true, problem: "" });
@@ -40,13 +42,15 @@ export function Wait({ wait, onDecided, level = 2 }) {
   return html`<article class="wait" data-kind=${wait.kind} aria-label=${title}>
     <header>
       <span class="badge">${KINDS[wait.kind] ?? wait.kind}</span>
-      <a href=${hrefOf({ screen: "thread", thread: wait.threadId, ...(wait.call?.messageId ? { message: wait.call.messageId } : { tab: /** @type {const} */ ("conversation") }) })}>Open its thread</a>
+      ${about && html`<strong>${plain(about.agent)}</strong>${about.owner && html`<span class="quiet">for ${plain(about.owner)}</span>`}`}
+      ${!within && html`<a href=${hrefOf({ screen: "thread", thread: wait.threadId, ...(wait.call?.messageId ? { message: wait.call.messageId } : { tab: /** @type {const} */ ("conversation") }) })}>Open its thread</a>`}
       <span class="grow"></span>
       <small>${wait.kind === "task" ? "asked again" : { fail: "the run fails", continue: "goes on" }[/** @type {string} */ (wait.onExpiry)] ?? "ends"} <${Time} ms=${wait.expiresAt / 1000} /></small>
       <${Curl} path=${ofThread(wait.threadId, `/waits/${wait.id}`)} request=${{ method: "POST", body: { decision: wait.allows?.[0] ?? "approve" } }} bare />
     </header>
     <${`h${level}`} class="title">${title}<//>
     ${wait.reason && html`<p class="reason">${plain(wait.reason)}</p>`}
+    ${about?.said && html`<blockquote class="asked" aria-label="The user's last message">${plain(about.said)}</blockquote>`}
     <${Ways} wait=${wait} decide=${decide} busy=${state.busy} />
     <${Problem} of=${state.problem} />
   </article>`;

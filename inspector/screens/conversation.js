@@ -36,7 +36,7 @@ export function Conversation({ id, followed, two, selected }) {
         <header><strong>Assistant</strong><span class="quiet">writing</span></header>
         <${Markdown} text=${partial.text} />
       </article>`}
-      ${rows.length === 0 && !partial && html`<${Empty} title="Nothing was said yet"><p>Write the first message below. What the agent does then is shown as it happens.</p><//>`}
+      ${rows.length === 0 && !partial && html`<${Empty} title="No messages yet"><p>Write the first message below. What the agent does then is shown as it happens.</p><//>`}
     </div>
     ${!atEnd && html`<div class="newest"><${Button} label="To the newest" icon="down" onClick=${toEnd} /></div>`}
   </div>`;

@@ -138,15 +138,16 @@ function Variables({ id, facts }) {
     return { variables: explained.variables, account, instance };
   };
   const { data, error } = useLoaded(load, [id, thread?.agent_id, thread?.user_id]);
-  if (!thread || isRefusal(error, "forbidden", "agent_not_found")) return null;
+  if (isRefusal(error, "forbidden", "agent_not_found")) return null;
   const declared = data?.variables ?? [];
-  const others = Object.keys(thread.env_types).filter((name) => !declared.some((/** @type {any} */ one) => one.name === name));
+  const others = Object.keys(thread?.env_types ?? {}).filter((name) => !declared.some((/** @type {any} */ one) => one.name === name));
   const rows = [...declared, ...others.map((name) => ({ name, type: thread.env_types[name], required: false, set: false }))];
   const from = (/** @type {any} */ { name, set }) =>
     name in thread.env_types ? "this thread" : data && name in data.account ? `the account of ${thread.user_id}` : data && name in data.instance ? "the instance" : set ? "the deployment or a definition" : undefined;
   return html`<section class="box" aria-label="Variables">
     <header><h2>Variables</h2></header>
     <${Problem} of=${error} />
+    ${!data && !error && html`<${Busy} />`}
     ${data && rows.length === 0 && html`<p class="quiet">The agent and its tools need none.</p>`}
     <ul class="list">
       ${rows.map(

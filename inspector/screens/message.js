@@ -43,6 +43,7 @@ export const Message = memo(
         ${message.subagent_id && html`<a class="tag" href=${hrefOf({ screen: "thread", thread: message.subagent_id, tab: "conversation" })}>${message.subagent_thread_name ?? message.subagent_title ?? "subagent"}</a>`}
         <time title=${exact(message.created_at / 1000)}>${clock(message.created_at / 1000)}</time>
         ${replies && html`<a class="button quiet small" href=${hrefOf({ screen: "thread", thread: id, message: message.id })} aria-label=${`Step of ${message.id}`}>Step</a>`}
+        ${isStatus && html`<a class="button quiet small" href=${hrefOf({ screen: "thread", thread: id, tab: "timeline" })} aria-label=${`Timeline, for ${message.id}`}>Timeline</a>`}
         <${Acts} id=${id} message=${message} onEdit=${() => setEditing(true)} onChanged=${onChanged} />
       </header>
       ${message.metadata?.reasoning && html`<${Fold} class="reasoning" summary="Reasoning"><${Markdown} text=${String(message.metadata.reasoning)} /><//>`}

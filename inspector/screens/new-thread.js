@@ -9,7 +9,7 @@ import { Button, Dialog, Empty, Field, Problem } from "../parts/ui.js";
 
 /** @param {{ agents: any[], owner: string, first?: string, onClose: () => void }} props */
 export function NewThread({ agents, owner, first, onClose }) {
-  const [agent, setAgent] = useState(/** @type {string} */ (first ?? agents[0]?.name ?? ""));
+  const [agent, setAgent] = useState(/** @type {string} */ ((agents.find(({ name }) => name === first) ?? agents[0])?.name ?? ""));
   const [more, setMore] = useState({ owner, key: "", tags: "" });
   const set = (/** @type {string} */ name) => (/** @type {any} */ event) => setMore({ ...more, [name]: event.target.value });
   const make = useAction(async () => {
@@ -34,7 +34,7 @@ export function NewThread({ agents, owner, first, onClose }) {
         <legend>With which agent?</legend>
         ${agents.map(
           ({ name, title, description }) => html`<label class="agent">
-            <input type="radio" name="agent" value=${name} checked=${name === agent} onChange=${() => setAgent(name)} />
+            <input type="radio" name="agent" value=${name} checked=${name === agent} autofocus=${name === agent} onChange=${() => setAgent(name)} />
             <span><strong>${title}</strong>${title !== name && html` <code>${name}</code>`}<small>${description}</small></span>
           </label>`,
         )}

@@ -92,7 +92,7 @@ function Held({ of, request, last, earlier, path, first }) {
           : "From the messages that were there and today's definitions, without hooks, memories and images. BOBBIN_LOG_BODIES=1 keeps what is sent."
       }${differs ? ` ${count(sent, "message")} were sent, ${of.messages} were rebuilt.` : ""}</small>
     </div>
-    <${Parts} request=${request} input=${last?.input_tokens} />
+    <${Parts} request=${request} tokens=${of.tokens} />
     ${earlier && html`<${Changes} before=${earlier} now=${request} />`} ${first && html`<p class="quiet">This is the first step: there is nothing to compare it with.</p>`}
     <${Fold} class="part" summary=${html`<strong>System prompt</strong><small>${bytes(bytesOf(request.system))}</small>`} open=${request.system.length < 3000}>
       ${request.system ? html`<pre class="data" tabindex="0" role="group" aria-label="System prompt">${request.system}</pre>` : html`<p class="quiet">None.</p>`}
@@ -113,20 +113,19 @@ function Held({ of, request, last, earlier, path, first }) {
     <footer class="foot"><${Curl} path=${path} /><${Copy} label="Copy the request" text=${() => JSON.stringify(of.body, null, 2)} /></footer>`;
 }
 
-/** How the request is made up: a bar, and what its pieces are. @param {{ request: Request, input: number | undefined }} props */
-function Parts({ request, input }) {
+/** How the request is made up: a bar, and what its pieces are. @param {{ request: Request, tokens: Record<string, number> }} props */
+function Parts({ request, tokens }) {
   const parts = [
     { name: "System", size: bytesOf(request.system), of: "system" },
     { name: "Tools", size: bytesOf(request.tools), of: "tools" },
     { name: "Messages", size: bytesOf(request.messages), of: "messages" },
   ];
   const all = parts.reduce((sum, { size }) => sum + size, 0) || 1;
-  const tokens = (/** @type {number} */ size) => (input ? `, about ${digits(Math.round((input * size) / all))} tokens` : "");
   return html`<figure class="parts">
     <div class="stack" role="img" aria-label=${parts.map(({ name, size }) => `${name}: ${Math.round((100 * size) / all)} %`).join(", ")}>
       ${parts.map(({ of, size }) => html`<span data-of=${of} style=${{ flexGrow: size }}></span>`)}
     </div>
-    <figcaption>${parts.map(({ name, of, size }) => html`<span><i data-of=${of}></i>${name} <b>${bytes(size)}</b>${tokens(size)}</span>`)}</figcaption>
+    <figcaption>${parts.map(({ name, of, size }) => html`<span><i data-of=${of}></i>${name} <b>${bytes(size)}</b>, about ${count(tokens[of] ?? 0, "token")}</span>`)}</figcaption>
   </figure>`;
 }
 

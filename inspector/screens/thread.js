@@ -34,8 +34,8 @@ export function ThreadScreen({ id, place }) {
   const facts = useLoaded((signal) => get(ofThread(id), signal), [id, view.state ?? ""], { everyMs: EVERY_MS });
   const spent = useLoaded((signal) => get(ofThread(id, "/cost"), signal), [id, view.state ?? ""]);
   const stop = useAction(() => send("POST", ofThread(id, "/stop")));
-  const title = facts.data?.agent?.title ?? facts.data?.thread.agent_id ?? "Thread";
-  useTitle(`${title} · Bobbin`);
+  const title = facts.data?.agent?.title ?? facts.data?.thread.agent_id;
+  useTitle(`${title ?? "Thread"} · Bobbin`);
   useKeys({ ".": () => void stop.run(), Escape: () => go({ screen: "thread", thread: id, tab: "conversation" }) });
   if (isRefusal(followed.error ?? facts.error, "thread_not_found")) {
     return html`<section class="thread" aria-label="Thread"><${Empty} title="There is no such thread">
@@ -52,7 +52,7 @@ export function ThreadScreen({ id, place }) {
     ${(place.tab ?? "conversation") === "conversation" &&
     html`<div class=${names("talk", hasStep && "with-step")}><div class="left">
       <${Conversation} id=${id} followed=${followed} two=${facts.data?.agent?.type === "dual_ai"} selected=${place.message} />
-      ${view.pending.length > 0 && html`<div class="asks">${view.pending.map((wait) => html`<${Wait} key=${wait.id} wait=${wait} onDecided=${followed.decided} />`)}</div>`}
+      ${view.pending.length > 0 && html`<div class="asks">${view.pending.map((wait) => html`<${Wait} key=${wait.id} wait=${wait} within=${wait.threadId === id} onDecided=${followed.decided} />`)}</div>`}
       <${Composer} id=${id} two=${facts.data?.agent?.type === "dual_ai"} ended=${state === "terminated"} working=${state === "running" ? (view.progress ?? "Working") : undefined} onStop=${() => void stop.run()} />
       </div>
       ${hasStep && html`<${Step} id=${id} message=${place.message} messages=${followed.messages} />`}
@@ -63,7 +63,7 @@ export function ThreadScreen({ id, place }) {
   </section>`;
 }
 
-/** @param {{ id: string, title: string, facts: any, spent: any, state: string | undefined, connected: boolean, stop: { busy: boolean, run: () => unknown } }} props */
+/** Until it is known what a thread is, its place is held. @param {{ id: string, title: string | undefined, facts: any, spent: any, state: string | undefined, connected: boolean, stop: { busy: boolean, run: () => unknown } }} props */
 function Head({ id, title, facts, spent, state, connected, stop }) {
   const thread = facts?.thread;
   // A stream that has just begun has not been lost.
@@ -76,13 +76,13 @@ function Head({ id, title, facts, spent, state, connected, stop }) {
   return html`<header class="bar">
     <a class="button quiet bare back" href="#/" aria-label="All threads"><${Icon} name="back" /></a>
     <div class="what">
-      <h1>${title}</h1>
+      <h1>${title ?? html`<span class="coming" role="status"><span class="unseen">Loading</span></span>`}</h1>
       <${State} state=${state} />
       ${late && html`<span class="lost" role="status">Connecting again …</span>`}
       <p class="facts">
         <code title=${id}>${thread?.key ?? id}</code><${Copy} label="Copy id" bare text=${() => id} />
         ${thread?.user_id && html`<span>of ${thread.user_id}</span>`}
-        ${used && html`<span title="Cost, with everything below">${cost(used.cost)}</span><span>${count(used.inputTokens + used.outputTokens, "token")}</span>`}
+        ${used ? html`<span title="Cost, with everything below">${cost(used.cost)}</span><span>${count(used.inputTokens + used.outputTokens, "token")}</span>` : html`<span class="coming"></span>`}
         ${(thread?.tags ?? []).map((/** @type {string} */ tag) => html`<span class="tag">${tag}</span>`)}
         ${thread?.parent && html`<a href=${hrefOf({ screen: "thread", thread: thread.parent, tab: "conversation" })}>part of another thread</a>`}
       </p>

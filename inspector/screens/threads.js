@@ -1,10 +1,11 @@
 // All threads, the newest activity first, and each with what it has made below it.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get } from "../lib/api.js";
-import { short } from "../lib/format.js";
+import { get, getOfEveryOwner, ofEveryOwner } from "../lib/api.js";
+import { count, short } from "../lib/format.js";
 import { useKeys, useLoaded, useTitle } from "../lib/hooks.js";
 import { html, names } from "../lib/html.js";
+import { plain } from "../lib/plain.js";
 import { go, hrefOf } from "../lib/route.js";
 import { Busy, Button, Curl, Empty, Export, Problem, Time } from "../parts/ui.js";
 import { Icon } from "../parts/icons.js";
@@ -14,7 +15,9 @@ const EVERY_MS = 5_000;
 const PAGE = 50;
 
 /** What the list can be narrowed to, as the query says it. @type {Record<string, Record<string, string>>} */
-const STATES = { all: {}, running: { executing: "true" }, waiting: {}, terminated: { terminated: "true" } };
+const STATES = { all: {}, running: { executing: "true" }, waiting: {}, failed: { failed: "true" }, terminated: { terminated: "true" } };
+/** The filter that lets every owner through. Owners may have any name, but not this one. */
+const EVERYBODY = "*";
 
 /** @typedef {{ search: string, state: string, agent: string, owner: string, children: boolean }} Filter */
 
@@ -23,7 +26,7 @@ function queryOf({ search, state, agent, owner, children }, limit) {
   const query = new URLSearchParams({ limit: String(limit), ...STATES[state] });
   if (search !== "") query.set("search", search);
   if (agent !== "") query.set("agent_id", agent);
-  if (owner !== "") query.set("user_id", owner);
+  if (owner !== "" && owner !== EVERYBODY) query.set("user_id", owner);
   if (children) query.set("include_children", "true");
   return `/threads?${query}`;
 }
@@ -31,14 +34,18 @@ function queryOf({ search, state, agent, owner, children }, limit) {
 /** What others than administrators may not see is nothing. @param {string} path @param {(found: any) => any[]} of */
 const optional = (path, of) => (/** @type {AbortSignal} */ signal) => get(path, signal).then(of, () => []);
 
+/** @type {Filter} */
+const EVERYTHING = { search: "", state: "all", agent: "", owner: EVERYBODY, children: true };
+
 /** @param {{ selected: string | undefined, waits: import("../lib/waits.js").OpenWaits }} props */
 export function Threads({ selected, waits }) {
-  const [filter, setFilter] = useState(/** @type {Filter} */ ({ search: "", state: "all", agent: "", owner: "", children: true }));
+  const [filter, setFilter] = useState(EVERYTHING);
   const [limit, setLimit] = useState(PAGE);
   const [making, setMaking] = useState(false);
   const search = useRef(/** @type {HTMLInputElement | null} */ (null));
   const path = queryOf(filter, limit);
-  const { data, error, again } = useLoaded((signal) => get(path, signal), [path], { everyMs: EVERY_MS });
+  const all = filter.owner === EVERYBODY;
+  const { data, error, again } = useLoaded((signal) => (all ? getOfEveryOwner(path, signal) : get(path, signal)), [path, all], { everyMs: EVERY_MS });
   const last = useRef(data);
   if (data) last.current = data;
   const agents = useLoaded(optional("/agents", (found) => found.agents), []);
@@ -52,7 +59,7 @@ export function Threads({ selected, waits }) {
   };
   // Beside an open thread the keys are those of its messages.
   useKeys(selected === undefined ? { j: () => step(1), k: () => step(-1), "/": () => search.current?.focus(), n: () => setMaking(true) } : { "/": () => search.current?.focus() });
-  const narrowed = filter.search !== "" || filter.state !== "all" || filter.agent !== "" || filter.owner !== "";
+  const narrowed = filter.search !== "" || filter.state !== "all" || filter.agent !== "" || !all;
   return html`<section class="threads" aria-label="Threads">
     <header class="bar">
       <h1>Threads</h1>
@@ -63,14 +70,18 @@ export function Threads({ selected, waits }) {
     <${Problem} of=${error} again=${again} />
     ${!data && !last.current && !error && html`<${Busy} />`}
     <${Rows} listed=${listed} selected=${selected} waiting=${waits.threads} />
-    ${data && listed.length === 0 && html`<${Nothing} narrowed=${narrowed} onNew=${() => setMaking(true)} onAll=${() => setFilter({ ...filter, search: "", state: "all", agent: "", owner: "" })} />`}
+    ${data && listed.length === 0 && html`<${Nothing} narrowed=${narrowed} onNew=${() => setMaking(true)} onAll=${() => setFilter({ ...EVERYTHING, children: filter.children })} />`}
     ${data?.hasMore && html`<${Button} label="Show more" onClick=${() => setLimit(Math.min(500, limit + PAGE))} disabled=${limit >= 500} />`}
-    <footer class="foot"><${Curl} path=${path} /><${Export} name="threads" load=${async () => (await get(path)).threads} /></footer>
-    ${making && html`<${NewThread} agents=${agents.data ?? []} owner=${filter.owner} onClose=${() => setMaking(false)} />`}
+    ${data?.ownersLeftOut > 0 && html`<p class="left-out quiet">Threads of ${count(data.ownersLeftOut, "more owner")} are not in this list. Choose an owner to see theirs.</p>`}
+    <footer class="foot"><${Curl} path=${all ? ofEveryOwner(path) : path} /><${Export} name="threads" load=${async () => (await (all ? getOfEveryOwner(path) : get(path))).threads} /></footer>
+    ${making && html`<${NewThread} agents=${agents.data ?? []} first=${lastUsed(data?.threads)} owner=${all ? "" : filter.owner} onClose=${() => setMaking(false)} />`}
   </section>`;
 }
 
-/** @param {{ listed: Branch[], selected: string | undefined, waiting: Set<string> }} props */
+/** The agent of the thread that was active last. @param {any[] | undefined} threads @returns {string | undefined} */
+const lastUsed = (threads) => threads?.find(({ parent, agent }) => parent === null && agent !== null)?.agent_id;
+
+/** @param {{ listed: Branch[], selected: string | undefined, waiting: Map<string, any> }} props */
 function Rows({ listed, selected, waiting }) {
   const list = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" }), [selected]);
@@ -84,7 +95,7 @@ function Rows({ listed, selected, waiting }) {
             <span class="unseen">, ${stateOf(thread, waiting)}</span>
             <${Time} ms=${(thread.last_activity_at ?? thread.created_at ?? 0) * 1000} />
           </span>
-          <span class="preview">${short(thread.last_message_preview, 140) || html`<i>Nothing was said yet</i>`}</span>
+          <span class="preview">${previewOf(thread, waiting)}</span>
           <span class="facts">
             <code>${thread.key ?? thread.id.slice(0, 8)}</code>
             ${thread.user_id && html`<span>${thread.user_id}</span>`} ${thread.tags.map((/** @type {string} */ tag) => html`<span class="tag">${tag}</span>`)}
@@ -95,8 +106,17 @@ function Rows({ listed, selected, waiting }) {
   </ol>`;
 }
 
-/** @param {any} thread @param {Set<string>} waiting */
-const stateOf = (thread, waiting) => (thread.terminated ? "terminated" : waiting.has(thread.id) ? "waiting" : thread.executing ? "running" : "idle");
+/** @param {any} thread @param {Map<string, any>} waiting */
+const stateOf = (thread, waiting) =>
+  thread.terminated ? "terminated" : waiting.has(thread.id) ? "waiting" : thread.executing ? "running" : thread.failed ? "failed" : "idle";
+
+/** What a thread is about: what it waits for, or its newest message. @param {any} thread @param {Map<string, any>} waiting */
+function previewOf(thread, waiting) {
+  const wait = waiting.get(thread.id);
+  const text = short(wait?.title ? plain(wait.title) : thread.last_message_preview, 140);
+  if (thread.failed && stateOf(thread, waiting) === "failed") return html`<b class="why">Failed: ${thread.failed}</b> ${text}`;
+  return text || html`<i>No messages yet</i>`;
+}
 
 /** @typedef {{ thread: any, depth: number }} Branch */
 
@@ -123,11 +143,11 @@ const Filters = ({ filter, onFilter, search, agents, owners }) => {
   const named = owners.filter(({ user_id }) => user_id !== null);
   return html`<form class="filters" role="search" aria-label="Filter threads" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     <label class="search"><${Icon} name="search" /><span class="unseen">Search</span
-      ><input ref=${search} type="search" placeholder="Search ids, tags, messages" value=${filter.search} onInput=${set("search")} onKeyDown=${(/** @type {any} */ event) => event.key === "Escape" && event.target.blur()}
+      ><input ref=${search} type="search" placeholder="Ids, tags, newest message" value=${filter.search} onInput=${set("search")} onKeyDown=${(/** @type {any} */ event) => event.key === "Escape" && event.target.blur()}
     /></label>
-    <${Choice} label="State" value=${filter.state} onChange=${set("state")} options=${[["all", "Any state"], ["running", "Running"], ["waiting", "Waiting"], ["terminated", "Terminated"]]} />
+    <${Choice} label="State" value=${filter.state} onChange=${set("state")} options=${[["all", "Any state"], ["running", "Running"], ["waiting", "Waiting"], ["failed", "Failed"], ["terminated", "Terminated"]]} />
     ${agents.length > 1 && html`<${Choice} label="Agent" value=${filter.agent} onChange=${set("agent")} options=${[["", "Any agent"], ...agents.map(({ name, title }) => [name, title])]} />`}
-    ${named.length > 0 && html`<${Choice} label="Owner" value=${filter.owner} onChange=${set("owner")} options=${[["", "No owner"], ...named.map(({ user_id, threadCount }) => [user_id, `${user_id} (${threadCount})`])]} />`}
+    ${named.length > 0 && html`<${Choice} label="Owner" value=${filter.owner} onChange=${set("owner")} options=${[[EVERYBODY, "Any owner"], ["", "No owner"], ...named.map(({ user_id, threadCount }) => [user_id, `${user_id} (${threadCount})`])]} />`}
     <label class="check"><input type="checkbox" checked=${filter.children} onChange=${(/** @type {any} */ event) => onFilter({ ...filter, children: event.target.checked })} />Subagents</label>
   </form>`;
 };
@@ -140,7 +160,7 @@ const Choice = ({ label, value, onChange, options }) => html`<select aria-label=
 /** @param {{ narrowed: boolean, onNew: () => void, onAll: () => void }} props */
 const Nothing = ({ narrowed, onNew, onAll }) =>
   narrowed
-    ? html`<${Empty} title="No thread is like that"><p>Nothing matches what you are looking for.</p><${Button} label="Show all threads" onClick=${onAll} /><//>`
+    ? html`<${Empty} title="No matching threads"><p>The search looks at the ids, agents and tags of threads, and at the newest message of each.</p><${Button} label="Show all threads" onClick=${onAll} /><//>`
     : html`<${Empty} title="No threads yet">
         <p>Every conversation is a thread that keeps its own state. Begin one here, or with the API.</p>
         <${Button} label="Begin a thread" icon="plus" kind="primary" onClick=${onNew} />

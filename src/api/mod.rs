@@ -3,7 +3,7 @@
 //!
 //! * `create`: a new thread; `history`: what was said before it. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
 //!   files. `runs`: the runs, and what came of them; `trace`: what happened in one; `spans`: the same for tracing systems.
-//! * `context`: what the next request to a model would hold; `steps`: what an earlier one has held. `budget`: what runs may use, and have used.
+//! * `context`: what the next request to a model would hold; `steps`: what an earlier one has held, `step_parts`: how large its parts are. `budget`: what runs may use, and have used.
 //! * `waits`: what people are asked, and what they say. [`wire`]: the protocols of other systems, made of a run's feed.
 //! * `servers`: MCP servers, and how they answer.
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
@@ -22,6 +22,7 @@ pub(crate) mod read;
 pub(crate) mod runs;
 pub mod servers;
 pub(crate) mod spans;
+mod step_parts;
 mod steps;
 pub(crate) mod trace;
 pub(crate) mod waits;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::api::step_parts;
 use crate::engine::attachments::shown::Room;
 use crate::engine::context::history::History;
 use crate::engine::context::space::Parts;
@@ -54,8 +55,12 @@ impl Thread {
             }
         };
         let log = asked.log.map(|log| format!("l_{log}"));
+        let model = asked.model.as_deref().unwrap_or_default();
+        let factor = self.read(|state, _| Ok(state.meta.calibration.factor(model)))?;
+        let read = crate::json::from_str(body.get()).map_err(Error::internal)?;
         let head = json!({
             "message": id, "source": source, "prompt": asked.prompt, "model": asked.model, "log": log, "messages": messages,
+            "tokens": step_parts::of_request(&read, factor),
         });
         Ok(Reply { body: Some(with_body(&head, &body)?), ..Reply::empty(200) })
     }

@@ -147,7 +147,7 @@ test("a thread is begun, written to and followed; a call is folded into the repl
   await accessible(page, "a new thread");
   await button(asked, "Begin").click();
   await page.getByRole("heading", { name: "The clerk" }).waitFor();
-  await page.getByText("Nothing was said yet", { exact: true }).first().waitFor();
+  await page.getByText("No messages yet", { exact: true }).first().waitFor();
   await page.getByLabel("Message", { exact: true }).fill("hello **there**");
   await page.keyboard.press("Enter");
   await talk(page).getByRole("article", { name: "Assistant: You said: hello **there**" }).waitFor();
@@ -248,7 +248,7 @@ test("a step shows what the model was sent, byte for byte what it was, and how i
   await thread.ask("What is two and two?");
   await thread.ask(JSON.stringify([{ name: "add", args: { a: 2, b: 2 } }]));
   await thread.send("POST", "/messages", { role: "system", content: "Say it in French." });
-  await thread.ask("Thanks.");
+  await thread.ask(`Thanks. ${"Very_much_".repeat(300)}`);
   const replies = (await thread.messages()).filter(({ role }) => role === "assistant");
   const sent = clerk.model.asked.slice(before);
   assert.deepEqual([replies.length, sent.length], [4, 4]);
@@ -259,6 +259,11 @@ test("a step shows what the model was sent, byte for byte what it was, and how i
     assert.deepEqual({ messages: json.body.messages, tools: json.body.tools }, { messages, tools }, `reply ${at} is what was sent`);
     assert.equal(json.messages, messages.length);
   }
+  // As large as the next request's, which has the same prompt and tools.
+  const { tokens } = (await thread.send("GET", `/steps/${replies.at(-1).id}/request`)).json;
+  const { parts } = (await thread.send("GET", "/context")).json;
+  assert.deepEqual([tokens.system, tokens.tools], [parts.system, parts.tools]);
+  assert.ok(tokens.messages > 300, JSON.stringify(tokens));
   const last = replies.at(-1).id;
   // What prompts say is the application's: owners and pages of a thread see what was said, and not that.
   const [told, pages] = await Promise.all(["owner:alice", `thread:${thread.id}`].map((scope) => bobbin.client.send("POST", "/tokens", { scope })));
@@ -276,6 +281,9 @@ test("a step shows what the model was sent, byte for byte what it was, and how i
   await step.getByText("Tools", { exact: true }).last().click();
   await step.getByText("add", { exact: true }).click();
   assert.match(await step.getByRole("group", { name: "Schema of add" }).innerText(), /"required": \[\s+"a",\s+"b"/);
+  assert.ok(await step.getByText(`about ${parts.tools} tokens`).isVisible());
+  // However long a line of a message is, the column is as wide as its place.
+  assert.deepEqual(await step.locator(".inside").evaluate((inside) => [inside.scrollWidth <= inside.clientWidth, document.documentElement.scrollWidth <= innerWidth]), [true, true]);
   await accessible(page, "a step");
   await picture(page, "step");
   await button(step, "The step before").click();
@@ -337,6 +345,9 @@ test("what all threads ask is listed, and answered where it is shown", async () 
   const pay = page.getByRole("article", { name: "Pay 120 EUR to Ann" });
   const question = page.getByRole("article", { name: "Tea or coffee?" });
   await Promise.all([pay.waitFor(), question.waitFor()]);
+  await pay.getByText("The clerk").waitFor();
+  await pay.getByRole("blockquote").getByText('"name":"pay"').waitFor();
+  await question.getByText("for alice").waitFor();
   await accessible(page, "what waits");
   await picture(page, "waiting");
   await pay.getByLabel("amount").fill("80");
@@ -355,6 +366,7 @@ test("what all threads ask is listed, and answered where it is shown", async () 
   await page.goto(`${bobbin.server.base}/inspector#/t/${thread.id}`);
   await thread.accepted(JSON.stringify([{ name: "pay", args: { amount: 7, to: "Zoe" } }]));
   const here = page.getByRole("article", { name: "Pay 7 EUR to Zoe" });
+  assert.equal(await here.getByRole("link", { name: "Open its thread" }).count(), 0, "it stands in its thread");
   await button(here, "Deny …").click();
   await here.getByLabel("Why?").fill("too little");
   await button(here, "Deny").click();

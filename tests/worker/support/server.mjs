@@ -138,7 +138,8 @@ export class Server {
   /** Starts the process, and waits until it answers unless `serves` is false. */
   async up() {
     const { agents, vars = {}, flags = [], wrangler = false, serves = true } = this.options;
-    const set = Object.entries(vars).flatMap(([name, value]) => ["--var", `${name}=${value}`]);
+    // As on a deployment: only tests about bodies keep them.
+    const set = Object.entries({ BOBBIN_LOG_BODIES: "0", ...vars }).flatMap(([name, value]) => ["--var", `${name}=${value}`]);
     const args = ["--port", String(this.port), "--agents", agents, "--persist", this.persist, ...set, ...flags, ...(wrangler ? [] : runtime(flags))];
     const child = spawn(process.execPath, [join(checkout, "scripts/start.mjs"), ...args], {
       cwd: checkout,

@@ -166,5 +166,14 @@ pub(in crate::openapi) struct StepRequest {
     log: Option<String>,
     /// Of a request that was rebuilt: how many messages it has. The log says how many were sent.
     messages: Option<u32>,
+    tokens: StepTokens,
     body: Object,
+}
+
+/// About how many tokens each part of a request has, as its model counts them.
+#[derive(JsonSchema)]
+pub(in crate::openapi) struct StepTokens {
+    system: u64,
+    tools: u64,
+    messages: u64,
 }
