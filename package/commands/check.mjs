@@ -23,6 +23,6 @@ Exits with 1 when something is wrong that counts. Nothing is written.`,
     for (const finding of findings) console.log(line(project.agents, finding));
     const { agents, prompts, tools } = JSON.parse(catalog);
     const counted = (/** @type {object} */ all, /** @type {string} */ noun) => `${Object.keys(all).length} ${noun}${Object.keys(all).length === 1 ? "" : "s"}`;
-    console.log(`${counted(agents, "agent")}, ${counted(prompts, "prompt")}, ${counted(tools, "tool")}: nothing is wrong${findings.length > 0 ? " that counts" : ""}.`);
+    console.log(`${counted(agents, "agent")}, ${counted(prompts, "prompt")}, ${counted(tools, "tool")}: ${findings.length > 0 ? `no errors, ${counted(findings, "warning")}` : "nothing is wrong"}.`);
   },
 };

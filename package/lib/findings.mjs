@@ -67,7 +67,7 @@ export async function server({ url, from, client, keyed, health }) {
     found.push({ level: "warning", what: "version", message: `This is bobbin ${VERSION}, the server ${oneLine(health.version)}.`, advice: "Commands and server of one version know the same: update the older one." });
   }
   if ((health.warnings ?? 0) > 0) {
-    found.push({ level: "warning", what: "definitions", message: `${health.warnings} warnings when they were compiled`, advice: "`bobbin check` in their project says which." });
+    found.push({ level: "warning", what: "definitions", message: `${health.warnings} ${health.warnings === 1 ? "warning" : "warnings"} when they were compiled`, advice: "`bobbin check` in their project says which." });
   }
   const before = Date.now();
   const { response } = await client.GET("/healthz");

@@ -30,10 +30,6 @@ impl Check<'_> {
                     .values()
                     .any(|prompt| prompt.memory.iter().any(|entry| entry.name == *name))
             };
-            if memory.scope == MemoryScope::Owner && used() {
-                let text = "threads without a `user_id` have no such memory: they find nothing in it, and cannot save";
-                self.warning(at, "scope", text);
-            }
             if (memory.sources.messages || !memory.sources.files.is_empty()) && !used() {
                 let text =
                     "nothing comes in by itself: a prompt that an agent speaks with has to list the memory";
