@@ -1,5 +1,5 @@
-// `npm run package`: the npm packages, complete in dist-package/bobbin and dist-package/create-bobbin; `npm pack` there makes
-// of each what is published. They need no Rust.
+// `npm run package`: the npm packages, complete in dist-package/bobbin and dist-package/create-bobbin, and the tarballs of both
+// beside them, which are what is published. They need no Rust.
 //
 //   dist/            the Worker; its catalog is the module `bobbin:catalog`
 //   dist-isolate/    the isolate Worker
@@ -11,7 +11,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statS
 import { homedir } from "node:os";
 import { dirname, extname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { brotliCompressSync, gzipSync } from "node:zlib";
+import { brotliCompressSync } from "node:zlib";
 import { BUILD_TOOL, buildTool, buildWorker, TARGET_DIR, WASM_FEATURES } from "./build.mjs";
 import { buildClient } from "./client.mjs";
 import { cache, contentHash, hash, inCheckout, locked, readIfThere, root } from "./files.mjs";
@@ -163,11 +163,23 @@ function withoutPaths(path) {
   writeFileSync(path, after);
 }
 
+/** Packs folders of packages, and says where the tarballs are. @param {string[]} folders @param {string} into @returns {Promise<string[]>} */
+export async function pack(folders, into) {
+  const tarballs = [];
+  for (const folder of folders) {
+    const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    await run("npm", ["pack", "--silent", "--pack-destination", into], { cwd: folder });
+    tarballs.push(join(into, `${name}-${version}.tgz`));
+  }
+  return tarballs;
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await main(async () => {
-    const { bobbin } = await buildPackages();
-    const sizes = filesOf(bobbin).map((path) => gzipSync(readFileSync(path), { level: 9 }).length);
-    const total = sizes.reduce((sum, size) => sum + size, 0);
-    console.log(`  dist-package/bobbin: ${(total / 1e6).toFixed(1)} MB packed`);
+    const { bobbin, create } = await buildPackages();
+    for (const tarball of await pack([bobbin, create], PACKAGES)) {
+      console.log(`  ${relative(root, tarball)}: ${(statSync(tarball).size / 1e6).toFixed(1)} MB`);
+    }
+    console.log(`\nA project of your own:\n\n  node ${relative(root, join(bobbin, "bin/bobbin.mjs"))} init ../my-agent --install`);
   });
 }

@@ -6,6 +6,7 @@ import { parseEnv } from "node:util";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
 import { noteDevServer } from "../lib/dev-file.mjs";
 import { readIfThere, shown } from "../lib/files.mjs";
+import { pageOf } from "../lib/page.mjs";
 import { openProject } from "../lib/project.mjs";
 import { VERSION } from "../lib/version.mjs";
 import { localKeys } from "../server/local-key.mjs";
@@ -15,8 +16,8 @@ import { watchFolder } from "../server/watch.mjs";
 
 const HOST = "127.0.0.1";
 
-/** What a development server lets through beyond a deployed one; the project's variables may say otherwise. */
-const DEVELOPMENT_VARS = { BOBBIN_DEV: "1", BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1]" };
+/** How a development server differs from a deployed one; the project's variables may say otherwise. */
+const DEVELOPMENT_VARS = { BOBBIN_DEV: "1", BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1]", BOBBIN_LOG_BODIES: "1" };
 
 /** Editors write in several steps. */
 const SETTLED_MS = 100;
@@ -28,7 +29,7 @@ export const command = {
   --persist DIR       where threads are kept (default .bobbin/state); they survive restarts
   --var NAME=VALUE    a variable of the Worker; may be given several times
 
-Changes of agents/ are taken up while it runs. Keys and secrets belong in the file .dev.vars, one NAME=VALUE a line; without
+Changes of agents/, and of the page if there is one, are taken up while it runs. Keys and secrets belong in the file .dev.vars, one NAME=VALUE a line; without
 any the built-in model \`demo\` answers.`,
   options: {
     port: { type: "string", default: "8787" },
@@ -96,27 +97,30 @@ function watch(project, server) {
     try {
       await server.reload();
       for (const line of server.warnings()) console.log(line);
-      console.log("The definitions were compiled again.");
+      console.log("The changes are served.");
     } catch (error) {
       if (!(error instanceof Complaint)) throw error;
-      console.error(`${error.message}\nThe definitions of before go on being served.`);
+      console.error(`${error.message}\nThe last version without mistakes is still served.`);
     }
   };
-  watchFolder(project.agents, () => {
+  const changed = () => {
     clearTimeout(timer);
     timer = setTimeout(() => (running = running.then(reload)), SETTLED_MS);
-  });
+  };
+  const page = pageOf(project.root);
+  for (const folder of [project.agents, ...(page ? [page.folder] : [])]) watchFolder(folder, changed);
 }
 
 /** @param {import("../lib/project.mjs").Project} project @param {import("../server/server.mjs").Server} server @param {number} tookMs */
 function greet(project, server, tookMs) {
   for (const line of [...server.warnings(), ...server.lacking()]) console.log(`Warning: ${line.replace(/: warning(?=:| in )/, "")}`);
   const { url } = server;
+  const page = pageOf(project.root);
   console.log(`Ready on ${url} (${(tookMs / 1000).toFixed(1)} s)
-
+${page ? `\n  Your page:    ${url}/` : ""}
   Look inside:  ${url}/inspector
   Ask:          curl ${url}/v1/chat/completions -H 'content-type: application/json' \\
                   -d '{"model": "${server.agents()[0] ?? "AGENT"}", "messages": [{"role": "user", "content": "Hello!"}]}'
 
-Changes in ${shown(join(project.root, "agents"))} are taken up. Ctrl-C ends it; threads stay.`);
+Changes in ${[join(project.root, "agents"), ...(page ? [page.folder] : [])].map(shown).join(" and ")} are taken up. Ctrl-C ends it; threads stay.`);
 }

@@ -19,6 +19,10 @@ const SUMMARIES = {
   blank: "one agent with one tool",
 };
 
+/** What a project depends on unless it says: the tarball that was packed with this program, or a version. */
+const PACKED = fileURLToPath(new URL(`../../bobbin-${VERSION}.tgz`, import.meta.url));
+const DEPENDENCY = existsSync(PACKED) ? PACKED : `^${VERSION}`;
+
 /** Files whose names npm would read something into. */
 const RENAMED = { gitignore: ".gitignore", "dev.vars.example": ".dev.vars.example" };
 
@@ -30,7 +34,7 @@ export const command = {
   --rust            with a crate for native tools of your own, which needs Rust and Bobbin's repository
   --checkout DIR    where that repository is (default ../bobbin, beside the project)
   --install         runs the package manager's \`install\` in it
-  --package SPEC    which \`bobbin\` it depends on: a version, or the path of a tarball (default ^${VERSION})
+  --package SPEC    which \`bobbin\` it depends on: a version, or the path of a tarball (default ${shown(DEPENDENCY)})
 
 The folder (default: this one) may hold other files already; none is replaced.`,
   options: {
@@ -38,7 +42,7 @@ The folder (default: this one) may hold other files already; none is replaced.`,
     install: { type: "boolean", default: false },
     rust: { type: "boolean", default: false },
     checkout: { type: "string" },
-    package: { type: "string", default: `^${VERSION}` },
+    package: { type: "string", default: DEPENDENCY },
   },
   run: async (values, [dir = ".", ...more]) => {
     if (more.length > 0) throw new Complaint("`bobbin init` takes one folder.", EXIT.usage);

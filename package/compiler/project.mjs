@@ -4,6 +4,7 @@ import { wasmCompiler } from "./wasm.mjs";
 import { compile, refusal } from "./compile.mjs";
 import { esbuildOf, part } from "../lib/parts.mjs";
 import { writeWhole } from "../lib/files.mjs";
+import { buildPage } from "../lib/page.mjs";
 import { buildCrate, hasCrate } from "../lib/rust.mjs";
 
 /**
@@ -38,7 +39,7 @@ export async function compileFolder(root, agents, settings) {
 }
 
 /**
- * Writes the catalog of a project, and its Worker if that is its own; one with mistakes leaves what was there.
+ * Writes the catalog of a project, its page if it has one, and its Worker if that is its own; one with mistakes leaves what was there.
  *
  * @param {import("../lib/project.mjs").Project} project
  * @param {{ strict?: boolean }} [settings]
@@ -46,6 +47,7 @@ export async function compileFolder(root, agents, settings) {
 export async function build(project, settings) {
   const compiled = await compileFolder(project.root, project.agents, settings);
   buildCrate(project.root);
+  buildPage(project.root);
   writeWhole(project.catalog, compiled.catalog);
   return compiled;
 }

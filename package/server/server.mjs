@@ -1,10 +1,11 @@
 // One running server of a project: workerd over a folder of its own, .bobbin/run/<port>, behind our front.
 
-import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "../compiler/project.mjs";
 import { line } from "../compiler/compile.mjs";
 import { withoutFilesBucket } from "../lib/files-bucket.mjs";
+import { pageOf } from "../lib/page.mjs";
 import { part, workerdOf } from "../lib/parts.mjs";
 import { bundleWorker, link, place } from "./bundle.mjs";
 import { startFront } from "./front.mjs";
@@ -57,7 +58,10 @@ export async function startServer({ project, host, persist, log, ended, answered
     return { definitions: JSON.parse(catalog), warnings: findings.map((finding) => line(project.agents, finding)) };
   };
   let { definitions, warnings } = await compiled();
-  await bundleWorker(project, join(home, "worker"), project.catalog);
+  const worker = join(home, "worker");
+  await bundleWorker(project, worker, project.catalog);
+  const made = () => [project.catalog, join(worker, "index.js")].map((path) => readFileSync(path, "utf8")).join("\n");
+  let served = made();
   place(part("dist/isolate"), join(home, "isolate"), ISOLATE);
   const runtime = await startWorkerd({
     home,
@@ -86,10 +90,18 @@ export async function startServer({ project, host, persist, log, ended, answered
     lacking: () => modelsThatLack(definitions, (name) => Boolean(vars[name]?.trim())),
     warnings: () => warnings,
     reload: async () => {
-      const before = readFileSync(project.catalog, "utf8");
-      ({ definitions, warnings } = await compiled());
-      if (readFileSync(project.catalog, "utf8") === before) return;
-      link(project.catalog, join(home, "worker/catalog.json"));
+      const next = await compiled();
+      if (pageOf(project.root)) {
+        // Beside the one that is served, which stays where this one cannot be made.
+        const bundled = join(home, "worker.next");
+        await bundleWorker(project, bundled, project.catalog);
+        rmSync(worker, { recursive: true });
+        renameSync(bundled, worker);
+      }
+      ({ definitions, warnings } = next);
+      if (made() === served) return;
+      served = made();
+      link(project.catalog, join(worker, "catalog.json"));
       if (runtime.reload) await front.pause(runtime.reload);
     },
     stop: async (ms = 0) => {

@@ -45,6 +45,7 @@ for (const major of NODES) {
     const project = join(home, `on-${major}`);
     cpSync(made, project, { recursive: true, verbatimSymlinks: true });
     mistakes(project, node);
+    addPage(project);
 
     let dev = new Dev(project, node, ["dev", "--port", "0"]);
     await dev.ready;
@@ -56,6 +57,7 @@ for (const major of NODES) {
     assert.match((await thread.ask('call add {"numbers": [0.1, 0.2]}')).message.content, /0\.3/);
 
     await edited(project, client);
+    await editedPage(project, dev);
 
     // Killed in the middle of a reply; the next server goes on with it by itself.
     const slow = await client.thread("slow");
@@ -95,6 +97,31 @@ function mistakes(project, node) {
   writeFileSync(join(project, "agents/models/demo-slow.json"), '{ "provider": "demo", "model": "demo-slow" }');
   writeFileSync(join(project, "agents/prompts/slow.md"), "---\ntoolDescription: d\nmodel: demo-slow\nincludeChat: true\n---\nYou are slow.\n");
   writeFileSync(join(project, "agents/agents/slow.json"), '{ "sideA": { "prompt": "slow" } }');
+}
+
+/** A page of the project's own, which its Worker serves at `/`. @param {string} project */
+function addPage(project) {
+  const about = join(project, "package.json");
+  writeFileSync(about, JSON.stringify({ ...JSON.parse(readFileSync(about, "utf8")), bobbin: { page: "web/build.mjs" } }));
+  mkdirSync(join(project, "web"));
+  writeFileSync(join(project, "web/page.html"), "<p>one");
+  writeFileSync(join(project, "web/build.mjs"), 'import { cpSync, mkdirSync } from "node:fs";\nmkdirSync(".bobbin", { recursive: true });\ncpSync("web/page.html", ".bobbin/page.html");\n');
+  writeFileSync(join(project, "src/index.ts"), `import bobbin from "bobbin/worker";
+import page from "../.bobbin/page.html";
+export { DirectoryObject, MemoryObject, ThreadObject } from "bobbin/worker";
+export default {
+  fetch: (request: Request, env: unknown, ctx: unknown) => new URL(request.url).pathname === "/" ? new Response(page) : bobbin.fetch(request, env, ctx),
+};
+`);
+}
+
+/** Its address is printed, and a change of it is served. @param {string} project @param {Dev} dev */
+async function editedPage(project, dev) {
+  assert.match(dev.printed, new RegExp(`Your page: +${dev.url}/\n`));
+  const shown = async () => (await new Client(dev.url).send("GET", "/../")).text;
+  assert.equal(await shown(), "<p>one");
+  writeFileSync(join(project, "web/page.html"), "<p>two");
+  await until("the page is served as it is now", async () => (await shown()) === "<p>two", { withinMs: 15_000 });
 }
 
 /** A prompt that is edited is served. @param {string} project @param {Client} client */

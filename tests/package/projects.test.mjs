@@ -2,12 +2,13 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { after, test } from "node:test";
 import * as esbuild from "esbuild";
 import { compile } from "../../package/compiler/compile.mjs";
 import { plain, readJsonc } from "../../package/lib/jsonc.mjs";
+import { buildPage, pageOf } from "../../package/lib/page.mjs";
 import { VERSION } from "../../package/lib/version.mjs";
 import { natively } from "../../scripts/build.mjs";
 import { checkout, scratch } from "../worker/support/server.mjs";
@@ -24,9 +25,6 @@ function bobbin(args, cwd = home) {
 
 const TEMPLATES = readdirSync(join(checkout, "package/templates")).filter((name) => name !== "common" && name !== "rust");
 
-/** A memory of an owner's is told of everywhere. @type {Record<string, string[]>} */
-const WARNINGS = { "support-desk": ["warning: memories/customers.json"] };
-
 for (const template of TEMPLATES) {
   test(`the template ${template} has nothing wrong with it`, async () => {
     const project = join(home, `My ${template}`);
@@ -35,7 +33,7 @@ for (const template of TEMPLATES) {
     assert.match(stdout, /npm install\n {2}npm run dev/);
     const tools = { esbuild, web: join(checkout, "isolate/web"), compiler: (/** @type {string} */ request) => natively(request, join(project, "out")) };
     const compiled = await compile(join(project, "agents"), tools);
-    assert.deepEqual(compiled.findings.map(({ file, severity }) => `${severity}: ${file}`), WARNINGS[template] ?? []);
+    assert.deepEqual(compiled.findings.map(({ file, severity }) => `${severity}: ${file}`), []);
     const { agents, code } = JSON.parse(compiled.catalog ?? "");
     assert.ok(Object.keys(agents).length > 0);
     const name = `my-${template}`;
@@ -55,8 +53,48 @@ for (const template of TEMPLATES) {
     }
     assert.ok(Object.keys(code ?? {}).every((path) => !path.startsWith("/")));
     assert.ok(files(join(project, "tests")).some((path) => /\.test\./.test(path)), "it shows how one tests");
+    assert.equal(made.scripts.typecheck, "tsc --project agents");
+    assert.ok("typescript" in made.devDependencies, "no program of a stranger's is asked for");
+    assert.equal(typeErrors(project), "");
   });
 }
+
+/** What TypeScript says of a project's code. @param {string} project */
+function typeErrors(project) {
+  const installed = join(project, "node_modules/bobbin");
+  mkdirSync(installed, { recursive: true });
+  cpSync(join(checkout, "package/package.json"), join(installed, "package.json"));
+  cpSync(join(checkout, "types"), join(installed, "types"), { recursive: true });
+  const tsc = join(checkout, "node_modules/typescript/bin/tsc");
+  return spawnSync(process.execPath, [tsc, "--project", "agents", "--pretty", "false"], { cwd: project, encoding: "utf8" }).stdout;
+}
+
+test("types come from the package itself, without a line in tsconfig.json", () => {
+  const project = join(home, "My blank");
+  const config = join(project, "agents/tsconfig.json");
+  writeFileSync(config, readFileSync(config, "utf8").replace(', "../node_modules/bobbin/types/bobbin.d.ts"', ""));
+  assert.equal(typeErrors(project), "");
+  const tool = join(project, "agents/tools/add.ts");
+  const right = readFileSync(tool, "utf8");
+  writeFileSync(tool, right.replace("ToolHandler", "ToolHandle"));
+  assert.match(typeErrors(project), /add\.ts.*has no exported member/);
+  writeFileSync(tool, right);
+});
+
+test("a page is built by the program that package.json names, and a mistake in it is an error", () => {
+  const project = join(home, "page");
+  mkdirSync(join(project, "web"), { recursive: true });
+  writeFileSync(join(project, "package.json"), "{}");
+  buildPage(project);
+  assert.equal(pageOf(project), undefined);
+  writeFileSync(join(project, "package.json"), '{ "bobbin": { "page": "web/build.mjs" } }');
+  writeFileSync(join(project, "web/build.mjs"), 'import { writeFileSync } from "node:fs";\nwriteFileSync("page.html", "<p>");\n');
+  buildPage(project);
+  assert.equal(readFileSync(join(project, "page.html"), "utf8"), "<p>");
+  assert.equal(pageOf(project)?.folder, join(project, "web"));
+  writeFileSync(join(project, "web/build.mjs"), "process.exit(3);\n");
+  assert.throws(() => buildPage(project), /The page was not built/);
+});
 
 test("init replaces no file, and says which are in the way", () => {
   const project = join(home, "taken");

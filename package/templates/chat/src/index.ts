@@ -2,7 +2,7 @@
 
 import bobbin from "bobbin/worker";
 // Made by web/build.mjs.
-import page from "../web/dist/page.html";
+import page from "../.bobbin/page.html";
 
 export { DirectoryObject, MemoryObject, ThreadObject } from "bobbin/worker";
 

@@ -1,4 +1,4 @@
-// Makes the page, with its script in it: web/dist/page.html.
+// Makes the page, with its script in it: .bobbin/page.html. `bobbin dev`, `build` and `serve` run this (`bobbin.page` in package.json).
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -17,5 +17,5 @@ const { outputFiles } = await build({
 });
 // A script ends at the first `</script`, wherever that stands.
 const script = (outputFiles[0]?.text ?? "").replaceAll("</script", "<\\/script");
-mkdirSync(here("dist"), { recursive: true });
-writeFileSync(here("dist/page.html"), readFileSync(here("page.html"), "utf8").replace("/*SCRIPT*/", () => script));
+mkdirSync(here("../.bobbin"), { recursive: true });
+writeFileSync(here("../.bobbin/page.html"), readFileSync(here("page.html"), "utf8").replace("/*SCRIPT*/", () => script));
