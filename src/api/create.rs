@@ -147,8 +147,8 @@ impl Thread {
         self.ephemeral.alarm.is_none();
         self.transaction(|sql| {
             self.create_tables(&state, sql, now)?;
-            let newest = history::store(&mut state, sql, &earlier, now)?;
-            self.post_earlier(&state, sql, newest.as_deref(), now)?;
+            let newest = history::store(&mut state, sql, earlier, now)?;
+            self.post_earlier(&state, sql, newest.as_ref(), now)?;
             if let Some(copied) = &copied {
                 self.store_copied(&mut state, sql, copied, now)?;
             }

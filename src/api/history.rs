@@ -8,7 +8,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::request::fields::Body;
 use crate::spec::message::Role;
-use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::messages::{Inbound, Row};
 use crate::store::state::State;
 
 /// What a stored message takes up besides its text, about, bytes.
@@ -73,20 +73,18 @@ fn one(message: Value, at: usize) -> Result<Earlier> {
 pub(super) fn store(
     state: &mut State,
     sql: &dyn Sql,
-    earlier: &[Earlier],
+    earlier: Vec<Earlier>,
     now: i64,
-) -> Result<Option<Shared>> {
-    let mut newest = None;
-    for message in earlier.iter().filter(|message| !message.content.trim().is_empty()) {
-        let row = Row {
+) -> Result<Option<Row>> {
+    let with_text = earlier.into_iter().filter(|message| !message.content.trim().is_empty());
+    let rows: Vec<Row> = (state.next_seq()..)
+        .zip(with_text)
+        .map(|(seq, message)| Row {
             inbound: Inbound::Stored,
             silent: message.silent,
-            ..Row::new(state.next_seq(), message.role, message.content.as_str(), now)
-        };
-        let row = state.insert(sql, row)?;
-        if row.is_said() {
-            newest = Some(row);
-        }
-    }
-    Ok(newest)
+            ..Row::new(seq, message.role, message.content, now)
+        })
+        .collect();
+    state.insert_stored(sql, &rows)?;
+    Ok(rows.into_iter().rev().find(Row::is_said))
 }
