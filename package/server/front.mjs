@@ -2,7 +2,6 @@
 // the answer to a request whose body it is still sending, and resolves `..` in addresses. Whatever goes wrong here or
 // behind it is answered in the API's own form; everything else passes as it comes.
 
-import { connect } from "node:net";
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { http } from "../lib/node-http.mjs";
@@ -29,6 +28,10 @@ const IDLE_MS = 3_000;
 
 /** Headers that are of one connection only. */
 export const OF_CONNECTION = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"]);
+/** The same, and how a body is cut into chunks: of an answer that ends with its connection. */
+const OF_CONNECTION_AND_CHUNKS = new Set([...OF_CONNECTION, "transfer-encoding"]);
+/** @type {Set<string>} */
+const NONE = new Set();
 
 /** @typedef {{ status: number, code: string, message: string, hint: string, field?: string, retryAfter?: number, closes?: boolean }} Problem */
 
@@ -257,7 +260,8 @@ async function textOf(answer) {
 }
 
 /**
- * A WebSocket: from here on the two connections are one.
+ * A WebSocket: once the server behind has changed the protocol, the two connections are one. Until then nothing passes but this
+ * one request, so that no other goes round what is refused here.
  *
  * @param {import("node:http").IncomingMessage} request
  * @param {import("node:stream").Duplex} client
@@ -269,25 +273,46 @@ function upgrade(request, client, head, port) {
   if (hasDots(request.url)) return answerRaw(client, DOTS);
   const until = Date.now() + PATIENCE_MS;
   const open = () => {
-    const server = connect({ host: HOST, port, noDelay: true });
-    server.once("connect", () => {
-      let text = `${request.method} ${request.url} HTTP/1.1\r\n`;
-      for (let at = 0; at + 1 < request.rawHeaders.length; at += 2) {
-        text += `${request.rawHeaders[at]}: ${request.rawHeaders[at + 1]}\r\n`;
-      }
-      server.write(`${text}\r\n`, "latin1");
+    const { method = "GET", url: path = "/" } = request;
+    const up = http.request({ host: HOST, port, agent: false, method, path, headers: passing(request.rawHeaders, NONE) });
+    const gone = () => up.destroy();
+    client.once("close", gone);
+    up.on("upgrade", (answer, server, first) => {
+      client.write(headOf(answer, NONE), "latin1");
+      client.write(first);
       server.write(head);
       client.pipe(server).pipe(client);
+      server.on("error", () => client.destroy());
       server.once("close", () => client.destroy());
       client.once("close", () => server.destroy());
     });
-    server.on("error", () => {
-      if (server.connecting || !client.writable) return;
-      if (server.bytesWritten > 0 || Date.now() > until) return void (server.bytesRead > 0 ? client.destroy() : answerRaw(client, LOST));
+    up.on("response", (answer) => {
+      answer.on("error", () => client.destroy());
+      client.write(headOf(answer, OF_CONNECTION_AND_CHUNKS, "connection: close\r\n"), "latin1");
+      answer.pipe(client);
+    });
+    up.on("error", (/** @type {NodeJS.ErrnoException} */ error) => {
+      client.off("close", gone);
+      if (!client.writable) return;
+      if (error.code !== "ECONNREFUSED" || Date.now() > until) return answerRaw(client, LOST);
       setTimeout(open, PAUSE_MS);
     });
+    up.end();
   };
   open();
+}
+
+/**
+ * The head of an answer as it is written on a connection.
+ *
+ * @param {import("node:http").IncomingMessage} answer
+ * @param {Set<string>} left   headers that do not go on
+ * @param {string} [own]       lines of our own
+ */
+function headOf(answer, left, own = "") {
+  const headers = Object.entries(passing(answer.rawHeaders, left));
+  const lines = headers.flatMap(([name, value]) => [value].flat().map((one) => `${name}: ${one}\r\n`));
+  return `HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}\r\n${lines.join("")}${own}\r\n`;
 }
 
 /**

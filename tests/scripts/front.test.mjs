@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { connect } from "node:net";
 import { test } from "node:test";
 import { http } from "../../package/lib/node-http.mjs";
 import { startFront } from "../../package/server/front.mjs";
@@ -96,3 +97,51 @@ test("what passes is not changed: status, headers that come twice, bodies of any
       }
     },
   ));
+
+/** What a connection to a front gets for what it sends, to its end. @param {string} front @param {(socket: import("node:net").Socket) => void} send */
+async function raw(front, send) {
+  const socket = connect(Number(new URL(front).port), "127.0.0.1");
+  send(socket);
+  let text = "";
+  for await (const chunk of socket) text += chunk;
+  return text;
+}
+
+const UPGRADE = "GET /feed HTTP/1.1\r\nhost: a.test\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: abc\r\n\r\n";
+
+test("a connection that changes its protocol goes both ways, with what was sent at once", () =>
+  fronted(
+    () => assert.fail("it is no request"),
+    async (front, server) => {
+      server.on("upgrade", (request, socket, head) => {
+        const { host, "sec-websocket-key": key } = request.headers;
+        socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-Seen: ${request.url} ${host} ${key}\r\n\r\nfirst `);
+        socket.write(head);
+        socket.on("data", (/** @type {Buffer} */ data) => (String(data).endsWith("end") ? socket.end(data) : socket.write(data)));
+      });
+      const text = await raw(front, (socket) => {
+        socket.write(`${UPGRADE}at once `);
+        socket.on("data", (data) => String(data).endsWith("at once ") && socket.write("later, end"));
+      });
+      assert.match(text, /^HTTP\/1\.1 101 /);
+      assert.match(text, /x-seen: \/feed a\.test abc\r\n/i);
+      assert.ok(text.endsWith("\r\n\r\nfirst at once later, end"), text);
+    },
+  ));
+
+test("behind a change of protocol that is refused no other request passes", async () => {
+  /** @type {string[]} */
+  const seen = [];
+  await fronted(
+    (request, response) => {
+      seen.push(request.url ?? "");
+      response.writeHead(426, { "content-type": "application/json" }).end('{"no":1}');
+    },
+    async (front) => {
+      const text = await raw(front, (socket) => socket.write(`${UPGRADE}GET /a/../b HTTP/1.1\r\nhost: a\r\n\r\n`));
+      assert.match(text, /^HTTP\/1\.1 426 [^]*connection: close\r\n[^]*\{"no":1\}$/);
+      assert.equal(text.split("HTTP/1.1").length, 2, text);
+    },
+  );
+  assert.deepEqual(seen, ["/feed"]);
+});
