@@ -2,13 +2,60 @@
 //!
 //! A B-tree's code is compiled for every pair of types, 7 KB of wasm each, and there are forty of them. Definitions and
 //! what a thread keeps in memory are few, and are built once and read often; for them a list in order is as quick.
+//!
+//! Made of many entries at once (`collect`, `extend`, JSON), a list is sorted once. One by one, each entry moves those after
+//! it: what strangers fill so belongs into a map of the standard library.
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
+
+/// Entries in order. Of several that are equal the last one stays. Each is moved a few times, in whatever order they come.
+fn in_order<T>(entries: Vec<T>, compare: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+    if entries.is_sorted_by(|a, b| compare(a, b).is_lt()) {
+        return entries;
+    }
+    let places = places_in_order(entries.len(), &|a, b| match (entries.get(a), entries.get(b)) {
+        (Some(a), Some(b)) => compare(a, b),
+        _ => Ordering::Equal,
+    });
+    let mut entries: Vec<Option<T>> = entries.into_iter().map(Some).collect();
+    let mut sorted: Vec<T> = Vec::with_capacity(entries.len());
+    for place in places {
+        let Some(entry) = entries.get_mut(place).and_then(Option::take) else { continue };
+        match sorted.last_mut().filter(|last| compare(last, &entry).is_eq()) {
+            Some(last) => *last = entry,
+            None => sorted.push(entry),
+        }
+    }
+    sorted
+}
+
+/// The places of so many entries, in the order of these. Sorting is the larger part of the code: it is compiled once, not for
+/// every type.
+fn places_in_order(entries: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..entries).collect();
+    places.sort_unstable_by(|a, b| compare(*a, *b).then(a.cmp(b)));
+    places
+}
+
+/// Counts entries that make room for others, in tests only.
+mod moved {
+    #[cfg(test)]
+    thread_local! {
+        pub(super) static ENTRIES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    #[inline]
+    pub(super) fn add(_entries: usize) {
+        #[cfg(test)]
+        ENTRIES.with(|all| all.set(all.get() + _entries));
+    }
+}
 
 /// A map, sorted by its keys.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,6 +188,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         match self.place(&key) {
             Ok(at) => self.0.get_mut(at).map(|(_, had)| std::mem::replace(had, value)),
             Err(at) => {
+                moved::add(self.0.len() - at);
                 self.0.insert(at, (key, value));
                 None
             }
@@ -195,17 +243,13 @@ impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for SortedMap<K, V> {
 
 impl<K: Ord, V> FromIterator<(K, V)> for SortedMap<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        let mut map = SortedMap::new();
-        map.extend(entries);
-        map
+        SortedMap(in_order(entries.into_iter().collect(), |(a, _), (b, _)| a.cmp(b)))
     }
 }
 
 impl<K: Ord, V> Extend<(K, V)> for SortedMap<K, V> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        for (key, value) in entries {
-            self.insert(key, value);
-        }
+        *self = std::mem::take(self).into_iter().chain(entries).collect();
     }
 }
 
@@ -259,11 +303,11 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Deserialize<'de> for S
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries = SortedMap::new();
-                while let Some((key, value)) = map.next_entry()? {
-                    entries.insert(key, value);
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
                 }
-                Ok(entries)
+                Ok(entries.into_iter().collect())
             }
         }
         deserializer.deserialize_map(Entries(PhantomData))
@@ -347,6 +391,7 @@ impl<K: Ord> SortedSet<K> {
     /// Puts it in; whether it was not there.
     pub fn insert(&mut self, key: K) -> bool {
         let Err(at) = self.place(&key) else { return false };
+        moved::add(self.0.len() - at);
         self.0.insert(at, key);
         true
     }
@@ -383,17 +428,13 @@ impl<K: Serialize> Serialize for SortedSet<K> {
 
 impl<K: Ord> FromIterator<K> for SortedSet<K> {
     fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
-        let mut set = SortedSet::new();
-        set.extend(keys);
-        set
+        SortedSet(in_order(keys.into_iter().collect(), K::cmp))
     }
 }
 
 impl<K: Ord> Extend<K> for SortedSet<K> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        for key in keys {
-            self.insert(key);
-        }
+        *self = std::mem::take(self).into_iter().chain(keys).collect();
     }
 }
 
@@ -457,6 +498,52 @@ mod tests {
         tree.retain(|_, value| *value % 2 == 0);
         assert_eq!(format!("{map:?}"), format!("{tree:?}"));
         assert!(map.into_iter().eq(tree));
+    }
+
+    #[test]
+    fn many_entries_at_once_are_sorted_once() {
+        use std::cell::Cell;
+
+        struct Counted<'a>(u32, &'a Cell<usize>);
+        impl PartialEq for Counted<'_> {
+            fn eq(&self, other: &Self) -> bool {
+                self.cmp(other).is_eq()
+            }
+        }
+        impl Eq for Counted<'_> {}
+        impl PartialOrd for Counted<'_> {
+            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+        impl Ord for Counted<'_> {
+            fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+                self.1.set(self.1.get() + 1);
+                self.0.cmp(&other.0)
+            }
+        }
+
+        let entries: Vec<(u32, u32)> = numbers().map(|n| n % 500).zip(0..).take(2000).collect();
+        let map: SortedMap<u32, u32> = entries.iter().copied().collect();
+        let tree: BTreeMap<u32, u32> = entries.iter().copied().collect();
+        assert!(map.iter().eq(&tree), "the last of a key counts");
+        let mut extended: SortedMap<u32, u32> = [(7, 0), (999, 1)].into();
+        extended.extend(entries.iter().copied());
+        let expected: BTreeMap<u32, u32> = [(7, 0), (999, 1)].into_iter().chain(entries).collect();
+        assert!(extended.iter().eq(&expected));
+        let set: SortedSet<u32> = numbers().map(|n| n % 500).take(2000).collect();
+        assert!(set.iter().eq(&numbers().map(|n| n % 500).take(2000).collect::<BTreeSet<_>>()));
+
+        let compared = Cell::new(0);
+        let many = 100_000;
+        let map: SortedMap<Counted<'_>, ()> = (0..many).rev().map(|n| (Counted(n, &compared), ())).collect();
+        assert_eq!(map.len(), many as usize);
+        assert!(compared.get() < 40 * many as usize, "{} comparisons", compared.get());
+        let json: String = (0..many).rev().map(|n| format!(",\"{n:06}\":0")).collect();
+        let map: SortedMap<String, u32> = crate::json::from_str(&format!("{{{}}}", &json[1..])).unwrap();
+        let set: SortedSet<String> = map.keys().rev().cloned().collect();
+        assert_eq!(set.len(), many as usize);
+        assert_eq!(super::moved::ENTRIES.with(std::cell::Cell::get), 0, "no entry makes room for another");
     }
 
     #[test]

@@ -357,12 +357,14 @@ struct Read {
 impl Read {
     fn of(messages: &[&RawValue]) -> Result<Read> {
         let mut read = Read::default();
+        let mut answered = Vec::new();
         for (at, raw) in messages.iter().enumerate() {
             let head: Head<'_> = crate::json::from_str(raw.get()).map_err(|error| wrong(at, &error))?;
             match &*head.role {
                 "assistant" => read.new = at + 1,
                 "user" => read.said = at + 1,
-                "tool" | "system" | "developer" | "reasoning" | "activity" => {}
+                "tool" => answered.extend(head.tool_call_id.map(std::borrow::Cow::into_owned)),
+                "system" | "developer" | "reasoning" | "activity" => {}
                 other => {
                     let shown: String = other.chars().take(40).collect();
                     let text = format!("There is no role “{shown}”.");
@@ -370,6 +372,7 @@ impl Read {
                 }
             }
         }
+        read.answered = answered.into_iter().collect();
         Ok(read)
     }
 }

@@ -1,10 +1,11 @@
 //! What a run says, told by its feed: once each, in order, wherever the feed is cut and however often a frame comes. Protocols that
 //! stream one reply are made of it.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::sorted::{SortedMap, SortedSet};
 
 /// Something that a run says or does.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,8 +135,8 @@ pub struct Listener {
     /// The last reply whose reasoning was told.
     reasoned: Option<String>,
     /// Replies and results that are told.
-    told: SortedSet<String>,
-    calls: SortedMap<String, Call>,
+    told: HashSet<String>,
+    calls: HashMap<String, Call>,
     failure: Option<String>,
     out: Vec<Said>,
 }

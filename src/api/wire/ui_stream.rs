@@ -5,6 +5,8 @@
 //! begins and however often it is cut. (7.0.173 has no error for a delta whose part
 //! has ended with its step: such a mistake shows only in the other two.)
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::access::links::Links;
@@ -90,7 +92,7 @@ pub struct UiStream {
     /// The reply of the open step.
     step: Option<String>,
     /// Replies that were told whole.
-    told: SortedSet<String>,
+    told: HashSet<String>,
     text: Option<Text>,
     /// Id of the reasoning that is being shown.
     reasoning: Option<String>,

@@ -3,11 +3,12 @@
 //! A page carries out what comes as `tool-input-available` without `providerExecuted`. So that comes once, when the page is asked for it;
 //! where such a call is shown for another reason, its arguments come in pieces, which make the same part and start nothing.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::api::wire::ui_stream::{CallsAre, Continued, Settings};
 use crate::json;
-use crate::sorted::SortedMap;
 
 /// A call that the stream knows of.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ enum Shown {
 
 /// The calls of the replies so far.
 #[derive(Debug, Default)]
-pub(super) struct Calls(SortedMap<String, Known>);
+pub(super) struct Calls(HashMap<String, Known>);
 
 impl Calls {
     /// A reply has them. What the client has of them already, of a message of its own that goes on, is not told again if that would
