@@ -48,7 +48,7 @@ impl std::fmt::Debug for Change {
 }
 
 impl Change {
-    /// Reads the fields with values, types and names to delete.
+    /// Reads the fields with values, types and names to delete, [`limits::ENV_VALUES`] of each at most.
     ///
     /// # Errors
     /// `invalid_field` and `too_large` name the field, and in it the variable: `env_patch.CITY`.
@@ -59,29 +59,33 @@ impl Change {
         level: Level,
         catalog: &Catalog,
     ) -> Result<Change> {
-        let mut change = Change { types_field: types.0.to_owned(), ..Change::default() };
-        for (name, value) in object(&values)? {
-            let field = format!("{}.{name}", values.0);
+        // What follows holds each name against the others, so their number is looked at first.
+        for given in [&values, &types, &delete] {
+            few(given)?;
+        }
+        let (values_field, types_field, delete_field) = (values.0, types.0, delete.0);
+        let mut change = Change { types_field: types_field.to_owned(), ..Change::default() };
+        for (name, value) in object(values)? {
+            let field = format!("{values_field}.{name}");
             check_name(&field, &name, level, catalog)?;
             change.values.push((name, text(&field, value)?));
         }
-        for (name, kind) in object(&types)? {
-            let field = format!("{}.{name}", types.0);
+        for (name, kind) in object(types)? {
+            let field = format!("{types_field}.{name}");
             check_name(&field, &name, level, catalog)?;
             change.kinds.push((name, crate::env::change::kind(&field, &kind)?));
         }
-        change.deleted = names(&delete)?;
+        change.deleted = names(delete)?;
         for name in &change.deleted {
             if change.set().any(|set| set == name) || change.kind(name).is_some() {
-                return Err(Error::field(delete.0, format!("`{name}` is both set and deleted.")));
+                return Err(Error::field(delete_field, format!("`{name}` is both set and deleted.")));
             }
         }
         let of_model =
             |given: &&(String, VariableKind)| given.1 == VariableKind::Text && catalog.is_model_key(&given.0);
         if let Some((name, _)) = change.kinds.iter().find(of_model) {
-            let field = format!("{}.{name}", types.0);
             return Err(Error::field(
-                &field,
+                &format!("{types_field}.{name}"),
                 format!("`{name}` is the API key of a model, so its type must be `secret`."),
             ));
         }
@@ -156,17 +160,33 @@ impl Change {
     }
 }
 
-fn object((field, value): &Given<'_>) -> Result<Map<String, Value>> {
+/// Refuses more names than an object can have values.
+fn few((field, value): &Given<'_>) -> Result<()> {
+    let names = match value {
+        Some(Value::Object(fields)) => fields.len(),
+        Some(Value::Array(names)) => names.len(),
+        _ => 0,
+    };
+    if names > limits::ENV_VALUES {
+        return Err(over(
+            field,
+            format!("`{field}` has {names} names; the limit is {}.", limits::ENV_VALUES),
+        ));
+    }
+    Ok(())
+}
+
+fn object((field, value): Given<'_>) -> Result<Map<String, Value>> {
     match value {
         None => Ok(Map::new()),
-        Some(Value::Object(fields)) => Ok(fields.clone()),
+        Some(Value::Object(fields)) => Ok(fields),
         Some(_) => {
             Err(Error::field(field, format!("`{field}` must be an object: names and what belongs to them.")))
         }
     }
 }
 
-fn names((field, value): &Given<'_>) -> Result<Vec<String>> {
+fn names((field, value): Given<'_>) -> Result<Vec<String>> {
     let wrong = || Error::field(field, format!("`{field}` must be a list of names."));
     match value {
         None => Ok(Vec::new()),

@@ -222,7 +222,12 @@ fn what_cannot_be_a_value_is_refused_as_a_whole() {
                 (json!({ "env_patch": { "A": null } }), "env_patch.A", "must be a text"),
                 (json!({ "env_patch": { "A": { "b": TOKEN } } }), "env_patch.A", "must be a text"),
                 (json!({ "env_patch": { "A": long } }), "env_patch.A", "the limit is 32768"),
-                (json!({ "env_patch": many }), "env", "the limit is 200"),
+                (json!({ "env_patch": many }), "env_patch", "the limit is 200"),
+                (
+                    json!({ "env_delete": many.as_object().unwrap().keys().collect::<Vec<_>>() }),
+                    "env_delete",
+                    "the limit is 200",
+                ),
                 (json!({ "env_patch": large }), "env", "the limit is 262144"),
                 (
                     json!({ "env_patch": { "A": "1" }, "env_type_patch": { "A": "hidden" } }),
