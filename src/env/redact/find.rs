@@ -1,23 +1,24 @@
-//! Searches for many texts at once, in time that depends only on the length of the searched text.
+//! Searches for many texts at once, in time that depends on the length of the searched text alone.
 //!
-//! One pass notes which of the texts' first eight bytes occur at all; only those texts are then searched for one by one,
-//! by an algorithm (Knuth, Morris, Pratt) that reads each byte once, whatever repetitions there are.
+//! One pass notes which of the texts' first eight bytes occur at all. Only those texts are then searched for, all in one more
+//! pass ([`automaton`](super::automaton)), or in a few where they are very long: however many begin alike, and whatever
+//! repetitions there are.
 
 use std::rc::Rc;
 
+use crate::env::redact::automaton::Automaton;
 use crate::env::redact::work;
 
 /// Bytes that a text has at least, and that the first pass looks for.
 pub(crate) const LEAST_BYTES: usize = 8;
 /// Entries of the table that the first pass asks, as a power of two.
 const TABLE_BITS: u32 = 16;
-
 /// A text that is looked for, and whose it is.
 #[derive(Debug)]
-struct Needle {
-    text: Rc<[u8]>,
+pub(crate) struct Needle {
+    pub(crate) text: Rc<[u8]>,
     /// Place of the secret.
-    secret: usize,
+    pub(crate) secret: usize,
 }
 
 /// Where a secret stands in a text.
@@ -31,9 +32,8 @@ pub(crate) struct Span {
 /// Texts to look for.
 #[derive(Debug, Default)]
 pub(crate) struct Finder {
-    needles: Vec<Needle>,
-    /// First bytes of the needles, in order, and which of these begin so.
-    keys: Vec<(u64, Vec<usize>)>,
+    /// First bytes of the needles, in order, and the needles that begin so, in order.
+    keys: Vec<(u64, Vec<Needle>)>,
     /// Which hashes of first bytes there are; empty while nothing is looked for.
     table: Vec<u64>,
 }
@@ -42,17 +42,14 @@ impl Finder {
     /// Looks for one more text. Shorter ones than [`LEAST_BYTES`] would be found by chance and are left out.
     pub(crate) fn add(&mut self, text: Rc<[u8]>, secret: usize) {
         let Some(key) = text.first_chunk().map(|first| u64::from_be_bytes(*first)) else { return };
-        let needle = self.needles.len();
         match self.keys.binary_search_by_key(&key, |(key, _)| *key) {
             Ok(place) => {
-                let known = |place: &usize| self.needles.get(*place).is_some_and(|known| known.text == text);
-                let Some((_, needles)) = self.keys.get_mut(place) else { return };
-                if needles.iter().any(known) {
-                    return;
+                let Some((_, alike)) = self.keys.get_mut(place) else { return };
+                if let Err(place) = alike.binary_search_by(|known| known.text.cmp(&text)) {
+                    alike.insert(place, Needle { text, secret });
                 }
-                needles.push(needle);
             }
-            Err(place) => self.keys.insert(place, (key, vec![needle])),
+            Err(place) => self.keys.insert(place, (key, vec![Needle { text, secret }])),
         }
         if self.table.is_empty() {
             self.table = vec![0; 1 << (TABLE_BITS - 6)];
@@ -61,43 +58,38 @@ impl Finder {
         if let Some(word) = self.table.get_mut(word) {
             *word |= bit;
         }
-        self.needles.push(Needle { text, secret });
     }
 
-    /// Every place of every text; and a beginning of one, of [`LEAST_BYTES`] or more, where `text` ends in it: that may
-    /// be a secret that somebody else has cut.
+    /// Every place of every text, where those that overlap are one; and a beginning of one, of [`LEAST_BYTES`] or more,
+    /// where `text` ends in it: that may be a secret that somebody else has cut.
     pub(crate) fn find(&self, text: &[u8]) -> Vec<Span> {
         let mut spans = Vec::new();
-        for needle in self.present(text).into_iter().filter_map(|place| self.needles.get(place)) {
-            search(&needle.text, text, &mut |start, end| {
-                spans.push(Span { start, end, secret: needle.secret });
-            });
+        let mut present = self.present(text).peekable();
+        while present.peek().is_some() {
+            Automaton::new(&mut present, text.len()).search(text, &mut spans);
         }
         spans
     }
 
-    /// The needles whose first bytes occur.
-    fn present(&self, text: &[u8]) -> Vec<usize> {
-        let mut found: Vec<usize> = Vec::new();
-        if self.table.is_empty() || text.len() < LEAST_BYTES {
-            return found;
-        }
+    /// The needles whose first bytes occur, in order.
+    fn present(&self, text: &[u8]) -> impl Iterator<Item = &Needle> {
         let mut seen = vec![false; self.keys.len()];
-        let mut window = 0u64;
-        work::add(text.len());
-        for (at, byte) in text.iter().enumerate() {
-            window = (window << 8) | u64::from(*byte);
-            let (word, bit) = place_of(window);
-            if self.table.get(word).is_none_or(|word| word & bit == 0) || at + 1 < LEAST_BYTES {
-                continue;
-            }
-            let Ok(key) = self.keys.binary_search_by_key(&window, |(key, _)| *key) else { continue };
-            if let Some(seen) = seen.get_mut(key).filter(|seen| !**seen) {
-                *seen = true;
-                found.extend(self.keys.get(key).into_iter().flat_map(|(_, needles)| needles));
+        if !self.table.is_empty() && text.len() >= LEAST_BYTES {
+            let mut window = 0u64;
+            work::add(text.len());
+            for (at, byte) in text.iter().enumerate() {
+                window = (window << 8) | u64::from(*byte);
+                let (word, bit) = place_of(window);
+                if self.table.get(word).is_none_or(|word| word & bit == 0) || at + 1 < LEAST_BYTES {
+                    continue;
+                }
+                let key = self.keys.binary_search_by_key(&window, |(key, _)| *key);
+                if let Some(seen) = key.ok().and_then(|key| seen.get_mut(key)) {
+                    *seen = true;
+                }
             }
         }
-        found
+        self.keys.iter().zip(seen).filter(|(_, seen)| *seen).flat_map(|((_, needles), _)| needles)
     }
 }
 
@@ -105,42 +97,6 @@ impl Finder {
 fn place_of(key: u64) -> (usize, u64) {
     let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - TABLE_BITS);
     ((hash >> 6) as usize, 1 << (hash & 63))
-}
-
-/// Every place of `needle` that does not overlap the one before, and its beginning at the end.
-fn search(needle: &[u8], text: &[u8], found: &mut dyn FnMut(usize, usize)) {
-    // For each length of a beginning, the next shorter one that it ends in.
-    let mut shorter = vec![0usize; needle.len()];
-    let step = |shorter: &[usize], mut matched: usize, byte: u8| {
-        loop {
-            work::add(1);
-            if needle.get(matched) == Some(&byte) {
-                return matched + 1;
-            }
-            match matched {
-                0 => return 0,
-                more => matched = shorter.get(more - 1).copied().unwrap_or(0),
-            }
-        }
-    };
-    let mut matched = 0;
-    for (at, byte) in needle.iter().enumerate().skip(1) {
-        matched = step(&shorter, matched, *byte);
-        if let Some(place) = shorter.get_mut(at) {
-            *place = matched;
-        }
-    }
-    matched = 0;
-    for (at, byte) in text.iter().enumerate() {
-        matched = step(&shorter, matched, *byte);
-        if matched == needle.len() {
-            found(at + 1 - matched, at + 1);
-            matched = 0;
-        }
-    }
-    if matched >= LEAST_BYTES {
-        found(text.len() - matched, text.len());
-    }
 }
 
 #[cfg(test)]
@@ -162,7 +118,7 @@ mod tests {
         assert_eq!(found(&["abcdefgh"], "xabcdefghabcdefgh"), [(1, 9, 0), (9, 17, 0)]);
         assert_eq!(found(&["aaaaaaaab"], "aaaaaaaaaaab"), [(3, 12, 0)]);
         assert_eq!(found(&["abcabcabcd"], "abcabcabcabcd"), [(3, 13, 0)]);
-        assert_eq!(found(&["12345678", "123456789"], "0123456789"), [(1, 9, 0), (1, 10, 1)]);
+        assert_eq!(found(&["12345678", "123456789"], "0123456789"), [(1, 10, 1)]);
         assert_eq!(found(&["short", "abcdefgh"], "short abcdefg abcdefgx"), []);
     }
 
@@ -175,14 +131,69 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_is_searched_in_time_that_grows_with_the_text() {
-        let mut finder = Finder::default();
-        finder.add([vec![b'a'; 5_000], b"b".to_vec()].concat().into(), 0);
-        finder.add(vec![b'a'; 5_000].into(), 1);
-        let text = vec![b'a'; 1 << 20];
-        let before = work::done();
-        finder.find(&text);
-        let steps = work::done() - before;
-        assert!(steps <= 6 * text.len(), "{steps} steps");
+    fn what_overlaps_is_one_place_and_what_follows_another() {
+        assert_eq!(found(&["aaaaaaaa"], "aaaaaaaaaaaa b"), [(0, 12, 0)]);
+        assert_eq!(found(&["abcdefgh", "efghijklm", "cdefghij"], "abcdefghijklm"), [(0, 13, 1)]);
+        assert_eq!(found(&["abcdefghxx", "bcdefghxy"], "abcdefghxy"), [(1, 10, 1)]);
+        assert_eq!(found(&["aaaaaaaaab", "aaaaaaaab", "aaaaaaaaac"], "aaaaaaaaaaac"), [(2, 12, 2)]);
+    }
+
+    #[test]
+    fn many_needles_are_found_as_each_by_itself_would_be() {
+        // Of two letters, so that they begin alike, contain one another and end in one another's beginnings.
+        let mut state = 7_u32;
+        let mut letters = |length: usize| -> String {
+            (0..length)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    if state >> 30 == 0 { 'b' } else { 'a' }
+                })
+                .collect()
+        };
+        for round in 0..200 {
+            let needles: Vec<String> = (0..20).map(|n| letters(8 + n % 9)).collect();
+            let text = letters(60 + round % 7);
+            let mut covered = vec![false; text.len()];
+            for needle in &needles {
+                let starts = (0..text.len()).filter(|start| text[*start..].starts_with(needle.as_str()));
+                starts.for_each(|start| covered[start..start + needle.len()].fill(true));
+                for length in LEAST_BYTES..needle.len() {
+                    if text.ends_with(&needle[..length]) {
+                        covered[text.len() - length..].fill(true);
+                    }
+                }
+            }
+            let mut ours = vec![false; text.len()];
+            let needles: Vec<&str> = needles.iter().map(String::as_str).collect();
+            for (start, end, _) in found(&needles, &text) {
+                ours[start..end].fill(true);
+            }
+            assert_eq!(ours, covered, "{needles:?} in {text}");
+        }
+    }
+
+    #[test]
+    fn needles_that_are_too_long_for_one_pass_are_found_in_several() {
+        let needles: Vec<String> = (0..12).map(|n| format!("{n:08}").repeat(7_500)).collect();
+        let needles: Vec<&str> = needles.iter().map(String::as_str).collect();
+        assert_eq!(found(&needles, &needles.join("-")).len(), 12);
+    }
+
+    #[test]
+    fn the_time_grows_with_the_text_and_with_the_needles_and_not_with_both() {
+        let steps = |needles: usize, text: usize| {
+            let mut finder = Finder::default();
+            for n in 0..needles {
+                finder.add([vec![b'a'; 1_000], n.to_string().into_bytes()].concat().into(), n);
+            }
+            let text = vec![b'a'; text];
+            let before = work::done();
+            finder.find(&text);
+            work::done() - before
+        };
+        for (needles, text) in [(1, 1 << 20), (200, 1 << 20), (1_000, 1 << 20), (200, 1 << 10)] {
+            let steps = steps(needles, text);
+            assert!(steps <= 4 * text + 4_000 * needles, "{needles} needles, {text} bytes: {steps} steps");
+        }
     }
 }

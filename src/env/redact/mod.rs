@@ -1,11 +1,12 @@
 //! Secrets in texts: each is replaced by `[redacted NAME]`, also when it is encoded (docs/variables.md lists the forms).
 //!
-//! * `copies`: a text without its escapes. `find`: a search for many texts at once. `shown`: texts without secrets, as a
-//!   type. `work`: counts steps, for the tests of it.
+//! * `copies`: a text without its escapes. `find`, `automaton`: a search for many texts at once. `shown`: texts without
+//!   secrets, as a type. `work`: counts steps, for the tests of it.
 //!
-//! The time grows with the length of the text, not with the number of secrets that are not in it. Secrets shorter than
+//! The time grows with the length of the text, not with the number of secrets. Secrets shorter than
 //! eight characters are not replaced, because they would be found in every other text.
 
+mod automaton;
 pub(crate) mod copies;
 pub(crate) mod find;
 pub(crate) mod shown;

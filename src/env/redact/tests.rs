@@ -267,4 +267,8 @@ fn the_time_grows_with_the_text_alone() {
     let alike = Redactor::new([("A", "aaaaaaaaaaaaaaaab")]);
     let text = "a".repeat(1 << 18);
     assert!(steps(&alike, &text) <= 16 * text.len());
+    let values: Vec<String> = (0..199).map(|n| format!("{}{n}", "a".repeat(1_000))).collect();
+    let alike = Redactor::new(values.iter().map(|value| ("KEY", value.as_str())));
+    let text = format!("\\ % =3D\n{}", "a".repeat(1 << 20));
+    assert!(steps(&alike, &text) <= 32 * text.len(), "{} steps", steps(&alike, &text));
 }
