@@ -111,9 +111,9 @@ impl<'a> Callable<'a> {
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(match self.schema() {
+        match self.schema() {
             Some(schema) => schema::with_defaults(schema, args),
-            None => args,
-        })
+            None => Ok(args),
+        }
     }
 }

@@ -129,6 +129,6 @@ fn nothing_that_is_handed_in_makes_it_panic() {
         let value = value(&mut rng, 2);
         check(&nonsense);
         bobbin::spec::schema::strict(&nonsense);
-        validate(&nonsense, &with_defaults(&nonsense, value));
+        validate(&nonsense, &with_defaults(&nonsense, value).unwrap());
     }
 }

@@ -177,12 +177,13 @@ impl Thread {
             self.catalog.effects.get(name).ok_or_else(|| format!("There is no effect “{name}” any more."))?;
         let args: Value = crate::json::from_str(&effect.args)
             .map_err(|error| format!("Its stored arguments are no JSON: {error}."))?;
+        let invalid = |problems: &[_]| format!("Invalid arguments for “{name}”: {}", schema::lines(problems));
         let problems = definition.validate(&args);
         if !problems.is_empty() {
-            return Err(format!("Invalid arguments for “{name}”: {}", schema::lines(&problems)));
+            return Err(invalid(&problems));
         }
         let args = match &definition.args {
-            Some(schema) => schema::with_defaults(schema, args),
+            Some(schema) => schema::with_defaults(schema, args).map_err(|problems| invalid(&problems))?,
             None => args,
         };
         Ok((args, matches!(definition.run, Implementation::Http(_))))

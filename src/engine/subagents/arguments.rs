@@ -80,7 +80,7 @@ pub(crate) fn create<'a>(
             if !problems.is_empty() {
                 return Err(unfit(wanted, schema, &problems));
             }
-            schema::with_defaults(schema, arguments)
+            schema::with_defaults(schema, arguments).map_err(|problems| unfit(wanted, schema, &problems))?
         }
     };
     let arguments = if let Value::Object(arguments) = arguments { arguments } else { Map::new() };

@@ -87,7 +87,8 @@ impl Thread {
         let own = tool.approval.clone().unwrap_or_default();
         let asks = match own.mode {
             Mode::Always => true,
-            Mode::When => own.when.as_ref().is_some_and(|when| schema::validate(when, args).is_empty()),
+            // Arguments that cannot be held against it are asked about, too.
+            Mode::When => own.when.as_ref().is_some_and(|when| schema::fits(when, args) != Some(false)),
             Mode::Never | Mode::OnFailure => false,
         };
         let trusts = || {

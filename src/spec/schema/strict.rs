@@ -3,7 +3,9 @@
 use serde_json::{Map, Value};
 
 use crate::json;
-use crate::spec::schema::{has_type, required, validate};
+use crate::sorted::SortedSet;
+use crate::spec::schema::validation::{Keywords, Validation, too_much};
+use crate::spec::schema::{Problem, has_type, required};
 
 /// Keywords that a provider's strict mode refuses or that have no meaning to it.
 const NOT_IN_STRICT_MODE: [&str; 8] =
@@ -73,47 +75,71 @@ fn close_object(schema: &mut Map<String, Value>, root: bool) -> bool {
             schema.insert("additionalProperties".into(), Value::Bool(false));
         }
     }
-    let required: Vec<&str> = required(schema).collect();
-    strict && names.iter().all(|name| required.contains(&name.as_str()))
+    let required: SortedSet<&str> = required(schema).collect();
+    strict && names.iter().all(|name| required.contains(name.as_str()))
 }
 
 /// A value with the `default` of every absent property that has one, at every level. Within `anyOf` and `oneOf`, the
 /// first branch that the value fits gives them. Objects that are absent themselves are not made up.
-pub fn with_defaults(schema: &Value, mut value: Value) -> Value {
-    fill(schema, &mut value);
-    value
+///
+/// # Errors
+/// That would take more work than one check may do.
+pub fn with_defaults(schema: &Value, mut value: Value) -> Result<Value, Vec<Problem>> {
+    let mut fill = Fill(Validation::new(Keywords::Listed));
+    fill.value(schema, &mut value);
+    if fill.0.is_spent() { Err(vec![too_much()]) } else { Ok(value) }
 }
 
-fn fill(schema: &Value, value: &mut Value) {
-    let Value::Object(schema) = schema else { return };
-    match value {
-        Value::Object(object) => {
-            let known = schema.get("properties").and_then(Value::as_object);
-            for (name, property) in known.into_iter().flatten() {
-                if !object.contains_key(name)
-                    && let Some(default) = property.get("default")
-                {
-                    object.insert(name.clone(), default.clone());
+/// Puts defaults into a value. Its steps are those of the validation, which says what fits.
+struct Fill(Validation);
+
+impl Fill {
+    fn value(&mut self, schema: &Value, value: &mut Value) {
+        let Value::Object(schema) = schema else { return };
+        match value {
+            Value::Object(object) => {
+                let known = schema.get("properties").and_then(Value::as_object);
+                for (name, property) in known.into_iter().flatten() {
+                    if !object.contains_key(name)
+                        && let Some(default) = property.get("default")
+                        && self.0.spend(size(default))
+                    {
+                        object.insert(name.clone(), default.clone());
+                    }
+                }
+                for (name, value) in object.iter_mut() {
+                    let own = known.and_then(|known| known.get(name));
+                    if let Some(schema) = own.or_else(|| schema.get("additionalProperties")) {
+                        self.value(schema, value);
+                    }
                 }
             }
-            for (name, value) in object.iter_mut() {
-                let own = known.and_then(|known| known.get(name));
-                if let Some(schema) = own.or_else(|| schema.get("additionalProperties")) {
-                    fill(schema, value);
+            Value::Array(items) => {
+                if let Some(schema) = schema.get("items") {
+                    items.iter_mut().for_each(|item| self.value(schema, item));
                 }
             }
+            _ => {}
         }
-        Value::Array(items) => {
-            if let Some(schema) = schema.get("items") {
-                items.iter_mut().for_each(|item| fill(schema, item));
+        for keyword in ["anyOf", "oneOf"] {
+            let branches = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
+            if let Some(branch) =
+                branches.into_iter().find(|branch| self.0.fits(branch, value) != Some(false))
+            {
+                self.value(branch, value);
             }
         }
-        _ => {}
     }
-    for keyword in ["anyOf", "oneOf"] {
-        let branches = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
-        if let Some(branch) = branches.into_iter().find(|branch| validate(branch, value).is_empty()) {
-            fill(branch, value);
+}
+
+/// Bytes of a value, about.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => 1 + text.len(),
+        Value::Array(items) => items.iter().map(size).sum::<usize>() + 1,
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>() + 1
         }
+        _ => 1,
     }
 }
