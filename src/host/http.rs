@@ -67,34 +67,87 @@ pub fn date(us: i64) -> String {
     format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
-/// The host of a URL whose target is private or link-local and not listed in `allowed` (hosts, or `host:port`,
-/// separated by commas); `None` when the request may leave. Names are judged by their spelling: where one leads is not
-/// seen here (docs/run-code.md says what holds for it).
-pub fn private_target(url: &str, allowed: &str) -> Option<String> {
-    let (_, host) = authority(url);
-    (is_private(&host) && !lists(allowed, url)).then_some(host)
+/// Where a URL leads, in lower case.
+struct Target {
+    /// Host and port as they are written, without a user.
+    authority: String,
+    /// Without brackets and without a full stop at its end.
+    host: String,
+}
+
+/// Reads where an `http` or `https` URL leads; `None` where other readers of URLs, the platform's above all, could find
+/// another host in it: they decode percent signs, map other scripts to ASCII, leave out tabs, and take backslashes for slashes.
+/// A host is in ASCII letters, digits, `-`, `_` and `.`, or an IPv6 address.
+fn target(url: &str) -> Option<Target> {
+    let (scheme, rest) = url.split_once("://")?;
+    if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#']).next()?;
+    if !authority.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
+        return None;
+    }
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').filter(|(host, _)| host.parse::<std::net::Ipv6Addr>().is_ok())?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let is_port = port.is_empty()
+        || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let host = host.trim_end_matches('.');
+    if !is_port || host.is_empty() || !(authority.starts_with('[') || host.split('.').all(is_label)) {
+        return None;
+    }
+    Some(Target { host: host.to_owned(), authority })
+}
+
+/// Whether a part of a name stays what it is however it is read.
+fn is_label(label: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    // Punycode of what is ASCII already: some readers take it for the name without.
+    let doubled = label.starts_with("xn--") && label.ends_with('-');
+    !label.is_empty() && label.bytes().all(plain) && !doubled
+}
+
+/// Whether a URL is http or https, and its host is written in the one way that all readers of URLs agree on. No request leaves
+/// for another one.
+pub fn is_plain(url: &str) -> bool {
+    target(url).is_some()
+}
+
+/// Why nothing may be sent to a URL: its target is private or link-local and not listed in `allowed` (hosts, or `host:port`,
+/// separated by commas), or its host is not plain. Names are judged by their spelling: where one leads is not seen here
+/// (docs/run-code.md says what holds for it). A noun phrase, such as `the private address 10.0.0.1`.
+pub fn refused_target(url: &str, allowed: &str) -> Option<String> {
+    match target(url) {
+        None => Some("an address that is not plain http or https with a host in ASCII".to_owned()),
+        Some(target) if is_private(&target.host) && !target.is_listed(allowed) => {
+            Some(format!("the private address {}", target.host))
+        }
+        Some(_) => None,
+    }
 }
 
 /// Whether `allowed` (hosts, or `host:port`, separated by commas) has the host of a URL.
 pub fn lists(allowed: &str, url: &str) -> bool {
-    let (authority, host) = authority(url);
-    allowed.split(',').map(str::trim).any(|entry| {
-        let entry = entry.to_ascii_lowercase();
-        !entry.is_empty() && (entry == authority || entry.trim_matches(['[', ']']) == host)
-    })
+    target(url).is_some_and(|target| target.is_listed(allowed))
 }
 
-/// Host and port of a URL as they are written, without a user; and the host alone.
-fn authority(url: &str) -> (String, String) {
-    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
-    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').map_or(rest, |(host, _)| host),
-        None => authority.split_once(':').map_or(authority.as_str(), |(host, _)| host),
-    };
-    let host = host.trim_end_matches('.').to_owned();
-    (authority, host)
+/// Whether two URLs lead to the same host and port.
+pub fn is_same_place(a: &str, b: &str) -> bool {
+    match (target(a), target(b)) {
+        (Some(a), Some(b)) => a.authority == b.authority,
+        _ => false,
+    }
+}
+
+impl Target {
+    fn is_listed(&self, allowed: &str) -> bool {
+        allowed.split(',').map(str::trim).any(|entry| {
+            let entry = entry.to_ascii_lowercase();
+            !entry.is_empty() && (entry == self.authority || entry.trim_matches(['[', ']']) == self.host)
+        })
+    }
 }
 
 fn is_private(host: &str) -> bool {
@@ -109,10 +162,10 @@ fn is_private(host: &str) -> bool {
     let number =
         last.starts_with("0x") || (!last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()));
     let local = ["localhost", "local", "internal", "lan", "home.arpa"];
-    number || host.is_empty() || local.iter().any(|name| host == *name || host.ends_with(&format!(".{name}")))
+    number || local.iter().any(|name| host == *name || host.ends_with(&format!(".{name}")))
 }
 
-/// scripts/outbound.mjs has the same ranges.
+/// package/server/outbound.mjs has the same ranges.
 fn is_private_v6(address: std::net::Ipv6Addr) -> bool {
     let [first, second, third, .., last_but_one, last] = address.segments();
     let inside = |high: u16, low: u16| {
@@ -145,7 +198,7 @@ fn is_private_v4(address: std::net::Ipv4Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::host::http::{date, private_target};
+    use crate::host::http::{date, is_same_place, refused_target};
 
     #[test]
     fn a_date_is_as_headers_have_it() {
@@ -182,8 +235,11 @@ mod tests {
             "http://user:pass@localhost/",
             "http://metadata.google.internal/",
             "http://localhost./",
+            "HTTP://LOCALHOST/",
+            "http://127.0.0.01/",
+            "http://1.2.3.0x7f/",
         ] {
-            assert!(private_target(url, "").is_some(), "{url}");
+            assert!(refused_target(url, "").is_some(), "{url}");
         }
         for url in [
             "https://example.com/",
@@ -194,11 +250,59 @@ mod tests {
             "http://192.0.2.1/",
             "https://x1.example.com:8443/a",
         ] {
-            assert_eq!(private_target(url, ""), None, "{url}");
+            assert_eq!(refused_target(url, ""), None, "{url}");
         }
-        assert_eq!(private_target("http://127.0.0.1:9000/x", "localhost,127.0.0.1,[::1]"), None);
-        assert_eq!(private_target("http://[::1]:9000/x", "localhost,127.0.0.1,[::1]"), None);
-        assert_eq!(private_target("http://10.0.0.5:9000/x", "10.0.0.5:9000"), None);
-        assert!(private_target("http://10.0.0.5:9001/x", "10.0.0.5:9000").is_some());
+        assert_eq!(refused_target("http://[::1]:8/", "").unwrap(), "the private address ::1");
+        assert_eq!(refused_target("http://127.0.0.1:9000/x", "localhost,127.0.0.1,[::1]"), None);
+        assert_eq!(refused_target("http://[::1]:9000/x", "localhost,127.0.0.1,[::1]"), None);
+        assert_eq!(refused_target("http://10.0.0.5:9000/x", "10.0.0.5:9000"), None);
+        assert!(refused_target("http://10.0.0.5:9001/x", "10.0.0.5:9000").is_some());
+    }
+
+    #[test]
+    fn a_host_that_could_be_read_otherwise_is_refused_even_if_it_is_listed() {
+        for url in [
+            // What readers of URLs make 127.0.0.1 or localhost of.
+            "https://127.0.0.%31/",
+            "https://\u{ff11}27.0.0.1/",
+            "https://127\u{3002}0\u{3002}0\u{3002}1/",
+            "https://127\u{ff61}0.0.1/",
+            "https://127.0.0\t.1/",
+            "https://127.0.0.1\n/",
+            "https://localhos%74/",
+            "https://local\u{ad}host/",
+            "https://localho\u{17f}t/",
+            "https://\u{24db}ocalhost/",
+            "https://xn--localhost-/",
+            "https://127.0.0.1\\@example.com/",
+            "https://example.com\\@127.0.0.1/",
+            "https:/127.0.0.1/",
+            "https:127.0.0.1/",
+            "https:///127.0.0.1/",
+            "https:\\\\127.0.0.1/",
+            "ht\ttps://127.0.0.1/",
+            " https://127.0.0.1/",
+            "//127.0.0.1/",
+            "https://[::1/",
+            "https://[127.0.0.1]/",
+            "https://[fe80::1%25eth0]/",
+            "https://[::1]x/",
+            "https://a..b/",
+            "https://b\u{fc}cher.example/",
+            "https://example.com:80a/",
+            "ftp://example.com/",
+            "https://",
+            "",
+        ] {
+            assert!(refused_target(url, "127.0.0.1,localhost").is_some(), "{url:?}");
+        }
+        for url in
+            ["https://xn--bcher-kva.example/", "https://a_b-c.example:8443", "https://example.com:/\u{fc} \t"]
+        {
+            assert_eq!(refused_target(url, ""), None, "{url:?}");
+        }
+        assert!(is_same_place("https://Example.com/a", "https://u@example.COM?b"));
+        assert!(!is_same_place("https://example.com", "https://example.com:8443"));
+        assert!(!is_same_place("https://%65xample.com", "https://%65xample.com"));
     }
 }

@@ -6,9 +6,10 @@ use futures::StreamExt;
 use serde_json::Value;
 
 use crate::host::Host;
-use crate::host::http::{Reads, Request, private_target};
+use crate::host::http::{Reads, Request};
 use crate::spec::retry::RetryOn;
 use crate::spec::{Http, template};
+use crate::work::outbound::{self, Chosen};
 use crate::work::timeout::Watch;
 use crate::work::{Failure, Surroundings};
 use crate::{limits, signing};
@@ -82,9 +83,8 @@ fn request(
     let deployment = |variable: &str| around.of_deployment(variable);
     let unset = |error: template::Error| format!("\"{name}\" is not set up: {error}");
     let url = template::render_url(&post.http.url, &deployment, env).map_err(unset)?;
-    let allowed = around.host().var("BOBBIN_ALLOW_PRIVATE_HOSTS").unwrap_or_default();
-    if let Some(host) = private_target(&url, &allowed) {
-        return Err(format!("\"{name}\" points to the private address {host}, which is not allowed here."));
+    if let Some(what) = outbound::refused(&**around.host(), &url) {
+        return Err(format!("\"{name}\" points to {what}, which is not allowed here."));
     }
     let body = post.body.to_string();
     let mut headers = vec![
@@ -107,7 +107,7 @@ fn request(
 
 async fn exchange(host: &dyn Host, name: &str, request: Request) -> Result<Answered, Failure> {
     let network = |text| Failure::MayPass(RetryOn::Network, text);
-    let sent = host.fetch(request).await;
+    let sent = outbound::send(host, request, Chosen::ByDeployment).await;
     let mut response = sent.map_err(|error| network(format!("\"{name}\" could not be reached: {error}")))?;
     let mut body = Vec::new();
     while let Some(chunk) = response.body.next().await {

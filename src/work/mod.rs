@@ -3,7 +3,7 @@
 //!
 //! * `kinds`: what each of the four is given in each of the three ways, and what its answers mean.
 //! * `native`: functions that crates register. `http`: the signed request. `code`: files in the sandbox. `mcp`: requests to MCP
-//!   servers, which tools alone make.
+//!   servers, which tools alone make. `outbound`: where all of these may lead.
 //! * `tier`: what a tool may change. `timeout`: a limit in time.
 
 pub(crate) mod code;
@@ -11,6 +11,7 @@ pub(crate) mod http;
 pub(crate) mod kinds;
 pub(crate) mod mcp;
 pub mod native;
+pub(crate) mod outbound;
 pub(crate) mod tier;
 pub(crate) mod timeout;
 

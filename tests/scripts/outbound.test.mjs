@@ -123,3 +123,20 @@ test("what cannot be reached is said, and nobody sends by it who was not told it
     const stranger = await sent(new URL(outbound).origin, `http://name.test:${port}/`);
     assert.deepEqual([stranger.status, stranger.text], [404, ""]);
   }));
+
+test("an address is the same however it is spelled", async () => {
+  const connected = createTcp(() => assert.fail("it was reached"));
+  await once(connected.listen(0, "127.0.0.1"), "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (connected.address());
+  const outbound = await startOutbound({ lookup: (_, __, done) => done(null, [{ address: "127.0.0.1", family: 4 }]) });
+  try {
+    for (const host of ["127.0.0.1", "127.0.0.%31", "\uff1127.0.0.1", "127\u30020\u30020\u30021", "127\uff610.0.1", "127.0.0.\t1", "localhos%74", "local\u00adhost", "localho\u017ft", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "127.0.0.1.", "[::ffff:127.0.0.1]", "[::1]", "0.0.0.0", "public.test"]) {
+      // A header has bytes: those of the text in UTF-8.
+      const target = Buffer.from(`http://${host}:${port}/`).toString("latin1");
+      assert.match(await unsent(outbound.url, target), /^(fetch: the private address [0-9a-f.:]+ is not allowed here|Invalid URL)/, host);
+    }
+  } finally {
+    outbound.stop();
+    connected.close();
+  }
+});

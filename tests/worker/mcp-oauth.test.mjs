@@ -2,6 +2,8 @@
 // that they should not.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { after, before } from "node:test";
 import { exchange } from "./support/http.mjs";
 import { say, use } from "./support/model.mjs";
@@ -18,7 +20,7 @@ before(() => oauth.start());
 after(() => oauth.stop());
 
 /** Names of servers, each of an agent of its own. */
-const NAMES = ["good", "wrongiss", "noiss", "unadvertised", "foreign", "replayed", "moved", "endless", "huge", "html", "plain", "other", "resource", "inside", "script", "more", "greedy", "two", "denied"];
+const NAMES = ["good", "wrongiss", "noiss", "unadvertised", "foreign", "replayed", "moved", "endless", "huge", "html", "plain", "other", "resource", "inside", "script", "more", "greedy", "two", "denied", "spelled"];
 for (const name of NAMES) {
   bobbin.agent(name, ({ messages }) => (messages.at(-1)?.role === "tool" ? say(`done: ${messages.at(-1)?.content}`) : use({ name: `${name}__whoami`, args: {} })), { tools: [`mcp:${name}`] });
   bobbin.definitions.push(() => {
@@ -160,6 +162,25 @@ test("nobody is sent where it is not safe to sign in", async () => {
     assert.equal(told?.metadata.error_code, "mcp_unauthorized");
     assert.deepEqual(realm.asked.filter((one) => one.register), [], `${name}: it registers nowhere`);
   }
+});
+
+test("no address that a server names leads to this machine, however it is spelled", async () => {
+  let connected = 0;
+  const machine = createServer((socket) => void (++connected, socket.on("error", () => {}).end()));
+  await once(machine.listen(0, "127.0.0.1"), "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (machine.address());
+  const hosts = ["127.0.0.%31", "localhos%74", "%6cocalhost", "127%2e0.0.1", "127.0.0.1%00", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "127.0.0.1.", "[::ffff:127.0.0.1]", "[0:0:0:0:0:0:0:1%25lo]", "0.0.0.0", "xn--localhost-", "127.0.0.1\\\\@example.com"];
+  // A header has no others than these: each is one byte of a character in UTF-8.
+  const others = ["\uff1127.0.0.1", "127\u30020\u30020\u30021", "local\u00adhost", "localho\u017ft", "127.0.0.\t1"].map((host) => Buffer.from(host).toString("latin1"));
+  for (const host of [...hosts, ...others]) {
+    oauth.realm("spelled", { describedAt: `https://${host}:${port}/x` });
+    const thread = await bobbin.client.thread("spelled");
+    await thread.accepted("Who am I?");
+    const told = await result(thread);
+    assert.match(String(told?.content), /the private address|not plain http or https/, host);
+  }
+  assert.equal(connected, 0, "nothing on this machine was reached");
+  machine.close();
 });
 
 test("more is asked for when it is needed, and not for ever", async () => {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use bobbin::host::ai::{AI_BINDING, AiRequest};
-use bobbin::host::http::{FetchError, Reads, Request, Response};
+use bobbin::host::http::{FetchError, Reads, Request, Response, is_plain};
 use bytes::Bytes;
 use futures::stream;
 use wasm_bindgen::prelude::*;
@@ -15,8 +15,13 @@ use crate::bindings::{Outgoing, Take, thrown};
 
 type Result<T> = std::result::Result<T, FetchError>;
 
-/// Sends a request and follows no redirect.
+/// Sends a request and follows no redirect. Its host is the one that was judged: what the platform could read otherwise does
+/// not leave.
 pub(crate) async fn fetch(request: Request) -> Result<Response> {
+    if !is_plain(&request.url) {
+        let text = "the address is not plain http or https with a host in ASCII";
+        return Err(FetchError(format!("{}: {text}", authority(&request.url))));
+    }
     let headers = json(&request.headers)?;
     let sent = request.body.as_ref().map(copied);
     let send = |take: &Take| Outgoing::new(request.method, &request.url, &headers, sent, take);

@@ -29,9 +29,10 @@ use crate::store::waits::{
     Asked, AskedCall, AskedInput, AskedSignIn, DecidedBy, Decision, Wait, WaitKind, WaitState,
 };
 use crate::store::{receipts, waits};
+use crate::work::mcp::Trouble;
 use crate::work::mcp::auth::{Found, discover, register};
-use crate::work::mcp::{Trouble, forbidden};
 use crate::work::native::NativeCall;
+use crate::work::outbound::refused_in_clear;
 use crate::work::tier::tier;
 
 /// Times that somebody is asked to sign in for one call: a server may want more once it knows who asks.
@@ -184,7 +185,7 @@ impl Thread {
             .await
             .map_err(passing)?;
         can_be_signed_in_at(&found.issuer).map_err(|why| wanted.trouble(&why))?;
-        if let Some(at) = forbidden(&*self.host, &found.issuer.authorization_endpoint) {
+        if let Some(at) = refused_in_clear(&*self.host, &found.issuer.authorization_endpoint) {
             return Err(wanted.trouble(&format!("{} is at {at}", found.issuer.issuer)));
         }
         let id = client_id.as_deref().map(|id| wanted.filled(id)).transpose()?;

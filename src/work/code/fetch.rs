@@ -17,7 +17,7 @@ use crate::limits;
 use crate::sandbox::{BinaryKind, Function, Thrown, Value};
 use crate::work::Surroundings;
 use crate::work::code::args::Args;
-use crate::work::code::outbound;
+use crate::work::outbound::{self, Chosen, Unsent};
 
 const HEADERS: &str = "fetch: headers must be an object of texts, or pairs of texts.";
 
@@ -45,7 +45,9 @@ pub(crate) fn fetch(around: &Rc<dyn Surroundings>, allowed: Vec<String>) -> (Fun
         Box::pin(async move {
             let request = request(args)?;
             permitted(&request.url, &allowed)?;
-            let request = outbound::permitted(request, |name| around.host().var(name))?;
+            if let Some(what) = outbound::refused(&**around.host(), &request.url) {
+                return Err(Thrown::new(format!("fetch: {what} is not allowed here.")));
+            }
             around.counts_request();
             match entered {
                 None => sent(&**around.host(), request).await,
@@ -103,10 +105,11 @@ async fn sent(host: &dyn Host, request: Request) -> Result<Value, Thrown> {
         name: "TypeError".to_owned(),
         ..Thrown::new(format!("fetch failed: {error}"))
     };
-    let mut response = host.fetch(request).await.map_err(|error| failed(&error))?;
-    if let Some(unsent) = outbound::unsent(&response) {
-        return Err(Thrown { name: "TypeError".to_owned(), ..Thrown::new(unsent) });
-    }
+    let sent = outbound::send(host, request, Chosen::ByOthers).await;
+    let mut response = sent.map_err(|unsent| match unsent {
+        Unsent::Looked(why) => Thrown { name: "TypeError".to_owned(), ..Thrown::new(why) },
+        Unsent::Failed(error) => failed(&error),
+    })?;
     let mut body = Vec::new();
     while let Some(chunk) = response.body.next().await {
         let chunk = chunk.map_err(|error| failed(&error))?;

@@ -2,12 +2,11 @@
 //!
 //! * `file`: files of a deployment with `"run": {"code": …}`. `web`: what code that a model wrote has of the web.
 //! * `bridge`: the thread, for sandboxed code. `args`: arguments of calls that such code makes.
-//! * `fetch`: requests of such code; `outbound`: where they may go. `place`: where in a file it went wrong.
+//! * `fetch`: requests of such code. `place`: where in a file it went wrong.
 
 pub(crate) mod args;
 pub(crate) mod bridge;
 pub(crate) mod fetch;
 pub(crate) mod file;
-pub(crate) mod outbound;
 pub(crate) mod place;
 pub(crate) mod web;

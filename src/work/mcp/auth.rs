@@ -1,16 +1,17 @@
 //! Who gives tokens for a server, and requests for them. Addresses come from foreign servers: none leads to a place that a server
-//! itself may not be at, no redirect is followed, and answers are bounded.
+//! itself may not be at, those on another host than the server's own are sent as addresses that others chose, no redirect is
+//! followed, and answers are bounded.
 
 use bytes::Bytes;
 use futures::StreamExt;
 
-use crate::host::http::{Reads, Request};
+use crate::host::http::{Reads, Request, is_same_place};
 use crate::limits;
 use crate::mcp::oauth::discovery::{Issuer, Resource};
 use crate::mcp::oauth::grant::{Client, Grant, NoToken, Token};
 use crate::mcp::oauth::{Challenge, discovery, grant, registration};
 use crate::work::Surroundings;
-use crate::work::mcp::forbidden;
+use crate::work::outbound::{self, Chosen, refused_in_clear};
 use crate::work::timeout::Watch;
 
 /// Milliseconds that one request may take.
@@ -34,7 +35,7 @@ pub(crate) async fn discover(
     wanted: Option<&str>,
 ) -> Result<Found, String> {
     let addresses = discovery::resource_addresses(server, challenge);
-    let resource = first(around, &addresses, |body| discovery::resource(server, body)).await?;
+    let resource = first(around, server, &addresses, |body| discovery::resource(server, body)).await?;
     let issuer = match wanted {
         Some(wanted) => resource.issuers.iter().find(|issuer| *issuer == wanted).ok_or_else(|| {
             format!(
@@ -46,8 +47,8 @@ pub(crate) async fn discover(
         None => resource.issuers.first().ok_or("it names no authorization server")?,
     };
     let addresses = discovery::issuer_addresses(issuer);
-    let issuer = first(around, &addresses, |body| discovery::issuer(issuer, body)).await?;
-    if let Some(place) = forbidden(&**around.host(), &issuer.token_endpoint) {
+    let issuer = first(around, server, &addresses, |body| discovery::issuer(issuer, body)).await?;
+    if let Some(place) = refused_in_clear(&**around.host(), &issuer.token_endpoint) {
         return Err(format!("{} is at {place}", issuer.issuer));
     }
     Ok(Found { resource, issuer })
@@ -56,6 +57,7 @@ pub(crate) async fn discover(
 /// What the first address says that says something; one that says the wrong thing is the end of it.
 async fn first<T>(
     around: &dyn Surroundings,
+    server: &str,
     addresses: &[String],
     read: impl Fn(&[u8]) -> Result<T, String>,
 ) -> Result<T, String> {
@@ -64,7 +66,7 @@ async fn first<T>(
         let headers = vec![("accept".to_owned(), "application/json".to_owned())];
         let request =
             Request { method: "GET", url: address.clone(), headers, body: None, reads: Reads::Type };
-        match send(around, request).await {
+        match send(around, server, request).await {
             Ok((200, body)) => return read(&body).map_err(|why| format!("{address}: {why}")),
             Ok((status, _)) => failed = format!("{address}: http {status}"),
             Err(why) => failed = format!("{address}: {why}"),
@@ -84,7 +86,8 @@ pub(crate) async fn token(
     let asked = client.asks(grant, scope, secret);
     let (headers, body) = (asked.headers.clone(), Some(Bytes::from(asked.body.clone())));
     let url = client.endpoint.clone();
-    let sent = send(around, Request { method: "POST", url, headers, body, reads: Reads::Type }).await;
+    let request = Request { method: "POST", url, headers, body, reads: Reads::Type };
+    let sent = send(around, &client.resource, request).await;
     let (status, body) = sent.map_err(|why| NoToken::Failed(format!("{}: {why}", client.endpoint)))?;
     let now = around.host().now_us();
     // What it was told is not repeated, whatever it answers.
@@ -113,21 +116,23 @@ pub(crate) async fn register(
     let headers =
         ["content-type", "accept"].map(|name| (name.to_owned(), "application/json".to_owned())).to_vec();
     let body = Some(Bytes::from(body));
-    let sent =
-        send(around, Request { method: "POST", url: url.clone(), headers, body, reads: Reads::Type }).await;
+    let request = Request { method: "POST", url: url.clone(), headers, body, reads: Reads::Type };
+    let sent = send(around, &resource.resource, request).await;
     let (status, body) = sent.map_err(|why| format!("{url}: {why}"))?;
     registration::registered(issuer, (&resource.resource, origin), method, (status, &body))
         .map_err(|why| format!("{}: {why}", issuer.issuer))
 }
 
-/// Sends a request; status and body of what comes back.
-async fn send(around: &dyn Surroundings, request: Request) -> Result<(u16, Vec<u8>), String> {
-    if let Some(place) = forbidden(&**around.host(), &request.url) {
+/// Sends a request; status and body of what comes back. The deployment has chosen where `server` is, and nothing else.
+async fn send(around: &dyn Surroundings, server: &str, request: Request) -> Result<(u16, Vec<u8>), String> {
+    if let Some(place) = refused_in_clear(&**around.host(), &request.url) {
         return Err(format!("{place}, which is not allowed here"));
     }
     around.counts_request();
+    let chosen = if is_same_place(server, &request.url) { Chosen::ByDeployment } else { Chosen::ByOthers };
     let exchange = async {
-        let mut response = around.host().fetch(request).await.map_err(|error| error.to_string())?;
+        let sent = outbound::send(&**around.host(), request, chosen).await;
+        let mut response = sent.map_err(|error| error.to_string())?;
         let mut body = Vec::new();
         while let Some(chunk) = response.body.next().await {
             body.extend_from_slice(&chunk.map_err(|error| error.to_string())?);

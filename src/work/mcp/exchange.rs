@@ -12,6 +12,7 @@ use crate::mcp::ask::{self, Ask, answer_to};
 use crate::mcp::reader::{Broken, Place, Reader, RpcError, Said};
 use crate::spec::retry::RetryOn;
 use crate::work::mcp::{Failed, PROTOCOL, Peer, Trouble, UNREACHABLE};
+use crate::work::outbound::{self, Chosen};
 
 /// Requests of a server's that are answered while it answers one.
 const ANSWERED: usize = 16;
@@ -83,7 +84,7 @@ impl Peer<'_> {
             body: Some(Bytes::from(message.body)),
             reads,
         };
-        let sent = self.around.host().fetch(request).await;
+        let sent = outbound::send(&**self.around.host(), request, Chosen::ByDeployment).await;
         sent.map_err(|error| self.network(format_args!("could not be reached: {error}")))
     }
 
@@ -169,7 +170,7 @@ impl Peer<'_> {
         let url = self.address.url.clone();
         let headers = self.with_own(headers);
         let request = Request { method: "GET", url, headers, body: None, reads: Reads::Type };
-        let response = host.fetch(request).await.ok()?;
+        let response = outbound::send(&**host, request, Chosen::ByDeployment).await.ok()?;
         let streams =
             response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         (response.status == 200 && streams).then_some(response)

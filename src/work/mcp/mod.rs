@@ -10,7 +10,6 @@ mod exchange;
 use serde_json::{Map, Value};
 
 use crate::host::Host;
-use crate::host::http::{lists, private_target};
 use crate::mcp::ask::{self, Ask, Asker};
 use crate::mcp::oauth::Challenge;
 use crate::mcp::reader::{RpcError, error_in};
@@ -22,6 +21,7 @@ use crate::spec::retry::RetryOn;
 use crate::spec::{McpProtocol, McpServer, template};
 use crate::work::Surroundings;
 use crate::work::mcp::exchange::{Came, Message, Refused};
+use crate::work::outbound::refused_in_clear;
 use crate::work::timeout::Watch;
 use crate::{error, limits};
 
@@ -181,20 +181,10 @@ pub(crate) fn url(
 ) -> Result<String, String> {
     let name = &server.name;
     let url = template::render_url(&server.url, deployment, env).map_err(|error| unset(server, &error))?;
-    match forbidden(host, &url) {
+    match refused_in_clear(host, &url) {
         Some(where_) => Err(format!("The MCP server \"{name}\" is at {where_}, which is not allowed here.")),
         None => Ok(url),
     }
-}
-
-/// What an address is that nothing is sent to from here.
-pub(crate) fn forbidden(host: &dyn Host, url: &str) -> Option<String> {
-    let allowed = host.var("BOBBIN_ALLOW_PRIVATE_HOSTS").unwrap_or_default();
-    if let Some(at) = private_target(url, &allowed) {
-        return Some(format!("the private address {at}"));
-    }
-    // Elsewhere than on this machine, whoever is on the way could read and change all that is said.
-    (!url.starts_with("https://") && !lists(&allowed, url)).then(|| "no https address".to_owned())
 }
 
 fn unset(server: &McpServer, error: &template::Error) -> String {

@@ -10,6 +10,7 @@ import { wholeBody } from "./http.mjs";
  * @typedef {object} Realm   what of it is not as it should be
  * @property {object} [metadata]        of the authorization server; null takes a field away
  * @property {object} [resource]        of the MCP server
+ * @property {string} [describedAt]     where the MCP server says that it describes itself
  * @property {Record<string, string | null>} [back]       what a browser brings back, instead
  * @property {(response: import("node:http").ServerResponse) => void} [token]   answers a request for a token
  * @property {string[]} [needs]         scopes that a call needs
@@ -104,7 +105,7 @@ export class OAuthServer {
         const message = JSON.parse(body);
         const token = request.headers.authorization?.slice("Bearer ".length);
         realm.calls.push({ method: message.method, token });
-        const metadata = `resource_metadata="${this.base}/.well-known/oauth-protected-resource/${name}/mcp"`;
+        const metadata = `resource_metadata="${realm.describedAt ?? `${this.base}/.well-known/oauth-protected-resource/${name}/mcp`}"`;
         const scope = realm.tokens.get(token ?? "");
         if (scope === undefined) return response.writeHead(401, { "www-authenticate": `Bearer ${metadata}` }).end();
         const lacks = realm.needs?.find((needed) => !scope.split(" ").includes(needed));

@@ -1,0 +1,116 @@
+//! Where requests go. Private addresses are refused unless they are listed, and so is a host that could be read in two ways.
+//!
+//! By its spelling an address can be judged here; where a name leads, nobody here can see. Deployed, requests leave from the
+//! platform's network, which is in no private one. A server on a machine of one's own could reach others in its network:
+//! there a request whose address somebody else may have chosen is sent by package/server/outbound.mjs, which looks at each
+//! address before it connects to just that one.
+
+use crate::host::Host;
+use crate::host::http::{FetchError, Request, Response, lists, refused_target};
+
+/// Names that may be private: hosts, or `host:port`, separated by commas.
+const LISTED: &str = "BOBBIN_ALLOW_PRIVATE_HOSTS";
+/// The URL of what sends for us; the commands that serve set it.
+const SENDER: &str = "BOBBIN_DEV_OUTBOUND";
+/// Carries the URL to it.
+const TARGET: &str = "x-bobbin-target";
+/// Its answer when it has sent nothing, or has had none: why.
+const UNSENT: &str = "x-bobbin-unsent";
+
+/// Whose choice the address of a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    /// The deployment's, in its definitions: a name may lead anywhere.
+    ByDeployment,
+    /// Code's, or a foreign server's.
+    ByOthers,
+}
+
+/// What an address is that nothing is sent to from here.
+pub(crate) fn refused(host: &dyn Host, url: &str) -> Option<String> {
+    refused_target(url, &host.var(LISTED).unwrap_or_default())
+}
+
+/// The same where others could read and change what is said on its way: that needs https, but to what is listed.
+pub(crate) fn refused_in_clear(host: &dyn Host, url: &str) -> Option<String> {
+    let listed = host.var(LISTED).unwrap_or_default();
+    refused_target(url, &listed).or_else(|| {
+        (!url.starts_with("https://") && !lists(&listed, url)).then(|| "no https address".to_owned())
+    })
+}
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unsent {
+    /// What looks at addresses has not sent it, or had no answer: in its words.
+    #[error("{0}")]
+    Looked(String),
+    #[error("{0}")]
+    Failed(#[from] FetchError),
+}
+
+/// Sends a request that is not [`refused`].
+///
+/// # Errors
+/// It was not sent, or was not answered.
+pub(crate) async fn send(host: &dyn Host, request: Request, chosen: Chosen) -> Result<Response, Unsent> {
+    let (request, way) = routed(request, chosen, |name| host.var(name));
+    let response = host.fetch(request).await?;
+    match response.header(UNSENT).filter(|_| way == Way::Looked) {
+        Some(why) => Err(Unsent::Looked(why.to_owned())),
+        None => Ok(response),
+    }
+}
+
+/// How a request leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Straight,
+    /// By what looks at addresses.
+    Looked,
+}
+
+/// The request as it leaves.
+fn routed(mut request: Request, chosen: Chosen, var: impl Fn(&str) -> Option<String>) -> (Request, Way) {
+    request.headers.retain(|(name, _)| name != TARGET);
+    let looks = chosen == Chosen::ByOthers && !lists(&var(LISTED).unwrap_or_default(), &request.url);
+    match var(SENDER).filter(|_| looks) {
+        None => (request, Way::Straight),
+        Some(sender) => {
+            let url = std::mem::replace(&mut request.url, sender);
+            request.headers.push((TARGET.to_owned(), url));
+            (request, Way::Looked)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::http::Reads;
+
+    fn left(url: &str, chosen: Chosen, vars: &[(&str, &str)]) -> (Request, Way) {
+        let headers = vec![("x-bobbin-target".to_owned(), "http://elsewhere/".to_owned())];
+        let request = Request { method: "GET", url: url.to_owned(), headers, body: None, reads: Reads::All };
+        let var =
+            |name: &str| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        routed(request, chosen, var)
+    }
+
+    #[test]
+    fn where_there_is_a_sender_it_looks_at_names_that_others_chose_and_nobody_listed() {
+        let sender = (SENDER, "http://127.0.0.1:1/x");
+        let (sent, way) = left("https://api.example.com/a?b", Chosen::ByOthers, &[sender]);
+        assert_eq!((sent.url.as_str(), way), ("http://127.0.0.1:1/x", Way::Looked));
+        assert_eq!(sent.headers, [("x-bobbin-target".to_owned(), "https://api.example.com/a?b".to_owned())]);
+        for (url, chosen, vars) in [
+            ("https://api.example.com/", Chosen::ByOthers, vec![]),
+            ("https://api.example.com/", Chosen::ByDeployment, vec![sender]),
+            ("http://127.0.0.1:9/", Chosen::ByOthers, vec![sender, (LISTED, "127.0.0.1")]),
+            ("http://vm:9/", Chosen::ByOthers, vec![sender, (LISTED, "vm:9")]),
+        ] {
+            let (sent, way) = left(url, chosen, &vars);
+            assert_eq!((sent.url.as_str(), sent.headers.len(), way), (url, 0, Way::Straight));
+        }
+    }
+}
