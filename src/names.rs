@@ -19,9 +19,12 @@ pub(crate) fn hint(name: &str, known: &[&str]) -> String {
 
 /// The known name that is most like `name`, if one is close.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let allowed = name.chars().count().div_ceil(3);
+    let length = name.chars().count();
+    let allowed = length.div_ceil(3);
     known
         .iter()
+        // A name may be as long as a body, and what differs more in length differs more as a whole.
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
         .map(|candidate| (distance(&name.to_lowercase(), &candidate.to_lowercase()), *candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)

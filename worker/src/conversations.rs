@@ -1,6 +1,7 @@
 //! Conversations of clients of OpenAI: which thread one is, what is said in it, and what is answered to what it asks. A request
 //! that comes again finds what it has done.
 
+use bobbin::api::wire::asked::Asked;
 use bobbin::api::wire::call_id;
 use bobbin::json;
 use bobbin::limits::RESENT_US;
@@ -205,10 +206,10 @@ fn answers<'a>(
     results: &[(String, String)],
     approvals: &[Approval],
 ) -> Vec<(&'a Value, Value)> {
+    let asked = Asked::of(waits);
     let of_calls = results.iter().filter_map(|(told, output)| {
         let (call, _) = call_id::of(told);
-        let about = |wait: &&Value| wait.pointer("/call/id").and_then(Value::as_str) == Some(call);
-        let wait = waits.iter().find(about)?;
+        let wait = asked.of_call(call)?;
         let id = wait.get("id");
         match text_of(wait, "kind") {
             "question" => Some((wait, json!({ "id": id, "decision": "answer", "text": output }))),
@@ -216,9 +217,8 @@ fn answers<'a>(
             _ => None,
         }
     });
-    let of_people = approvals.iter().filter_map(|(told, approved, reason)| {
-        let (id, _) = call_id::of(told);
-        let wait = waits.iter().find(|wait| text_of(wait, "id") == id)?;
+    let of_people = approvals.iter().filter_map(|(id, approved, reason)| {
+        let wait = asked.wait(id)?;
         Some((
             wait,
             match (approved, reason) {

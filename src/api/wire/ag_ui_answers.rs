@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::api::wire::ag_ui_request::Answer;
+use crate::api::wire::asked::Asked;
 use crate::api::wire::said::{seq_of, text_of};
 use crate::error::{Code, Error, Result};
 use crate::json;
@@ -23,8 +24,13 @@ impl Plan {
     /// `conflict`: it was answered otherwise. `invalid_field`: it is no answer to what was asked.
     pub fn of(waits: &[Value], answers: &[Answer]) -> Result<Plan> {
         let mut plan = Plan::default();
+        let asked = Asked::of(waits);
         for (at, answer) in answers.iter().enumerate() {
-            let Some(wait) = waits.iter().find(|wait| is_about(wait, answer)) else {
+            let about = match answer {
+                Answer::Interrupt { wait, .. } => asked.wait(wait),
+                Answer::Result { call, .. } => asked.of_call(call),
+            };
+            let Some(wait) = about else {
                 match answer {
                     // Clients send results of the server's own calls again, too.
                     Answer::Result { .. } => continue,
@@ -91,16 +97,6 @@ fn filled_in(wait: &Value, id: &str, payload: &Value) -> Option<Value> {
         Some(_) => json!({ "id": id, "decision": "answer", "content": payload }),
         None => json!({ "id": id, "decision": "answer" }),
     })
-}
-
-fn is_about(wait: &Value, answer: &Answer) -> bool {
-    match answer {
-        Answer::Interrupt { wait: id, .. } => text_of(wait, "id") == id,
-        Answer::Result { call, .. } => {
-            matches!(text_of(wait, "kind"), "client_tool" | "question")
-                && wait.pointer("/call/id").and_then(Value::as_str) == Some(call)
-        }
-    }
 }
 
 /// The decision that an answer is.

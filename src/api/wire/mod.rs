@@ -2,7 +2,8 @@
 //! text out. The object of a thread knows none of them; the Worker's bridge calls them.
 //!
 //! * `sse`: server-sent events, read and written. `ui_stream`: the stream of the AI SDK. `ui_message`: its messages, made of
-//!   the same stream. `ui_request`: what its pages send. `ui_answers`: what they answer, against what was asked.
+//!   the same stream. `ui_request`: what its pages send. `ui_answers`: what they answer, against what was asked
+//!   (`asked`: waits, as answers name them).
 //! * `said`: what a run says, for all that follow; `encode`: what the bridge asks of them. `chat_completions` and
 //!   `completion_request` (with `completion_revision`: what its list changes of a thread), `responses` (with `response_items` and `response_events`) and `response_request`: those of OpenAI;
 //!   `conversation_items`: its conversations; `call_id`: calls that are left to its clients; `item_id`: ids of items. `models`: agents as its clients list
@@ -24,6 +25,7 @@ pub mod ag_ui_request;
 pub mod ag_ui_revision;
 mod ag_ui_state;
 pub mod ag_ui_tanstack;
+pub mod asked;
 pub mod call_id;
 pub mod chat_completions;
 pub mod completion_request;

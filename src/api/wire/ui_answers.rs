@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::api::wire::asked::Asked;
 use crate::api::wire::said::seq_of;
 use crate::api::wire::ui_request::{Answer, Given};
 use crate::api::wire::ui_stream::{CallsAre, Continued};
@@ -25,9 +26,14 @@ impl Plan {
     pub fn of(waits: &[Value], given: &Given) -> Result<Plan> {
         let goes_on = Continued { message: given.message.clone(), ..Continued::default() };
         let mut plan = Plan { decisions: Vec::new(), goes_on };
+        let asked = Asked::of(waits);
         for (answers, calls) in [(&given.earlier, CallsAre::Elsewhere), (&given.last, CallsAre::Here)] {
             for answer in answers {
-                let Some(wait) = waits.iter().find(|wait| is_about(wait, answer)) else { continue };
+                let about = match answer {
+                    Answer::Approval { wait, .. } => asked.wait(wait),
+                    Answer::Output { call, .. } => asked.of_call(call),
+                };
+                let Some(wait) = about else { continue };
                 let is_open = text_of(wait, "state") == "open";
                 match is_open {
                     true => plan.decisions.push(decision(wait, answer)),
@@ -57,17 +63,6 @@ impl Continued {
         (self.reply, self.calls) = (reply, calls);
         if matches!(answer, Answer::Approval { .. }) {
             self.asked.insert(text("/call/id"));
-        }
-    }
-}
-
-/// Whether a wait is what an answer is to.
-fn is_about(wait: &Value, answer: &Answer) -> bool {
-    match answer {
-        Answer::Approval { wait: id, .. } => text_of(wait, "id") == id,
-        Answer::Output { call, .. } => {
-            matches!(text_of(wait, "kind"), "client_tool" | "question")
-                && wait.pointer("/call/id").and_then(Value::as_str) == Some(call)
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Decodes the answer into deltas: a stream of events, or one JSON body. Unknown events and blocks (server tools,
 //! citations, whatever comes next) are skipped together with their deltas.
 
+use std::collections::BTreeMap;
+
 use serde_json::value::RawValue;
 
 use crate::models::anthropic::event::{Block, Delta as Change, Event, WireUsage};
@@ -17,7 +19,7 @@ pub type Decoder = Decoding<State>;
 #[derive(Debug, Default)]
 pub struct State {
     /// Blocks that have begun and not ended, with their place in the reply.
-    open: Vec<(u64, Open)>,
+    open: BTreeMap<u64, Open>,
     calls: usize,
     usage: WireUsage,
     named: Named,
@@ -148,12 +150,11 @@ impl State {
             }
             _ => Open::Unknown,
         };
-        self.open.retain(|(at, _)| *at != index);
-        self.open.push((index, open));
+        self.open.insert(index, open);
     }
 
     fn change(&mut self, index: u64, delta: &Change<'_>, out: &mut Vec<Delta>) {
-        let Some((_, open)) = self.open.iter_mut().find(|(at, _)| *at == index) else { return };
+        let Some(open) = self.open.get_mut(&index) else { return };
         match (open, &*delta.r#type.0) {
             (Open::Text, "text_delta") => text(&delta.text.0, out),
             (Open::Call { index, whole }, "input_json_delta") if !delta.partial_json.is_empty() => {
@@ -174,8 +175,8 @@ impl State {
     }
 
     fn close(&mut self, index: Option<u64>, out: &mut Vec<Delta>) {
-        let Some(at) = self.open.iter().position(|(at, _)| Some(*at) == index) else { return };
-        match self.open.swap_remove(at).1 {
+        let Some(open) = index.and_then(|index| self.open.remove(&index)) else { return };
+        match open {
             Open::Thinking { thinking, signature } => {
                 let mut block = String::from(r#"{"type":"thinking","thinking":"#);
                 thinking.write(&mut block);

@@ -2,6 +2,7 @@
 //! one its id and name. Servers differ: some leave out the index, give every call the index 0, repeat id and name in
 //! every piece, send the name in pieces, make up a new id for each piece, or send whole calls in one piece.
 
+use crate::limits::CALLS_PER_REPLY;
 use crate::models::Delta;
 use crate::models::openai::chunk::Call;
 use crate::spec::opaque::Opaque;
@@ -35,7 +36,11 @@ impl Calls {
     /// Takes one piece. `before` is how many calls there were before this chunk: without an index, a named entry
     /// never goes on with a call of the same chunk.
     fn piece(&mut self, call: &Call<'_>, before: usize, out: &mut Vec<Delta>) {
-        let known = match call.index.0 {
+        // One more than a reply may have was handed on, which refuses it.
+        if self.0.len() > CALLS_PER_REPLY {
+            return;
+        }
+        let known = match call.index {
             Some(index) => self.0.iter().rposition(|slot| slot.index == Some(index)),
             None if call.id.is_empty() => self.0.len().checked_sub(1),
             None => self.0.iter().rposition(|slot| slot.id == *call.id.0).or(if call.name().is_empty() {

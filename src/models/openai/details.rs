@@ -12,6 +12,9 @@ use crate::models::Delta;
 use crate::models::literal::Literal;
 use crate::spec::opaque::Opaque;
 
+/// Members of one detail. What has more is not kept.
+const MEMBERS: usize = 64;
+
 /// The details so far.
 #[derive(Debug, Default)]
 pub(crate) struct Details(Vec<Detail>);
@@ -30,7 +33,8 @@ impl Details {
     /// Takes the details of one chunk, or of a whole answer. What is no list of objects is not kept.
     pub(crate) fn take(&mut self, details: &Option<&RawValue>) {
         let Some(raw) = details else { return };
-        for members in crate::json::from_str::<Vec<Members<'_>>>(raw.get()).unwrap_or_default() {
+        let details = crate::json::from_str::<Vec<Members<'_>>>(raw.get()).unwrap_or_default();
+        for members in details.into_iter().filter(|members| members.0.len() <= MEMBERS) {
             match self.0.last_mut().filter(|last| last.goes_on_with(&members)) {
                 Some(last) => last.add(members),
                 None => {
@@ -71,12 +75,14 @@ impl Detail {
 
     fn add(&mut self, members: Members<'_>) {
         for (key, raw) in members.0 {
+            let count = self.0.len();
             let at = self.0.iter().position(|(name, _)| *name == key);
             match at.and_then(|at| self.0.get_mut(at)) {
                 Some((_, Value::Text(text))) => text.push(raw),
                 Some((_, Value::Raw(known))) if known == "null" => raw.get().clone_into(known),
                 // The same again.
                 Some(_) => {}
+                None if count == MEMBERS => {}
                 None => {
                     let is_text = matches!(&*key, "text" | "summary") && raw.get().starts_with('"');
                     let value = if is_text {

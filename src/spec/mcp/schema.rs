@@ -2,6 +2,8 @@
 //! (`spec::schema::root`), what `spec::schema` knows of them is checked, and the rest is left to the server. Nothing is fetched for
 //! them.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use crate::json;
@@ -42,7 +44,7 @@ pub(crate) fn check(schema: &Value) -> Result<Marks, Wrong> {
         return wrong(HIDES.to_owned());
     }
     let mut walk = Walk { marks: Marks::new(), wrong: None };
-    walk.schema(schema, "", Some(String::new()), 0);
+    walk.schema(schema, &Place::Root, Some(&Argument::All), 0);
     match walk.wrong {
         Some(wrong) => Err(wrong),
         None => Ok(walk.marks),
@@ -58,79 +60,112 @@ pub(crate) fn hides(text: &str) -> bool {
         .any(|c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}'))
 }
 
+/// Where in a schema the walk is; put into words only when something is wrong there.
+enum Place<'p> {
+    Root,
+    Key(&'p Place<'p>, &'p str),
+    Item(&'p Place<'p>, usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Root => Ok(()),
+            Place::Key(Place::Root, key) => f.write_str(key),
+            Place::Key(parent, key) => write!(f, "{parent}.{key}"),
+            Place::Item(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
+/// The argument that a schema is of, where `properties` alone lead there.
+enum Argument<'p> {
+    All,
+    Property(&'p Argument<'p>, &'p str),
+}
+
+/// As a JSON pointer.
+impl fmt::Display for Argument<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Argument::All => Ok(()),
+            Argument::Property(of, name) => write!(f, "{of}/{}", name.replace('~', "~0").replace('/', "~1")),
+        }
+    }
+}
+
 struct Walk {
     marks: Marks,
     wrong: Option<Wrong>,
 }
 
 impl Walk {
-    fn report(&mut self, at: String, why: impl Into<String>) {
-        self.wrong.get_or_insert_with(|| (at, why.into()));
+    fn report(&mut self, at: &Place<'_>, why: impl Into<String>) {
+        self.wrong.get_or_insert_with(|| (at.to_string(), why.into()));
     }
 
-    /// `pointer` leads to the argument that the schema is of, where `properties` alone lead there.
-    fn schema(&mut self, schema: &Value, at: &str, pointer: Option<String>, depth: usize) {
+    fn schema(&mut self, schema: &Value, at: &Place<'_>, argument: Option<&Argument<'_>>, depth: usize) {
         if depth > limits::MCP_SCHEMA_DEPTH {
-            return self.report(at.to_owned(), "is nested too deeply");
+            return self.report(at, "is nested too deeply");
         }
-        let below = |key: &str| if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
         for (key, value) in schema.as_object().into_iter().flatten() {
-            let here = below(key);
+            let here = Place::Key(at, key);
             match key.as_str() {
                 "properties" => {
                     for (name, property) in value.as_object().into_iter().flatten() {
-                        let step = name.replace('~', "~0").replace('/', "~1");
-                        let pointer = pointer.as_ref().map(|pointer| format!("{pointer}/{step}"));
-                        self.schema(property, &format!("{here}.{name}"), pointer, depth + 1);
+                        let argument = argument.map(|of| Argument::Property(of, name));
+                        self.schema(property, &Place::Key(&here, name), argument.as_ref(), depth + 1);
                     }
                 }
                 _ if MAPS.contains(&key.as_str()) => {
                     for (name, schema) in value.as_object().into_iter().flatten() {
-                        self.schema(schema, &format!("{here}.{name}"), None, depth + 1);
+                        self.schema(schema, &Place::Key(&here, name), None, depth + 1);
                     }
                 }
                 "$ref" | "$dynamicRef" | "$recursiveRef" => {
                     if value.as_str().is_some_and(|target| !target.starts_with('#')) {
                         self.report(
-                            here,
+                            &here,
                             "refers to what is outside of the schema; nothing is fetched for it",
                         );
                     }
                 }
-                _ if VALUES.contains(&key.as_str()) => {}
-                MARK => self.mark(schema, value, here, pointer.as_deref().unwrap_or_default()),
+                // Values, not schemas.
+                "default" | "const" | "enum" | "examples" => {}
+                MARK => self.mark(schema, value, &here, argument),
                 _ => self.others(value, &here, depth),
             }
         }
     }
 
-    fn others(&mut self, value: &Value, at: &str, depth: usize) {
+    fn others(&mut self, value: &Value, at: &Place<'_>, depth: usize) {
         match value {
             Value::Object(_) => self.schema(value, at, None, depth + 1),
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.schema(item, &format!("{at}[{index}]"), None, depth + 1);
+                    self.schema(item, &Place::Item(at, index), None, depth + 1);
                 }
             }
             _ => {}
         }
     }
 
-    fn mark(&mut self, schema: &Value, mark: &Value, at: String, pointer: &str) {
+    fn mark(&mut self, schema: &Value, mark: &Value, at: &Place<'_>, argument: Option<&Argument<'_>>) {
         let types = types_of(schema);
         let plain =
             !types.is_empty() && types.iter().all(|name| ["string", "integer", "boolean"].contains(name));
-        match mark.as_str() {
-            Some(name) if is_header_name(name) => {
-                if pointer.is_empty() || !plain {
-                    self.report(at, "marks what is no argument that is a string, an integer or a boolean");
-                } else if self.marks.keys().any(|other| other.eq_ignore_ascii_case(name)) {
-                    self.report(at, format!("\"{name}\" is marked twice"));
-                } else {
-                    self.marks.insert(name.to_owned(), pointer.to_owned());
-                }
+        let argument = argument.filter(|argument| plain && matches!(argument, Argument::Property(..)));
+        match (mark.as_str().filter(|name| is_header_name(name)), argument) {
+            (None, _) => self.report(at, "cannot name a header"),
+            (Some(_), None) => {
+                self.report(at, "marks what is no argument that is a string, an integer or a boolean");
             }
-            _ => self.report(at, "cannot name a header"),
+            (Some(name), Some(_)) if self.marks.keys().any(|other| other.eq_ignore_ascii_case(name)) => {
+                self.report(at, format!("\"{name}\" is marked twice"));
+            }
+            (Some(name), Some(argument)) => {
+                self.marks.insert(name.to_owned(), argument.to_string());
+            }
         }
     }
 }
