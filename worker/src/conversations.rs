@@ -217,7 +217,8 @@ fn answers<'a>(
             _ => None,
         }
     });
-    let of_people = approvals.iter().filter_map(|(id, approved, reason)| {
+    let of_people = approvals.iter().filter_map(|(shown, approved, reason)| {
+        let (id, _) = call_id::of(shown);
         let wait = asked.wait(id)?;
         Some((
             wait,

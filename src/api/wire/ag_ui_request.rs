@@ -321,7 +321,7 @@ pub struct Results {
 
 impl Results {
     fn of(messages: &[&RawValue]) -> Result<Results> {
-        let mut results = Results::default();
+        let (mut calls, mut same) = (Vec::new(), Vec::new());
         for (at, raw) in messages.iter().enumerate() {
             let head: Head<'_> = crate::json::from_str(raw.get()).map_err(|error| wrong(at, &error))?;
             if head.role != "tool" {
@@ -329,10 +329,10 @@ impl Results {
             }
             let read = message(raw, at)?;
             let (call, text) = (read.tool_call_id.unwrap_or_default(), text_of(&read.content, at)?);
-            results.calls.insert(call.clone());
-            results.same.extend([(call.clone(), read.id), (call, text)]);
+            calls.push(call.clone());
+            same.extend([(call.clone(), read.id), (call, text)]);
         }
-        Ok(results)
+        Ok(Results { calls: calls.into_iter().collect(), same: same.into_iter().collect() })
     }
 
     /// Whether there is a message for this call, whatever it says.
@@ -357,14 +357,12 @@ struct Read {
 impl Read {
     fn of(messages: &[&RawValue]) -> Result<Read> {
         let mut read = Read::default();
-        let mut answered = Vec::new();
         for (at, raw) in messages.iter().enumerate() {
             let head: Head<'_> = crate::json::from_str(raw.get()).map_err(|error| wrong(at, &error))?;
             match &*head.role {
                 "assistant" => read.new = at + 1,
                 "user" => read.said = at + 1,
-                "tool" => answered.extend(head.tool_call_id.map(std::borrow::Cow::into_owned)),
-                "system" | "developer" | "reasoning" | "activity" => {}
+                "tool" | "system" | "developer" | "reasoning" | "activity" => {}
                 other => {
                     let shown: String = other.chars().take(40).collect();
                     let text = format!("There is no role “{shown}”.");
@@ -372,7 +370,6 @@ impl Read {
                 }
             }
         }
-        read.answered = answered.into_iter().collect();
         Ok(read)
     }
 }

@@ -351,12 +351,7 @@ impl Thread {
                     bytes += json!(tool).to_string().len();
                     read.tools.push(tool);
                 }
-                if tools.iter().any(|known| known.name == tool.name) {
-                    return Ok(None);
-                }
-                bytes += json!(tool).to_string().len();
-                tools.push(tool);
-                if tools.len() > limits::MCP_TOOLS || bytes > limits::MCP_LIST_BYTES {
+                if read.tools.len() > limits::MCP_TOOLS || bytes > limits::MCP_LIST_BYTES {
                     let (most, bytes) = (limits::MCP_TOOLS, limits::MCP_LIST_BYTES);
                     let what = format!("is too long: at most {most} tools and {bytes} bytes are taken");
                     return Err(wrong(what));

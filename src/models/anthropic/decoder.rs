@@ -68,7 +68,7 @@ impl State {
             "content_block_start" => {
                 if let Some(raw) = event.content_block {
                     // Without an index it is behind the last one.
-                    let next = self.open.last().map_or(0, |(index, _)| index + 1);
+                    let next = self.open.last_key_value().map_or(0, |(index, _)| index + 1);
                     self.start(event.index.0.unwrap_or(next), raw, out);
                 }
             }
@@ -93,7 +93,7 @@ impl State {
 
     /// The block that an event is about; one without an index is about the last one that is open.
     fn index(&self, event: &Event<'_>) -> Option<u64> {
-        event.index.0.or_else(|| self.open.last().map(|(index, _)| *index))
+        event.index.0.or_else(|| self.open.last_key_value().map(|(index, _)| *index))
     }
 
     /// A whole answer: its blocks begin and end at once.

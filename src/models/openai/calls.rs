@@ -40,7 +40,7 @@ impl Calls {
         if self.0.len() > CALLS_PER_REPLY {
             return;
         }
-        let known = match call.index {
+        let known = match call.index.0 {
             Some(index) => self.0.iter().rposition(|slot| slot.index == Some(index)),
             None if call.id.is_empty() => self.0.len().checked_sub(1),
             None => self.0.iter().rposition(|slot| slot.id == *call.id.0).or(if call.name().is_empty() {

@@ -2,8 +2,6 @@
 //! comes next) are skipped. An item's last event has it whole, which makes good what its other events did not say. `items`
 //! finds the item that an event is about.
 
-use std::collections::BTreeMap;
-
 use serde_json::value::RawValue;
 
 use crate::models::decoding::{Decoding, End, Format, Wrong};
@@ -21,8 +19,7 @@ pub type Decoder = Decoding<State>;
 /// What the events said so far.
 #[derive(Debug, Default)]
 pub struct State {
-    /// Items that have begun, by their place in the answer.
-    items: BTreeMap<u64, Progress>,
+    items: Items,
     calls: usize,
     named: Named,
     end: End,
@@ -101,58 +98,6 @@ impl State {
             _ => {}
         }
         Ok(())
-    }
-
-    /// The place of the item that an event is about; one without is about the last one that began.
-    fn index(&self, event: &Event<'_>) -> u64 {
-        event.output_index.unwrap_or_else(|| self.items.last_key_value().map_or(0, |(at, _)| *at))
-    }
-
-    fn progress(&mut self, index: u64) -> &mut Progress {
-        self.items.entry(index).or_default()
-    }
-
-    fn begin(&mut self, event: &Event<'_>, out: &mut Vec<Delta>) {
-        let Some(raw) = event.item else { return };
-        let index =
-            event.output_index.unwrap_or_else(|| self.items.last_key_value().map_or(0, |(at, _)| at + 1));
-        let item = item(raw.get());
-        self.progress(index);
-        match &*item.r#type.0 {
-            "function_call" => self.call(index, &item, out),
-            "message" => self.phase(index, &item, out),
-            _ => {}
-        }
-    }
-
-    /// What a message is said as is kept, before its text: such models want it back.
-    fn phase(&mut self, index: u64, item: &Item<'_>, out: &mut Vec<Delta>) {
-        if item.phase.is_empty() || std::mem::replace(&mut self.progress(index).phased, true) {
-            return;
-        }
-        let block = format!(r#"{{"type":"message","phase":{}}}"#, quoted(&item.phase.0));
-        out.extend(Opaque::parse(block).map(Delta::Payload));
-    }
-
-    /// A call begins, unless it has.
-    fn call(&mut self, index: u64, item: &Item<'_>, out: &mut Vec<Delta>) {
-        let next = self.calls;
-        let progress = self.progress(index);
-        if progress.call.is_some() {
-            return;
-        }
-        progress.call = Some(next);
-        self.calls += 1;
-        let (id, name) = (item.call_id.0.clone().into_owned(), item.name.0.clone().into_owned());
-        out.push(Delta::CallStart { index: next, id, name });
-    }
-
-    fn arguments(&mut self, event: &Event<'_>, text: &Text<'_>, out: &mut Vec<Delta>) {
-        let progress = self.progress(self.index(event));
-        if let Some(index) = progress.call.filter(|_| !text.is_empty()) {
-            progress.said = true;
-            out.push(Delta::CallArguments { index, text: text.0.clone().into_owned() });
-        }
     }
 
     /// An item is whole: what was not said of it is said now.

@@ -130,8 +130,7 @@ impl Walk {
                         );
                     }
                 }
-                // Values, not schemas.
-                "default" | "const" | "enum" | "examples" => {}
+                _ if VALUES.contains(&key.as_str()) => {}
                 MARK => self.mark(schema, value, &here, argument),
                 _ => self.others(value, &here, depth),
             }
