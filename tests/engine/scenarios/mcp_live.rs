@@ -253,7 +253,7 @@ fn models_are_shown_an_object_where_a_schema_is_a_choice() {
                 let needs =
                     |name: &str| json!({ "properties": { name: { "type": "string" } }, "required": [name] });
                 page["tools"][0]["inputSchema"] =
-                    json!({ "type": "object", "anyOf": [needs("content"), needs("url")] });
+                    json!({ "type": "object", "additionalProperties": false, "anyOf": [needs("content"), needs("url")] });
                 Gives::Only(page)
             });
         })

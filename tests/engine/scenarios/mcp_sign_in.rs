@@ -404,7 +404,8 @@ fn a_server_that_always_wants_more_is_left() {
             let row = history.of("tool").next().unwrap();
             assert!(row["content"].as_str().unwrap().contains("however often somebody signs in"), "{row}");
             assert_eq!(row["metadata"]["error_code"], "mcp_unauthorized");
-            assert_eq!(sim.world.outside.mcp.of("tools/call").len(), 4);
+            // Nobody is let in, not even to say which protocol the server speaks.
+            assert_eq!(sim.world.outside.mcp.methods(), ["server/discover"; 4]);
         })
         .once();
 }

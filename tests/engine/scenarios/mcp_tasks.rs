@@ -73,23 +73,27 @@ fn a_task_is_begun_once_and_asked_for_until_it_is_done_whatever_fails() {
     polled().sweep();
 }
 
-/// Nobody holds a connection open for a task that takes long, or asks somebody something.
+/// Nobody holds a connection open for a task that takes long.
 #[test]
 fn who_waits_for_a_run_is_told_after_a_minute_that_a_task_goes_on() {
     shop("a task that takes long")
-        .setup(|sim| sim.world.outside.mcp.serve("shop", slow(|_, _| task("working", json!({})))))
+        .setup(|sim| {
+            let long = |_: &McpRequest, before| match before {
+                0..25 => task("working", json!({})),
+                _ => done("late and good"),
+            };
+            sim.world.outside.mcp.serve("shop", slow(long));
+        })
         .drive(|sim| async move {
-            let began = sim.world.now_us();
-            let told = sim.ask("use work").await;
-            assert_eq!(
-                (&told["outcome"], &told["reason"]),
-                (&json!("parked"), &json!("waiting_for_task")),
-                "{told}"
-            );
+            let (message, began) = (sim.send("use work").await, sim.world.now_us());
+            let told = sim.outcome(&message).await;
+            assert_eq!(told["outcome"], "parked", "{told}");
+            assert_eq!(told["reason"], "waiting_for_task", "{told}");
             let waited = sim.world.now_us() - began;
             assert!((60 * SECOND_US..70 * SECOND_US).contains(&waited), "{waited}");
-            sim.stop().await;
+            assert_eq!(sim.outcome(&message).await["outcome"], "completed");
         })
+        .check(|sim, history| is_once(sim, history, "late and good"))
         .once();
 }
 
