@@ -39,12 +39,12 @@ export const UNITS = ["--package", "bobbin", "--lib", "--features", "schema", "-
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
 const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts|cli|package|cases)/|scripts/[^/]*$|worker/[^/]*\\.js$|package(?!/compiler/(src/|Cargo))|inspector/)`);
 const OF_TYPES = new RegExp(`^(${PROSE}|docs/|.*\\.(rs|toml|sql|txt)$)`);
-const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|models|spec|scripts|cli|package|cases)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
-const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|models|spec|isolate|cli|package|cases)/)`);
+const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|growth|models|spec|scripts|cli|package|cases)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
+const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|growth|models|spec|isolate|cli|package|cases)/)`);
 /** The tests of the command line, which share what starts servers with those of the Worker. What an engine does is seen through the API. */
-const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|package|cases)/|tests/worker/[^/]*$|src/(?!api/|request/).*\\.rs$)`);
+const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|growth|models|spec|isolate|scripts|package|cases)/|tests/worker/[^/]*$|src/(?!api/|request/).*\\.rs$)`);
 /** The tests of cases: of an engine they need that it stores, and that it goes on after a crash, which its own tests see to. */
-const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate|scripts|cli|package)/|tests/worker/[^/]*$|src/engine/)`);
+const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|growth|models|spec|isolate|scripts|cli|package)/|tests/worker/[^/]*$|src/engine/)`);
 /** The tests of projects, and those of them that pack and install what is published: they belong to whole runs. */
 const OF_PROJECTS = new RegExp(`^(${PROSE}|docs/|agents/|tests/(?!package/)|worker/|isolate/(?!web/)|src/(api|directory|engine|memory|store)/)`);
 const LONG = ["compiler.test.mjs", "deploy.test.mjs", "journey.test.mjs", "rust.test.mjs"];

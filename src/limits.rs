@@ -100,8 +100,7 @@ pub const PARK_ABOVE_US: i64 = 30 * SECOND_US;
 pub const FIRST_CHUNK_US: i64 = 120 * SECOND_US;
 /// Silence in the middle of a model's answer; comments, which keep a connection open, are silence.
 pub const STALL_US: i64 = 45 * SECOND_US;
-/// Events that carry nothing, such as a provider's `ping`: after so long without payload they are silence, too. Providers
-/// send them while they put together a long argument of a call.
+/// Events that carry nothing, such as the `ping` of a provider that makes a long argument: after so long they are silence, too.
 pub const IDLE_EVENTS_US: i64 = 300 * SECOND_US;
 /// Reasoning alone: after so long without a text or a call the attempt has failed, unless its policy allows it a longer time.
 pub const REASONING_US: i64 = 1_800 * SECOND_US;
@@ -186,8 +185,7 @@ pub const WARN_AT: f64 = 0.8;
 
 /// Bytes of text per token, where a budget is reckoned: whatever is in doubt counts as more.
 pub const BYTES_PER_TOKEN: f64 = 3.0;
-/// How many times its estimate the request of an attempt counts whose end nobody saw: as far as the
-/// estimates of 95 in 100 longer texts are wrong at most (tests of `tokens`).
+/// Factor on the estimate of a request whose end nobody saw: the error of 95 in 100 estimates at most (tests of `tokens`).
 pub const BUDGET_LOST_INPUT: f64 = 1.25;
 /// Tokens of the window of a model that does not say.
 pub const WINDOW_TOKENS: u64 = 48_000;
@@ -246,8 +244,7 @@ pub const LOGGED_PATH_BYTES: usize = 1 << 10;
 
 /// Time limit of a hook, milliseconds (spec §35.15); a definition may name a shorter one.
 pub const HOOK_MS: u64 = 30_000;
-/// A tool result that is kept on its receipt while hooks work on it, or until its turn, as JSON; of a larger one nothing is known after a
-/// crash in the middle of them.
+/// A tool result, as JSON, that is kept on its receipt while hooks work on it or until its turn; a crash loses a larger one.
 pub const KEPT_RESULT_BYTES: usize = 1_200_000;
 
 /// Key of a value, bytes of UTF-8.
@@ -290,8 +287,7 @@ pub const EFFECT_AT_MIN_MS: i64 = 100_000_000_000;
 pub const EFFECT_AT_MAX_MS: i64 = 100_000_000_000_000;
 /// A cron expression, bytes.
 pub const CRON_BYTES: usize = 256;
-/// Effects of a thread that run at the same time. Those of one name take another place only while they hold fewer than are
-/// free, so at most half of them.
+/// Effects of a thread that run at the same time. Those of one name take a place only while they hold fewer than are free.
 pub const EFFECTS_AT_ONCE: usize = 32;
 /// How long a wait may last.
 pub const WAIT_MAX_US: i64 = 30 * DAY_US;

@@ -43,6 +43,20 @@ fn places_in_order(entries: usize, compare: &dyn Fn(usize, usize) -> Ordering) -
     places
 }
 
+/// Counts entries that make room for others, in tests only.
+mod moved {
+    #[cfg(test)]
+    thread_local! {
+        pub(super) static ENTRIES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    #[inline]
+    pub(super) fn add(_entries: usize) {
+        #[cfg(test)]
+        ENTRIES.with(|all| all.set(all.get() + _entries));
+    }
+}
+
 /// A map, sorted by its keys.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SortedMap<K, V>(Vec<(K, V)>);
@@ -174,6 +188,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         match self.place(&key) {
             Ok(at) => self.0.get_mut(at).map(|(_, had)| std::mem::replace(had, value)),
             Err(at) => {
+                moved::add(self.0.len() - at);
                 self.0.insert(at, (key, value));
                 None
             }
@@ -376,6 +391,7 @@ impl<K: Ord> SortedSet<K> {
     /// Puts it in; whether it was not there.
     pub fn insert(&mut self, key: K) -> bool {
         let Err(at) = self.place(&key) else { return false };
+        moved::add(self.0.len() - at);
         self.0.insert(at, key);
         true
     }
@@ -523,6 +539,11 @@ mod tests {
         let map: SortedMap<Counted<'_>, ()> = (0..many).rev().map(|n| (Counted(n, &compared), ())).collect();
         assert_eq!(map.len(), many as usize);
         assert!(compared.get() < 40 * many as usize, "{} comparisons", compared.get());
+        let json: String = (0..many).rev().map(|n| format!(",\"{n:06}\":0")).collect();
+        let map: SortedMap<String, u32> = crate::json::from_str(&format!("{{{}}}", &json[1..])).unwrap();
+        let set: SortedSet<String> = map.keys().rev().cloned().collect();
+        assert_eq!(set.len(), many as usize);
+        assert_eq!(super::moved::ENTRIES.with(std::cell::Cell::get), 0, "no entry makes room for another");
     }
 
     #[test]

@@ -218,19 +218,25 @@ impl<'a> Streaming<'a> {
                 return Ok(Err(error));
             }
         }
+        self.show(from, &text, &reasoning)?;
+        Ok(Ok(()))
+    }
+
+    /// Sends what came to whoever listens; `from` is where the text begins in the reply.
+    fn show(&self, from: usize, text: &str, reasoning: &str) -> Result<()> {
         if self.attempt.purpose.is_some() {
-            return Ok(Ok(()));
+            return Ok(());
         }
         if !text.is_empty() {
             match self.step.call {
-                None => self.thread.stream_text(self.step.block, &text)?,
-                Some(_) => self.thread.stream_inner_text(self.step, self.attempt.stream, from, &text)?,
+                None => self.thread.stream_text(self.step.block, text)?,
+                Some(_) => self.thread.stream_inner_text(self.step, self.attempt.stream, from, text)?,
             }
         }
         if !reasoning.is_empty() && !self.hidden {
-            self.thread.stream_reasoning(self.step, &reasoning)?;
+            self.thread.stream_reasoning(self.step, reasoning)?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }
 

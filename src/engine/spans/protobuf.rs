@@ -375,6 +375,18 @@ mod tests {
         Value::Object(object)
     }
 
+    /// Protobuf does not tell an empty list from none.
+    fn without_empty_lists(value: Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let fields = fields.into_iter().filter(|(_, value)| *value != json!([]));
+                fields.map(|(name, value)| (name, without_empty_lists(value))).collect()
+            }
+            Value::Array(items) => items.into_iter().map(without_empty_lists).collect(),
+            other => other,
+        }
+    }
+
     fn spans() -> (Trace, Vec<Span>) {
         let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let trace = Trace::of_headers(Some(header), Some("a=1")).unwrap();
@@ -399,7 +411,7 @@ mod tests {
         assert_eq!(read(&encoded(&json, &TRACES), TRACES.0), json);
         let json = otlp::metrics("s", metrics::metrics(&spans));
         assert_eq!(json["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap().len(), 3);
-        assert_eq!(read(&encoded(&json, &METRICS), METRICS.0), json);
+        assert_eq!(read(&encoded(&json, &METRICS), METRICS.0), without_empty_lists(json));
     }
 
     #[test]
