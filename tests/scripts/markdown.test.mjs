@@ -3,7 +3,9 @@
 import assert from "node:assert/strict";
 import { performance } from "node:perf_hooks";
 import { test } from "node:test";
-import { Markdown } from "../../inspector/lib/markdown.js";
+
+// Not a plain import: its types are those of a page, and would hold for all scripts.
+const { Markdown } = await import(new URL("../../inspector/lib/markdown.js", import.meta.url).href);
 
 /** Nodes as text: `strong(a)`; what has only one text in it, as that. @param {any} node @returns {string} */
 function shown(node) {

@@ -81,7 +81,7 @@ test("threads of all owners are listed, with what they are about; those whose la
   await button(list, "New thread").click();
   const chosen = page.getByRole("dialog", { name: "New thread" }).getByRole("radio", { checked: true });
   assert.equal(await chosen.getAttribute("value"), "broken");
-  assert.ok(await chosen.evaluate((node) => node === document.activeElement));
+  assert.ok(await chosen.evaluate((node) => node === node.ownerDocument.activeElement));
   await page.keyboard.press("Escape");
   const owner = await bobbin.client.send("POST", "/tokens", { scope: "owner:carol" });
   const own = await opened("#/", owner.json.token);

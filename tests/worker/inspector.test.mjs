@@ -283,7 +283,7 @@ test("a step shows what the model was sent, byte for byte what it was, and how i
   assert.match(await step.getByRole("group", { name: "Schema of add" }).innerText(), /"required": \[\s+"a",\s+"b"/);
   assert.ok(await step.getByText(`about ${parts.tools} tokens`).isVisible());
   // However long a line of a message is, the column is as wide as its place.
-  assert.deepEqual(await step.locator(".inside").evaluate((inside) => [inside.scrollWidth <= inside.clientWidth, document.documentElement.scrollWidth <= innerWidth]), [true, true]);
+  assert.deepEqual(await step.locator(".inside").evaluate((inside) => [inside, inside.ownerDocument.documentElement].map((part) => part.scrollWidth <= part.clientWidth)), [true, true]);
   await accessible(page, "a step");
   await picture(page, "step");
   await button(step, "The step before").click();

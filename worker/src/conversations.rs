@@ -141,7 +141,7 @@ impl OpenAi<'_> {
         behind: Option<&str>,
         said: &Said<'_>,
     ) -> Step<(String, i64)> {
-        let Conversation { thread, stored, key } = conversation;
+        let Conversation { thread, stored, key, .. } = conversation;
         if let Some(message) = stored {
             let route = ThreadRoute::GetMessage(message.clone());
             let told = self.talk().ask(thread, route, &[], None, "").await?;
