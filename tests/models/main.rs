@@ -201,7 +201,6 @@ fn answers_give_their_reply_however_they_are_cut() {
                 payload: payload(&[(9, 2, r#"{"message":{"reasoning_content":"Look it up."}}"#)]),
                 finish_reason: Some(FinishReason::ToolCalls),
                 usage: usage(30, 0, 12, 0),
-                ..Reply::default()
             },
         ),
         (fixture!("short"), short()),

@@ -195,9 +195,9 @@ fn ids_that_a_server_refuses_are_sent_in_a_form_that_fits_all() {
                 Some(calls) => calls.iter().map(|call| call["id"].clone()).collect(),
                 None => vec![message["tool_call_id"].clone()],
             };
-            let ids = request.messages().iter().flat_map(of).filter(|id| !id.is_null());
+            let mut ids = request.messages().iter().flat_map(of).filter(|id| !id.is_null());
             let fits = |id: &Value| id.as_str().is_some_and(|id| id.len() == 9 && !id.contains('_'));
-            let fits_all = ids.fold(true, |all, id| all && fits(&id));
+            let fits_all = ids.all(|id| fits(&id));
             match fits_all {
                 true => clerk(request).stream(request.index),
                 false => Answer::status(400, r#"{"message":"Tool call id was x but must be a-z, A-Z, 0-9"}"#),
