@@ -1,5 +1,7 @@
-//! Where texts are cut: never within a character. A text that may hold secrets is not cut before these are taken out
+//! Where texts are cut: never within a character; and bytes as text. A text that may hold secrets is not cut before these are taken out
 //! of it, or part of one would remain: see `Shown` in `env/redact`.
+
+use std::borrow::Cow;
 
 /// The last place up to `at` where a text can be cut.
 pub(crate) fn boundary(text: &str, at: usize) -> usize {
@@ -47,6 +49,38 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
+/// The text of a body with this `content-type`: UTF-8 unless that names ISO-8859-1 or windows-1252, which the web reads
+/// alike. A byte order mark is left out, and what cannot be read becomes U+FFFD.
+pub(crate) fn decoded<'a>(bytes: &'a [u8], content_type: &str) -> Cow<'a, str> {
+    match bytes.strip_prefix(b"\xef\xbb\xbf") {
+        // The mark counts for more than the name.
+        Some(bytes) => String::from_utf8_lossy(bytes),
+        None if is_windows_1252(content_type) => bytes.iter().map(|byte| windows_1252(*byte)).collect(),
+        None => String::from_utf8_lossy(bytes),
+    }
+}
+
+fn is_windows_1252(content_type: &str) -> bool {
+    let is_charset = |(name, _): &(&str, &str)| name.trim().eq_ignore_ascii_case("charset");
+    let charset = content_type.split(';').filter_map(|part| part.split_once('=')).find(is_charset);
+    let charset = charset.map_or("", |(_, value)| value.trim().trim_matches('"'));
+    ["iso-8859-1", "windows-1252", "latin1", "cp1252", "us-ascii"]
+        .iter()
+        .any(|name| name.eq_ignore_ascii_case(charset))
+}
+
+fn windows_1252(byte: u8) -> char {
+    /// From 0x80 on; five of these are controls, as in ISO-8859-1.
+    const HIGH: [char; 32] = [
+        '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}',
+        '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', '\u{90}', '\u{2018}',
+        '\u{2019}', '\u{201c}', '\u{201d}', '\u{2022}', '\u{2013}', '\u{2014}', '\u{2dc}', '\u{2122}', '\u{161}',
+        '\u{203a}', '\u{153}', '\u{9d}', '\u{17e}', '\u{178}',
+    ];
+    let high = byte.checked_sub(0x80).and_then(|at| HIGH.get(usize::from(at)));
+    high.copied().unwrap_or(char::from(byte))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +92,21 @@ mod tests {
             let mut text = "aéb".to_owned();
             shorten(&mut text, max);
             assert_eq!(text, expected);
+        }
+    }
+
+    #[test]
+    fn bytes_are_read_in_the_character_set_that_is_named() {
+        for (bytes, content_type, text) in [
+            (&b"caf\xc3\xa9"[..], "application/json", "café"),
+            (b"caf\xc3\xa9", "text/plain; charset=utf-8", "café"),
+            (b"caf\xe9", "text/plain; charset=ISO-8859-1", "café"),
+            (b"\x80 \x93\x94", "text/plain;format=flowed; Charset=\"windows-1252\"", "€ “”"),
+            (b"\xef\xbb\xbf{}", "application/json", "{}"),
+            (b"\xef\xbb\xbfcaf\xc3\xa9", "text/plain; charset=iso-8859-1", "café"),
+            (b"caf\xe9", "", "caf\u{fffd}"),
+        ] {
+            assert_eq!(decoded(bytes, content_type), text);
         }
     }
 }

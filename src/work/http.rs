@@ -1,6 +1,8 @@
 //! What `run.http` does, whatever is run (docs/tools.md): one signed POST, its answer bounded in size and time.
 //! Redirects are not followed, and private targets are refused unless the deployment lists them.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
@@ -9,6 +11,7 @@ use crate::host::Host;
 use crate::host::http::{Reads, Request};
 use crate::spec::retry::RetryOn;
 use crate::spec::{Http, template};
+use crate::text::decoded;
 use crate::work::outbound::{self, Chosen};
 use crate::work::timeout::Watch;
 use crate::work::{Failure, Surroundings};
@@ -40,8 +43,10 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
-    pub(crate) fn text(&self) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(&self.body)
+    /// The body in the character set that its `content-type` names.
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        let content_type = self.headers.iter().find(|(name, _)| name == "content-type");
+        decoded(&self.body, content_type.map_or("", |(_, value)| value))
     }
 
     /// What is told of an answer that is no 2xx, without secrets.

@@ -17,6 +17,7 @@ use crate::work::http::Answered;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 use crate::work::native::hook_call::HookCall;
 use crate::work::native::{EffectCall, NativeCall, Natives};
+use crate::work::tool_answer::tool_result;
 use crate::work::{Failure, Meaning, Posted, Surroundings, Work};
 
 /// What the native function came to, or that it panicked.
@@ -39,10 +40,8 @@ impl Work for NativeCall {
             call,
             Box::new(|value| {
                 Ok(match value.to_json().unwrap_or(Json::Null) {
-                    Json::Object(fields) if is_result(&fields) => result_of(fields),
-                    Json::String(text) => ToolResult::success(text),
                     Json::Null => ToolResult::success(""),
-                    other => ToolResult::success(other.to_string()),
+                    answer => tool_result(&answer, json::text(&answer)),
                 })
             }),
         )
@@ -64,12 +63,11 @@ impl Work for NativeCall {
                 None => Failure::Failed(refusal),
             });
         }
-        // Any other answer than a result is the result's text.
-        let text = answered.text();
-        Ok(match crate::json::from_str::<Json>(&text) {
-            Ok(Json::Object(fields)) if is_result(&fields) => result_of(fields),
-            Ok(Json::String(text)) => ToolResult::success(text),
-            _ => ToolResult::success(text),
+        let text = answered.text().into_owned();
+        Ok(match json::from_str::<Json>(&text) {
+            Ok(answer) => tool_result(&answer, text),
+            // What is no JSON is the result's text.
+            Err(_) => ToolResult::success(text),
         })
     }
 }
@@ -207,18 +205,6 @@ fn envelope(call: &NativeCall) -> Json {
         }
     }
     body
-}
-
-/// The result that an object says it is.
-fn result_of(fields: Map<String, Json>) -> ToolResult {
-    crate::json::from_value(Json::Object(fields)).unwrap_or_else(|error| {
-        ToolResult::error(format!("The tool gave a result that cannot be read: {error}"))
-    })
-}
-
-/// Whether an object is meant as a result.
-fn is_result(fields: &Map<String, Json>) -> bool {
-    matches!(fields.get("status").and_then(Json::as_str), Some("success" | "error"))
 }
 
 /// What an http hook's answer says. Of one that observes nothing is asked but that it came.

@@ -4,7 +4,7 @@
 //! * `kinds`: what each of the four is given in each of the three ways, and what its answers mean.
 //! * `native`: functions that crates register. `http`: the signed request. `code`: files in the sandbox. `mcp`: requests to MCP
 //!   servers, which tools alone make. `outbound`: where all of these may lead.
-//! * `tier`: what a tool may change. `timeout`: a limit in time.
+//! * `tier`: what a tool may change. `timeout`: a limit in time. `tool_answer`: what the answer of a tool means.
 
 pub(crate) mod code;
 pub(crate) mod http;
@@ -14,6 +14,7 @@ pub mod native;
 pub(crate) mod outbound;
 pub(crate) mod tier;
 pub(crate) mod timeout;
+pub(crate) mod tool_answer;
 
 use std::rc::Rc;
 

@@ -25,6 +25,32 @@ const cases = {
   },
   error: { answer: () => ({ body: { status: "error", error: "no such word" } }), told: /no such word/, status: "error" },
   other_json: { answer: () => ({ body: { temperature: 21 } }), told: /"temperature":\s*21/, status: "success" },
+  // APIs with an envelope of their own, such as JSend: nothing of it is lost.
+  envelope: {
+    answer: () => ({ body: { status: "success", data: { temperature: 21 } } }),
+    told: '{"status":"success","data":{"temperature":21}}',
+    status: "success",
+  },
+  envelope_error: {
+    answer: () => ({ body: { status: "error", message: "No such city", code: "E42" } }),
+    told: /"message":"No such city"/,
+    status: "error",
+  },
+  error_object: {
+    answer: () => ({ body: { status: "error", error: { reason: "No such city" } } }),
+    told: /"reason":"No such city"/,
+    status: "error",
+  },
+  latin_1: {
+    answer: () => ({ body: Buffer.from("caf\xe9", "latin1"), headers: { "content-type": "text/plain; charset=ISO-8859-1" } }),
+    told: "café",
+    status: "success",
+  },
+  byte_order_mark: {
+    answer: () => ({ body: `\ufeff${JSON.stringify({ status: "success", result: "read as JSON" })}` }),
+    told: "read as JSON",
+    status: "success",
+  },
   list: { answer: () => ({ body: [1, 2] }), told: /\[1,\s*2\]/, status: "success" },
   created: { answer: () => ({ status: 201, body: "made" }), told: "made", status: "success" },
   // A success without a text still tells the model something.
