@@ -17,6 +17,9 @@ const SMALL_BYTES = 64 << 10;
 /** What the unfinished texts of an isolate hold together, beyond small ones; the oldest gives way. */
 const HELD_BYTES = 32 << 20;
 
+/** The same silence where other bodies of the object wait for their turn. */
+const CROWDED_SILENCE_MS = 5_000;
+
 /** Bodies that one object, and that one isolate, reads at the same time. An object's next ones wait; an isolate's are refused. */
 const READ_AT_ONCE = 8;
 const ISOLATE_READ_AT_ONCE = 32;
@@ -194,8 +197,14 @@ export class Readers {
     });
   }
 
+  /** Whether bodies wait for their turn. */
+  get crowded() {
+    return this.#waiting.length > 0;
+  }
+
   leave() {
-    const next = this.#waiting.shift();
+    // The latest: a pile of bodies that have stalled keeps no new one waiting.
+    const next = this.#waiting.pop();
     if (next) next();
     else this.#active--;
   }
@@ -258,9 +267,15 @@ export class Incoming {
   #ask(reader) {
     // One piece of memory for the whole body: it comes back with each answer.
     if (this.#piece.byteLength < PIECE_BYTES) this.#piece = new ArrayBuffer(PIECE_BYTES);
-    this.#timer = setTimeout(() => this.#give(STALLED), SILENCE_MS);
+    this.#watch(SILENCE_MS);
     if (this.#counted) isolateReads.set(this, Date.now());
     reader.readAtLeast(PACE_BYTES, new Uint8Array(this.#piece)).then(this.#read, this.#failed);
+  }
+
+  /** Gives it up when nothing has come for so long, or sooner while others wait. @param {number} ms */
+  #watch(ms) {
+    const look = () => (ms <= CROWDED_SILENCE_MS || this.#readers?.crowded ? this.#give(STALLED) : this.#watch(ms - CROWDED_SILENCE_MS));
+    this.#timer = setTimeout(look, CROWDED_SILENCE_MS);
   }
 
   /** Gives it up. @param {string} why */

@@ -8,7 +8,7 @@ import { copyFileSync, rmSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { until } from "./support/poll.mjs";
+import { sleep, until } from "./support/poll.mjs";
 import { checkout, freePort, scratch } from "./support/server.mjs";
 import { WORKERD, configure } from "./support/workerd.mjs";
 
@@ -93,6 +93,16 @@ test("an object reads eight contents at a time; the next one waits for its turn"
   for (const { answer } of stuck) assert.match(await answer(), /"why":"stalled"/);
   assert.match(await next.answer(), /"bytes":300000,"said":"end"/);
   assert.ok((await most()) <= 8);
+  for (const { socket } of [...stuck, next]) socket.destroy();
+});
+
+test("a pile of contents that have stalled keeps no new one waiting", async () => {
+  const stuck = Array.from({ length: 100 }, () => half("/pieces", MEGABYTE, 200_000));
+  await sleep(200);
+  const next = half("/pieces", 300_000, 300_000);
+  assert.match(await next.answer(), /"bytes":300000,"said":"end"/);
+  const waits = stuck.filter(({ said }) => said.text === "").length;
+  assert.ok(waits > 50, `${waits} still wait`);
   for (const { socket } of [...stuck, next]) socket.destroy();
 });
 
