@@ -7,7 +7,15 @@ use crate::spec::message::ToolResult;
 
 /// The fields of a [`ToolResult`] that a tool may set.
 const FIELDS: [&str; 9] = [
-    "status", "result", "error", "error_code", "error_data", "stack", "content", "attachments", "subagent_id",
+    "status",
+    "result",
+    "error",
+    "error_code",
+    "error_data",
+    "stack",
+    "content",
+    "attachments",
+    "subagent_id",
 ];
 
 /// The result that an answer stands for; `text` is the answer as JSON, for the model.
@@ -20,7 +28,9 @@ pub(crate) fn tool_result(answer: &Json, text: String) -> ToolResult {
         return ToolResult::success(text.as_str());
     }
     let of_ours = || json::from_str(&text).ok();
-    if has_only_our_fields(answer) && let Some(result) = of_ours() {
+    if has_only_our_fields(answer)
+        && let Some(result) = of_ours()
+    {
         return result;
     }
     match answer.get("status").and_then(Json::as_str) {
@@ -32,9 +42,11 @@ pub(crate) fn tool_result(answer: &Json, text: String) -> ToolResult {
 /// Types of the other fields are checked when they are read.
 fn has_only_our_fields(answer: &Json) -> bool {
     let Json::Object(fields) = answer else { return false };
-    let is_file = |file: &Json| ["path", "data"].iter().any(|name| file.get(*name).is_some_and(Json::is_string));
+    let is_file =
+        |file: &Json| ["path", "data"].iter().any(|name| file.get(*name).is_some_and(Json::is_string));
     let files = fields.get("attachments").and_then(Json::as_array);
-    fields.keys().all(|name| FIELDS.contains(&name.as_str())) && files.is_none_or(|files| files.iter().all(is_file))
+    fields.keys().all(|name| FIELDS.contains(&name.as_str()))
+        && files.is_none_or(|files| files.iter().all(is_file))
 }
 
 #[cfg(test)]
@@ -50,11 +62,23 @@ mod tests {
     fn an_object_with_our_fields_alone_is_a_result() {
         for (answer, status, text) in [
             (json!({ "status": "success", "result": "done" }), ToolStatus::Success, "done"),
-            (json!({ "status": "success", "result": { "a": 1 }, "error": null }), ToolStatus::Success, "{\"a\":1}"),
+            (
+                json!({ "status": "success", "result": { "a": 1 }, "error": null }),
+                ToolStatus::Success,
+                "{\"a\":1}",
+            ),
             (json!({ "status": "success" }), ToolStatus::Success, ""),
             (json!({ "status": "error", "error": "no", "error_code": "x" }), ToolStatus::Error, "no"),
-            (json!({ "status": "success", "content": [{ "type": "text", "text": "a" }] }), ToolStatus::Success, "a"),
-            (json!({ "status": "success", "result": "b", "attachments": [{ "path": "/a" }] }), ToolStatus::Success, "b"),
+            (
+                json!({ "status": "success", "content": [{ "type": "text", "text": "a" }] }),
+                ToolStatus::Success,
+                "a",
+            ),
+            (
+                json!({ "status": "success", "result": "b", "attachments": [{ "path": "/a" }] }),
+                ToolStatus::Success,
+                "b",
+            ),
         ] {
             let result = read(&answer);
             assert_eq!((result.status, result.text().as_str()), (status, text), "{answer}");
@@ -67,7 +91,10 @@ mod tests {
             (json!({ "status": "success", "data": { "temperature": 21 } }), ToolStatus::Success),
             (json!({ "status": "success", "result": "a", "total": 3 }), ToolStatus::Success),
             (json!({ "status": "success", "content": "a text" }), ToolStatus::Success),
-            (json!({ "status": "success", "attachments": [{ "url": "http://a.example" }] }), ToolStatus::Success),
+            (
+                json!({ "status": "success", "attachments": [{ "url": "http://a.example" }] }),
+                ToolStatus::Success,
+            ),
             (json!({ "status": "error", "message": "No such city" }), ToolStatus::Error),
             (json!({ "status": "error", "error": { "reason": "No such city" } }), ToolStatus::Error),
             (json!({ "status": "success", "stored": [] }), ToolStatus::Success),
