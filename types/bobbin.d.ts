@@ -41,7 +41,7 @@ declare module "bobbin" {
   /** What each hook is given after `state`, and what it gives (docs/hooks.md). */
   interface Hooks {
     after_thread_created: { args: []; gives: unknown };
-    after_subagent_created: { args: [child: JsonObject]; gives: unknown };
+    after_subagent_created: { args: [child: Subagent]; gives: unknown };
     after_system_message: { args: [text: string]; gives: string | null };
     filter_messages: { args: [messages: Message[]]; gives: (Message | NewHistoryMessage)[] | null };
     prefilter_llm_history: { args: [messages: JsonObject[]]; gives: object[] | { error: string; block: true } | null };

@@ -139,11 +139,11 @@ impl Thread {
         update.check()?;
         self.read(|state, sql| may_change(state, sql, id, next.then).map(drop))?;
         let definitions = match hooked {
-            Hooked::Yes => self.definitions()?,
+            Hooked::Yes | Hooked::InStep => self.definitions()?,
             Hooked::ByHook => None,
         };
         let update = match &definitions {
-            Some(definitions) => self.before_update(definitions, id, update).await?,
+            Some(definitions) => self.before_update(definitions, id, update, hooked).await?,
             None => update,
         };
         let now = self.host.now_us();
@@ -171,7 +171,7 @@ impl Thread {
         }
         self.broadcast_message(&row)?;
         if let Some(definitions) = &definitions {
-            self.after_update(definitions, &row).await?;
+            self.after_update(definitions, &row, hooked).await?;
         }
         Ok(cut)
     }

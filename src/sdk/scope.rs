@@ -164,8 +164,10 @@ pub(crate) enum Entered {
 /// Whether hooks run for what is done to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hooked {
-    /// They do.
+    /// They do, beside the run.
     Yes,
+    /// They do, as hooks of the step that is under way.
+    InStep,
     /// A hook does it itself: hooks that called themselves would never end.
     ByHook,
 }
@@ -196,7 +198,8 @@ impl Origin {
     pub(crate) fn hooked(&self) -> Hooked {
         match self {
             Origin::Hook | Origin::DetachedHook => Hooked::ByHook,
-            Origin::Step | Origin::Effect(_) | Origin::Detached => Hooked::Yes,
+            Origin::Step => Hooked::InStep,
+            Origin::Effect(_) | Origin::Detached => Hooked::Yes,
         }
     }
 }

@@ -211,7 +211,7 @@ impl Thread {
         }
         let thread_id = self.read(|state, _| state.must_live().map(|()| state.meta.stem.clone()))?;
         let random: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let at = At::beside(&definitions, format!("new-{random}"));
+        let at = At::change(&definitions, format!("new-{random}"), hooked);
         let mut created = Created::new(&thread_id, input.draft(self.host.now_us()), self.redactor());
         for hook in hooks {
             let answer = self.call_hook(&at, hook, created.args()).await?;
@@ -232,12 +232,14 @@ impl Thread {
         definitions: &Definitions<'_>,
         id: &str,
         update: MessageUpdate,
+        hooked: Hooked,
     ) -> Result<MessageUpdate> {
         if !self.has_hooks(definitions, &[HookName::BeforeUpdateMessage]) {
             return Ok(update);
         }
         // Each change has its place: the next one that is stored has the next number.
-        let at = At::beside(definitions, self.read(|state, _| place_of_edit(id, state.meta.edits + 1))?);
+        let place = self.read(|state, _| place_of_edit(id, state.meta.edits + 1))?;
+        let at = At::change(definitions, place, hooked);
         let mut updates = Updates { id: id.to_owned(), update, secrets: self.redactor() };
         self.transform(&at, HookName::BeforeUpdateMessage, &mut updates).await?;
         Ok(updates.update)
@@ -248,6 +250,7 @@ impl Thread {
         self: &Rc<Self>,
         definitions: &Definitions<'_>,
         row: &Shared,
+        hooked: Hooked,
     ) -> Result<()> {
         if !self.has_hooks(definitions, &[HookName::AfterUpdateMessage]) {
             return Ok(());
@@ -256,7 +259,7 @@ impl Thread {
             let thread = &state.meta.stem;
             Ok((place_of_edit(&row.id(thread), state.meta.edits)?, row.to_json(thread, state.is_queued(row))))
         })?;
-        self.observe(&At::beside(definitions, place), HookName::AfterUpdateMessage, &[message]).await
+        self.observe(&At::change(definitions, place, hooked), HookName::AfterUpdateMessage, &[message]).await
     }
 }
 

@@ -28,7 +28,7 @@ use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::limits;
-use crate::sdk::scope::Origin;
+use crate::sdk::scope::{Hooked, Origin};
 use crate::spec::hook::{Hook, HookName};
 use crate::store::log::Event;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
@@ -49,6 +49,12 @@ impl<'a> At<'a> {
 
     fn beside(definitions: &'a Definitions<'a>, place: String) -> At<'a> {
         At { definitions, place, origin: Origin::DetachedHook }
+    }
+
+    /// Where the change of a message is made.
+    fn change(definitions: &'a Definitions<'a>, place: String, hooked: Hooked) -> At<'a> {
+        let origin = if hooked == Hooked::InStep { Origin::Hook } else { Origin::DetachedHook };
+        At { definitions, place, origin }
     }
 
     fn call_id(&self, thread_id: &str, hook: &Hook) -> String {

@@ -33,6 +33,7 @@ mod forks;
 mod handoff;
 mod hooks;
 mod hooks_failing;
+mod hooks_of_changes;
 mod hooks_once;
 mod immediate;
 mod invoke;
