@@ -4,9 +4,13 @@
 // with what it has. So code that waits, for a model, a tool or for ever, keeps hardly anybody out. One that never waits
 // gives its place up between two slices of time while others wait, and queues again.
 //
-// Who waits comes by owner: first whose runs have least. A run that was started from inside of another one must not
-// wait for it for ever: for such runs there is a reserve. Nobody waits longer than a bound, and where waiting runs alone
-// fill the memory, the one that has waited with most is ended.
+// Who waits comes by account and by owner, a thread: first whose runs have least. Whoever has waited for long comes before
+// those, but one run of an account at a time, so that a long queue of one account is no longer than its turn. An account
+// has a share, which leaves room for a run of another one at any moment, and so many runs at once.
+//
+// A run that was started from inside of another one must not wait for it for ever: for such runs there is a reserve, and
+// runs that wait for a run of theirs do not count in the share for them. Nobody waits longer than a bound, and where
+// waiting runs alone fill the memory, the one that has waited with most is ended.
 //
 // The platform may end a request without a word to its code, and then nobody gives back what the run had. So a place is
 // a lease: its run renews it while it lives, and whoever waits takes away what was not renewed.
@@ -15,23 +19,31 @@
 export const BUDGET = 80 << 20;
 /** More bytes, for runs that are started from inside of runs. */
 export const RESERVE = 16 << 20;
+/** Bytes of these that the runs of one account may have: the rest has room for a run of the usual size. */
+const SHARE = 60 << 20;
+/** Runs that there may be at once, those that wait for a place included: started from inside of one run, of a thread, of an account. */
+const RUNS = { parent: 64, owner: 128, account: 256 };
 /** How often a lease is renewed, and how often those that wait look at the leases of others. */
 const RENEW_MS = 1000;
 /** A lease that was not renewed for so long may be taken away; its run had five chances. */
 const LEASE_MS = 5000;
 /** The longest wait for a place. */
 const WAIT_MS = 30_000;
-/** Who has waited for so long comes before those with less. */
+/** An account of which nothing was admitted for so long, and that has waited so long, comes before those with less. */
 const AGED_MS = 2000;
 /** How long a run may compute while others wait. */
 const SLICE_MS = 100;
 /** How long a run may keep memory that others need, and only wait. */
 const HOLD_MS = 5000;
 
+/** What is told where no memory became free in time. */
+export const FULL = "sandbox full: there was no memory for it in time; other code has it";
+
 /**
  * @typedef {object} Place
  * @property {string} id
- * @property {string} owner
+ * @property {string} owner         a thread
+ * @property {string} account       the owner's
  * @property {string[]} ancestors
  * @property {number} size          what it may have
  * @property {number} charge        what it is counted with
@@ -54,15 +66,17 @@ export class Admission {
   /** Those that wait, new ones and ones that have a place, in the order of their arrival. @type {Set<Waiting>} */
   #queue = new Set();
   #running;
+  /** When a run of an account was admitted last: milliseconds since 1970. @type {Map<string, number>} */
+  #served = new Map();
 
   /**
    * `running`: ids of runs that have a place. Admissions that share it know each other's: the ancestors of a run may have
    * their place in another one.
    *
-   * @param {{ budget?: number, reserve?: number, leaseMs?: number, waitMs?: number, holdMs?: number, sliceMs?: number, running?: Set<string> }} [settings]
+   * @param {{ budget?: number, reserve?: number, share?: number, runs?: typeof RUNS, leaseMs?: number, waitMs?: number, holdMs?: number, sliceMs?: number, running?: Set<string> }} [settings]
    */
   constructor({ running = new Set(), ...settings } = {}) {
-    this.#settings = { budget: BUDGET, reserve: RESERVE, leaseMs: LEASE_MS, waitMs: WAIT_MS, holdMs: HOLD_MS, sliceMs: SLICE_MS, ...settings };
+    this.#settings = { budget: BUDGET, reserve: RESERVE, share: SHARE, runs: RUNS, leaseMs: LEASE_MS, waitMs: WAIT_MS, holdMs: HOLD_MS, sliceMs: SLICE_MS, ...settings };
     this.#running = running;
   }
 
@@ -77,21 +91,43 @@ export class Admission {
   }
 
   /**
-   * Waits for a place. Undefined: there is none in time, or never one as long as the run's ancestors run.
+   * Waits for a place. A text: why there is none.
    *
    * @param {string} id
    * @param {number} size
    * @param {string[]} ancestors
    * @param {Promise<unknown>} gone   resolves when the run is not wanted any more
-   * @param {{ owner?: string, end?: (reason: string) => void }} [more]   `end`: what ends it where others need its memory
-   * @returns {Promise<Place | undefined>}
+   * @param {{ owner?: string, account?: string, end?: (reason: string) => void }} [more]   `end`: what ends it where others need its memory
+   * @returns {Promise<Place | string>}
    */
-  async enter(id, size, ancestors, gone, { owner = "", end = () => {} } = {}) {
+  async enter(id, size, ancestors, gone, { owner = "", account = owner, end = () => {} } = {}) {
     const now = Date.now();
-    const place = { id, owner, ancestors, size, charge: 0, busy: false, since: now, end, renewed: now, suspected: false };
+    const place = { id, owner, account, ancestors, size, charge: 0, busy: false, since: now, end, renewed: now, suspected: false };
     const around = this.#sum((other) => ancestors.includes(other.id));
-    if (around > 0 && around + size > this.#room(place)) return undefined;
-    return (await this.#admitted(place, gone)) ? place : undefined;
+    if (around > 0 && around + size > this.#room(place)) return FULL;
+    const many = this.#tooMany(place);
+    if (many !== undefined) return many;
+    return (await this.#admitted(place, gone)) ? place : FULL;
+  }
+
+  /** Why one run more would be too many. @param {Place} place */
+  #tooMany({ owner, account, ancestors }) {
+    const parent = ancestors.at(-1);
+    const { runs } = this.#settings;
+    /** @type {[number, string, (place: Place) => boolean][]} */
+    const bounds = [
+      [runs.parent, "the run that started it", (other) => parent !== undefined && other.ancestors.at(-1) === parent],
+      [runs.owner, "its thread", (other) => other.owner === owner],
+      [runs.account, "its account", (other) => other.account === account],
+    ];
+    const all = this.#all();
+    const reached = bounds.find(([most, , which]) => all.filter(which).length >= most);
+    return reached && `sandbox full: ${reached[1]} has ${reached[0]} runs of code at once, the limit; wait until some have ended`;
+  }
+
+  /** Those that have a place, and those that wait for their first one. */
+  #all() {
+    return [...new Set([...this.#places, ...[...this.#queue].map(({ place }) => place)])];
   }
 
   /** The run only waits now, and has so much. @param {Place} place @param {number} bytes */
@@ -137,7 +173,7 @@ export class Admission {
 
   /** Whether it may compute, sooner or later. @param {Place} place @param {Promise<unknown>} gone @returns {Promise<boolean>} */
   async #admitted(place, gone) {
-    if (this.#queue.size === 0 && this.#fits(place)) {
+    if (this.#queue.size === 0 && this.#withinShare(place) && this.#fits(place)) {
       this.#take(place);
       return true;
     }
@@ -181,12 +217,17 @@ export class Admission {
   #evict(now) {
     if (this.#queue.size === 0 || [...this.#places].some(({ busy }) => busy)) return;
     // Those that wait for a run of theirs are not idle.
-    const around = new Set([...this.#places, ...[...this.#queue].map(({ place }) => place)].flatMap(({ ancestors }) => ancestors));
+    const around = this.#around();
     const queued = new Set([...this.#queue].map(({ place }) => place));
     const victims = [...this.#places].filter((place) => now - place.since >= this.#settings.holdMs && !around.has(place.id) && !queued.has(place));
-    victims.sort((a, b) => this.#of(b.owner) - this.#of(a.owner) || b.charge - a.charge);
+    victims.sort((a, b) => this.#ofAccount(b) - this.#ofAccount(a) || this.#ofOwner(b) - this.#ofOwner(a) || b.charge - a.charge);
     const [victim] = victims;
     victim?.end(`sandbox full: this code only waited for ${Math.round((now - victim.since) / 1000)} s, with memory that other code needed`);
+  }
+
+  /** Ids of the runs that wait for a run of theirs. */
+  #around() {
+    return new Set(this.#all().flatMap(({ ancestors }) => ancestors));
   }
 
   /** Admits whoever may come now; whether somebody did. */
@@ -195,10 +236,17 @@ export class Admission {
     for (let again = true; again; ) {
       again = false;
       let held = false;
+      const full = new Set();
       for (const waiting of this.#inOrder()) {
         // Those that compute make way soon: what comes first would never fit if others always came before it. The reserve
         // is for runs inside of runs alone.
         if (held && !this.#inside(waiting.place)) continue;
+        // What waits for room of its account keeps no other account waiting.
+        if (full.has(waiting.place.account) && !this.#inside(waiting.place)) continue;
+        if (!this.#withinShare(waiting.place)) {
+          full.add(waiting.place.account);
+          continue;
+        }
         if (!this.#fits(waiting.place)) {
           held ||= [...this.#places].some(({ busy }) => busy);
           continue;
@@ -213,17 +261,46 @@ export class Admission {
     return admitted;
   }
 
-  /** Those that wait, the first to come first: who has waited long, and then whose owner has least. */
+  /**
+   * Those that wait, the first to come first: of accounts that have waited long, the one that has waited longest; then whose account,
+   * and whose owner, has least.
+   */
   #inOrder() {
     const now = Date.now();
-    const aged = (/** @type {Waiting} */ { since }) => (now - since >= AGED_MS ? 0 : 1);
-    const rank = (/** @type {Waiting} */ one) => (aged(one) === 0 ? 0 : this.#of(one.place.owner));
-    return [...this.#queue].sort((a, b) => aged(a) - aged(b) || rank(a) - rank(b));
+    const unserved = (/** @type {Waiting} */ { place, since }) => Math.max(since, this.#served.get(place.account) ?? 0);
+    const ranked = [...this.#queue].map((waiting) => {
+      const from = unserved(waiting);
+      const aged = now - from >= AGED_MS;
+      return { waiting, aged, from: aged ? from : 0, account: aged ? 0 : this.#ofAccount(waiting.place), owner: aged ? 0 : this.#ofOwner(waiting.place) };
+    });
+    ranked.sort((a, b) => Number(b.aged) - Number(a.aged) || a.from - b.from || a.account - b.account || a.owner - b.owner);
+    return ranked.map(({ waiting }) => waiting);
   }
 
-  /** What the runs of an owner are counted with. @param {string} owner */
-  #of(owner) {
+  /** What the runs of its account are counted with. @param {Place} place */
+  #ofAccount({ account }) {
+    return this.#sum((place) => place.account === account);
+  }
+
+  /** What the runs of its owner are counted with. @param {Place} place */
+  #ofOwner({ owner }) {
     return this.#sum((place) => place.owner === owner);
+  }
+
+  /**
+   * Whether its account has room for it. A run alone has room whatever its size, and of those inside of runs one at a time: runs
+   * wait for them.
+   *
+   * @param {Place} place
+   */
+  #withinShare(place) {
+    const own = (/** @type {Place} */ other) => other !== place && other.account === place.account && !place.ancestors.includes(other.id);
+    if (this.#inside(place)) {
+      const around = this.#around();
+      if (this.#sum((other) => own(other) && other.ancestors.length > 0 && !around.has(other.id)) === 0) return true;
+    }
+    const others = this.#sum(own);
+    return others === 0 || others + place.size <= this.#settings.share;
   }
 
   /** @param {(place: Place) => boolean} [which] */
@@ -255,6 +332,8 @@ export class Admission {
     place.charge = place.size;
     place.since = Date.now();
     this.renew(place);
+    if (this.#queue.size === 0) this.#served.clear();
+    this.#served.set(place.account, place.since);
     this.#places.add(place);
     this.#running.add(place.id);
   }

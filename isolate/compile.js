@@ -134,14 +134,14 @@ function giveBack(compiler) {
  * @returns {Promise<{ program: Program } | { error: Failure }>}
  */
 export async function compile(request, unwanted, over) {
-  const { filename, language, imports, fn, engine } = request;
+  const { filename, language, form, imports, fn, engine } = request;
   const globals = globalNames(request);
   const broken = brokenName(request);
   if (broken) return { error: { name: "InvalidOptions", message: `${broken}: half of a surrogate pair is no part of a name` } };
   // In a source it becomes what it would be in a file.
   const source = request.source.toWellFormed();
   const modules = request.modules.map(([specifier, text]) => [specifier, text.toWellFormed()]);
-  const main = { filename, source, language };
+  const main = { filename, source, language, form };
   // The export is looked for when the modules were evaluated, and not before (§13.5 of the specification).
   const links = engine === "v8" ? "keyed" : "written";
   const asked = JSON.stringify({ main, modules, imports: Object.fromEntries(imports), globals, fn: "", links });
@@ -163,7 +163,8 @@ export async function compile(request, unwanted, over) {
     return found;
   };
   const keys = new Map(answer.keys);
-  return { program: { engine, main: filename, fn, modules: answer.modules, keys, globals, imports, resolve } };
+  const manner = form === "body" ? "told" : "strict";
+  return { program: { engine, main: filename, fn, manner, modules: answer.modules, keys, globals, imports, resolve } };
 }
 
 /** What the compiler answers. @param {string} asked @param {string} filename @param {() => boolean} unwanted @param {Promise<unknown>} over @returns {Promise<any>} */

@@ -3,7 +3,7 @@
 // another, except what the compiler made of the same text.
 
 import { WorkerEntrypoint } from "cloudflare:workers";
-import { Admission } from "./admission.js";
+import { Admission, FULL } from "./admission.js";
 import { compile } from "./compile.js";
 import { Stopped } from "./engines/machine.js";
 import { QuickJsSandbox } from "./engines/quickjs.js";
@@ -21,10 +21,7 @@ import { MEMORY_CEILING, MEMORY_FLOOR } from "./wire.js";
  */
 
 /** Workers of the engine `v8` that one isolate has at once, and more for runs that are started from inside of runs. */
-const WORKERS = { budget: 32, reserve: 16 };
-
-/** What is told where no memory became free in time. */
-const FULL = "sandbox full: there was no memory for it in time; other code has it";
+const WORKERS = { budget: 32, reserve: 16, share: 24 };
 
 /** The runs of this isolate: those whose heaps share its memory, and those that have a Worker of their own. @type {Set<string>} */
 const running = new Set();
@@ -63,12 +60,13 @@ async function runIn(run, request, env) {
   // A Worker of its own has memory of its own: of these, their number counts.
   const [rooms, size] = request.engine === "v8" ? [workers, 1] : [heaps, memory];
   const end = (/** @type {string} */ reason) => run.end(reason);
-  const place = await rooms.enter(request.id, size, request.ancestors, run.over, { owner: request.owner, end });
+  const { owner, account } = request;
+  const place = await rooms.enter(request.id, size, request.ancestors, run.over, { owner, account, end });
   if (run.settled) {
-    if (place) rooms.leave(place);
+    if (typeof place !== "string") rooms.leave(place);
     return;
   }
-  if (!place) return run.settle("terminated", { error: { name: "Terminated", message: FULL } });
+  if (typeof place === "string") return run.settle("terminated", { error: { name: "Terminated", message: place } });
   const renewed = rooms.renewing(place);
   run.over.then(() => {
     renewed();

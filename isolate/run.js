@@ -21,7 +21,7 @@ import { LOGS_BYTES, LOGS_ENTRIES, PACKED_UNDEFINED, packedError } from "./wire.
  * What runs a program: engines/quickjs.js and engines/v8.js.
  * @typedef {object} Sandbox
  * @property {(values: Packed, reports: boolean) => void} start
- * @property {(id: number, ok: boolean, value: Packed) => void} settle
+ * @property {(id: number, ok: boolean, value: Packed) => Promise<void>} settle   resolves when it has taken the answer
  * @property {(call: number, id: number, args: Packed) => void} invoke
  * @property {() => Promise<void>} quiet   resolves when it has taken what it was told, and what follows from that
  * @property {() => void} end
@@ -198,10 +198,17 @@ export class Run {
     return 1;
   }
 
-  /** @param {number} id @param {string} text @param {(packed: Packed) => Promise<Answer>} send @param {() => Uint8Array[]} buffers */
+  /**
+   * Resolves when the sandbox has taken the answer.
+   *
+   * @param {number} id
+   * @param {string} text
+   * @param {(packed: Packed) => Promise<Answer & { held?: number }>} send
+   * @param {() => Uint8Array[]} buffers
+   */
   async #send(id, text, send, buffers) {
     const packed = { text, bytes: buffers() };
-    /** @type {Answer} */
+    /** @type {Answer & { held?: number }} */
     let answer;
     try {
       answer = await send(packed);
@@ -209,8 +216,10 @@ export class Run {
       // The caller's object is lost; whether it called the function nobody knows.
       answer = { error: packedError("Error", `the call was lost: ${error instanceof Error ? error.message : error}`) };
     }
-    if ("value" in answer) this.#sandbox?.settle(id, true, answer.value);
-    else this.#sandbox?.settle(id, false, answer.error);
+    if ("value" in answer) await this.#sandbox?.settle(id, true, answer.value);
+    else await this.#sandbox?.settle(id, false, answer.error);
+    // A caller that has gone needs no word.
+    if (answer.held !== undefined) this.#door.taken(answer.held).catch(() => {});
   }
 
   /** @param {number} call @param {Answer} answer */

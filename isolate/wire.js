@@ -7,11 +7,13 @@
  *
  * @typedef {object} Request
  * @property {string} id               random, names this run
- * @property {string} owner            whose it is: runs of one owner share what there is, and leave room for others
+ * @property {string} owner            whose it is, a thread: runs of one owner share what there is, and leave room for others
+ * @property {string} account          whose the owner is; the same holds for accounts
  * @property {string[]} ancestors      ids of the runs from inside which this one was started, outermost first
  * @property {"quickjs" | "v8"} engine
  * @property {string} source
  * @property {"typescript" | "javascript"} language
+ * @property {"module" | "body"} form  what the source is; of a body (isolate/compiler/src/body.rs) a result that cannot be copied is described in words
  * @property {string} filename
  * @property {string} fn               the export to run
  * @property {[string, string][]} modules        specifier and source
@@ -31,7 +33,8 @@
  * The caller's side of a run. None of these rejects for what the called function does. `back` is there as soon as the
  * sandbox has given a function away.
  * @typedef {object} Door
- * @property {(fn: number, args: Packed, back?: Back) => Promise<Answer>} call
+ * @property {(fn: number, args: Packed, back?: Back) => Promise<Answer & { held?: number }>} call
+ * @property {(bytes: number) => Promise<void>} taken   the sandbox has taken an answer that had so much `held`: it does not count any more
  * @property {(value: Packed, back?: Back) => Promise<void>} report
  * @property {() => Promise<{ reason: string } | null>} ended   resolves when the run is to end, or is not needed any more
  *
@@ -59,6 +62,7 @@
  * @typedef {object} Program
  * @property {string} main             name of the main module
  * @property {string} fn
+ * @property {import("./harness/pack.js").Manner} manner   how its result is copied
  * @property {"quickjs" | "v8"} engine
  * @property {Module[]} modules
  * @property {Map<string, string>} keys   for the engine `v8`: the names of all modules, and what they are called there

@@ -500,7 +500,7 @@ pub const CODE_VALUE_BYTES: usize = 8 << 20;
 pub const CODE_PART_BYTES: usize = 16;
 /// Contents of the binary values in such a value, bytes.
 pub const CODE_RAW_BYTES: usize = 24 << 20;
-/// Arguments of calls that one run has under way, bytes, counted like those of a value.
+/// Arguments of calls that one run has under way, bytes, counted like those of a value; and answers that it has not taken yet.
 pub const CODE_CALLS_BYTES: usize = 16 << 20;
 /// How long sandboxed code that was told to end may take for its last words, microseconds.
 pub const CODE_END_US: i64 = 45_000;

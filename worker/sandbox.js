@@ -4,15 +4,17 @@
 import { RpcTarget } from "cloudflare:workers";
 
 /** @typedef {{ text: string, bytes: Uint8Array[] }} Packed */
-/** @typedef {{ value: Packed } | { error: Packed }} Called */
+/** @typedef {({ value: Packed } | { error: Packed }) & { held?: number }} Called */
 /** @typedef {{ call(fn: number, args: Packed): Promise<Called>, dup?(): Functions } & Partial<Disposable>} Functions  of the other side */
 /** @typedef {[ok: boolean, text: string, bytes: Uint8Array[]]} Answer */
+/** The same, and bytes that `taken` is told. @typedef {[...Answer, held: number]} Counted */
 
 /**
  * What Rust hears. `call` and `report` are given the functions of the sandbox, to call those among the values.
  *
  * @typedef {object} Ear
- * @property {(fn: number, text: string, bytes: Uint8Array[], functions: Functions | undefined) => Promise<Answer>} call
+ * @property {(fn: number, text: string, bytes: Uint8Array[], functions: Functions | undefined) => Promise<Counted>} call
+ * @property {(bytes: number) => void} taken
  * @property {(text: string, bytes: Uint8Array[], functions: Functions | undefined) => Promise<void>} report
  * @property {() => Promise<string | undefined>} ended
  */
@@ -40,6 +42,11 @@ class Door extends RpcTarget {
     return called(await this.#ear.call(fn, args.text, args.bytes, this.#keep(functions)));
   }
 
+  /** The sandbox has taken an answer that counted. @param {number} bytes its `held` */
+  taken(bytes) {
+    this.#ear?.taken(bytes);
+  }
+
   /** @param {Packed} value @param {Functions} [functions] */
   async report(value, functions) {
     await this.#ear?.report(value.text, value.bytes, this.#keep(functions));
@@ -57,9 +64,9 @@ class Door extends RpcTarget {
   }
 }
 
-/** @param {Answer} answer @returns {Called} */
-function called([ok, text, bytes]) {
-  return ok ? { value: { text, bytes } } : { error: { text, bytes } };
+/** @param {Counted} answer @returns {Called} */
+function called([ok, text, bytes, held]) {
+  return { ...(ok ? { value: { text, bytes } } : { error: { text, bytes } }), ...(held > 0 && { held }) };
 }
 
 /** One run. */
@@ -71,11 +78,12 @@ export class SandboxRun {
 
   /**
    * @param {Ear["call"]} call
+   * @param {Ear["taken"]} taken
    * @param {Ear["report"]} report
    * @param {Ear["ended"]} ended
    */
-  constructor(call, report, ended) {
-    this.#door = new Door({ call, report, ended }, (functions) => this.#keep(functions));
+  constructor(call, taken, report, ended) {
+    this.#door = new Door({ call, taken, report, ended }, (functions) => this.#keep(functions));
   }
 
   /**

@@ -87,7 +87,7 @@ export class QuickJsSandbox {
 
   /** The answer to a call or a report. @param {number} id @param {boolean} ok @param {Packed} value */
   settle(id, ok, value) {
-    this.#do(async () => {
+    return this.#do(async () => {
       const packed = await this.#packed(value);
       await this.#call("settle", this.#machine.newNumber(id), this.#machine.newNumber(ok ? 1 : 0), ...packed);
     });
@@ -112,10 +112,10 @@ export class QuickJsSandbox {
     this.#machine.kill();
   }
 
-  /** @param {() => Promise<unknown>} task */
+  /** Resolves when it is done. @param {() => Promise<unknown>} task @returns {Promise<void>} */
   #do(task) {
     this.#tasks++;
-    this.#turn = this.#turn.then(async () => {
+    const turn = this.#turn.then(async () => {
       this.#tasks--;
       if (this.#over) return;
       await this.#listener.computes?.();
@@ -133,6 +133,8 @@ export class QuickJsSandbox {
         this.#listener.stopped(this.#machine.stopped(error));
       }
     });
+    this.#turn = turn;
+    return turn;
   }
 
   /** The memory that it has. */
@@ -230,9 +232,9 @@ export class QuickJsSandbox {
 
   async #evaluate() {
     const machine = this.#machine;
-    const { main, fn } = this.#program;
+    const { main, fn, manner } = this.#program;
     const code = machine.writeText(
-      `import h from "${HARNESS}"; import * as main from ${JSON.stringify(main)}; h.run(main, ${JSON.stringify(fn)});`,
+      `import h from "${HARNESS}"; import * as main from ${JSON.stringify(main)}; h.run(main, ${JSON.stringify(fn)}, "${manner}");`,
     );
     const promise = await machine.enter("qjs_eval", code.at, code.length, machine.writeText(ENTRY).at, 1);
     if (!machine.isException(promise)) return promise;

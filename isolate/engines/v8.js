@@ -34,6 +34,8 @@ export class V8Sandbox {
   #over = false;
   /** What the sandbox is to be told. @type {ToSandbox[]} */
   #told = [];
+  /** What is to be called when the sandbox has fetched what it is to be told. @type {(() => void)[]} */
+  #untaken = [];
   #wake = () => {};
   #turn = Date.now();
   /** What was said before is heard. @type {Promise<void>} */
@@ -54,18 +56,19 @@ export class V8Sandbox {
 
   /** Evaluates the program with these values. @param {Packed} values @param {boolean} reports */
   start({ text, bytes }, reports) {
-    const { fn, keys, modules } = this.#program;
+    const { fn, manner, keys, modules } = this.#program;
     const keyOf = (/** @type {string} */ name) => /** @type {string} */ (keys.get(name));
     const resolved = modules.map(({ name, resolved }) => [keyOf(name), resolved.map(([specifier, target]) => [specifier, keyOf(target)])]);
-    this.#entry.run({ reports, text, bytes, entry: ENTRY, fn, resolved }, new Ear(this)).then(
+    this.#entry.run({ reports, text, bytes, entry: ENTRY, fn, manner, resolved }, new Ear(this)).then(
       () => this.#stopped(new Stopped("lost", "the sandbox ended by itself")),
       (/** @type {unknown} */ error) => this.#failed(error instanceof Error ? error : new Error(String(error))),
     );
   }
 
-  /** The answer to a call or a report. @param {number} id @param {boolean} ok @param {Packed} value */
+  /** The answer to a call or a report. Resolves when the sandbox has fetched it, and never where it is over. @param {number} id @param {boolean} ok @param {Packed} value */
   settle(id, ok, { text, bytes }) {
     this.#tell({ kind: "settle", a: id, b: ok ? 1 : 0, text, bytes });
+    return new Promise((taken) => this.#untaken.push(() => taken(undefined)));
   }
 
   /** Calls a function that the sandbox gave away. @param {number} call @param {number} id @param {Packed} args */
@@ -120,8 +123,10 @@ export class V8Sandbox {
     // A sandbox that asks and is answered for ever would keep all else waiting.
     if (Date.now() - this.#turn >= TURN_MS) await this.#breathe();
     if (this.#told.length === 0) await new Promise((resolve) => (this.#wake = () => resolve(undefined)));
-    const told = this.#told;
+    const [told, untaken] = [this.#told, this.#untaken];
     this.#told = [];
+    this.#untaken = [];
+    for (const taken of untaken) taken();
     return told;
   }
 

@@ -87,8 +87,14 @@ export function start(send, uncaught) {
     /** @param {string} specifier @param {string} name */
     imported: (specifier, name) => values.imports[specifier][name],
 
-    /** Runs the export that was asked for; `namespace` is that of the main module. @param {any} namespace @param {string} name */
-    async run(namespace, name) {
+    /**
+     * Runs the export that was asked for; `namespace` is that of the main module.
+     *
+     * @param {any} namespace
+     * @param {string} name
+     * @param {import("./pack.js").Manner} manner   of its result
+     */
+    async run(namespace, name, manner) {
       let packed;
       try {
         if (!i.hasOwn(namespace, name)) {
@@ -101,7 +107,8 @@ export function start(send, uncaught) {
           throw new i.TypeErrors('export "' + name + '" is not a function, but arguments were given');
         }
         // As often as the value is a thenable: that is what `await` does.
-        packed = pack(await value, "result", "strict", exported);
+        value = await value;
+        packed = manner === "told" ? packedOrTold(value, exported) : pack(value, "result", "strict", exported);
       } catch (error) {
         failed("error", error);
         return;
@@ -140,6 +147,15 @@ export function start(send, uncaught) {
       }
     },
   };
+}
+
+/** A result; what cannot be copied is described as the console does it. @param {unknown} value @param {(value: Function) => number} exported */
+function packedOrTold(value, exported) {
+  try {
+    return pack(value, "result", "strict", exported);
+  } catch {
+    return pack(value, "result", "told", exported);
+  }
 }
 
 /** What was thrown, as a value for the other side. @param {any} error @param {(value: Function) => number} exported */

@@ -26,6 +26,7 @@ import * as i from "./intrinsics.js";
  * @property {Uint8Array[]} bytes
  * @property {string} entry                    key of the module that hands the main module over
  * @property {string} fn
+ * @property {import("./pack.js").Manner} manner
  * @property {[string, [string, string][]][]} resolved   key of a module, and what its specifiers mean
  */
 
@@ -38,7 +39,7 @@ const NO_WAITING = "the engine v8 does not wait at the top level of a module for
 
 export class Sandbox extends WorkerEntrypoint {
   /** One run, to its end. @param {Start} program @param {Isolate} isolate */
-  async run({ reports, text, bytes, entry, fn, resolved }, isolate) {
+  async run({ reports, text, bytes, entry, fn, manner, resolved }, isolate) {
     const outbox = new Messages();
     const send = limited((message) => outbox.add(message));
     // The platform tells of promises between the turns of its event loop: one turn, there and back, and it has told of all.
@@ -62,7 +63,7 @@ export class Sandbox extends WorkerEntrypoint {
       handed(run.install, [reports, text], bytes);
       // Of the entry, and not of the caller's module: that may export a `then`.
       await import(entry);
-      void run.run(namespace, fn);
+      void run.run(namespace, fn, manner);
     } catch (error) {
       const waits = i.isError(error) && /** @type {any} */ (error).message === UNSETTLED;
       run.fail(waits ? new i.Errors(NO_WAITING) : error);

@@ -1,41 +1,59 @@
 //! From inside which runs code is called. A run that is started there must never wait for room that those runs hold.
+//! And which call of a sandbox is being made.
 
 use std::cell::RefCell;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use futures::future::LocalBoxFuture;
 
+use crate::sandbox::backlog::CallRoom;
+
+/// What code is called for.
+#[derive(Clone, Default)]
+pub(crate) struct Caller {
+    /// Ids of the runs from inside which it is called, outermost first.
+    pub(crate) runs: Vec<String>,
+    /// The call of a sandbox that it answers.
+    pub(crate) room: Option<Rc<CallRoom>>,
+}
+
 thread_local! {
-    static RUNS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    static CALLER: RefCell<Caller> = const { RefCell::new(Caller { runs: Vec::new(), room: None }) };
 }
 
 /// Ids of the runs from inside which this code is called, outermost first.
 pub(crate) fn runs() -> Vec<String> {
-    RUNS.with_borrow(Vec::clone)
+    CALLER.with_borrow(|caller| caller.runs.clone())
 }
 
-/// Work that is done for these runs, wherever it is polled.
-pub(crate) struct WithAncestors<T> {
-    pub(crate) runs: Vec<String>,
+/// Room in the answer to the call that is being made.
+pub(crate) fn room() -> Option<Rc<CallRoom>> {
+    CALLER.with_borrow(|caller| caller.room.clone())
+}
+
+/// Work that is done for this caller, wherever it is polled.
+pub(crate) struct CalledBy<T> {
+    pub(crate) caller: Caller,
     pub(crate) work: LocalBoxFuture<'static, T>,
 }
 
-impl<T> Future for WithAncestors<T> {
+impl<T> Future for CalledBy<T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let this = self.get_mut();
-        let _around = Around(RUNS.replace(this.runs.clone()));
+        let _around = Around(CALLER.replace(this.caller.clone()));
         this.work.as_mut().poll(context)
     }
 }
 
 /// Puts back what was there before, also when the work panics.
-struct Around(Vec<String>);
+struct Around(Caller);
 
 impl Drop for Around {
     fn drop(&mut self) {
-        RUNS.set(std::mem::take(&mut self.0));
+        CALLER.set(std::mem::take(&mut self.0));
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use futures::future::LocalBoxFuture;
 use serde::Serialize;
 
-use crate::sandbox::options::Language;
+use crate::sandbox::options::{Form, Language};
 use crate::sandbox::packed::Packed;
 use crate::sandbox::result::{CodeError, Status};
 use crate::spec::tool::Engine;
@@ -16,8 +16,10 @@ use crate::spec::tool::Engine;
 pub struct Run {
     /// Names it.
     pub id: String,
-    /// Whose it is: runs of one owner share what the sandbox has, and leave room for others.
+    /// Whose it is, a thread's id: runs of one owner share what the sandbox has, and leave room for others.
     pub owner: String,
+    /// The account that the owner belongs to, or the owner: the same holds for accounts.
+    pub account: String,
     /// Ids of the runs from inside which it was started, outermost first.
     pub ancestors: Vec<String>,
     /// What runs it.
@@ -26,6 +28,8 @@ pub struct Run {
     pub source: String,
     /// What that is written in.
     pub language: Language,
+    /// What it is.
+    pub form: Form,
     /// What that is called.
     pub filename: String,
     /// The export that is run.
@@ -59,6 +63,15 @@ pub enum Answer {
     Error(Packed),
 }
 
+/// The answer to a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// What the called function came to.
+    pub answer: Answer,
+    /// Bytes that count as under way until [`HostCalls::taken`] has them; 0 for a small answer.
+    pub held: usize,
+}
+
 /// Calls a function that the sandbox has given away.
 pub type Back = Rc<dyn Fn(u64, Packed) -> LocalBoxFuture<'static, Answer>>;
 
@@ -74,7 +87,11 @@ pub trait Sandbox {
 /// What a sandbox may ask of the side that started it. Its texts are hostile.
 pub trait HostCalls {
     /// Calls a function of this side. `back` calls those among its arguments.
-    fn call(&self, function: u64, args: Packed, back: Back) -> LocalBoxFuture<'static, Answer>;
+    /// It waits while the sandbox has not taken earlier answers.
+    fn call(&self, function: u64, args: Packed, back: Back) -> LocalBoxFuture<'static, Answered>;
+
+    /// The sandbox has taken an answer: its [`Answered::held`].
+    fn taken(&self, bytes: usize);
 
     /// A value was reported.
     fn report(&self, value: Packed, back: Back) -> LocalBoxFuture<'static, ()>;

@@ -114,6 +114,8 @@ pub(crate) struct Start {
     pub(crate) id: String,
     /// Whose it is: the thread's id.
     pub(crate) owner: String,
+    /// The account of the thread, or the thread's id where it has none.
+    pub(crate) account: String,
     pub(crate) sleep: Sleep,
 }
 
@@ -126,7 +128,7 @@ where
     F: Future<Output = Outcome> + 'static,
 {
     let (settle, settled) = oneshot::channel();
-    let Start { source, mut options, id, owner, sleep } = start;
+    let Start { source, mut options, id, owner, account, sleep } = start;
     let ancestors = ancestry::runs();
     let runs = ancestors.iter().cloned().chain([id.clone()]).collect();
     let reports = !matches!(options.report, Reports::No);
@@ -150,7 +152,7 @@ where
             return (execution, None);
         }
     };
-    let run = run(Named { id, owner, ancestors, source, reports }, &options, values);
+    let run = run(Named { id, owner, account, ancestors, source, reports }, &options, values);
     let outcome = sandbox(run, Rc::new(Session(keep.0.clone())));
     let late = late(&keep.0, sleep);
     drop(options);
@@ -172,6 +174,7 @@ where
 struct Named {
     id: String,
     owner: String,
+    account: String,
     ancestors: Vec<String>,
     source: String,
     reports: bool,
@@ -199,14 +202,16 @@ fn values(options: &Options, life: &Life) -> Result<(Packed, Vec<Rc<Keep>>), Thr
 
 fn run(named: Named, options: &Options, values: Packed) -> Run {
     let names = |fields: &[(String, Value)]| fields.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-    let Named { id, owner, ancestors, source, reports } = named;
+    let Named { id, owner, account, ancestors, source, reports } = named;
     Run {
         id,
         owner,
+        account,
         ancestors,
         engine: options.engine,
         source,
         language: options.language,
+        form: options.form,
         filename: options.filename.clone(),
         function: options.function.clone(),
         modules: options.modules.clone(),

@@ -12,6 +12,7 @@ use futures::channel::oneshot;
 use futures::future::{FutureExt, LocalBoxFuture};
 
 use crate::limits;
+use crate::sandbox::backlog::Backlog;
 use crate::sandbox::calls::Calls;
 use crate::sandbox::options::Reports;
 use crate::sandbox::value::{Function, Value};
@@ -29,6 +30,8 @@ pub(crate) struct Life {
     room: Cell<usize>,
     /// What the sandbox has asked and not been answered.
     pub(crate) calls: Calls,
+    /// Answers that the sandbox has not taken yet.
+    pub(crate) backlog: Rc<Backlog>,
     /// Why it has ended; inside, nothing: nobody needs it.
     ended: RefCell<Option<Option<String>>>,
     told: RefCell<Vec<oneshot::Sender<Option<String>>>>,
@@ -57,6 +60,7 @@ impl Life {
             reports: RefCell::default(),
             room: Cell::new(limits::CODE_VALUE_BYTES),
             calls: Calls::default(),
+            backlog: Rc::default(),
             ended: RefCell::default(),
             told: RefCell::default(),
             keep: RefCell::default(),

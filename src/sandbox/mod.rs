@@ -6,10 +6,12 @@
 //! * `options`: what a caller may say, and what is wrong with it. `result`: what comes of a run.
 //! * `boundary`: what a sandbox is asked for, what it answers, and what it may ask in between.
 //! * `execution`: the handle. `life`: who owns what of a run, and what ends with what. `session`: the side that the sandbox
-//!   sees. `calls`: calls of the host that are under way. `ancestry`: from inside which runs code is called.
+//!   sees. `calls`: calls of the host that are under way. `backlog`: answers that are. `ancestry`: from inside which runs code is
+//!   called.
 //! * `tree`: tests of who owns what.
 
 pub(crate) mod ancestry;
+pub(crate) mod backlog;
 pub(crate) mod boundary;
 pub(crate) mod calls;
 pub(crate) mod execution;
@@ -24,9 +26,9 @@ pub(crate) mod surrogates;
 pub(crate) mod tree;
 pub(crate) mod value;
 
-pub use crate::sandbox::boundary::{Answer, Back, HostCalls, Outcome, RawLog, Run, Sandbox};
+pub use crate::sandbox::boundary::{Answer, Answered, Back, HostCalls, Outcome, RawLog, Run, Sandbox};
 pub use crate::sandbox::execution::CodeHandle;
-pub use crate::sandbox::options::{Language, Options, Reports, WrongOptions};
+pub use crate::sandbox::options::{Form, Language, Options, Reports, WrongOptions};
 pub use crate::sandbox::packed::Packed;
 pub use crate::sandbox::result::{CodeError, CodeResult, Log, Status};
 pub use crate::sandbox::value::{BinaryKind, Called, Function, Thrown, Value};

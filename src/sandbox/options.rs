@@ -18,6 +18,18 @@ pub enum Language {
     Javascript,
 }
 
+/// What the source is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// A module.
+    #[default]
+    Module,
+    /// The body of an async function, a function, or a module: what models write. The function is called; without a `return`
+    /// the value of the last expression is the result. A result that cannot be copied is described in words.
+    Body,
+}
+
 /// Values that the code gives before it has ended.
 #[derive(Clone, Debug, Default)]
 pub enum Reports {
@@ -52,6 +64,8 @@ pub struct Options {
     pub engine: Engine,
     /// What the source and its modules are written in.
     pub language: Language,
+    /// What the source is.
+    pub form: Form,
     /// The export that is run.
     pub function: String,
     /// Its arguments; only for a function.
@@ -80,6 +94,7 @@ impl Default for Options {
         Options {
             engine: Engine::default(),
             language: Language::default(),
+            form: Form::default(),
             function: "default".to_owned(),
             args: Vec::new(),
             imports: Vec::new(),

@@ -26,6 +26,11 @@ pub struct Packed {
 }
 
 impl Packed {
+    /// What it takes on its way, bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.text.len() + self.bytes.iter().map(Bytes::len).sum::<usize>()
+    }
+
     /// An error with this message.
     pub fn error(message: &str) -> Packed {
         pack_error(&Thrown::new(message))

@@ -1,13 +1,16 @@
 //! The side of an execution that the sandbox sees: the caller's functions, and the place for reports.
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
+use std::task::Poll;
 
 use futures::future::{Either, FutureExt, LocalBoxFuture, select};
 
 use crate::limits;
-use crate::sandbox::ancestry::WithAncestors;
-use crate::sandbox::boundary::{Answer, Back, HostCalls, Outcome, RawLog};
+use crate::sandbox::ancestry::{CalledBy, Caller};
+use crate::sandbox::backlog::CallRoom;
+use crate::sandbox::boundary::{Answer, Answered, Back, HostCalls, Outcome, RawLog};
 use crate::sandbox::life::{Keep, Life};
 use crate::sandbox::packed::{Packed, pack, pack_error, unpack, unpack_error};
 use crate::sandbox::result::{CodeResult, Log, Status};
@@ -18,23 +21,23 @@ use crate::sandbox::value::{Function, Thrown, Value};
 pub(crate) struct Session(pub(crate) Rc<Life>);
 
 impl HostCalls for Session {
-    fn call(&self, function: u64, args: Packed, back: Back) -> LocalBoxFuture<'static, Answer> {
+    fn call(&self, function: u64, args: Packed, back: Back) -> LocalBoxFuture<'static, Answered> {
         let life = self.0.clone();
-        let runs = life.runs.clone();
-        let work = async move {
-            match called(&life, function, args, &back).await {
-                Ok(packed) => Answer::Value(packed),
-                Err(thrown) => Answer::Error(pack_error(&thrown)),
-            }
-        };
-        let call = self.0.calls.add(WithAncestors { runs, work: work.boxed_local() }.boxed_local());
-        let over = || Answer::Error(Packed::error("The run has ended, and its calls with it."));
-        async move { call.await.unwrap_or_else(over) }.boxed_local()
+        let room = CallRoom::of(&life.backlog);
+        let caller = Caller { runs: life.runs.clone(), room: Some(room.clone()) };
+        let work = answered(life, room, function, args, back);
+        let call = self.0.calls.add(CalledBy { caller, work: work.boxed_local() }.boxed_local());
+        let over = Packed::error("The run has ended, and its calls with it.");
+        async move { call.await.unwrap_or(Answered { answer: Answer::Error(over), held: 0 }) }.boxed_local()
+    }
+
+    fn taken(&self, bytes: usize) {
+        self.0.backlog.taken(bytes);
     }
 
     fn report(&self, value: Packed, back: Back) -> LocalBoxFuture<'static, ()> {
         let life = self.0.clone();
-        let runs = life.runs.clone();
+        let caller = Caller { runs: life.runs.clone(), room: None };
         let work = async move {
             let room = Room::default();
             let Ok(value) = taken(&life, value, &back, &room, life.keep()) else { return };
@@ -43,7 +46,7 @@ impl HostCalls for Session {
                 let _unheard = guarded(&told, vec![value]).await;
             }
         };
-        let call = self.0.calls.add(WithAncestors { runs, work: work.boxed_local() }.boxed_local());
+        let call = self.0.calls.add(CalledBy { caller, work: work.boxed_local() }.boxed_local());
         async move {
             call.await;
         }
@@ -53,6 +56,35 @@ impl HostCalls for Session {
     fn ended(&self) -> LocalBoxFuture<'static, Option<String>> {
         self.0.ended()
     }
+}
+
+/// Calls a function of the caller's, when there is room for its answer.
+async fn answered(life: Rc<Life>, room: Rc<CallRoom>, function: u64, args: Packed, back: Back) -> Answered {
+    let backlog = life.backlog.clone();
+    let mut start = backlog.start().await;
+    let mut call = Box::pin(called(&life, function, args, &back));
+    let first = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
+    let waited = first.is_pending();
+    let result = match first {
+        Poll::Ready(result) => result,
+        Poll::Pending => {
+            drop(start.take());
+            call.await
+        }
+    };
+    let answer = match result {
+        Ok(packed) => Answer::Value(packed),
+        Err(thrown) => Answer::Error(pack_error(&thrown)),
+    };
+    let (Answer::Value(packed) | Answer::Error(packed)) = &answer;
+    let reserved = room.take();
+    // What has room, or was done at once, is sent at once.
+    let held = match waited && reserved.is_empty() {
+        true => backlog.send(packed.size()).await,
+        false => backlog.send_now(packed.size()),
+    };
+    drop((reserved, start));
+    Answered { answer, held }
 }
 
 /// Calls a function of the caller's.

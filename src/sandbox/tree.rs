@@ -69,6 +69,7 @@ impl World {
             options,
             id: format!("{name}{}", self.last.get()),
             owner: "thread".to_owned(),
+            account: "account".to_owned(),
             sleep: Rc::new(|_| Box::pin(pending())),
         };
         let world = self.clone();
@@ -159,7 +160,7 @@ impl World {
 impl Ran {
     async fn call(&self, function: u64, args: &str) -> Answer {
         let args = Packed { text: args.to_owned(), bytes: Vec::new() };
-        self.door.call(function, args, self.back.clone()).await
+        self.door.call(function, args, self.back.clone()).await.answer
     }
 
     /// Asks without waiting.
@@ -389,6 +390,58 @@ fn arguments_of_calls_under_way_are_bounded_together() {
     world.settle();
     let result = futures::FutureExt::now_or_never(execution.result()).unwrap();
     assert!(result.result.text().unwrap_or_default().contains("16777216 bytes"), "{result:?}");
+    drop((execution, result));
+    world.empty();
+}
+
+#[test]
+fn answers_that_the_sandbox_has_not_taken_are_bounded_and_others_wait() {
+    let world = World::default();
+    let read = Rc::new(Cell::new(0));
+    let count = read.clone();
+    // A function that is done at once, as one that reads a file.
+    let reads = Function::new("read", move |_| {
+        count.set(count.get() + 1);
+        Box::pin(async { Ok(Value::String("x".repeat(5 << 20))) })
+    });
+    let execution = world.start("outer", of(reads), |ran| {
+        Box::pin(async move {
+            let held: Rc<RefCell<Vec<usize>>> = Rc::default();
+            for _ in 0..20 {
+                let (ran, held) = (ran.clone(), held.clone());
+                ran.world.clone().spawn(async move {
+                    let args = Packed { text: "[[1],[\"a\",[]]]".to_owned(), bytes: Vec::new() };
+                    let answered = ran.door.call(0, args, ran.back.clone()).await;
+                    held.borrow_mut().push(answered.held);
+                });
+            }
+            // The sandbox takes an answer every other turn.
+            let mut turns = 0;
+            let mut seen = 0;
+            let most = Cell::new(0);
+            futures::future::poll_fn(|_| {
+                turns += 1;
+                let sum: usize = held.borrow().iter().sum();
+                most.set(most.get().max(sum));
+                if turns % 2 == 0
+                    && let Some(bytes) = held.borrow_mut().pop()
+                {
+                    ran.door.taken(bytes);
+                    seen += 1;
+                }
+                if seen == 20 { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+            ran.gives(&json!([most.get() >> 20]).to_string())
+        })
+    });
+    for _ in 0..4 {
+        world.settle();
+    }
+    let result = futures::FutureExt::now_or_never(execution.result()).unwrap();
+    // Three of 5 MiB have room, and the one that was read while there was room for a byte.
+    assert_eq!(result.result.to_json(), Some(json!(20)), "{result:?}");
+    assert_eq!(read.get(), 20);
     drop((execution, result));
     world.empty();
 }

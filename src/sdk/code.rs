@@ -36,7 +36,7 @@ pub(crate) trait CodeApi {
 
 /// What code has of the web: modules, and the statements that bring their names in.
 pub(crate) struct Web {
-    /// What brings the names in, as further statements; it stands behind the code, where it moves no line.
+    /// Imports that bring the names in; they stand behind the code, where they move no line.
     pub(crate) imports: String,
     /// The modules that it names.
     pub(crate) modules: Vec<(String, String)>,

@@ -12,13 +12,13 @@ const MIB = 1 << 20;
 
 /** Runs that ask for places; `order` tells who was admitted, in which order. @param {ConstructorParameters<typeof Admission>[0]} [sizes] */
 function room(sizes) {
-  const admission = new Admission({ budget: 80, reserve: 32, ...sizes });
+  const admission = new Admission({ budget: 80, reserve: 32, share: 80, ...sizes });
   /** @type {string[]} */
   const order = [];
   const enter = (/** @type {string} */ id, /** @type {number} */ bytes, /** @type {string[]} */ ancestors = [], gone = never, owner = "one") =>
     admission.enter(id, bytes, ancestors, gone, { owner, end: (reason) => order.push(`${id}: ${reason}`) }).then((place) => {
-      order.push(place ? id : `no ${id}`);
-      return place;
+      order.push(typeof place === "string" ? `no ${id}` : id);
+      return typeof place === "string" ? undefined : place;
     });
   return { admission, order, enter };
 }
@@ -189,6 +189,93 @@ test("a place whose run has vanished is taken away, one that is renewed is not",
   stop();
 });
 
+test("a thread that has many runs keeps nobody else waiting", async (t) => {
+  for (const inside of [false, true]) {
+    t.mock.timers.enable({ apis: ["Date", "setInterval"] });
+    const admission = new Admission();
+    const waits = await neighbours(t.mock.timers, admission, inside);
+    assert.equal(waits.length, 21);
+    assert.ok(Math.max(...waits) <= 300, `${waits}`);
+    t.mock.timers.reset();
+  }
+});
+
+/**
+ * How long trivial code of other accounts waits, in milliseconds, one run a second, beside a thread whose runs compute for 5 s each. Of
+ * the time each run that computes has its part, and it makes way when it is told to.
+ *
+ * @param {{ tick: (ms: number) => void }} clock
+ * @param {Admission} admission
+ * @param {boolean} inside   whether the runs were started by a run
+ */
+async function neighbours(clock, admission, inside) {
+  const outer = await admission.enter("outer", 16 * MIB, [], never, { owner: "many" });
+  assert.ok(typeof outer !== "string");
+  admission.idle(outer, 2 * MIB);
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const over = { now: false };
+  const computing = new Set();
+  const one = async (/** @type {number} */ at) => {
+    const place = await admission.enter(`many ${at}`, 16 * MIB, inside ? ["outer"] : [], never, { owner: "many" });
+    if (typeof place === "string") return;
+    let left = 5000;
+    computing.add(place);
+    while (left > 0 && !over.now) {
+      const started = Date.now();
+      await turn();
+      left -= (Date.now() - started) / computing.size;
+      admission.renew(place);
+      if (!admission.yields(place)) continue;
+      computing.delete(place);
+      admission.idle(place, 2 * MIB);
+      if (!(await admission.busy(place, never))) return;
+      computing.add(place);
+    }
+    computing.delete(place);
+    admission.leave(place);
+  };
+  const all = Array.from({ length: 200 }, (_, at) => one(at));
+  /** @type {number[]} */
+  const waits = [];
+  for (let ms = 0; ms < 21_000; ms += 10) {
+    if (ms % 1000 === 500) {
+      const asked = Date.now();
+      void admission.enter(`other ${ms}`, 16 * MIB, [], never, { owner: `other ${ms}` }).then((place) => {
+        waits.push(Date.now() - asked);
+        if (typeof place !== "string") admission.leave(place);
+      });
+    }
+    clock.tick(10);
+    admission.renew(outer);
+    await turn();
+  }
+  over.now = true;
+  for (let at = 0; at < 40; at++) {
+    clock.tick(1000);
+    await turn();
+  }
+  await Promise.all(all);
+  return waits;
+}
+
+test("runs that there are at once have bounds, and are refused in words beyond them", async () => {
+  const { admission } = room({ runs: { parent: 3, owner: 4, account: 6 } });
+  const gone = new Promise((resolve) => setTimeout(resolve, 50));
+  /** @type {(string | object)[]} */
+  const came = [];
+  const start = (/** @type {string} */ id, /** @type {string[]} */ ancestors, /** @type {string} */ owner) =>
+    admission.enter(id, 30, ancestors, gone, { owner, account: "all" }).then((place) => came.push(place));
+  await start("outer", [], "one");
+  for (let at = 0; at < 4; at++) void start(`inner ${at}`, ["outer"], "one");
+  for (let at = 0; at < 3; at++) void start(`other ${at}`, [], "two");
+  await sleep(5);
+  const refused = came.filter((place) => typeof place === "string");
+  assert.deepEqual(refused.map((text) => /full: (.*) at once/.exec(String(text))?.[1]), [
+    "the run that started it has 3 runs of code",
+    "its account has 6 runs of code",
+  ]);
+});
+
 // In the real runtime.
 
 const server = isolateServer();
@@ -234,6 +321,19 @@ contract("runs that wait for ever keep nobody out, and neither do those that nev
     for (const one of held) one.terminate();
     for (const one of held) assert.equal((await one.result).status, "terminated");
   }
+}, ["memory", "ending"]);
+
+contract("a hundred runs of one thread that never wait, and have waited long, keep nobody out", async (engine) => {
+  const held = await Promise.all(Array.from({ length: 100 }, () => server.start("for (;;);", { engine, memory: 16 * MIB, caller: "greedy" })));
+  // Those that wait have waited for as long as makes them come first.
+  await sleep(2500);
+  const asked = Date.now();
+  for (let at = 0; at < 5; at++) assert.equal(await server.value("export default 1", { engine, caller: `neighbour ${at}` }), 1);
+  const waited = (Date.now() - asked) / 5;
+  console.log(`  ${engine}: beside a hundred runs of another one, trivial code takes ${Math.round(waited)} ms`);
+  assert.ok(waited < 2000, `${waited} ms`);
+  for (const one of held) one.terminate();
+  for (const one of held) assert.equal((await one.result).status, "terminated");
 }, ["memory", "ending"]);
 
 contract("a caller that is gone gives its place back", async (engine) => {

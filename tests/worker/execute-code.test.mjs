@@ -104,6 +104,36 @@ test("a call that the code does not await is made, and its outcome told", async 
   assert.deepEqual(search.received.slice(before).map(({ args }) => args.query), ["one", "two"]);
 });
 
+/** @type {Record<string, [code: string, result: unknown]>} */
+const forms = {
+  "an arrow function": ["async () => {\n  return await tools.search({ query: 'a' });\n}", "found a"],
+  "a function that nothing calls": ["async function main() {\n  return tools.search({ query: 'a' });\n}", "found a"],
+  "a module": ["export default async () => {\n  return tools.search({ query: 'a' });\n};", "found a"],
+  "a fence": ["```ts\nreturn tools.search({ query: 'a' })\n```", "found a"],
+  "a last expression": ["const found = await tools.search({ query: 'a' });\n({ found })", { found: "found a" }],
+  "a last expression that cannot be copied": ["await tools.search({ query: 'a' });\nclass A { b = 1 }\nnew A()", { b: 1 }],
+};
+for (const [name, [code, result]] of Object.entries(forms)) {
+  test(`code may be ${name}`, async () => {
+    const told = await run(free, code);
+    assert.deepEqual([told.status, told.result, told.toolCalls?.length], ["success", result, 1], JSON.stringify(told));
+  });
+}
+
+test("code that did nothing is told so", async () => {
+  for (const code of ["// nothing", "const x = 1;", "class A {}"]) {
+    const told = await run(free, code);
+    assert.deepEqual([told.worked, told.status, told.error.name], ["error", "link_error", "SyntaxError"], code);
+    assert.match(told.error.message, /write the body of an async function/);
+  }
+  const uncalled = await run(free, "const main = async () => 1;\nawait 0;\nreturn main");
+  assert.deepEqual([uncalled.worked, uncalled.status], ["error", "error"]);
+  assert.match(uncalled.error.message, /function, which nothing has called/);
+  const silent = await run(free, "if (await false) tools.search({ query: 'a' });");
+  assert.equal(silent.worked, "success");
+  assert.match(silent.note, /without a result/);
+});
+
 test("what is thrown is an error, with the model's own lines", async () => {
   const told = await run(free, "const x: number = 1;\nthrow new RangeError('too far');");
   assert.equal(told.worked, "error");

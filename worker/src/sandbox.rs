@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::rc::{Rc, Weak};
 
-use bobbin::sandbox::{Answer, Back, CodeError, HostCalls, Outcome, Packed, RawLog, Run, Status};
+use bobbin::sandbox::{Answer, Answered, Back, CodeError, HostCalls, Outcome, Packed, RawLog, Run, Status};
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 
-use crate::bindings::{HearCall, HearEnded, HearReport, SandboxRun, log, thrown};
+use crate::bindings::{HearCall, HearEnded, HearReport, HearTaken, SandboxRun, log, thrown};
 use crate::lifecycle::promise;
 
 /// What the isolate says of a run, without its values.
@@ -32,7 +32,7 @@ struct Line {
 /// A run, with what JavaScript may call for it.
 struct Open {
     run: SandboxRun,
-    _heard: (HearCall, HearReport, HearEnded),
+    _heard: (HearCall, HearTaken, HearReport, HearEnded),
 }
 
 impl Drop for Open {
@@ -101,6 +101,10 @@ fn open(door: &Rc<dyn HostCalls>) -> Result<Rc<Open>, JsValue> {
             promise(async move { Ok(answered(answer.await)) })
         })
     };
+    let taken = {
+        let door = AssertUnwindSafe(door.clone());
+        Closure::new(move |bytes: f64| door.taken(bytes as usize))
+    };
     let report = {
         let (door, this) = (AssertUnwindSafe(door.0.clone()), AssertUnwindSafe(this.0.clone()));
         Closure::new(move |text: String, bytes: js_sys::Array, functions: JsValue| {
@@ -119,8 +123,8 @@ fn open(door: &Rc<dyn HostCalls>) -> Result<Rc<Open>, JsValue> {
             promise(async move { Ok(ended.await.map_or(JsValue::UNDEFINED, JsValue::from)) })
         })
     };
-    let run = SandboxRun::new(&call, &report, &ended)?;
-    let open = Rc::new(Open { run, _heard: (call, report, ended) });
+    let run = SandboxRun::new(&call, &taken, &report, &ended)?;
+    let open = Rc::new(Open { run, _heard: (call, taken, report, ended) });
     *this.borrow_mut() = Rc::downgrade(&open);
     Ok(open)
 }
@@ -153,12 +157,13 @@ fn lost(why: &str) -> Answer {
     Answer::Error(Packed::error(&format!("The function cannot be called: {why}.")))
 }
 
-fn answered(answer: Answer) -> JsValue {
+/// `[ok, text, bytes, held]`.
+fn answered(Answered { answer, held }: Answered) -> JsValue {
     let (ok, packed) = match answer {
         Answer::Value(packed) => (true, packed),
         Answer::Error(packed) => (false, packed),
     };
-    js_sys::Array::of3(&ok.into(), &packed.text.into(), &arrays(&packed.bytes).into()).into()
+    js_sys::Array::of4(&ok.into(), &packed.text.into(), &arrays(&packed.bytes).into(), &held.into()).into()
 }
 
 fn arrays(bytes: &[bytes::Bytes]) -> js_sys::Array {

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `request.rs` | the JSON that comes in and goes out |
 //! | `module.rs` | one module: parser, scopes, eraser |
+//! | `body.rs` | code of a model, which may be the body of a function, becomes a module |
 //! | `erase/` | types become white space; what has none becomes code on its own line |
 //! | `edits.rs` | changes of a text that leave everything else where it was |
 //! | `text.rs` | places in a text, tokens, comments |
@@ -54,6 +55,7 @@
 
 #[cfg(target_arch = "wasm32")]
 mod abi;
+mod body;
 mod edits;
 mod emit;
 mod erase;
@@ -68,7 +70,7 @@ mod text;
 
 pub use edits::Moved;
 pub use error::{CompileError, ErrorKind};
-pub use request::{Answer, Compiled, Language, Links, Main, Request, ResolveRequest, Resolved};
+pub use request::{Answer, Compiled, Form, Language, Links, Main, Request, ResolveRequest, Resolved};
 
 use request::Reply;
 
@@ -89,14 +91,15 @@ pub fn compile(request: &Request) -> Result<Answer, CompileError> {
     }
     let resolver = resolve::Resolver::new(request)?;
     let globals = emit::Globals::new(&request.globals)?;
-    let read = |name: &str, source, language| {
-        module::read(name, source, language).map_err(|mistake| mistake.locate(text::Source(source), name))
+    let read = |name: &str, source, language, form| {
+        module::read(name, source, language, form)
+            .map_err(|mistake| mistake.locate(text::Source(source), name))
     };
     let main = &request.main;
-    let mut modules = vec![read(&main.filename, &main.source, main.language)?];
+    let mut modules = vec![read(&main.filename, &main.source, main.language, main.form)?];
     for (specifier, source) in &request.modules {
         let name = resolve::name(specifier);
-        modules.push(read(&name, source, resolve::language(&name, main.language))?);
+        modules.push(read(&name, source, resolve::language(&name, main.language), Form::Module)?);
     }
     let linked = link::Linker::new(&resolver, &request.imports, modules).link(&request.export)?;
     let keys = match request.links {

@@ -3,44 +3,56 @@
 use oxc_allocator::Allocator;
 use oxc_ast::ast::Program;
 use oxc_diagnostics::OxcDiagnostic;
-use oxc_parser::Parser;
+use oxc_parser::{ParseOptions, Parser};
 use oxc_semantic::{Scoping, SemanticBuilder};
 use oxc_span::{SourceType, Span};
 
+use crate::body;
 use crate::erase::{Eraser, NO_JSX};
 use crate::error::{ErrorKind, Mistake};
 use crate::record::Module;
-use crate::request::Language;
+use crate::request::{Form, Language};
 use crate::text::Source;
 
 /// Parses and erases a module.
-pub(crate) fn read<'s>(name: &str, source: &'s str, language: Language) -> Result<Module<'s>, Mistake> {
+pub(crate) fn read<'s>(
+    name: &str,
+    source: &'s str,
+    language: Language,
+    form: Form,
+) -> Result<Module<'s>, Mistake> {
     let text = Source(source);
     let allocator = Allocator::default();
     let kind = match language {
         Language::Typescript => SourceType::ts(),
         Language::Javascript => SourceType::mjs().with_jsx(false),
     };
-    let parsed = Parser::new(&allocator, source, kind.with_module(true)).parse();
+    let options =
+        ParseOptions { allow_return_outside_function: form == Form::Body, ..ParseOptions::default() };
+    let parsed = Parser::new(&allocator, source, kind.with_module(true)).with_options(options).parse();
     if let Some(diagnostic) = parsed.diagnostics.errors().next() {
         return Err(jsx(source, kind)
             .or_else(|| replaced(source, kind))
             .unwrap_or_else(|| syntax(diagnostic)));
     }
     let scoping = SemanticBuilder::new().build(&parsed.program).semantic.into_scoping();
-    erase(name, text, language, &parsed.program, &scoping)
+    erase(name, text, language, form, &parsed.program, &scoping)
 }
 
 fn erase<'s>(
     name: &str,
     source: Source<'s>,
     language: Language,
+    form: Form,
     program: &Program<'_>,
     scoping: &Scoping,
 ) -> Result<Module<'s>, Mistake> {
     let mut eraser = Eraser::new(source, language, scoping);
+    if form == Form::Body {
+        body::into_module(program, scoping, &mut eraser.edits)?;
+    }
     eraser.run(program)?;
-    if let (Language::Javascript, Some(at)) = (language, eraser.edits.first()) {
+    if let (Language::Javascript, Form::Module, Some(at)) = (language, form, eraser.edits.first()) {
         // The parser lets some of it pass.
         return Err(Mistake::new(
             ErrorKind::SyntaxError,

@@ -17,6 +17,18 @@ pub enum Language {
     Javascript,
 }
 
+/// What a source is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// A module.
+    #[default]
+    Module,
+    /// The body of an async function, a function, or a module: what models write. It becomes a module that exports a function
+    /// as default.
+    Body,
+}
+
 /// The module that is run.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Main {
@@ -26,6 +38,9 @@ pub struct Main {
     pub source: String,
     /// How it is read, and how those modules are whose names do not say it.
     pub language: Language,
+    /// What it is.
+    #[serde(default)]
+    pub form: Form,
 }
 
 /// How the modules of a call name each other in the text that the engine gets.

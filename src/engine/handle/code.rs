@@ -11,6 +11,7 @@ use crate::sandbox::{CodeHandle, Options};
 use crate::sdk::afar::Asked;
 use crate::sdk::code::{CodeApi, Web};
 use crate::sdk::scope::{Access, Origin};
+use crate::store::meta::Meta;
 
 impl CodeApi for Open {
     fn run_code(&self, source: &str, options: Options) -> CodeHandle {
@@ -42,8 +43,10 @@ impl Thread {
 
     fn run_code(self: &Rc<Self>, source: &str, options: Options) -> CodeHandle {
         let id: String = self.host.random().iter().map(|byte| format!("{byte:02x}")).collect();
-        let owner = self.read(|state, _| Ok(state.meta.thread_id.clone())).unwrap_or_default();
-        let wanted = Start { source: source.to_owned(), options, id, owner, sleep: self.sleep() };
+        let whose = |meta: &Meta| (meta.thread_id.clone(), meta.owner.clone());
+        let (owner, account) = self.read(|state, _| Ok(whose(&state.meta))).unwrap_or_default();
+        let account = account.unwrap_or_else(|| owner.clone());
+        let wanted = Start { source: source.to_owned(), options, id, owner, account, sleep: self.sleep() };
         let (execution, drive) = start(wanted, |run, door| self.sandbox.run(run, door));
         if let Some(drive) = drive {
             self.host.spawn(drive);

@@ -49,7 +49,7 @@ pub(crate) fn imports(code: &str) -> String {
     let mentions = |name: &&&str| code.split(|char| !word(char)).any(|found| found == **name);
     let line = |(module, names): &(&str, &[&str])| {
         let names: Vec<&str> = names.iter().filter(mentions).copied().collect();
-        (!names.is_empty()).then(|| format!("; import {{ {} }} from \"./bobbin/{module}\"", names.join(", ")))
+        (!names.is_empty()).then(|| format!("import {{ {} }} from \"./bobbin/{module}\"; ", names.join(", ")))
     };
     MODULES.iter().filter_map(line).collect()
 }
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(imports("return prefetch(URLs, $URL)"), "");
         assert_eq!(
             imports("const a = await fetch(new URL(x)); return a instanceof Response"),
-            "; import { fetch, Response } from \"./bobbin/http.js\"; import { URL } from \"./bobbin/url.js\""
+            "import { fetch, Response } from \"./bobbin/http.js\"; import { URL } from \"./bobbin/url.js\"; "
         );
     }
 }

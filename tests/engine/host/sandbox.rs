@@ -88,7 +88,9 @@ impl Ran {
     /// Calls a function of the caller's, by its id; what it gave, or what it threw.
     pub async fn call(&self, function: u64, args: &[Value]) -> Result<Value, String> {
         let table = |packed: Packed| serde_json::from_str::<Value>(&packed.text).unwrap_or(Value::Null);
-        match self.door.call(function, arguments(args), Ran::back()).await {
+        let answered = self.door.call(function, arguments(args), Ran::back()).await;
+        self.door.taken(answered.held);
+        match answered.answer {
             Answer::Value(value) => Ok(table(value)),
             Answer::Error(error) => Err(table(error)[1][2].as_str().unwrap_or_default().to_owned()),
         }

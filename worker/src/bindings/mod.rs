@@ -19,7 +19,7 @@ mod storage;
 pub(crate) use incoming::{Head, IncomingRequest};
 pub(crate) use objects::{Bucket, Env, Namespace, ObjectState, Stub, relay};
 pub(crate) use outside::{FetchInit, FetchResponse, Outgoing, Take, Timer, date_now, log, random};
-pub(crate) use sandbox::{HearCall, HearEnded, HearReport, SandboxRun};
+pub(crate) use sandbox::{HearCall, HearEnded, HearReport, HearTaken, SandboxRun};
 pub(crate) use sockets::{Socket, SocketPair, auto_response};
 pub(crate) use storage::{Cursor, Iteration, SqlStorage, Storage};
 

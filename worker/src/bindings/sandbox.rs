@@ -4,6 +4,8 @@ use wasm_bindgen::prelude::*;
 
 /// Hears a call: the function, the packed arguments, the sandbox's functions.
 pub(crate) type HearCall = Closure<dyn FnMut(f64, String, js_sys::Array, JsValue) -> js_sys::Promise>;
+/// Hears that the sandbox has taken an answer of so many bytes.
+pub(crate) type HearTaken = Closure<dyn FnMut(f64)>;
 /// Hears a report.
 pub(crate) type HearReport = Closure<dyn FnMut(String, js_sys::Array, JsValue) -> js_sys::Promise>;
 /// Says when the run is to end.
@@ -15,8 +17,12 @@ extern "C" {
     pub(crate) type SandboxRun;
 
     #[wasm_bindgen(constructor, catch)]
-    pub(crate) fn new(call: &HearCall, report: &HearReport, ended: &HearEnded)
-    -> Result<SandboxRun, JsValue>;
+    pub(crate) fn new(
+        call: &HearCall,
+        taken: &HearTaken,
+        report: &HearReport,
+        ended: &HearEnded,
+    ) -> Result<SandboxRun, JsValue>;
 
     /// Resolves with `[outcome, texts, bytes, functions]`; of the lists the value's comes first, then those of the logs.
     #[wasm_bindgen(method, catch)]

@@ -7,6 +7,7 @@
     reason = "a test crate: a failed assertion is its way to speak"
 )]
 
+mod bodies;
 mod classes;
 mod enums;
 mod erase;

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_compiler::{Answer, CompileError, Language, Links, Main, Request, compile};
+use bobbin_compiler::{Answer, CompileError, Form, Language, Links, Main, Request, compile};
 
 /// A call of one TypeScript module that runs its default export.
 pub(crate) fn call(source: &str) -> Request {
     Request {
-        main: Main { filename: "<runCode>".into(), source: source.into(), language: Language::Typescript },
+        main: Main {
+            filename: "<runCode>".into(),
+            source: source.into(),
+            language: Language::Typescript,
+            form: Form::Module,
+        },
         modules: Vec::new(),
         imports: BTreeMap::new(),
         globals: Vec::new(),

@@ -7,6 +7,8 @@ use serde_json::{Map, Value as Json};
 
 use crate::error::{Error, Result};
 use crate::json;
+use crate::limits;
+use crate::sandbox::backlog::reserve;
 use crate::sandbox::{Function, Value};
 use crate::sdk::ThreadState;
 use crate::sdk::afar::{Asked, Plain};
@@ -134,7 +136,11 @@ async fn remote_method(
             let id = thread.inject_message(message(args.object("input")?)?).await?;
             thread.member("getMessage", vec![id.into()]).await?.into()
         }
-        "readFile" => buffer(thread.read_file(&args.text("path")?).await?),
+        "readFile" => {
+            // How large it is is not known before.
+            reserve(limits::FILE_WHOLE_BYTES).await;
+            buffer(thread.read_file(&args.text("path")?).await?)
+        }
         "terminate" => done(thread.terminate().await)?,
         "getChildThread" => {
             let reference = args.text("referenceId")?;

@@ -7,7 +7,9 @@ use futures::StreamExt;
 
 use crate::error::{Code, Error, Result};
 use crate::json;
+use crate::limits;
 use crate::request::Query;
+use crate::sandbox::backlog::reserve;
 use crate::sandbox::{BinaryKind, Function, Value};
 use crate::sdk::ThreadState;
 use crate::work::code::args::Args;
@@ -66,6 +68,7 @@ fn chunk_reader(
     Value::Function(Function::new("next", move |_| {
         let chunks = chunks.clone();
         Box::pin(async move {
+            reserve(limits::FILE_CHUNK_BYTES).await;
             let Some(chunk) = chunks.lock().await.next().await else { return Ok(Value::Null) };
             let chunk = chunk?;
             Ok(Value::Object(vec![

@@ -9,6 +9,7 @@ pub(crate) mod files;
 pub(crate) mod limit_exceeded;
 pub(crate) mod settings;
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
@@ -18,7 +19,9 @@ use serde_json::{Map, Value as Json};
 
 use crate::json;
 use crate::limits;
-use crate::sandbox::{CodeError, CodeHandle, CodeResult, Function, Log, Options, Status, Thrown, Value};
+use crate::sandbox::{
+    CodeError, CodeHandle, CodeResult, Form, Function, Log, Options, Status, Thrown, Value,
+};
 use crate::sdk::ThreadState;
 use crate::spec::Implementation;
 use crate::spec::execute_code::NAME;
@@ -32,9 +35,12 @@ pub(crate) fn runs(run: &Implementation) -> bool {
     matches!(run, Implementation::Native(native) if native == NAME)
 }
 
-/// What stands before the code on its first line: lines stay true, and columns of the first are put right.
-const BEFORE: &str = "export default async () => {";
 const FILENAME: &str = "code.ts";
+/// What code is told that returned a function.
+const NOT_CALLED: &str =
+    "The code returned a function, which nothing has called. Call it: `return await main()`.";
+/// What code is told that ended well and left no trace.
+const NOTHING_TOLD: &str = "The code ended without a result, without output, and without a call of a tool. Use `return` for the result.";
 /// Bytes that names of fields and notes may take.
 const OUTPUT_REST: usize = 1024;
 
@@ -67,8 +73,9 @@ pub(crate) async fn execute_code(call: NativeCall) -> ToolResult {
         execution: RefCell::default(),
     });
     let web = call.state.web(code, running.settings.allowed_hosts.clone());
-    let source = format!("{BEFORE}{code}\n}}{}", web.imports);
+    let source = format!("{}\n{}", unfenced(code), web.imports);
     let options = Options {
+        form: Form::Body,
         filename: FILENAME.to_owned(),
         modules: web.modules,
         awaits_calls: true,
@@ -158,25 +165,20 @@ impl Running {
     /// What the model reads. A limit that the code was over is an error, whatever the code made of it.
     fn told(&self, ended: &CodeResult) -> ToolResult {
         let over = self.over.get();
-        let status =
-            if over.is_some() && ended.status == Status::Success { Status::Terminated } else { ended.status };
+        let (status, error) = match (over, &ended.error, &ended.result) {
+            (_, Some(error), _) => (ended.status, Some(CodeError { stack: None, ..error.clone() })),
+            (Some(over), None, _) => {
+                (Status::Terminated, Some(CodeError::new("Terminated", over.text(&self.settings))))
+            }
+            (None, None, Value::Function(_)) => {
+                (Status::Error, Some(CodeError::new("TypeError", NOT_CALLED)))
+            }
+            (None, None, _) => (ended.status, None),
+        };
         let mut told = Map::new();
         told.insert("status".to_owned(), status.as_str().into());
-        match (over, &ended.error) {
-            (Some(over), None) => {
-                let error = CodeError::new("Terminated", over.text(&self.settings));
-                told.insert("error".to_owned(), json!(error));
-            }
-            (_, Some(error)) => {
-                let mut error = error.clone();
-                error.stack = None;
-                if error.line == Some(1) {
-                    error.column =
-                        error.column.map(|column| column.saturating_sub(BEFORE.len() as u32).max(1));
-                }
-                told.insert("error".to_owned(), self.state.redact_json(json!(error)));
-            }
-            (None, None) => {}
+        if let Some(error) = &error {
+            told.insert("error".to_owned(), self.state.redact_json(json!(error)));
         }
         let calls = self.calls.borrow();
         if !calls.is_empty() {
@@ -192,6 +194,9 @@ impl Running {
             told.insert("result".to_owned(), cut(self.state.redact_json(result), &mut room));
         }
         let output = printed(ended);
+        if error.is_none() && output.is_empty() && calls.is_empty() && !told.contains_key("result") {
+            told.insert("note".to_owned(), NOTHING_TOLD.into());
+        }
         if !output.is_empty() {
             told.insert("output".to_owned(), cut(Json::String(self.state.redact(output)), &mut room));
         }
@@ -201,6 +206,18 @@ impl Running {
             (None, Status::Success) => ToolResult::success(text),
             (None, _) => ToolResult::error(text),
         }
+    }
+}
+
+/// The code without a Markdown fence around it. Every line stays where it was.
+fn unfenced(code: &str) -> Cow<'_, str> {
+    let inner = code.trim().strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    match inner.and_then(|inner| inner.split_once('\n')) {
+        Some((language, inner)) if language.trim().chars().all(|char| char.is_ascii_alphanumeric()) => {
+            let before = code.split("```").next().unwrap_or_default().matches('\n').count();
+            Cow::Owned(format!("{}\n{inner}", "\n".repeat(before)))
+        }
+        _ => Cow::Borrowed(code),
     }
 }
 
@@ -253,6 +270,20 @@ fn escaped(char: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fence_is_taken_off() {
+        for (code, taken) in [
+            ("return 1", "return 1"),
+            ("```ts\nreturn 1\n```", "\nreturn 1\n"),
+            ("\n```\nreturn `a`\n```\n", "\n\nreturn `a`\n"),
+            ("```typescript \r\nreturn 1```", "\nreturn 1"),
+            ("```return 1```", "```return 1```"),
+            ("``` a b\n```", "``` a b\n```"),
+        ] {
+            assert_eq!(unfenced(code), taken);
+        }
+    }
 
     #[test]
     fn what_is_too_long_is_cut_as_it_is_written() {
