@@ -190,6 +190,15 @@ test("files are those below the working directory, the network is closed", async
   assert.deepEqual(absent, ["undefined", "undefined", "undefined"]);
 });
 
+test("more answers than there is room for come one after another", async () => {
+  // 40 MB, where 16 MiB may be on their way.
+  const told = await run(free, `
+    await files.write("a.txt", "x".repeat(1_000_000));
+    const all = await Promise.all(Array.from({ length: 40 }, () => files.read("a.txt").then((text) => text.length)));
+    return [all.length, new Set(all).size];`);
+  assert.deepEqual(told.result, [40, 1], JSON.stringify(told));
+});
+
 /** @param {typeof free} agent */
 const described = (agent) => agent.model.asked[0]?.body.tools.find((/** @type {any} */ tool) => tool.function.name === "execute_code").function.description;
 
