@@ -36,7 +36,7 @@ const SLICE_MS = 100;
 /** How long a run may keep memory that others need, and only wait. */
 const HOLD_MS = 5000;
 
-/** What is told where no memory became free in time. */
+/** Why a run has no place: no memory became free in time. */
 export const FULL = "sandbox full: there was no memory for it in time; other code has it";
 
 /**

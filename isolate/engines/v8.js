@@ -34,7 +34,7 @@ export class V8Sandbox {
   #over = false;
   /** What the sandbox is to be told. @type {ToSandbox[]} */
   #told = [];
-  /** What is to be called when the sandbox has fetched what it is to be told. @type {(() => void)[]} */
+  /** Called when the sandbox has fetched the messages above. @type {(() => void)[]} */
   #untaken = [];
   #wake = () => {};
   #turn = Date.now();

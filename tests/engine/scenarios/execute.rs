@@ -50,7 +50,7 @@ fn coder<F: Future<Output = Outcome> + 'static>(
                 .outside
                 .native("execute_code", |call, _| Native::Works(Box::pin(bobbin::tools::run(call.clone()))));
             let does = does.clone();
-            sim.world.outside.sandbox.code("export default async () => {await work()\n}", does);
+            sim.world.outside.sandbox.code("await work()\n", does);
         })
         .drive(|sim| async move {
             sim.ask("write some code").await;
@@ -272,7 +272,7 @@ fn large_output_is_cut_with_a_note() {
 #[test]
 fn what_is_thrown_is_never_a_success_and_has_the_models_own_lines() {
     coder("throws", json!({}), |_| async {
-        let error = CodeError { line: Some(1), column: Some(36), ..CodeError::new("RangeError", "too far") };
+        let error = CodeError { line: Some(1), column: Some(8), ..CodeError::new("RangeError", "too far") };
         Outcome::failed(Status::Error, error)
     })
     .check(|sim, history| {

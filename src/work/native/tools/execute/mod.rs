@@ -36,11 +36,11 @@ pub(crate) fn runs(run: &Implementation) -> bool {
 }
 
 const FILENAME: &str = "code.ts";
-/// What code is told that returned a function.
+/// The error of code that returned a function.
 const NOT_CALLED: &str =
     "The code returned a function, which nothing has called. Call it: `return await main()`.";
-/// What code is told that ended well and left no trace.
-const NOTHING_TOLD: &str = "The code ended without a result, without output, and without a call of a tool. Use `return` for the result.";
+/// The note for code that succeeded and left no trace.
+const NO_TRACE: &str = "The code ended without a result, without output, and without a call of a tool. Use `return` for the result.";
 /// Bytes that names of fields and notes may take.
 const OUTPUT_REST: usize = 1024;
 
@@ -195,7 +195,7 @@ impl Running {
         }
         let output = printed(ended);
         if error.is_none() && output.is_empty() && calls.is_empty() && !told.contains_key("result") {
-            told.insert("note".to_owned(), NOTHING_TOLD.into());
+            told.insert("note".to_owned(), NO_TRACE.into());
         }
         if !output.is_empty() {
             told.insert("output".to_owned(), cut(Json::String(self.state.redact(output)), &mut room));
