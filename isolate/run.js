@@ -218,8 +218,8 @@ export class Run {
     }
     if ("value" in answer) await this.#sandbox?.settle(id, true, answer.value);
     else await this.#sandbox?.settle(id, false, answer.error);
-    // A caller that has gone needs no word.
-    if (answer.held !== undefined) this.#door.taken(answer.held).catch(() => {});
+    // Where the run is over, nobody counts any more; and a caller that has gone needs no word.
+    if (answer.held !== undefined && this.#sandbox) this.#door.taken(answer.held).catch(() => {});
   }
 
   /** @param {number} call @param {Answer} answer */

@@ -112,17 +112,12 @@ async fn sent(host: &dyn Host, request: Request) -> Result<Value, Thrown> {
         Unsent::Failed(error) => failed(&error),
     })?;
     let mut body = Vec::new();
-    let over = || failed(&format!("the answer is over {} bytes, the limit", limits::CODE_FETCH_BYTES));
-    let announced: Option<usize> = response.header("content-length").and_then(|length| length.parse().ok());
-    if announced.is_some_and(|length| length > limits::CODE_FETCH_BYTES) {
-        return Err(over());
-    }
     let mut reserved = false;
     while let Some(chunk) = response.body.next().await {
         let chunk = chunk.map_err(|error| failed(&error))?;
         let bytes = body.len() + chunk.len();
         if bytes > limits::CODE_FETCH_BYTES {
-            return Err(over());
+            return Err(failed(&format!("the answer is over {} bytes, the limit", limits::CODE_FETCH_BYTES)));
         }
         if bytes >= SMALL_BYTES && !reserved {
             // Of many large bodies only a few are read at the same time.
