@@ -169,6 +169,7 @@ test("no address that a server names leads to this machine, however it is spelle
   let connected = 0;
   const machine = createServer((socket) => void (++connected, socket.on("error", () => {}).end()));
   await once(machine.listen(0, "127.0.0.1"), "listening");
+  after(() => machine.close());
   const { port } = /** @type {import("node:net").AddressInfo} */ (machine.address());
   const hosts = ["127.0.0.%31", "localhos%74", "%6cocalhost", "127%2e0.0.1", "127.0.0.1%00", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::ffff:127.0.0.1]", "[0:0:0:0:0:0:0:1%25lo]", "0.0.0.0", "xn--localhost-", "127.0.0.1\\\\@example.com"];
   // A header has no others than these: each is one byte of a character in UTF-8.
@@ -181,7 +182,6 @@ test("no address that a server names leads to this machine, however it is spelle
     assert.match(String(told?.content), /the private address|not plain http or https/, host);
   }
   assert.equal(connected, 0, "nothing on this machine was reached");
-  machine.close();
 });
 
 test("more is asked for when it is needed, and not for ever", async () => {
