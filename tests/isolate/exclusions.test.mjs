@@ -75,7 +75,7 @@ describe("v8", options, () => {
     const opened = new Promise((resolve) => (open = resolve));
     const globals = { hold: () => (entered++, opened) };
     const source = "export default async () => { await hold(); return 1 }";
-    const runs = await Promise.all(Array.from({ length: 33 }, (_, k) => server.start(source, { engine, globals, id: `run ${k}` })));
+    const runs = await Promise.all(Array.from({ length: 33 }, (_, k) => server.start(source, { engine, globals, id: `run ${k}`, owner: `owner ${k % 2}` })));
     await until("all places are taken", () => entered === 32);
     const late = await server.start("export default 1", { engine });
     late.terminate("not wanted any more");
