@@ -84,9 +84,11 @@ test("a thread is deleted after pages and snapshots that end by their bytes", as
 test("a thread is deleted after a copy of its beginning was made", async () => {
   const of = await thread();
   const [, second] = await of.messages();
-  const copy = await read(of, "POST", "/fork", { up_to: second.id });
+  const { threadId } = await read(of, "POST", "/fork", { up_to: second.id });
+  const copy = async () => (await bobbin.client.send("GET", `/threads/${threadId}`)).json.thread;
+  await until("it is copied", async () => (await copy()).fork.state === "copied");
   await gone(of);
-  assert.equal((await bobbin.client.send("GET", `/threads/${copy.threadId}/messages`)).json.total, 2);
+  assert.equal((await bobbin.client.send("GET", `/threads/${threadId}/messages`)).json.total, 2);
 });
 
 test("conversations are deleted after a response has branched off, and after their items were listed", async () => {
