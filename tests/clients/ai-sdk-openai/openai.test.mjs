@@ -88,7 +88,7 @@ bobbin.test("ai-sdk-openai: an approval is asked for, given and denied, and what
     const asked = /** @type {any} */ (first.content.find(({ type }) => type === "tool-approval-request"));
     assert.ok(asked, JSON.stringify(first.content));
     assert.deepEqual(first.content.filter(({ type }) => type === "tool-result"), [], "nothing was made yet");
-    const answer = { role: /** @type {const} */ ("tool"), content: [{ type: /** @type {const} */ ("tool-approval-response"), approvalId: asked.approvalId, approved }] };
+    const answer = { role: /** @type {const} */ ("tool"), content: [{ type: /** @type {const} */ ("tool-approval-response"), approvalId: asked.approvalId, approved, providerExecuted: true }] };
     const messages = [user("pay"), ...first.response.messages, answer];
     const then = await generateText({ model, messages });
     assert.equal(then.text, "done");

@@ -226,7 +226,8 @@ fn refused_with(status: u16) -> Scenario {
                 let inputs = requests.iter().map(|body| body["input"].to_string());
                 let refused =
                     inputs.filter(|texts| texts.contains("anvil") && texts != r#"["anvil"]"#).count();
-                assert!(refused <= 6, "16 texts are halved until one is alone: {refused} requests");
+                // The sizes 16, 8, 4, 2 and 1, and the first and the last of them once more where the first refusal may be a passing failure.
+                assert!(refused <= 7, "16 texts are halved until one is alone: {refused} requests");
             }
         })
 }
