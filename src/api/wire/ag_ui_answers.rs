@@ -1,5 +1,7 @@
 //! What a client of AG-UI has answered, against what a thread asks: what is still to be decided, and with which reply the run goes on.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::api::wire::ag_ui_request::Answer;
@@ -18,13 +20,21 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Compares answers with the waits of their thread. What is answered already is passed over.
+    /// Compares answers with the waits of their thread. What is answered already is passed over, and so is a result of a call whose
+    /// interrupt is answered: CopilotKit writes its answer down as a message for the call, too.
     ///
     /// # Errors
     /// `conflict`: it was answered otherwise. `invalid_field`: it is no answer to what was asked.
     pub fn of(waits: &[Value], answers: &[Answer]) -> Result<Plan> {
         let mut plan = Plan::default();
         let asked = Asked::of(waits);
+        let resumed: HashSet<&str> = answers
+            .iter()
+            .filter_map(|answer| match answer {
+                Answer::Interrupt { wait, .. } => Some(wait.as_str()),
+                Answer::Result { .. } => None,
+            })
+            .collect();
         for (at, answer) in answers.iter().enumerate() {
             let about = match answer {
                 Answer::Interrupt { wait, .. } => asked.wait(wait),
@@ -40,6 +50,9 @@ impl Plan {
                     }
                 }
             };
+            if matches!(answer, Answer::Result { .. }) && resumed.contains(text_of(wait, "id")) {
+                continue;
+            }
             if text_of(wait, "state") == "open" {
                 plan.decisions.push(decision(wait, answer)?);
             } else {
@@ -268,5 +281,18 @@ mod tests {
         let plan = Plan::of(&[wait("client_tool", 1, "open", "")], &[result("c1"), result("other")]).unwrap();
         let wanted = json!({ "id": "w_t_1", "decision": "answer", "result": "Lisbon", "isError": false });
         assert_eq!(plan.decisions, [wanted]);
+    }
+    #[test]
+    fn a_result_beside_the_answer_to_its_interrupt_is_passed_over() {
+        for kind in ["question", "client_tool"] {
+            let waits = [wait(kind, 1, "open", "")];
+            let answers = [
+                Answer::Result { call: "c1".into(), output: "{}".into(), failed: false },
+                interrupt(1, Some(json!({ "text": "the blue one" }))),
+            ];
+            let plan = Plan::of(&waits, &answers).unwrap();
+            assert_eq!(plan.decisions.len(), 1, "{kind}");
+            assert!(plan.decisions[0].to_string().contains("the blue one"), "{kind}");
+        }
     }
 }
