@@ -1,0 +1,160 @@
+// The documents: their links, the length of their lines, and docs/promises.md, which is generated. `npm test` checks
+// them (tests/worker/documents.test.mjs).
+//
+//   node scripts/documents.mjs           prints what is wrong
+//   node scripts/documents.mjs --write   writes docs/promises.md from docs/promises.json, and then does the same
+
+import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { inCheckout, root } from "./files.mjs";
+
+/** @typedef {(string | Record<string, string[]>)[]} Entry  names of tests, and groups of them under a title */
+
+const PROMISES = { page: "docs/durability.md", list: "docs/promises.json", generated: "docs/promises.md" };
+const WIDTH = 120;
+
+/** @type {Map<string, string>} */
+const texts = new Map();
+
+/** A file of the checkout, read once. @param {string} file */
+function read(file) {
+  const text = texts.get(file) ?? readFileSync(inCheckout(file), "utf8");
+  texts.set(file, text);
+  return text;
+}
+const pages = () => ["README.md", "CHANGELOG.md", "package/README.md", ...filesIn(["docs"], ".md")];
+
+/** The files below some folders whose names end so. @param {string[]} folders @param {string} end */
+const filesIn = (folders, end) =>
+  folders.flatMap((folder) => {
+    const names = readdirSync(inCheckout(folder), { recursive: true }).map(String);
+    return names.filter((name) => name.endsWith(end)).sort().map((name) => join(folder, name));
+  });
+
+/** How GitHub names the anchor of a heading. @param {string} heading */
+const anchor = (heading) =>
+  heading.toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").trim().replaceAll(" ", "-");
+
+/** The headings of a page, outside of its code. @param {string} text @returns {string[]} */
+const headings = (text) => [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading);
+
+const withoutCode = (/** @type {string} */ text) => text.replace(/^ *```.*?^ *```/gms, "");
+
+/** Links that lead nowhere, and links to tests whose text is not a test's name. @param {string} file @param {string} text */
+function brokenLinks(file, text) {
+  /** @type {string[]} */
+  const wrong = [];
+  for (const [, words = "", link = ""] of withoutCode(text).matchAll(/\[([^\]]+)\]\(([^)\s]+)\)/g)) {
+    if (/^(https?|mailto):/.test(link)) continue;
+    const [path = "", fragment] = link.split("#");
+    const target = path === "" ? file : relative(root, join(root, dirname(file), path));
+    const name = words.replaceAll("`", "").replace(/\s+/g, " ");
+    if (!existsSync(inCheckout(target))) wrong.push(`${file}: ${link} does not exist`);
+    else if (fragment !== undefined && !headings(read(target)).some((heading) => anchor(heading) === fragment)) {
+      wrong.push(`${file}: ${target} has no heading for #${fragment}`);
+    } else if (/^tests\/engine\/scenarios\//.test(target) && !new RegExp(`fn ${name}\\(`).test(read(target)) && /^\w+$/.test(name)) {
+      wrong.push(`${file}: ${target} has no test ${name}`);
+    } else if (target.endsWith(".test.mjs") && !read(target).includes(name)) {
+      wrong.push(`${file}: ${target} has no test “${name}”`);
+    }
+  }
+  return wrong;
+}
+
+/**
+ * Lines that are too long. A row of a table, a link by itself and a line that a program prints cannot be broken.
+ *
+ * @param {string} file
+ * @param {string} text
+ */
+function longLines(file, text) {
+  /** @type {string[]} */
+  const wrong = [];
+  /** The language of the code that a line is in. @type {string | undefined} */
+  let language;
+  text.split("\n").forEach((line, at) => {
+    const fence = /^ *```(\w*)/.exec(line);
+    if (fence) language = language === undefined ? fence[1] : undefined;
+    const printed = language !== undefined && ["", "text", "console"].includes(language);
+    const whole = printed || /^ *\|/.test(line) || /^ *([*-] )?(\[[^\]]+\]\([^)]+\)|\[!\[[^\]]+\]\([^)]+\)\]\([^)]+\)|`[^`]+`)$/.test(line);
+    if (line.length > WIDTH && !whole) wrong.push(`${file}:${at + 1}: ${line.length} characters; a line has at most ${WIDTH}`);
+  });
+  return wrong;
+}
+
+/** Where tests are: files by the names of their tests. */
+function testFiles() {
+  const rust = filesIn(["tests/engine", "tests/directory", "tests/growth"], ".rs");
+  const scripts = filesIn(["tests/worker", "tests/isolate", "tests/scripts", "tests/cli", "tests/cases"], ".test.mjs");
+  const tests = [...rust, ...scripts].map((file) => ({ file, text: read(file) }));
+  return (/** @type {string} */ name) => {
+    const rustTest = /^\w+$/.test(name) ? new RegExp(`\\bfn ${name}\\(`) : undefined;
+    // The list has the beginning of a title where the rest differs between cases.
+    const has = (/** @type {string} */ text) => rustTest?.test(text) ?? ['"', "`", "'"].some((quote) => text.includes(`${quote}${name}`));
+    return tests.filter(({ text }) => has(text)).map(({ file }) => file);
+  };
+}
+
+/** The page of promises, and what is wrong with its list. @returns {{ page: string, wrong: string[] }} */
+function promises() {
+  /** @type {Record<string, Entry>} */
+  const list = JSON.parse(read(PROMISES.list));
+  const titles = headings(read(PROMISES.page)).filter((title) => /^\d+\. /.test(title));
+  const filesOf = testFiles();
+  /** @type {string[]} */
+  const wrong = [];
+  const links = (/** @type {string[]} */ names) =>
+    names.flatMap((name) => {
+      const files = filesOf(name);
+      if (files.length === 0) wrong.push(`${PROMISES.list}: no test is called “${name}”`);
+      const text = /^\w+$/.test(name) ? `\`${name}\`` : name;
+      return files.map((file) => `* [${text}](${relative("docs", file)})`);
+    });
+  const parts = titles.map((title) => {
+    const entries = list[title.split(".")[0] ?? ""] ?? [];
+    if (entries.length === 0) wrong.push(`${PROMISES.list}: there are no tests for “${title}”`);
+    const plain = entries.filter((entry) => typeof entry === "string");
+    const groups = entries.filter((entry) => typeof entry !== "string").flatMap((entry) => Object.entries(entry));
+    const body = groups.map(([group, names]) => [`${group}:`, "", ...links(names), ""].join("\n"));
+    return [`## ${title}`, "", ...links(plain), "", ...body].join("\n");
+  });
+  for (const key of Object.keys(list)) {
+    if (!titles.some((title) => title.startsWith(`${key}. `))) wrong.push(`${PROMISES.list}: ${PROMISES.page} has no promise ${key}`);
+  }
+  const head = `# Tests of the promises
+
+<!-- Generated by \`node scripts/documents.mjs --write\` from docs/promises.json. Do not edit it. -->
+
+Look here for the tests that fail when Bobbin breaks a promise of [durability.md](durability.md). Names with underscores
+are Rust tests on the simulated host; run one with \`cargo test --test engine NAME\`. The other names are titles of tests
+against the built product; run one with \`node --test --test-name-pattern "TITLE" FILE\`.
+[testing.md](testing.md) explains both kinds.
+`;
+  return { page: `${[head, ...parts].join("\n").trimEnd()}\n`, wrong };
+}
+
+/** Writes the page of promises. */
+export function writePromises() {
+  writeFileSync(inCheckout(PROMISES.generated), promises().page);
+  texts.delete(PROMISES.generated);
+}
+
+/** What is wrong with the documents, a line for each fault. @returns {string[]} */
+export function complaints() {
+  const { page, wrong } = promises();
+  const stale = !existsSync(inCheckout(PROMISES.generated)) || read(PROMISES.generated) !== page;
+  if (stale) wrong.push(`${PROMISES.generated} is out of date: run \`node scripts/documents.mjs --write\``);
+  for (const file of pages()) {
+    const text = read(file);
+    wrong.push(...brokenLinks(file, text), ...longLines(file, text));
+  }
+  return wrong;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  if (process.argv.includes("--write")) writePromises();
+  const wrong = complaints();
+  for (const line of wrong) console.log(line);
+  if (wrong.length > 0) process.exitCode = 1;
+}
