@@ -3,6 +3,7 @@
 //! while by a character of the highest private-use plane, which nobody else uses; halves are joined where they meet, and
 //! one that stays alone becomes U+FFFD.
 
+use crate::limits::CALLS_PER_REPLY;
 use crate::models::Delta;
 use crate::spec::opaque::Opaque;
 
@@ -85,6 +86,9 @@ enum Stream {
     Arguments(usize),
 }
 
+/// Texts of which a half is held: each piece is looked for among them. A reply with more calls is refused.
+const HELD: usize = CALLS_PER_REPLY + 2;
+
 /// Joins the halves of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Halves {
@@ -155,7 +159,11 @@ impl Halves {
                 Some(_) => clean.push(char::REPLACEMENT_CHARACTER),
             }
         }
-        self.held.extend(before.map(|high| (stream, high)));
+        match before {
+            Some(high) if self.held.len() < HELD => self.held.push((stream, high)),
+            Some(_) => clean.push(char::REPLACEMENT_CHARACTER),
+            None => {}
+        }
         *text = clean;
     }
 }
@@ -223,5 +231,23 @@ mod tests {
         assert!(out.contains(&Delta::Reasoning("\u{fffd}".into())));
         assert!(out.contains(&Delta::CallStart { index: 0, id: "i\u{fffd}".into(), name: "n".into() }));
         assert!(out.contains(&Delta::Payload(Opaque::parse(r#"{"s":"\ud83d"}"#.into()).unwrap())));
+    }
+
+    #[test]
+    fn of_more_calls_than_a_reply_may_have_no_halves_are_held() {
+        let half = |index, half| Delta::CallArguments { index, text: stand_in(half).into() };
+        let mut halves = Halves::default();
+        halves.look(br"\ud83d");
+        let mut out: Vec<Delta> = (0..10_000).map(|index| half(index, 0xD83D)).collect();
+        halves.settle(&mut out, 0);
+        assert_eq!(halves.held.len(), HELD);
+        assert_eq!(out[9_999], Delta::CallArguments { index: 9_999, text: "\u{fffd}".into() });
+        let mut out = vec![half(0, 0xDE00), half(CALLS_PER_REPLY - 1, 0xDE00), half(9_999, 0xDE00)];
+        halves.settle(&mut out, 0);
+        let texts = out.iter().map(|delta| match delta {
+            Delta::CallArguments { text, .. } => text.as_str(),
+            _ => "",
+        });
+        assert_eq!(texts.collect::<Vec<_>>(), ["\u{1f600}", "\u{1f600}", "\u{fffd}"]);
     }
 }
