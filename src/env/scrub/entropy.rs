@@ -38,6 +38,8 @@ const IDS: [&[u8]; 22] = [
     b"pm_",
     b"seti_",
 ];
+/// Tokens within tokens that may be allowed: each is looked at up to the end of all.
+const MOST_ALLOWED: usize = 16;
 /// Bytes of a text, without blanks, that `allow` looks at on each side.
 const WORD_BYTES: usize = 512;
 /// Characters that the shortest token has that its first letters give away, with these.
@@ -49,7 +51,7 @@ const MARK_BYTES: usize = 200;
 
 /// Those in a text outside of the spans, first one first.
 pub(super) fn find(bytes: &[u8], outside: &[Span], allow: &[String]) -> Vec<Span> {
-    let mut looking = Looking { bytes, allow, spans: Vec::new(), word: (0, 0) };
+    let mut looking = Looking { bytes, allow, spans: Vec::new(), word: (0, 0), allowed: (0, 0) };
     let mut at = 0;
     for span in outside {
         looking.within(at, span.start);
@@ -65,6 +67,8 @@ struct Looking<'a> {
     spans: Vec<Span>,
     /// What was last looked at for `allow`.
     word: (usize, usize),
+    /// Where the tokens end that were allowed last, and how many of them are within others.
+    allowed: (usize, usize),
 }
 
 impl Looking<'_> {
@@ -143,8 +147,11 @@ impl Looking<'_> {
         if before(self.bytes, at).is_ascii_alphanumeric() {
             return None;
         }
-        let until = known::token(self.bytes, at).filter(|until| *until <= end)?;
-        if self.is_allowed(at, until) {
+        let until = known::token(part(self.bytes, 0, end), at)?;
+        let (reached, within) = self.allowed;
+        let within = if at < reached { within + 1 } else { 0 };
+        if within < MOST_ALLOWED && self.is_allowed(at, until) {
+            self.allowed = (reached.max(until), within);
             return None;
         }
         Some(self.take(at, until))
@@ -218,6 +225,7 @@ impl Looking<'_> {
             self.word = (start - left, end + right);
         }
         let (text, word) = (part(self.bytes, start, end), part(self.bytes, self.word.0, self.word.1));
+        work::add(text.len() + word.len());
         self.allow.iter().any(|glob| matches(glob.as_bytes(), text) || matches(glob.as_bytes(), word))
     }
 }

@@ -16,8 +16,15 @@ const ASSIGNS: [&[u8]; 9] = [b":=", b"=>", b"+=", b"?=", b".=", b"::=", b"??=", 
 
 /// Those in a text, first one first.
 pub(super) fn find(bytes: &[u8], extra: &[Vec<u8>]) -> Vec<Span> {
-    let mut looking =
-        Looking { bytes, extra, spans: Vec::new(), pem: known::Pem::default(), command: None, line: 0 };
+    let mut looking = Looking {
+        bytes,
+        extra,
+        spans: Vec::new(),
+        pem: known::Pem::default(),
+        command: None,
+        line: 0,
+        plain: 0,
+    };
     let mut at = 0;
     loop {
         at += part(bytes, at, bytes.len()).iter().take_while(|byte| !class::is(**byte, class::NAMES)).count();
@@ -37,6 +44,8 @@ struct Looking<'a> {
     command: Option<Command>,
     /// Where the line begins.
     line: usize,
+    /// Up to where it is blanks and names.
+    plain: usize,
 }
 
 impl Looking<'_> {
@@ -108,7 +117,7 @@ impl Looking<'_> {
     }
 
     /// How a value stands behind a name, and where.
-    fn shape(&self, name: &[u8], start: usize, end: usize) -> Option<(Shape, usize)> {
+    fn shape(&mut self, name: &[u8], start: usize, end: usize) -> Option<(Shape, usize)> {
         let bytes = self.bytes;
         if name.eq_ignore_ascii_case(b"bearer") && byte(bytes, end) == b' ' {
             return Some((Shape::Bearer, blanks(bytes, end)));
@@ -152,7 +161,7 @@ impl Looking<'_> {
     }
 
     /// What an `=` behind the name at `start` belongs to.
-    fn equals(&self, start: usize, from: usize, loose: bool) -> Shape {
+    fn equals(&mut self, start: usize, from: usize, loose: bool) -> Shape {
         let bytes = self.bytes;
         if loose {
             return Shape::Assigned;
@@ -160,14 +169,18 @@ impl Looking<'_> {
         if matches!(before(bytes, start), b'?' | b'&' | b'#') {
             return Shape::Query;
         }
-        let line = part(bytes, self.line, start);
-        let line = line.strip_prefix(b"export ").or_else(|| line.strip_prefix(b"set ")).unwrap_or(line);
         let opens = !matches!(byte(bytes, from), b'"' | b'\'' | b'`');
-        if opens && line.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b'.' || is_name(*byte)) {
-            Shape::Line
-        } else {
-            Shape::Equals
-        }
+        if opens && self.is_plain(start) { Shape::Line } else { Shape::Equals }
+    }
+
+    /// Whether the line is blanks and names up to a place, such as `export `. A line with many names is gone over once.
+    fn is_plain(&mut self, until: usize) -> bool {
+        let plain = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b'.' || is_name(**byte);
+        self.plain = self.plain.max(self.line);
+        let length = part(self.bytes, self.plain, until).iter().take_while(plain).count();
+        work::add(length);
+        self.plain += length;
+        self.plain >= until
     }
 
     /// The user of a URL, whose password stands there.

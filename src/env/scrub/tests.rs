@@ -351,6 +351,29 @@ fn the_time_grows_with_the_text_alone() {
         assert!(large <= small * 9 / 4 + 64, "{pattern:?}: {small}, {large}");
         assert!(large <= 100 << 15, "{pattern:?}: {large}");
     }
+    // What is many times behind something long, and before it.
+    let allowed = Rules::of(&Scrub { allow: vec!["sk-test*".into()], ..Scrub::default() }, None);
+    let mut wrong = Vec::new();
+    for (rules, before, pattern, behind) in [
+        (&scrub(), "a ", "token=1 ", ""),
+        (&scrub(), "", "token=&[(", ""),
+        (&scrub(), "", "sk-1-", "-----BEGIN PRIVATE KEY-----"),
+        (&allowed, "", "sk-test1-", ""),
+        (&allowed, "https://a/", "sk-test1-", ""),
+    ] {
+        let of = |bytes: usize| {
+            let half = |text: &str| text.repeat(bytes / 2 / text.len().max(1));
+            let text = format!("{}{}{behind}", half(before), half(pattern));
+            let begun = work::done();
+            Scrubber::new(rules).text(text);
+            work::done() - begun
+        };
+        let (small, large) = (of(16 << 10), of(32 << 10));
+        if large > small * 9 / 4 + 64 || large > 200 << 15 {
+            wrong.push(format!("{before:?} {pattern:?}: {small}, {large}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
     for pattern in ["password=", "{\"token\":\"a\",", "-ghp_", "x password: 'y'\n"] {
         let text = pattern.repeat((1 << 18) / pattern.len());
         assert!(steps(&text) <= 100 * text.len(), "{pattern:?}");

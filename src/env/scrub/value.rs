@@ -215,6 +215,9 @@ fn bare(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Found {
     }
     let start =
         if shape == Shape::Header { start + scheme(part(bytes, start, start + LOOK_BYTES)) } else { start };
+    if continues(bytes, start, b"&[") {
+        return Found::Past(start);
+    }
     let mut end = end(bytes, start, shape);
     while end > start + 1 && before(bytes, end) == b'.' && shape != Shape::Line {
         end -= 1;
@@ -222,9 +225,6 @@ fn bare(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Found {
     let text = part(bytes, start, end);
     if let Some(found) = after_type(bytes, text, end, shape, name) {
         return found;
-    }
-    if text.starts_with(b"&[") {
-        return Found::Past(start);
     }
     let opens = text.first().is_some_and(|first| b"[({!".contains(first));
     let place =
