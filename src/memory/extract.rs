@@ -1,6 +1,8 @@
 //! The text of a document: what of it can be found.
 
+use crate::env::redact::work;
 use crate::error::{Code, Error, Result};
+use crate::text::first_bytes;
 
 /// Types that are taken.
 const TYPES: [&str; 6] =
@@ -8,6 +10,9 @@ const TYPES: [&str; 6] =
 
 /// Elements whose content is no text.
 const SILENT: [&str; 5] = ["script", "style", "template", "noscript", "svg"];
+
+/// Bytes of a name between `&` and `;`.
+const ENTITY_BYTES: usize = 8;
 
 /// Elements that stand in a line with others.
 const INLINE: [&str; 16] = [
@@ -72,10 +77,15 @@ fn of_html(html: &str) -> String {
 
 /// What follows the end of an element whose content is left out.
 fn after_element<'h>(html: &'h str, name: &str) -> &'h str {
-    let end = format!("</{name}");
-    // Small letters of ASCII have the places of the large ones.
-    let Some(at) = html.to_ascii_lowercase().find(&end) else { return "" };
-    html.get(at..).and_then(|rest| rest.split_once('>')).map_or("", |(_, after)| after)
+    let mut rest = html;
+    while let Some((before, end)) = rest.split_once("</") {
+        work::add(before.len());
+        rest = end;
+        if end.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name)) {
+            return end.split_once('>').map_or("", |(_, after)| after);
+        }
+    }
+    ""
 }
 
 /// So many line breaks at the end, unless they are there.
@@ -95,8 +105,10 @@ fn push_text(out: &mut String, text: &str) {
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
         let entity = rest.strip_prefix('&').and_then(|after| {
-            let (name, behind) = after.split_once(';').filter(|(name, _)| name.len() <= 8)?;
-            Some((letter_of(name)?, behind))
+            let most = first_bytes(after, ENTITY_BYTES + 1);
+            work::add(most.len());
+            let (name, _) = most.split_once(';')?;
+            Some((letter_of(name)?, after.get(name.len() + 1..)?))
         });
         let (letter, behind) = entity.unwrap_or((letter, rest.get(letter.len_utf8()..).unwrap_or_default()));
         rest = behind;
@@ -149,5 +161,20 @@ mod tests {
         assert_eq!(plain, "a <b> c");
         let error = text_of(Some("application/pdf"), String::new()).unwrap_err();
         assert_eq!((error.code, error.field.as_deref()), (Code::UnsupportedMediaType, Some("mimeType")));
+    }
+
+    #[test]
+    fn a_page_is_gone_over_once_whatever_it_is_full_of() {
+        for piece in
+            ["&", "&a;", "<script>x</script>", "<STYLE></style>", "<svg></sv></svg", "<", "<!--", "<p>"]
+        {
+            let steps = |pieces: usize| {
+                let before = work::done();
+                drop(of_html(&piece.repeat(pieces)));
+                work::done() - before
+            };
+            let (some, much) = (steps(100), steps(1_000));
+            assert!(much <= 11 * some + 64, "{piece}: {some}, {much}");
+        }
     }
 }
