@@ -3,7 +3,7 @@
 //! in what is sent.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 
@@ -40,6 +40,8 @@ fn unique_ids(messages: &mut [CachedJson<ChatMessage>]) {
     let mut seen: HashSet<Cow<'_, str>, RandomState> =
         HashSet::with_capacity_and_hasher(messages.len() / 2, RandomState::default());
     let mut replaced: Vec<(usize, usize, String)> = Vec::new();
+    // Some servers give all calls the same id: the next number of each.
+    let mut numbers: HashMap<String, u32, RandomState> = HashMap::default();
     for (at, message) in messages.iter().enumerate() {
         let ChatMessage::Assistant { tool_calls, .. } = &**message else { continue };
         for (index, call) in tool_calls.iter().enumerate() {
@@ -48,37 +50,48 @@ fn unique_ids(messages: &mut [CachedJson<ChatMessage>]) {
                 continue;
             }
             let base: String = permitted(&call.id).chars().take(ID_CHARS - 8).collect();
-            let fresh = (2_u32..).map(|n| format!("{base}_{n}")).find(|id| !seen.contains(id.as_str()));
-            let fresh = fresh.unwrap_or_default();
+            let number = numbers.entry(base.clone()).or_insert(2);
+            let fresh = loop {
+                let id = format!("{base}_{number}");
+                *number += 1;
+                if !seen.contains(id.as_str()) {
+                    break id;
+                }
+            };
             seen.insert(fresh.clone().into());
             replaced.push((at, index, fresh));
         }
     }
     drop(seen);
-    for (at, index, id) in replaced {
-        replace(messages, at, index, id);
+    for of_reply in replaced.chunk_by(|(a, ..), (b, ..)| a == b) {
+        replace(messages, of_reply);
     }
 }
 
-fn replace(messages: &mut [CachedJson<ChatMessage>], at: usize, index: usize, id: String) {
-    if let Some(result) = messages.get_mut(at + 1 + index)
-        && matches!(**result, ChatMessage::Tool { .. })
-    {
-        let mut changed = ChatMessage::clone(result);
-        if let ChatMessage::Tool { call_id, .. } = &mut changed {
-            call_id.clone_from(&id);
-        }
-        *result = changed.into();
-    }
-    if let Some(reply) = messages.get_mut(at) {
-        let mut changed = ChatMessage::clone(reply);
-        if let ChatMessage::Assistant { tool_calls, .. } = &mut changed
-            && let Some(call) = tool_calls.get_mut(index)
+/// Gives calls of one reply other ids: its place, that of each call in it, and the id.
+fn replace(messages: &mut [CachedJson<ChatMessage>], of_reply: &[(usize, usize, String)]) {
+    for (at, index, id) in of_reply {
+        if let Some(result) = messages.get_mut(at + 1 + index)
+            && matches!(**result, ChatMessage::Tool { .. })
         {
-            call.id = id;
+            let mut changed = ChatMessage::clone(result);
+            if let ChatMessage::Tool { call_id, .. } = &mut changed {
+                call_id.clone_from(id);
+            }
+            *result = changed.into();
         }
-        *reply = changed.into();
     }
+    // Copied once, however many calls it has.
+    let Some(reply) = of_reply.first().and_then(|(at, ..)| messages.get_mut(*at)) else { return };
+    let mut changed = ChatMessage::clone(reply);
+    if let ChatMessage::Assistant { tool_calls, .. } = &mut changed {
+        for (_, index, id) in of_reply {
+            if let Some(call) = tool_calls.get_mut(*index) {
+                call.id.clone_from(id);
+            }
+        }
+    }
+    *reply = changed.into();
 }
 
 /// An id or a name as Anthropic takes it: letters, digits, `_` and `-`. Those of other providers' replies may hold others.
