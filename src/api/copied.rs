@@ -1,7 +1,7 @@
 //! What a thread of another deployment has said, and comes with the request that makes its copy: whole messages, with calls and
 //! results, each with the number that it has there. They are stored in the transaction that makes the thread, and start nothing.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -39,9 +39,12 @@ const MESSAGE: &[&str] = &[
 /// The longest name of a thread elsewhere, bytes.
 const NAME_BYTES: usize = 255;
 
+/// Calls of a message: a model's reply has fewer, and hooks may add some.
+const CALLS: usize = 1_024;
+
 /// What a copy begins with.
 #[derive(Debug)]
-pub(super) struct Copied {
+pub(crate) struct Copied {
     /// What it is a copy of, and up to where.
     pub(super) fork: Fork,
     rows: Vec<Row>,
@@ -51,7 +54,7 @@ pub(super) struct Copied {
 ///
 /// # Errors
 /// `invalid_field`, `too_large`: each names what is wrong.
-pub(super) fn copied(body: &mut Body, from: String, now: i64) -> Result<Copied> {
+pub(crate) fn copied(body: &mut Body, from: String, now: i64) -> Result<Copied> {
     if from.is_empty() || from.len() > NAME_BYTES || from.chars().any(char::is_control) {
         return Err(Error::field("copied_from", "`copied_from` is the id of a thread."));
     }
@@ -108,36 +111,34 @@ impl Thread {
 /// The calls that were seen.
 #[derive(Default)]
 struct Calls {
-    /// Those without a result, and where each is.
-    open: Vec<(String, usize)>,
+    /// Those without a result, and where each is: its message, and its place there.
+    open: HashMap<String, (usize, usize)>,
 }
 
 impl Calls {
     fn take(&mut self, row: &Row, at: usize) -> Result<()> {
         if row.role == Role::Tool {
             let id = row.tool_call_id.as_deref().unwrap_or_default();
-            let found = self.open.iter().position(|(open, _)| open == id);
-            let place = found.ok_or_else(|| {
-                wrong(at, ".tool_call_id", "A result belongs to a call before it that has no other.")
-            })?;
-            self.open.remove(place);
-            return Ok(());
+            return match self.open.remove(id) {
+                Some(_) => Ok(()),
+                None => {
+                    let text = "A result belongs to a call before it that has no other.";
+                    Err(wrong(at, ".tool_call_id", text))
+                }
+            };
         }
-        let mut own = HashSet::new();
-        for call in &row.calls {
-            let taken = call.id.is_empty() || !own.insert(call.id.as_str());
-            if taken || self.open.iter().any(|(open, _)| *open == call.id) {
+        for (place, call) in row.calls.iter().enumerate() {
+            if call.id.is_empty() || self.open.insert(call.id.clone(), (at, place)).is_some() {
                 return Err(wrong(at, ".tool_calls", "Each call has an id of its own."));
             }
         }
-        self.open.extend(row.calls.iter().map(|call| (call.id.clone(), at)));
         Ok(())
     }
 
     fn must_be_answered(&self) -> Result<()> {
-        match self.open.first() {
+        match self.open.iter().min_by_key(|(_, place)| **place) {
             None => Ok(()),
-            Some((id, at)) => Err(wrong(*at, ".tool_calls", &format!("The call “{id}” has no result."))),
+            Some((id, (at, _))) => Err(wrong(*at, ".tool_calls", &format!("The call “{id}” has no result."))),
         }
     }
 }
@@ -222,6 +223,9 @@ fn calls_of(text: Option<String>, role: Role, at: usize) -> Result<Vec<ToolCall>
     }
     let wires: Vec<Wire> = crate::json::from_str(&text)
         .map_err(|_| wrong(at, ".tool_calls", "`tool_calls` is a list of calls, as JSON in a text."))?;
+    if wires.len() > CALLS {
+        return Err(wrong(at, ".tool_calls", &format!("A message has at most {CALLS} calls.")));
+    }
     let call = |wire: Wire| ToolCall {
         id: wire.id,
         name: wire.function.name,
@@ -257,4 +261,51 @@ fn attachments_of(list: Option<Value>, at: usize) -> Result<Vec<AttachmentRef>> 
 
 fn wrong(at: usize, field: &str, text: &str) -> Error {
     Error::field(&format!("history[{at}]{field}"), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    fn refused(messages: Vec<Value>) -> Option<(String, String)> {
+        let mut body =
+            Body::of(Map::from_iter([("history".to_owned(), json!(messages))])).known(&["history"]).unwrap();
+        let error = copied(&mut body, "t".to_owned(), 0).err()?;
+        Some((error.field.clone().unwrap_or_default(), error.message.clone()))
+    }
+
+    fn reply(seq: usize, calls: &[&str]) -> Value {
+        let call = |id: &&str| json!({ "id": id, "function": { "name": "f", "arguments": "{}" } });
+        let calls = json!(calls.iter().map(call).collect::<Vec<_>>()).to_string();
+        json!({ "id": format!("m_{seq}"), "role": "assistant", "content": "a", "tool_calls": calls })
+    }
+
+    fn result(seq: usize, call: &str) -> Value {
+        json!({ "id": format!("m_{seq}"), "role": "tool", "tool_call_id": call, "content": "x" })
+    }
+
+    #[test]
+    fn every_call_has_one_result_in_any_order() {
+        let told = |messages: Vec<Value>| refused(messages).map(|(field, _)| field);
+        assert_eq!(
+            told(vec![
+                reply(1, &["a", "b"]),
+                result(2, "b"),
+                result(3, "a"),
+                reply(4, &["a"]),
+                result(5, "a")
+            ]),
+            None
+        );
+        assert_eq!(told(vec![reply(1, &["a", "a"])]).as_deref(), Some("history[0].tool_calls"));
+        assert_eq!(told(vec![reply(1, &["a"]), reply(2, &["a"])]).as_deref(), Some("history[1].tool_calls"));
+        let twice = vec![reply(1, &["a"]), result(2, "a"), result(3, "a")];
+        assert_eq!(told(twice).as_deref(), Some("history[2].tool_call_id"));
+        let (field, text) = refused(vec![reply(1, &["c"]), reply(2, &["b", "a"]), result(3, "c")]).unwrap();
+        assert_eq!((field.as_str(), text.as_str()), ("history[1].tool_calls", "The call “b” has no result."));
+        let many: Vec<String> = (0..=CALLS).map(|n| format!("c{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(refused(vec![reply(1, &many)]).unwrap().1.contains("at most 1024"));
+    }
 }
