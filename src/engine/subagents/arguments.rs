@@ -1,6 +1,8 @@
 //! What a call asks of subagents, out of its arguments (spec §8.3, §8.4, §8.6). Whatever is wrong with them is an error
 //! result that says what to do.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::engine::subagents::call::{NewChild, SubagentCall};
@@ -206,13 +208,13 @@ pub(crate) fn paths(given: &Value, one: bool) -> Option<Vec<String>> {
         Value::String(_) | Value::Object(_) if one => std::slice::from_ref(given),
         _ => return None,
     };
-    let mut paths: Vec<String> = Vec::with_capacity(list.len());
+    let (mut paths, mut known) = (Vec::with_capacity(list.len()), HashSet::new());
     for item in list {
         let path = item.as_str().or_else(|| item.get("path")?.as_str())?.trim();
         if path.is_empty() {
             return None;
         }
-        if !paths.iter().any(|known| known == path) {
+        if known.insert(path) {
             paths.push(path.to_owned());
         }
     }

@@ -1,5 +1,7 @@
 //! The way through a browser: where somebody is sent, and what may come back (RFC 9207; PKCE, RFC 7636).
 
+use std::collections::HashSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -65,13 +67,9 @@ pub(crate) fn scope(
     if defined.is_empty() && issuer.scopes_supported.iter().any(|scope| scope == OFFLINE) {
         scopes.push(OFFLINE);
     }
-    let mut asked: Vec<&str> = Vec::with_capacity(scopes.len());
-    for scope in scopes {
-        if !scope.is_empty() && !asked.contains(&scope) {
-            asked.push(scope);
-        }
-    }
-    asked.join(" ")
+    let mut known = HashSet::new();
+    scopes.retain(|scope| !scope.is_empty() && known.insert(*scope));
+    scopes.join(" ")
 }
 
 /// Whether people can be sent to an authorization server.

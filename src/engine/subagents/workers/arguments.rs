@@ -1,6 +1,7 @@
 //! What a call of one of the tools asks of workers, out of its arguments; and the errors that say what to do, each with a code
 //! (docs/errors.md).
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
@@ -54,12 +55,9 @@ pub(crate) fn of_call<'a>(
         CLOSE => Ok(SubagentCall::Close(id(&args)?)),
         _ => {
             let ids = args.get("agentIds").and_then(Value::as_array).into_iter().flatten();
-            let mut named: Vec<String> = Vec::new();
-            for id in ids.filter_map(Value::as_str).map(str::trim) {
-                if !named.iter().any(|known| known == id) {
-                    named.push(id.to_owned());
-                }
-            }
+            let mut known = HashSet::new();
+            let named = ids.filter_map(Value::as_str).map(str::trim).filter(|id| known.insert(*id));
+            let named = named.map(str::to_owned).collect();
             let seconds = args.get("timeoutSeconds").and_then(Value::as_i64);
             Ok(SubagentCall::Wait(WorkersWait {
                 ids: named,
