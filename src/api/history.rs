@@ -14,9 +14,12 @@ use crate::store::state::State;
 /// What a stored message takes up besides its text, about, bytes.
 const ROW_BYTES: usize = 200;
 
+/// Messages that there is room for, if they say nothing.
+pub(crate) const MESSAGES: usize = limits::HISTORY_BYTES / ROW_BYTES;
+
 /// A message of the time before.
 #[derive(Debug)]
-pub(super) struct Earlier {
+pub(crate) struct Earlier {
     role: Role,
     content: String,
     silent: bool,
@@ -26,7 +29,7 @@ pub(super) struct Earlier {
 ///
 /// # Errors
 /// `invalid_field`, `missing_field`, `too_large`: each names what is wrong.
-pub(super) fn earlier(body: &mut Body) -> Result<Vec<Earlier>> {
+pub(crate) fn earlier(body: &mut Body) -> Result<Vec<Earlier>> {
     let list = match body.take("history") {
         None => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,

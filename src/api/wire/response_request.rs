@@ -3,6 +3,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::api::history;
 use crate::api::wire::completion_request::{Options, file, tool_name};
 use crate::api::wire::item_id;
 use crate::api::wire::openai_error::unsupported;
@@ -145,7 +146,7 @@ impl ResponseRequest {
             let text = "`previous_response_id` and `conversation` both say which conversation.";
             return Err(Error::field("conversation", text).hint("Send one of the two."));
         }
-        let Input { history, first_reference, referred, new } = input(&options.value("input")?)?;
+        let Input { history, first_reference, referred, new } = input(&items(&options)?)?;
         let (tools, approves) = tools(&options.value("tools")?)?;
         let summary = options.value("reasoning")?;
         let wants = |name: &str| summary.get(name).is_some_and(|value| !value.is_null());
@@ -188,6 +189,18 @@ impl ResponseRequest {
             )
             .hint("Send the items themselves, or name the conversation that they are in.")),
         }
+    }
+}
+
+/// The `input`. More items than any thread begins with are refused before they are read: that takes long, and others wait meanwhile.
+fn items(options: &Options<'_, '_>) -> Result<Value> {
+    let list = options.0.get("input").and_then(|raw| crate::json::from_str::<Vec<&RawValue>>(raw.get()).ok());
+    match list.map(|items| items.len()) {
+        Some(items) if items > history::MESSAGES => {
+            let text = format!("`input` has {items} items; the limit is {}.", history::MESSAGES);
+            Err(Error::new(Code::TooLarge, text).at("input"))
+        }
+        _ => options.value("input"),
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::tests_openai::{Frame, chunk, ended, event, live, message, parked, reply, result, run, settled};
+use crate::api::history;
 use crate::api::wire::call_id;
 use crate::api::wire::encode::Encode;
 use crate::api::wire::item_id::{self, Place, place_of};
@@ -323,4 +324,16 @@ fn requests_say_what_is_new() {
     ] {
         assert_eq!(parse_id(no), None, "{no}");
     }
+}
+
+#[test]
+fn more_items_than_a_thread_begins_with_are_refused_before_they_are_read() {
+    let request = |items: usize| {
+        // They are of no kind that there is.
+        let items = vec![r#"{"type":"x"}"#; items].join(",");
+        ResponseRequest::parse(&format!(r#"{{"model":"m","input":[{items}]}}"#)).unwrap_err()
+    };
+    assert_eq!(request(history::MESSAGES).code, Code::UnsupportedParameter);
+    let refused = request(history::MESSAGES + 1);
+    assert_eq!((refused.code, refused.field.as_deref()), (Code::TooLarge, Some("input")));
 }
