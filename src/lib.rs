@@ -36,6 +36,7 @@
 //! * [`engine`]: the engine of one thread. Start at `engine/step.rs`: the seven-step cycle, in order.
 //! * [`api`]: what the routes of a thread answer; the protocols of other systems.
 //! * [`directory`]: which threads an owner has.
+//! * [`growth`]: readers of what strangers send, for the tests of their growth.
 //!
 //! The Cloudflare shell is the crate `bobbin-worker` (`worker/`); the simulated host that the engine is tested on is in
 //! `tests/engine/`.
@@ -47,6 +48,7 @@ pub mod directory;
 pub mod engine;
 pub mod env;
 pub mod error;
+pub mod growth;
 pub mod host;
 pub mod json;
 mod letters;

@@ -11,12 +11,12 @@
 mod budget;
 mod calls;
 mod context;
-mod copied;
+pub(crate) mod copied;
 mod create;
 pub(crate) mod endpoint_answer;
 pub(crate) mod endpoints;
 pub(crate) mod files;
-mod history;
+pub(crate) mod history;
 pub(crate) mod logs;
 pub(crate) mod read;
 pub(crate) mod runs;

@@ -147,7 +147,7 @@ impl Embedder<'_> {
 }
 
 /// The vectors of an answer, in the order of the texts.
-fn vectors(body: &[u8], texts: usize) -> Result<Vectors, ProviderError> {
+pub(crate) fn vectors(body: &[u8], texts: usize) -> Result<Vectors, ProviderError> {
     let unreadable =
         |error| ProviderError::server(format!("the answer with vectors cannot be read: {error}"));
     if body.trim_ascii_start().starts_with(b"<") {

@@ -1,8 +1,9 @@
 //! What strangers send is read in work that grows with its length, and no faster. Bytes that reading asks memory for are
 //! counted, not time: for 10, 100 and 1,000 times as much they stay in proportion, and few for each byte of what was sent.
 //!
-//! A new route, decoder or reader is one line in the table of its kind. What moves or compares and makes nothing is seen by
-//! the tests of `sorted`, `env::redact` and `spec::schema`, which count steps.
+//! A new route, decoder or reader is one line in the table of its kind; one that is private has a door in `bobbin::growth`. What
+//! moves or compares and makes nothing is seen by the tests of `sorted`, `env::redact`, `env::scrub`, `memory::extract` and
+//! `spec::schema`, which count steps.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -14,9 +15,13 @@ use bobbin::api::wire::response_request::ResponseRequest;
 use bobbin::api::wire::ui_request::ChatRequest;
 use bobbin::api::wire::{conversation_items, mcp};
 use bobbin::env::{Change, Level, Redactor};
-use bobbin::models::{Decoder, ProviderError, ReplyBuilder, anthropic, openai, responses};
+use bobbin::growth;
+use bobbin::models::{
+    CachedJson, ChatMessage, Decoder, ProviderError, ReplyBuilder, anthropic, fit, openai, responses,
+};
 use bobbin::request::fields::Body;
 use bobbin::sorted::SortedMap;
+use bobbin::spec::message::{ToolCall, ToolStatus};
 use bobbin::spec::schema::{validate, with_defaults};
 use bobbin::spec::{Catalog, EndpointRoute, ListedTool, McpServer};
 use serde_json::{Value, json};
@@ -236,6 +241,23 @@ fn answers_of_providers() {
                 r#"{"type":"content_block_start","index":1#,"content_block":{"type":"tool_use","id":"c#","name":"f"}}"#,
             ),
         ),
+        case("anthropic: calls that end with half a character", anthropic, |n| {
+            let of_each = |event: &str| many(n, &format!("data: {event}\n\n"), "");
+            let start = of_each(
+                r##"{"type":"content_block_start","index":1#,"content_block":{"type":"tool_use","id":"c#","name":"f"}}"##,
+            );
+            let piece = r#"{"type":"content_block_delta","index":1#,"delta":{"type":"input_json_delta","partial_json":"\ud83d"}}"#;
+            start + &of_each(piece) + &of_each(&piece.replace("d83d", "de00"))
+        }),
+        case(
+            "anthropic: thoughts with half a character each",
+            anthropic,
+            listed(
+                r#"{"type":"message","content":["#,
+                r#"{"type":"thinking","thinking":"\ud83d","signature":"\ude00"}"#,
+                "]}",
+            ),
+        ),
         case(
             "anthropic: a whole answer",
             anthropic,
@@ -245,6 +267,22 @@ fn answers_of_providers() {
             "responses: items",
             responses,
             events(r#"{"type":"response.output_text.delta","output_index":1#,"delta":"a"}"#),
+        ),
+        case(
+            "responses: calls that end with half a character",
+            responses,
+            events(
+                r#"{"type":"response.function_call_arguments.delta","output_index":1#,"item_id":"c#","delta":"\ud83d"}"#,
+            ),
+        ),
+        case(
+            "responses: a whole answer with half a character in each item",
+            responses,
+            listed(
+                r#"{"object":"response","status":"completed","output":["#,
+                r#"{"type":"function_call","call_id":"c#","name":"f","arguments":"\ud83d"}"#,
+                "]}",
+            ),
         ),
         case(
             "responses: calls",
@@ -258,6 +296,178 @@ fn answers_of_providers() {
             |body| drop(ProviderError::in_stream(body.as_bytes(), &["sk-secret-secret"])),
             listed(r#"{"error":{"message":"no","details":["#, r#"{"a":"b"}"#, "]}}"),
         ),
+    ]);
+}
+
+#[test]
+fn answers_of_mcp_servers() {
+    let call: fn(&str) = |answer| growth::mcp_call("application/json", answer);
+    let result = |begin: &'static str, piece: &'static str, end: &'static str| {
+        let inside = listed(begin, piece, end);
+        move |n: usize| format!(r#"{{"jsonrpc":"2.0","id":"q","result":{}}}"#, inside(n))
+    };
+    let stream: fn(&str) = |answer| growth::mcp_call("text/event-stream", answer);
+    let events = |piece: &'static str| move |n| many(n, piece, "");
+    in_proportion(vec![
+        case("texts", call, result(r#"{"content":["#, r##"{"type":"text","text":"t#"}"##, "]}")),
+        case(
+            "files",
+            call,
+            result(r#"{"content":["#, r#"{"type":"image","mimeType":"image/png","data":"aW1n"}"#, "]}"),
+        ),
+        case(
+            "resources",
+            call,
+            result(
+                r#"{"content":["#,
+                r##"{"type":"resource","resource":{"uri":"file:///a/b/r#.pdf","blob":"cGRm"}}"##,
+                "]}",
+            ),
+        ),
+        case("unknown parts", call, result(r#"{"content":["#, r##"{"type":"hologram","x":"#"}"##, "]}")),
+        case("what is structured", call, result(r#"{"structuredContent":{"result":["#, r##""t#""##, "]}}")),
+        case("what is structured, and texts that repeat it", call, |n| {
+            let (texts, items) =
+                (many(n, r##"{"type":"text","text":"t#"}"##, ","), many(n, r##""t#""##, ","));
+            let result = format!(r#"{{"content":[{texts}],"structuredContent":{{"result":[{items}]}}}}"#);
+            format!(r#"{{"jsonrpc":"2.0","id":"q","result":{result}}}"#)
+        }),
+        case(
+            "a failure",
+            call,
+            result(r#"{"isError":true,"content":["#, r#"{"type":"text","text":"x"}"#, "]}"),
+        ),
+        case(
+            "questions",
+            call,
+            result(
+                r#"{"resultType":"input_required","inputRequests":{"#,
+                r##""q#":{"method":"elicitation/create","params":{}}"##,
+                "}}",
+            ),
+        ),
+        case("many messages as one", call, listed("[", r##"{"id":"q","result":{"a":"#"}}"##, "]")),
+        case(
+            "many messages in a stream",
+            stream,
+            events("id: #\ndata: {\"id\":\"q\",\"result\":{\"a\":1}}\n\n"),
+        ),
+        case(
+            "notifications",
+            stream,
+            events("event: message\r\ndata: {\"method\":\"n\",\"params\":{}}\r\n\r\n"),
+        ),
+        case("requests of the server", stream, events("data: {\"id\":1,\"method\":\"m\"}\n\n")),
+        case("comments", stream, events(": nothing yet\n\n")),
+        case("one event of many lines", stream, |n| many(n, "data: [\n", "") + "\n"),
+        case("one event of many pieces", stream, |n| format!("data: \"{}\"\n\n", many(n, "abc", ""))),
+        case(
+            "tools",
+            growth::mcp_list,
+            result(r#"{"tools":["#, r##"{"name":"t#","inputSchema":{"type":"object"}}"##, "]}"),
+        ),
+        case(
+            "fields of a tool",
+            growth::mcp_list,
+            result(r#"{"tools":[{"name":"t","inputSchema":{"type":"object"},"#, r##""f#":1"##, "}]}"),
+        ),
+        case(
+            "refusals",
+            growth::mcp_refusal,
+            listed(r#"{"id":"q","error":{"code":1,"message":"no","data":["#, r#"{"a":1}"#, "]}}"),
+        ),
+    ]);
+}
+
+#[test]
+fn vectors_and_values_of_code() {
+    let vectors: fn(&str) = |body| growth::vectors(body, body.matches("embedding").count());
+    let value = |begin: &'static str, piece: &'static str, end: &'static str| {
+        let inside = listed(begin, piece, end);
+        move |n: usize| format!("[[1],{}]", inside(n))
+    };
+    in_proportion(vec![
+        case("vectors", vectors, listed(r#"{"data":["#, r#"{"index":1#,"embedding":[0.5,0.25]}"#, "]}")),
+        case("numbers of a vector", vectors, listed(r#"{"data":[{"embedding":["#, "0.125", "]}]}")),
+        case(
+            "vectors with other fields",
+            vectors,
+            listed(r#"{"data":[{"embedding":[1],"#, r##""f#":1"##, "}]}"),
+        ),
+        case("a list of code", growth::code_value, value(r#"["a",["#, "[\"u\"],1.5,\"x\"", "]]")),
+        case("an object of code", growth::code_value, value(r#"["o",["#, r##""f#",1"##, "]]")),
+        case("a map of code with texts", growth::code_value, value(r#"["m",["#, r##""k#","v""##, "]]")),
+        case("a map of code", growth::code_value, value(r#"["m",["#, r#"1,"v""#, "]]")),
+        case("a set of code", growth::code_value, value(r#"["s",["#, r##""v#""##, "]]")),
+        case("what code uses often", growth::code_value, |n| {
+            format!(r#"[[1],["a",[{}]],["d",0]]"#, many(n, r#"[2],"used often""#, ","))
+        }),
+        case("values within values of code", growth::code_value, |n| {
+            let nodes: Vec<String> = (2..=n + 1).map(|at| format!(r#"["a",[[{at}],0]]"#)).collect();
+            format!(r#"[[1],{},["d",0]]"#, nodes.join(","))
+        }),
+        case("halves of characters of code", growth::code_value, value(r#"["a",["#, r#""\ud83d""#, ",0]]")),
+    ]);
+}
+
+/// Calls on their way to a provider: a reply for each of these lists of ids.
+fn calls(replies: &str) {
+    let replies: Vec<Vec<String>> = serde_json::from_str(replies).unwrap();
+    let mut messages = Vec::new();
+    for ids in replies {
+        let result = |id: &String| ChatMessage::Tool {
+            call_id: id.clone(),
+            name: String::new(),
+            content: String::new(),
+            status: ToolStatus::Success,
+            images: Vec::new(),
+        };
+        let results: Vec<_> = ids.iter().map(result).collect();
+        let tool_calls = ids.into_iter().map(|id| ToolCall { id, ..ToolCall::default() }).collect();
+        let reply = ChatMessage::Assistant { content: String::new(), tool_calls, payload: Vec::new() };
+        messages.extend(std::iter::once(reply).chain(results).map(CachedJson::from));
+    }
+    fit(&mut messages);
+}
+
+#[test]
+fn what_threads_and_memories_begin_with() {
+    let copied = |n: usize| {
+        let call = r##"{"id":"c#","function":{"name":"f","arguments":"{}"}}"##;
+        let calls = json!(format!("[{}]", many(n, call, ",")));
+        let mut seq = 1;
+        let results = many(n, r##"{"id":"m_@","role":"tool","tool_call_id":"c#","content":"x"}"##, ",");
+        let results = results.split('@').map(|piece| {
+            seq += 1;
+            format!("{piece}{seq}")
+        });
+        let results: String = results.collect();
+        let results = results.trim_end_matches(|c: char| c.is_ascii_digit());
+        let reply = format!(r#"{{"id":"m_1","role":"assistant","content":"a","tool_calls":{calls}}}"#);
+        format!(r#"{{"copied_from":"t","history":[{reply},{results}]}}"#)
+    };
+    let pages = |piece: &'static str| move |n| many(n, piece, "");
+    in_proportion(vec![
+        case(
+            "history",
+            growth::history,
+            listed(r#"{"history":["#, r##"{"role":"user","content":"c#"}"##, "]}"),
+        ),
+        case("history of unknown fields", growth::history, listed(r#"{"history":[{"#, r##""f#":1"##, "}]}")),
+        case("a copied history", growth::copied, copied),
+        case("replies whose calls have the same id", calls, listed("[", r#"["call_0"]"#, "]")),
+        case("calls of a reply with the same id", calls, listed("[[", r#""call_0""#, "]]")),
+        case("paths of a call", growth::paths, listed("[", r##""/a/p#""##, "]")),
+        case("paragraphs", growth::page, pages("<p>a paragraph</p>")),
+        case("scripts", growth::page, pages("<script>x()</script>")),
+        case("letters by name", growth::page, pages("&amp; &x; & ")),
+        case("a text without blanks", growth::page, pages("abc")),
+        case("lines with names", growth::scrubbed, pages("password=hunter2-4711 # \n")),
+        case("lines of JSON", growth::scrubbed, pages("{\"token\":\"hunter2-4711\",\"n\":#}\n")),
+        case("JSON within JSON", growth::scrubbed, |n| {
+            json!({ "a": json!({ "b": many(n, "token=x1y2z3w4 ", "") }).to_string() }).to_string()
+        }),
+        case("random texts", growth::scrubbed, pages("4eC39HqLyjWDarjtT1zdp7dcQ,")),
     ]);
 }
 
