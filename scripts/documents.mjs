@@ -1,5 +1,5 @@
-// The documents: their links, the length of their lines, and docs/promises.md, which is generated. `npm test` checks
-// them (tests/worker/documents.test.mjs).
+// The documents: their links, the length of their lines, words of the old dialect, and docs/promises.md, which is
+// generated. `npm test` checks them (tests/worker/documents.test.mjs).
 //
 //   node scripts/documents.mjs           prints what is wrong
 //   node scripts/documents.mjs --write   writes docs/promises.md from docs/promises.json, and then does the same
@@ -13,6 +13,10 @@ import { inCheckout, root } from "./files.mjs";
 
 const PROMISES = { page: "docs/durability.md", list: "docs/promises.json", generated: "docs/promises.md" };
 const WIDTH = 120;
+/** Words of the old dialect (docs/style.md), which no page uses in its prose. */
+const DIALECT = /\b(anew|whoever|go(?:es)? on|one's own|(?:is|are|be) told|what (?:is|was) (?:asked|said))\b/gi;
+/** The page that quotes them, the page that lists names of tests, and pages that are not revised. */
+const QUOTES = /^docs\/(style\.md|promises\.md|decisions\/)/;
 
 /** @type {Map<string, string>} */
 const texts = new Map();
@@ -83,6 +87,12 @@ function longLines(file, text) {
   return wrong;
 }
 
+/** Words of the dialect. @param {string} file @param {string} text */
+function dialect(file, text) {
+  const prose = withoutCode(text).replace(/`[^`\n]*`/g, "");
+  return QUOTES.test(file) ? [] : [...prose.matchAll(DIALECT)].map(([word]) => `${file}: “${word}” (docs/style.md has better words)`);
+}
+
 /** Where tests are: files by the names of their tests. */
 function testFiles() {
   const rust = filesIn(["tests/engine", "tests/directory", "tests/growth"], ".rs");
@@ -147,7 +157,7 @@ export function complaints() {
   if (stale) wrong.push(`${PROMISES.generated} is out of date: run \`node scripts/documents.mjs --write\``);
   for (const file of pages()) {
     const text = read(file);
-    wrong.push(...brokenLinks(file, text), ...longLines(file, text));
+    wrong.push(...brokenLinks(file, text), ...longLines(file, text), ...dialect(file, text));
   }
   return wrong;
 }

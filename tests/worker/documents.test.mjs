@@ -278,7 +278,7 @@ test("what the documents show of context and of scrubbing is what a server takes
   assert.equal(results[0].text, after.trim());
 });
 
-test("every link of the documents leads somewhere, every promise has tests, and no line is too long", () => {
+test("every link of the documents leads somewhere, every promise has tests, no line is too long and no page is in dialect", () => {
   assert.deepEqual(complaints(), []);
 });
 
