@@ -21,6 +21,7 @@ use crate::host::{Feed, Filter, Frame, Place, Sql};
 use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
+use crate::sorted::SortedMap;
 use crate::spec::message::Role;
 use crate::store::children::open::waited_for;
 use crate::store::messages as rows;
@@ -29,7 +30,7 @@ use crate::store::receipts;
 use crate::store::runs::Run;
 use crate::store::runs::usage::Usage;
 use crate::store::state::State;
-use crate::store::waits::Wait;
+use crate::store::waits::{InitialWait, Wait, initial};
 
 /// Which run somebody wants to follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,9 +162,15 @@ impl Thread {
         if let Some(text) = position.text.filter(|text| text.seq > followed.after) {
             at.text = self.rest_of_text(state, sql, position, text, &missed, running, &mut frames)?;
         }
+        let pauses = pauses_of(state, sql, followed, filter, &missed)?;
         for row in &missed {
             at.mark = row.seq.min(state.settled());
-            frames.push(message_frame(state, sql, row, at)?);
+            let mut frame = message_frame(state, sql, row, at)?;
+            if let (Some(waits), Some(fields)) = (pauses.get(&row.seq), frame.data.as_object_mut()) {
+                let waits = waits.iter().map(|wait| wait.to_json(&state.meta.stem));
+                fields.insert("waits".into(), waits.collect());
+            }
+            frames.push(frame);
         }
         let filter = *filter;
         if more {
@@ -340,6 +347,20 @@ fn rows_of(sql: &dyn Sql, followed: &Followed, filter: &Filter, from: i64) -> Re
         })
     })?;
     Ok(page)
+}
+
+/// The initial waits of the replies among these rows, by the seq of the reply.
+fn pauses_of(
+    state: &State,
+    sql: &dyn Sql,
+    followed: &Followed,
+    filter: &Filter,
+    rows: &[Row],
+) -> Result<SortedMap<i64, Vec<InitialWait>>> {
+    match followed.number().filter(|_| filter.waits && rows.iter().any(|row| !row.calls.is_empty())) {
+        Some(run) => initial(state, sql, run),
+        None => Ok(SortedMap::new()),
+    }
 }
 
 /// The first frame: whoever has read of this run before starts over.

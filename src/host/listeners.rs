@@ -74,6 +74,9 @@ pub struct Filter {
     /// No lines that say what a run does.
     #[serde(default)]
     pub quiet: bool,
+    /// The replies of a feed list their initial waits, for the encoders of other protocols. Clients cannot set it.
+    #[serde(default)]
+    pub waits: bool,
     /// Server-sent-events text (the `/events` bridge) instead of JSON.
     pub events: bool,
     /// One run and nothing else, to its end.

@@ -407,7 +407,7 @@ impl Sim {
     pub async fn follow(&self, of: FeedOf, last: Option<&str>) -> Result<(Rc<Listener>, Then), Lost> {
         let (world, member) = (self.world.clone(), self.member.clone());
         let last = last.map(str::to_owned);
-        let filter = Filter { events: true, ..Filter::default() };
+        let filter = Filter { events: true, waits: true, ..Filter::default() };
         self.world
             .enter_at(&self.member, "request", move |object| async move {
                 let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.thread();

@@ -236,7 +236,9 @@ pub(crate) async fn answered(
 ) -> Result<std::result::Result<Response, Answer>> {
     let EventsRequest { thread, caller, query, origin } = wanted;
     let until_ms = expires_ms(&caller);
-    let subscription = Subscription { filter: filter_of(query, true)?, until_ms };
+    // An encoder ends a response at the same pause when it is read again later.
+    let filter = Filter { waits: true, ..filter_of(query, true)? };
+    let subscription = Subscription { filter, until_ms };
     let listen = Listen { caller, subscription, last_event_id: None, feed: Some(of) }.to_header()?;
     let response = ask(threads, thread, &listen).await?;
     let socket = response.web_socket();
@@ -295,6 +297,7 @@ fn filter_of(query: &Query, events: bool) -> Result<Filter> {
         items: query.flag("items")?,
         // Who says nothing is told.
         quiet: query.get("progress").is_some() && !query.flag("progress")?,
+        waits: false,
         events,
         feed: None,
     })

@@ -234,7 +234,7 @@ impl AgUi {
             Said::Text(text) => self.write(&text),
             Said::TakenBack => self.take_back(),
             Said::Whole(reply) => self.whole_reply(&reply),
-            Said::CallBegins(_) => {}
+            Said::CallBegins(_) | Said::Continues(_) => {}
             Said::Result(result) => self.result(&result),
             Said::Waits(waits) => self.wait(&waits),
             Said::Joined => self.finish(Some(&json!({ "type": "success" })), None),

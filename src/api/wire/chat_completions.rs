@@ -118,7 +118,7 @@ impl Completion {
             Said::Result(result) if self.settings.tools && !self.is_of_client(&result.name) => {
                 self.reason(&format!("{}: {}\n", result.name, if result.failed { "failed" } else { "done" }));
             }
-            Said::CallBegins(_) | Said::Result(_) => {}
+            Said::CallBegins(_) | Said::Result(_) | Said::Continues(_) => {}
             Said::Waits(waits) => self.wait(&waits),
             Said::Joined => self.finish(End::Finished { reason: "stop", parked: false, usage: None }),
             Said::Over(over) if over.outcome == "completed" => {

@@ -135,7 +135,7 @@ impl Ask {
 
     fn take(&mut self, said: Said) -> Option<String> {
         match said {
-            Said::Begins(_) | Said::Reasoning(_) | Said::Joined => None,
+            Said::Begins(_) | Said::Reasoning(_) | Said::Continues(_) | Said::Joined => None,
             Said::Text(text) => {
                 self.text.push_str(&text);
                 None

@@ -80,6 +80,14 @@ struct Pending {
     result: Option<CallResult>,
 }
 
+/// The pause that ended a response which is read again after its run has continued.
+#[derive(Debug)]
+struct Pause {
+    /// Calls that had results by then.
+    calls_before: SortedSet<String>,
+    waits: Vec<Waiting>,
+}
+
 /// Makes events, and the whole, of frames.
 #[derive(Debug)]
 pub struct Responses {
@@ -96,6 +104,9 @@ pub struct Responses {
     pending: Vec<Pending>,
     /// Calls that were left to the client.
     asked: SortedSet<String>,
+    pause: Option<Pause>,
+    /// Calls that are items of the response before this one, which ended at a pause of the same reply.
+    earlier: SortedSet<String>,
     over: Option<Over>,
 }
 
@@ -114,6 +125,8 @@ impl Responses {
             open: None,
             pending: Vec::new(),
             asked: SortedSet::default(),
+            pause: None,
+            earlier: SortedSet::default(),
             over: None,
         }
     }
@@ -147,7 +160,8 @@ impl Responses {
                 self.close(false);
                 self.tries += 1;
             }
-            Said::Whole(reply) => self.whole_reply(&reply),
+            Said::Whole(reply) => self.whole_reply(reply),
+            Said::Continues(reply) => self.earlier = reply.calls_before_waits().collect(),
             Said::CallBegins(call) => {
                 let pending = self.pending.iter_mut().find(|pending| pending.call.id == call.id);
                 if let Some(pending) = pending {
@@ -278,7 +292,7 @@ impl Responses {
     }
 
     /// The calls of a reply, each at an index of its own, in their order.
-    fn whole_reply(&mut self, reply: &Reply) {
+    fn whole_reply(&mut self, reply: Reply) {
         self.close(true);
         for call in &reply.calls {
             if self.settings.client_tools.contains(&call.name) {
@@ -299,9 +313,27 @@ impl Responses {
                 self.pending.push(Pending { call: call.clone(), begun: false, index: None, result: None });
             }
         }
+        // A client cannot answer other kinds with another request, so this response continues with their results.
+        if reply.waits.iter().any(|wait| matches!(wait.kind.as_str(), "approval" | "client_tool")) {
+            self.pause =
+                Some(Pause { calls_before: reply.calls_before_waits().collect(), waits: reply.waits });
+            self.end_at_pause();
+        }
+    }
+
+    /// Ends the response with the same items as when the run was parked, once the calls before the pause have their results.
+    fn end_at_pause(&mut self) {
+        let is_early =
+            |pause: &Pause| self.pending.iter().any(|pending| pause.calls_before.contains(&pending.call.id));
+        if let Some(pause) = self.pause.take_if(|pause| !is_early(pause)) {
+            self.wait(&pause.waits);
+        }
     }
 
     fn result(&mut self, result: CallResult) {
+        if self.earlier.contains(&result.call) {
+            return;
+        }
         // The client's answer: this response had ended with the call.
         if self.asked.contains(&result.call) {
             return self.end(Status::Completed);
@@ -325,6 +357,7 @@ impl Responses {
             (None, _) => {}
         }
         self.settle();
+        self.end_at_pause();
     }
 
     /// Says that calls are done, in their order: however their results came, the events are the same.

@@ -20,6 +20,8 @@ pub enum Said {
     TakenBack,
     /// The reply is whole.
     Whole(Reply),
+    /// The reply that the client has already and whose calls continue.
+    Continues(Reply),
     /// A call that a reply has made begins.
     CallBegins(Call),
     /// A call has ended.
@@ -39,6 +41,17 @@ pub struct Reply {
     pub message: String,
     /// Its calls, in order.
     pub calls: Vec<Call>,
+    /// The waits that these calls first parked the run for. Empty if the feed is live: they follow as [`Said::Waits`].
+    pub waits: Vec<Waiting>,
+}
+
+impl Reply {
+    /// Ids of the calls before the first one with a wait. They had results when the run was parked.
+    pub(super) fn calls_before_waits(&self) -> impl Iterator<Item = String> + '_ {
+        let waits = |call: &Call| self.waits.iter().any(|wait| wait.call.as_ref() == Some(call));
+        let first = self.calls.iter().position(waits).unwrap_or(0);
+        self.calls.iter().take(first).map(|call| call.id.clone())
+    }
 }
 
 /// A call of a reply.
@@ -250,22 +263,28 @@ impl Listener {
             "assistant" if metadata("status_kind") => {
                 self.failure = message.get("content").and_then(Value::as_str).map(str::to_owned);
             }
-            "assistant" => self.reply(id, message),
+            "assistant" => self.reply(id, message, frame.get("waits")),
             // The other side of an agent with two of them.
-            "user" if metadata("prompt") => self.reply(id, message),
+            "user" if metadata("prompt") => self.reply(id, message, frame.get("waits")),
             "user" if self.reply.is_some() => self.out.push(Said::Joined),
             "tool" => self.result(id, message),
             _ => {}
         }
     }
 
-    fn reply(&mut self, id: &str, message: &Value) {
+    fn reply(&mut self, id: &str, message: &Value, waits: Option<&Value>) {
         let calls = calls_of(message);
         for call in &calls {
             self.calls.insert(call.id.clone(), call.clone());
         }
+        let waits = waits.and_then(Value::as_array).into_iter().flatten();
+        let waits = waits.map(|wait| self.waiting(wait)).collect();
+        let reply = Reply { message: id.to_owned(), calls, waits };
         if self.is_known(id) {
             self.reply.get_or_insert_with(|| id.to_owned());
+            if self.continues.as_deref() == Some(id) {
+                self.out.push(Said::Continues(reply));
+            }
             return;
         }
         self.begin(id);
@@ -286,7 +305,7 @@ impl Listener {
         }
         self.text = None;
         self.told.insert(id.to_owned());
-        self.out.push(Said::Whole(Reply { message: id.to_owned(), calls }));
+        self.out.push(Said::Whole(reply));
     }
 
     fn waiting(&self, wait: &Value) -> Waiting {

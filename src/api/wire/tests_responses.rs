@@ -176,6 +176,105 @@ fn an_approval_is_asked_for_and_what_follows_is_another_response() {
     assert_eq!(output[1]["content"][0]["text"], "日本");
 }
 
+/// A reply of a stored run, with its initial waits: pairs of a kind and a call.
+fn parked_reply(calls: &[(&str, &str, &str)], asked: &[(&str, &str)]) -> Frame {
+    let (kind, mut frame) = reply("m_t_2", "", calls);
+    let waits = asked
+        .iter()
+        .map(|(kind, call)| json!({ "id": format!("w_{call}"), "kind": kind, "call": { "id": call } }));
+    frame["waits"] = waits.collect();
+    (kind, frame)
+}
+
+fn parked_for(asked: &[(&str, &str)]) -> Frame {
+    let (kind, mut frame) = parked("approval", "");
+    frame["waits"] = parked_reply(&[], asked).1["waits"].clone();
+    (kind, frame)
+}
+
+fn decided(id: &str, call: &str, name: &str) -> Frame {
+    message(json!({
+        "id": id, "role": "tool", "name": name, "content": "done", "tool_call_id": call, "tool_status": "success",
+        "metadata": { "approval": { "id": format!("w_{call}"), "decision": "approve" } },
+    }))
+}
+
+#[test]
+fn a_response_has_every_wait_of_its_pause_live_and_after_any_decision() {
+    type Calls<'a> = &'a [(&'a str, &'a str, &'a str)];
+    type Asked<'a> = &'a [(&'a str, &'a str)];
+    let settings =
+        || Settings { approves: true, client_tools: ["show".to_owned()].into_iter().collect(), ..settings() };
+    let cases: [(Calls<'_>, Asked<'_>, usize); 5] = [
+        (&[("c1", "work", "{}"), ("c2", "work", "{}")], &[("approval", "c1"), ("approval", "c2")], 2),
+        (&[("c1", "show", "{}"), ("c2", "show", "{}")], &[("client_tool", "c1"), ("client_tool", "c2")], 2),
+        (&[("c1", "show", "{}"), ("c2", "work", "{}")], &[("client_tool", "c1"), ("approval", "c2")], 2),
+        // A client tool that needs an approval, and a call without a wait.
+        (
+            &[("c1", "show", "{}"), ("c2", "read", "{}"), ("c3", "work", "{}")],
+            &[("approval", "c1"), ("approval", "c3")],
+            3,
+        ),
+        // A question is shown as a line of text.
+        (&[("c1", "ask", "{}"), ("c2", "work", "{}")], &[("question", "c1"), ("approval", "c2")], 2),
+    ];
+    for (calls, asked, items) in cases {
+        let calls: Vec<_> = [("c0", "read", "{}")].iter().chain(calls).copied().collect();
+        let first = result("m_t_3", "c0", "read", "here");
+        let live = [run(), reply("m_t_2", "", &calls), first.clone(), parked_for(asked)];
+        let (events, responses) = told(&live, settings());
+        checked(&events);
+        let whole = responses.whole();
+        let output = whole["output"].as_array().unwrap();
+        assert_eq!((output.len(), &whole["status"]), (1 + items, &json!("completed")), "{output:#?}");
+        // The run has continued with none, some or all of the decisions.
+        let rest = || {
+            let results = calls.iter().skip(1).enumerate();
+            results.map(|(at, (call, name, _))| decided(&format!("m_t_{}", at + 4), call, name))
+        };
+        for answered in 0..calls.len() {
+            let mut later = vec![run(), parked_reply(&calls, asked), first.clone()];
+            later.extend(rest().take(answered));
+            later.extend((answered + 1 == calls.len()).then(|| reply("m_t_9", "日本", &[])));
+            let (again, responses) = told(&later, settings());
+            assert_eq!(responses.whole(), whole, "after {answered} answers");
+            assert_eq!(again, events, "with the same numbers");
+        }
+        // The next response repeats no item of this one.
+        let mut frames = vec![run(), parked_reply(&calls, asked), first.clone()];
+        frames.extend(rest());
+        frames.extend([reply("m_t_9", "日本", &[]), ended("completed", "stop_on_response")]);
+        let (events, responses) = told(&frames, Settings { continues: Some("m_t_2".into()), ..settings() });
+        checked(&events);
+        let output = responses.whole()["output"].clone();
+        let made: Vec<&str> =
+            calls.iter().skip(1).filter(|(_, name, _)| *name != "show").map(|(call, ..)| *call).collect();
+        let told: Vec<&str> = output
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|item| item["id"].as_str()?.strip_prefix("mcp_"))
+            .collect();
+        assert!(told.iter().zip(&made).all(|(id, call)| id.starts_with(call)), "{output:#?}");
+        assert_eq!(told.len(), made.len(), "{output:#?}");
+    }
+}
+
+#[test]
+fn a_response_with_a_question_alone_continues_with_its_answer() {
+    let calls = [("c1", "ask", "{}")];
+    let frames = [
+        run(),
+        parked_reply(&calls, &[("question", "c1")]),
+        result("m_t_3", "c1", "ask", "blue"),
+        reply("m_t_5", "日本", &[]),
+        ended("completed", "stop_on_response"),
+    ];
+    let (events, _) = told(&frames, settings());
+    checked(&events);
+    assert_eq!(text_of(&events), "日本");
+}
+
 #[test]
 fn calls_behind_one_that_is_asked_about_are_items_of_what_comes_of_it() {
     let calls = [("c0", "read", "{}"), ("c1", "work", "{}"), ("c2", "read", "{}")];

@@ -1,7 +1,8 @@
 //! The table `waits`: what is asked of the outside, and what was decided (docs/approvals.md). A row is written in the
-//! transaction that parks the run, and closed in the one that lets it go on. `shown`: a row as clients see it. `sign_in`: what one
-//! keeps for which somebody has to sign in.
+//! transaction that parks the run, and closed in the one that lets it go on. `initial`: the waits of the first pause of a reply. `shown`: a
+//! row as clients see it. `sign_in`: what one keeps for which somebody has to sign in.
 
+mod initial;
 mod shown;
 mod sign_in;
 
@@ -19,6 +20,7 @@ use crate::spec::budget::Unit;
 use crate::store::amounts::BudgetScope;
 use crate::store::state::State;
 use crate::store::table::Table;
+pub(crate) use crate::store::waits::initial::{InitialWait, initial};
 pub(crate) use crate::store::waits::sign_in::AskedSignIn;
 
 /// It is made with the first wait: a thread that asks nothing has no such table. `open`: 1 while it is asked; with `id` it is
@@ -33,6 +35,11 @@ pub(crate) const TABLE: Table = Table {
 
 /// Of SHA-256, in hexadecimal.
 const DIGEST_BYTES: usize = 64;
+
+/// `w_<thread>_<number>`, where the thread's id is as messages have it.
+fn public_id(thread: &str, id: i64) -> String {
+    format!("w_{}_{id}", thread.split('-').next().unwrap_or(thread))
+}
 
 /// The columns of [`Wait`], in the order of [`Wait::read`].
 macro_rules! columns {
@@ -382,7 +389,7 @@ impl Wait {
 
     /// `w_<thread>_<number>`, where the thread's id is as messages have it.
     pub(crate) fn public_id(&self, thread: &str) -> String {
-        format!("w_{}_{}", thread.split('-').next().unwrap_or(thread), self.id)
+        public_id(thread, self.id)
     }
 
     /// When the run went on with what came of it, if it did: what was decided ahead of its turn is taken up with what was

@@ -1,5 +1,6 @@
 //! What people are asked: the run is parked, costs nothing, and goes on with what they say, once, whatever fails.
 
+use bobbin::engine::feed::FeedOf;
 use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
@@ -222,6 +223,59 @@ fn together() -> Scenario {
 #[test]
 fn calls_of_a_reply_are_asked_about_together_and_run_in_their_order() {
     together().sweep();
+}
+
+/// The initial waits that a feed lists for each reply: kinds and calls.
+async fn initial_waits(sim: &Sim, message: &str) -> Vec<Vec<(String, String)>> {
+    let (feed, _) = sim.follow(FeedOf::Message(message.to_owned()), None).await.unwrap();
+    let frames = feed.frames.borrow();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let of = |waits: &Value| -> Vec<(String, String)> {
+        let waits = waits.as_array().unwrap().iter();
+        waits.map(|wait| (text(&wait["kind"]), text(&wait["call"]["id"]))).collect()
+    };
+    let replies = frames.iter().filter(|frame| frame.kind == "message_data");
+    replies.filter_map(|frame| frame.data.get("waits")).map(of).collect()
+}
+
+#[test]
+fn a_feed_lists_the_initial_waits_of_a_reply_however_far_its_run_is() {
+    story("initial waits")
+        .define(with(json!({
+            "pay": asking(json!("always")),
+            // Needs an approval with the others, and the client later.
+            "show": { "description": "Shows.", "args": { "type": "object", "properties": {} },
+                "run": { "client": {} }, "approval": "always" },
+        })))
+        .drive(|sim| async move {
+            let sent = sim.send("use work,pay,show,pay").await;
+            let waits = until_open(&sim, 3).await;
+            let expected: Vec<(String, String)> = waits
+                .iter()
+                .map(|wait| ("approval".to_owned(), wait["call"]["id"].as_str().unwrap().to_owned()))
+                .collect();
+            let expected = [expected];
+            assert_eq!(initial_waits(&sim, &sent.id).await, expected);
+            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
+            let left = until_open(&sim, 2).await;
+            assert_eq!(initial_waits(&sim, &sent.id).await, expected, "one is decided");
+            decides(&sim, &left[0], json!({ "decision": "approve" })).await;
+            sim.until("the client is asked", |sim| {
+                sim.member.database.ask::<i64>("SELECT count(*) FROM waits WHERE kind = 'client_tool'") == [1]
+            })
+            .await;
+            assert_eq!(initial_waits(&sim, &sent.id).await, expected, "a later wait is none of them");
+            for wait in open(&sim).await {
+                let answer = match wait["kind"].as_str() {
+                    Some("client_tool") => json!({ "decision": "answer", "result": "shown" }),
+                    _ => json!({ "decision": "deny" }),
+                };
+                decides(&sim, &wait, answer).await;
+            }
+            sim.outcome(&sent).await;
+            assert_eq!(initial_waits(&sim, &sent.id).await, expected, "all is over");
+        })
+        .calm();
 }
 
 fn in_another_order() -> Scenario {
