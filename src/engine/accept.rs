@@ -6,9 +6,10 @@ use std::rc::Rc;
 use futures::future::{Either, select};
 use serde_json::{Map, Value};
 
-use crate::access::Caller;
+use crate::access::{Action, Caller};
 use crate::engine::answered::must_be_newest;
 use crate::engine::budget::given::given_budget;
+use crate::engine::cut::Cut;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Wishes;
 use crate::engine::outcome;
@@ -19,7 +20,7 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::request::fields::{Body, bounded};
-use crate::request::{FOLLOWS, Reply, ThreadRequest};
+use crate::request::{FOLLOWS, REPLACES, Reply, ThreadRequest};
 use crate::sdk::family::BY_CODE;
 use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::{Entered, Hooked};
@@ -57,6 +58,8 @@ pub(crate) struct Input {
     wishes: Wishes,
     /// The message whose answer it follows: it is refused where somebody has said something since.
     follows: Option<String>,
+    /// The message that it replaces, with all later ones.
+    replaces: Option<String>,
 }
 
 /// Whether the drain is to run `before_create_message` for a message.
@@ -125,6 +128,7 @@ impl Input {
             hooks: Hooks::Due,
             strict,
             follows: None,
+            replaces: None,
         }
         .checked()
     }
@@ -155,6 +159,7 @@ impl Input {
             strict: false,
             wishes: Wishes::default(),
             follows: None,
+            replaces: None,
         }
         .checked()
     }
@@ -250,6 +255,8 @@ struct Accepted {
     row: Shared,
     /// The run that it started.
     started: Option<i64>,
+    /// The messages that it replaced.
+    cut: Option<Cut>,
 }
 
 impl Accepted {
@@ -271,6 +278,11 @@ impl Thread {
         let code = request.header(BY_CODE);
         let mut input = Input::parse(&request.body, kind, code)?;
         input.follows = request.header(FOLLOWS).map(str::to_owned);
+        input.replaces = request.header(REPLACES).map(str::to_owned);
+        if input.replaces.is_some() {
+            // It deletes messages, and to send one takes less permission.
+            self.read(|state, _| request.caller.may(&Action::Manage, Some(state.meta.thread())))?;
+        }
         if code.is_some() && input.wakes == Wakes::No {
             let id = self.inject(input, Hooked::Yes).await?;
             return Ok(Reply::json(202, &json!({ "messageId": id })));
@@ -300,7 +312,7 @@ impl Thread {
 
     fn accept(self: &Rc<Self>, input: Input, key: Option<&Key>, trace: Option<&Trace>) -> Result<Accepted> {
         if let Some(row) = key.map(|key| self.replayed(key)).transpose()?.flatten() {
-            return Ok(Accepted { row: Shared::new(row), started: None });
+            return Ok(Accepted { row: Shared::new(row), started: None, cut: None });
         }
         for (mime, size) in input.attachments.iter().filter_map(NewAttachment::content) {
             self.make_index(mime, size)?;
@@ -309,6 +321,8 @@ impl Thread {
         let (accepted, (closed, entry)) = self.transition(|state, sql| {
             state.must_live()?;
             input.follows.as_deref().map_or(Ok(()), |message| must_be_newest(state, sql, message))?;
+            let cut =
+                input.replaces.as_deref().map(|message| self.cut_from(state, sql, message)).transpose()?;
             room(state)?;
             let attachments = crate::engine::attachments::store::store(
                 state,
@@ -339,13 +353,14 @@ impl Thread {
             let started = if stays {
                 None
             } else {
-                {
-                    self.tighten_budget(state, sql, input.wishes.budget.as_ref())?;
-                    self.start_run(state, sql, input.wishes, trace, now)?
-                }
+                self.tighten_budget(state, sql, input.wishes.budget.as_ref())?;
+                self.start_run(state, sql, input.wishes, trace, now)?
             };
-            Ok((Accepted { row, started }, denied))
+            Ok((Accepted { row, started, cut }, denied))
         })?;
+        if let Some(cut) = &accepted.cut {
+            self.announce_cut(cut)?;
+        }
         self.announce_waits(&closed)?;
         if accepted.started.is_some() {
             self.start_flow(Entered::First);

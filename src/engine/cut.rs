@@ -35,7 +35,7 @@ const LAST: &str = "last";
 
 /// What was cut out.
 pub(crate) struct Cut {
-    /// What it follows.
+    /// The last seq that is left. It need not belong to a message.
     pub(crate) after: i64,
     /// How many messages.
     pub(crate) messages: usize,
@@ -74,6 +74,17 @@ impl Thread {
             let run = state.run.as_ref().filter(|run| Some(run.id) == cut.run);
             Ok(Reply::json(202, &told(state, cut.after, run, Some(cut.messages))))
         })
+    }
+
+    /// Delete a message and all later ones, in the transaction that stores their replacement.
+    pub(crate) fn cut_from(&self, state: &mut State, sql: &dyn Sql, id: &str) -> Result<Cut> {
+        may_be_cut(state)?;
+        let seq = message_seq(&state.meta.stem, id)?;
+        let row = rows::find(sql, seq)?.ok_or_else(|| {
+            Error::new(Code::Conflict, "The message that is to be replaced was deleted meanwhile.")
+                .hint("Read the conversation again, then send what still applies.")
+        })?;
+        self.cut_after(state, sql, row.seq - 1)
     }
 
     /// Cuts out what follows a message. The state is read anew.

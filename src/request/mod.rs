@@ -113,6 +113,10 @@ pub const FINGERPRINT: &str = "bobbin-fingerprint";
 /// something since.
 pub const FOLLOWS: &str = "bobbin-follows";
 
+/// An internal header of the Worker: the message that a new message replaces. That message and all later ones are deleted in the
+/// transaction that stores the new one.
+pub const REPLACES: &str = "bobbin-replaces";
+
 /// The header, of the Worker's own, with the id that a copy is to have: the same when the request comes again.
 pub const COPY: &str = "bobbin-copy";
 

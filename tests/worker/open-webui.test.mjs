@@ -3,12 +3,15 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { say } from "./support/model.mjs";
 import { exchange } from "./support/http.mjs";
+import { chance, sampled, sleep } from "./support/poll.mjs";
 import { checkout } from "./support/server.mjs";
 import { suite } from "./support/suite.mjs";
 
-const bobbin = suite({ key: "key-of-all", vars: { BOBBIN_API_KEYS: "key-of-all=admin" } });
+const KILLS = Number(process.env.BOBBIN_REPLACED_KILLS ?? sampled(4, 2));
+const bobbin = suite({ key: "key-of-all", vars: { BOBBIN_API_KEYS: "key-of-all=admin", BOBBIN_TOKEN_SECRET: "secret-of-the-tokens-0123456789abcdef" } });
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("echo", ({ last }) => say(`You wrote: ${last.split("\n")[0]}`, { chunks: 3 }));
 
@@ -122,6 +125,72 @@ test("a chat that came with its history may change from its first message on", a
   assert.equal((await rows(first.thread)).length, 4);
   await ask("chat-of-history", { model: "echo", stream: false, messages: [{ role: "user", content: "one, anew" }] });
   assert.deepEqual(await rows(first.thread), [["user", "one, anew"], ["assistant", "You wrote: one, anew"]]);
+});
+
+test("a message that the thread refuses replaces nothing", async () => {
+  const history = [{ role: "user", content: "one" }, { role: "assistant", content: "A." }];
+  const body = { model: "echo", stream: false };
+  const { thread } = await ask("chat-that-is-refused", { ...body, messages: [...history, { role: "user", content: "two" }] });
+  const before = await rows(thread);
+  const all = { ...headers, "X-OpenWebUI-Chat-Id": "chat-that-is-refused", Authorization: "Bearer key-of-all" };
+  const image = turns[1].messages.at(-1).content[1];
+  const long = "x".repeat(1_048_577);
+  for (const content of [long, [{ type: "text", text: long }, image]]) {
+    for (const list of [[{ role: "user", content }], [...history, { role: "user", content }]]) {
+      const refused = await exchange(bobbin.server.base, "POST", "/v1/chat/completions", { headers: all, body: JSON.stringify({ ...body, messages: list }) });
+      assert.deepEqual([refused.status, refused.json.error.code], [413, "too_large"], refused.text);
+      assert.deepEqual(await rows(thread), before);
+    }
+  }
+});
+
+test("who may not edit a thread's messages replaces none", async () => {
+  const history = [{ role: "user", content: "one" }, { role: "assistant", content: "A." }];
+  const { thread } = await ask("chat-of-a-token", { model: "echo", stream: false, messages: [...history, { role: "user", content: "two" }] });
+  const before = await rows(thread);
+  const { token } = (await bobbin.client.send("POST", "/tokens", { scope: `thread:${thread}`, ttl: 60 })).json;
+  const all = { ...headers, "X-OpenWebUI-Chat-Id": thread, Authorization: `Bearer ${token}` };
+  const body = JSON.stringify({ model: "echo", stream: false, messages: [{ role: "user", content: "other" }] });
+  const refused = await exchange(bobbin.server.base, "POST", "/v1/chat/completions", { headers: all, body });
+  assert.deepEqual([refused.status, refused.json.error.code], [403, "forbidden"], refused.text);
+  assert.deepEqual(await rows(thread), before);
+});
+
+test("a kill loses no message that is replaced, and stores none twice", async () => {
+  const random = chance("open-webui");
+  const turn = (/** @type {string} */ said, answer = `You wrote: ${said}`) => [{ role: "user", content: said }, { role: "assistant", content: answer }];
+  const image = turns[1].messages.at(-1).content[1];
+  for (let n = 0; n < KILLS; n += 1) {
+    const chat = `chat-killed-${n}`;
+    // The first message came with the thread, and the second has no file: neither can be changed in place.
+    const { thread } = await ask(chat, { model: "echo", stream: false, messages: [...turn("one", "A."), { role: "user", content: "two" }] });
+    const kept = n % 2 === 0 ? [] : turn("one", "A.");
+    const content = [{ type: "text", text: `other ${n}` }, image];
+    const body = JSON.stringify({ model: "echo", stream: false, messages: [...kept, { role: "user", content }] });
+    const all = { ...headers, "X-OpenWebUI-Chat-Id": chat, Authorization: "Bearer key-of-all" };
+    const old = await rows(thread);
+    const killed = sleep(random.between(0, 60)).then(() => bobbin.server.crash());
+    /** @type {string | undefined} */
+    let answered;
+    for (let count = 0; answered === undefined; count += 1) {
+      assert.ok(count < 60, "it is answered");
+      const answer = await exchange(bobbin.server.base, "POST", "/v1/chat/completions", { headers: all, body }).catch(() => undefined);
+      if (answer?.status === 200) answered = answer.json.choices[0].message.content;
+      else if (answer) assert.ok(answer.status >= 500, answer.text);
+      if (answered === undefined) {
+        // What the kill left, before the request comes again.
+        await killed;
+        const now = await rows(thread);
+        const begun = [...kept.map(({ role, content }) => [role, content]), ["user", `other ${n}`]];
+        const isWhole = [old, begun, [...begun, ["assistant", `You wrote: other ${n}`]]].some((whole) => isDeepStrictEqual(whole, now));
+        assert.ok(isWhole, `kill ${n}: the old messages or the new ones, not ${JSON.stringify(now)}`);
+        await sleep(200);
+      }
+    }
+    await killed;
+    assert.equal(answered, `You wrote: other ${n}`);
+    assert.deepEqual(await rows(thread), [...kept, ...turn(`other ${n}`)].map(({ role, content }) => [role, content]), `kill ${n}`);
+  }
 });
 
 test("who wants another answer while one is made is given that, and a key makes one of many requests", async () => {

@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::bindings::random;
 use crate::create;
-use crate::following::follows;
 use crate::openai::{OpenAi, Said, hex, now_us};
 use crate::talk::{Step, Stops, found, good, text_of};
 
@@ -134,11 +133,12 @@ impl OpenAi<'_> {
         Ok(found(told)?.is_some())
     }
 
-    /// Stores what a person says, once: its message, and when it was stored. `behind`: the message whose answer it follows.
+    /// Stores what a person says, once: its message, and when it was stored. `headers` may name the message that it follows or
+    /// replaces.
     pub(crate) async fn say(
         &self,
         conversation: &Conversation,
-        behind: Option<&str>,
+        headers: Vec<(String, String)>,
         said: &Said<'_>,
     ) -> Step<(String, i64)> {
         let Conversation { thread, stored, key, .. } = conversation;
@@ -154,10 +154,8 @@ impl OpenAi<'_> {
             .to_string();
         // One of our own, so that what is lost on the way is sent again.
         let key = key.clone().unwrap_or_else(|| format!("openai:{}", hex(&random())));
-        let told = self
-            .talk()
-            .ask_with(thread, ThreadRoute::PostMessage, &[], Some(key), follows(behind), &body)
-            .await?;
+        let told =
+            self.talk().ask_with(thread, ThreadRoute::PostMessage, &[], Some(key), headers, &body).await?;
         let posted = good(told)?;
         let message = text_of(&posted, "messageId");
         if message.is_empty() {

@@ -87,7 +87,7 @@ impl OpenAi<'_> {
         if conversation.stored.is_none() {
             self.instruct(&conversation.thread, behind, request.instructions.as_deref()).await?;
         }
-        self.say(conversation, behind, said).await
+        self.say(conversation, follows(behind), said).await
     }
 
     /// Instructions for what follows: a message that people are not shown, once a day for the same text.
@@ -124,7 +124,7 @@ impl OpenAi<'_> {
 }
 
 /// Headers of a message that follows the answer to another one.
-pub(crate) fn follows(message: Option<&str>) -> Vec<(String, String)> {
+fn follows(message: Option<&str>) -> Vec<(String, String)> {
     message.map(|message| (FOLLOWS.to_owned(), message.to_owned())).into_iter().collect()
 }
 

@@ -10,7 +10,7 @@ use bobbin::api::wire::{models, openai_error};
 use bobbin::engine::feed::FeedOf;
 use bobbin::json;
 use bobbin::limits::{EPHEMERAL_S, SECOND_US};
-use bobbin::request::{OpenAiRoute, Query, ThreadRoute, thread_id};
+use bobbin::request::{OpenAiRoute, Query, REPLACES, ThreadRoute, thread_id};
 use bobbin::signing::digest;
 use bobbin::spec::{Agent, Catalog};
 use bobbin::{Code, Error, Result};
@@ -21,6 +21,7 @@ use crate::answer::Response;
 use crate::bindings::{Env, date_now, random, thrown};
 use crate::encoder::Encoder;
 use crate::events::{self, Encoded, EventsRequest, How};
+use crate::openai_revised::Placement;
 use crate::talk::{Step, Stops, Talk};
 
 #[wasm_bindgen(module = "/feed.js")]
@@ -159,13 +160,17 @@ impl OpenAi<'_> {
                 }
                 let said = Said { text: &text, files: &files, metadata: json!({ "openai": kept }) };
                 let lists = named.as_ref().and_then(|named| named.lists);
-                let revised = match lists.filter(|_| conversation.stored.is_none() && !conversation.is_new) {
+                let placement = match lists.filter(|_| conversation.stored.is_none() && !conversation.is_new)
+                {
                     Some(lists) => self.revise(&conversation, lists, &request, &said).await?,
-                    None => None,
+                    None => Placement::New { replaces: None },
                 };
-                let (message, created) = match revised {
-                    Some(message) => message,
-                    None => self.say(&conversation, None, &said).await?,
+                let (message, created) = match placement {
+                    Placement::Stored(message, created) => (message, created),
+                    Placement::New { replaces } => {
+                        let header = replaces.map(|message| (REPLACES.to_owned(), message));
+                        self.say(&conversation, header.into_iter().collect(), &said).await?
+                    }
                 };
                 let settings = self.settings(&request, &conversation.thread, &message, created);
                 (settings, conversation.thread, FeedOf::Message(message))

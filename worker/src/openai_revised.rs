@@ -1,9 +1,8 @@
 //! Lists of chat programs that are not the thread's and something new (docs/clients.md): the thread becomes what they say, and the last
 //! message of a person is answered.
 //!
-//! A change is one request to the thread where that can be: the message with its new text, what follows it dropped, and the run that answers
-//! it. Where it takes several, each leaves a thread that is the beginning of what the list says, so the same list comes to the same after a
-//! crash anywhere.
+//! Messages are deleted only in the transaction that stores or answers the new message, so a refusal or a crash loses nothing. Earlier
+//! messages with another text are changed before that, one request each. A repeated request changes those that are left.
 
 use bobbin::api::wire::completion_request::CompletionRequest;
 use bobbin::api::wire::completion_revision::{Lists, Replaced, Revision, patch, revision, stored_by};
@@ -14,26 +13,33 @@ use serde_json::Value;
 use crate::bindings::random;
 use crate::conversations::Conversation;
 use crate::openai::{OpenAi, Said, hex, now_us};
-use crate::talk::{Step, found, good, text_of};
+use crate::talk::{Step, good, text_of};
 
 /// Messages of a thread that a list is held against.
 const ROWS: &str = "200";
 
+/// Where the message of a request belongs in the thread.
+pub(crate) enum Placement {
+    /// It is this stored message, created at this time in microseconds.
+    Stored(String, i64),
+    /// It is not stored yet. It replaces a message and all later ones, or it is the next one.
+    New { replaces: Option<String> },
+}
+
 impl OpenAi<'_> {
-    /// Makes of a thread what a list says of it. The message that is answered, and when that was stored; none where what the person
-    /// says is still to be said.
+    /// Apply a list of messages to the thread, up to the new message.
     pub(crate) async fn revise(
         &self,
         conversation: &Conversation,
         lists: Lists,
         request: &CompletionRequest<'_>,
         said: &Said<'_>,
-    ) -> Step<Option<(String, i64)>> {
+    ) -> Step<Placement> {
         let Conversation { thread, key, .. } = conversation;
         let (rows, more) = self.talk().page(thread, &[("limit", ROWS)]).await?;
         if let Some(row) = key.as_deref().and_then(|key| stored_by(&rows, key)) {
             let created = row.get("created_at").and_then(Value::as_i64);
-            return Ok(Some((text_of(row, "id").to_owned(), created.unwrap_or_else(now_us))));
+            return Ok(Placement::Stored(text_of(row, "id").to_owned(), created.unwrap_or_else(now_us)));
         }
         let Revision { changed, replaced } =
             revision(&rows, more, lists, &request.turns()?, said.files.len());
@@ -41,7 +47,7 @@ impl OpenAi<'_> {
             self.change(thread, message, text).await?;
         }
         match replaced {
-            None => Ok(None),
+            None => Ok(Placement::New { replaces: None }),
             Some(replaced) => self.replace(thread, key.as_deref(), &replaced, said).await,
         }
     }
@@ -58,32 +64,28 @@ impl OpenAi<'_> {
         key: Option<&str>,
         replaced: &Replaced,
         said: &Said<'_>,
-    ) -> Step<Option<(String, i64)>> {
-        let Some(first) = replaced.messages.first() else { return Ok(None) };
+    ) -> Step<Placement> {
+        let Some(first) = replaced.messages.first() else { return Ok(Placement::New { replaces: None }) };
         let newest = self.talk().newest_run(thread).await?;
         let is_running = newest.as_ref().is_some_and(|run| text_of(run, "status") == "running");
         if is_running && replaced.is_same(said.text) {
             // Another answer is wanted, and one is being made.
-            return Ok(Some((first.clone(), now_us())));
+            return Ok(Placement::Stored(first.clone(), now_us()));
         }
         self.talk().end_paused(thread, newest.as_ref()).await?;
-        let route = ThreadRoute::PatchMessage(first.clone());
-        if replaced.is_answered {
-            let mut metadata = said.metadata.clone();
-            if let (None, Some(kept)) = (key, metadata.pointer_mut("/openai").and_then(Value::as_object_mut))
-            {
-                // A request that is repeated without a key finds the message by this.
-                kept.insert("at".into(), now_us().into());
-            }
-            let key = key.map_or_else(|| format!("openai:{}", hex(&random())), str::to_owned);
-            let query = [("truncate", "true"), ("run", "true")];
-            let body = patch(replaced, said.text, &metadata).to_string();
-            good(self.talk().ask(thread, route, &query, Some(key), &body).await?)?;
-            return Ok(Some((first.clone(), now_us())));
+        if !replaced.is_answered {
+            return Ok(Placement::New { replaces: Some(first.clone()) });
         }
-        let body = json!({ "content": replaced.text }).to_string();
-        good(self.talk().ask(thread, route, &[("truncate", "true")], None, &body).await?)?;
-        found(self.talk().ask(thread, ThreadRoute::DeleteMessage(first.clone()), &[], None, "").await?)?;
-        Ok(None)
+        let mut metadata = said.metadata.clone();
+        if let (None, Some(kept)) = (key, metadata.pointer_mut("/openai").and_then(Value::as_object_mut)) {
+            // A request that is repeated without a key finds the message by this.
+            kept.insert("at".into(), now_us().into());
+        }
+        let key = key.map_or_else(|| format!("openai:{}", hex(&random())), str::to_owned);
+        let query = [("truncate", "true"), ("run", "true")];
+        let body = patch(replaced, said.text, &metadata).to_string();
+        let route = ThreadRoute::PatchMessage(first.clone());
+        good(self.talk().ask(thread, route, &query, Some(key), &body).await?)?;
+        Ok(Placement::Stored(first.clone(), now_us()))
     }
 }

@@ -61,7 +61,7 @@ impl OpenAi<'_> {
             Some(followed) => self.say_behind(followed, request, agent, hash, &said).await?,
             None => {
                 let conversation = self.conversation_of(request, agent, hash).await?;
-                let (message, created) = self.say(&conversation, None, &said).await?;
+                let (message, created) = self.say(&conversation, Vec::new(), &said).await?;
                 (conversation.thread, message, created)
             }
         };

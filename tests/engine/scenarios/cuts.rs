@@ -1,6 +1,6 @@
 //! Conversations that go on from an earlier message: answered anew, or changed and answered.
 
-use bobbin::request::ThreadRoute;
+use bobbin::request::{REPLACES, ThreadRoute};
 use serde_json::{Value, json};
 
 use super::summary::{said, settled, summarised};
@@ -106,8 +106,12 @@ fn a_changed_message_is_answered_in_place_of_what_followed_whatever_fails() {
     changed().sampled(200).sweep();
 }
 
-/// The first question is taken back with all that followed, and another one is asked: three requests, as a list of a chat program comes to
-/// whose message no run can answer in its place.
+/// Send a message that replaces another one and all later ones.
+async fn replace(sim: &Sim, id: &str, key: &str, body: Value) -> Seen {
+    sim.with_header(REPLACES, id).post_with(key, body, &[]).await
+}
+
+/// The first question is replaced with all that followed, as by a chat program whose message cannot be changed in place.
 fn replaced() -> Scenario {
     story("taken back and asked otherwise")
         .drive(|sim| async move {
@@ -115,13 +119,22 @@ fn replaced() -> Scenario {
             sim.outcome(&first).await;
             sim.ask("use work").await;
             sim.accepted.borrow_mut().clear();
-            let body = json!({ "content": "one" }).to_string();
-            let route = ThreadRoute::PatchMessage(first.id.clone());
-            let cut = sim.insist(route, &[("truncate", "true")], None, body).await;
-            assert_eq!(cut.status, 200, "{}", cut.body);
-            let gone = sim.insist(ThreadRoute::DeleteMessage(first.id), &[], None, String::new()).await;
-            assert!(matches!(gone.status, 200 | 404), "{}", gone.body);
-            sim.ask("uno").await;
+            let body = json!({ "role": "user", "content": "uno" });
+            for _ in 0..2 {
+                // The second request is a retry. The old message does not exist any more.
+                let seen = replace(&sim, &first.id, "uno", body.clone()).await;
+                assert_eq!(seen.status, 202, "{}", seen.body);
+                assert_ne!(seen.body["messageId"], first.id.as_str(), "no id is given twice");
+            }
+            let uno = sim.accepted.borrow().last().unwrap().clone();
+            sim.outcome(&uno).await;
+            let other = replace(&sim, &first.id, "other", json!({ "role": "user", "content": "x" })).await;
+            assert_eq!(
+                (other.status, &other.body["error"]["code"]),
+                (409, &json!("conflict")),
+                "{}",
+                other.body
+            );
         })
         .terms(|terms| {
             terms.one_answer = false;
@@ -135,6 +148,52 @@ fn replaced() -> Scenario {
 #[test]
 fn a_message_is_taken_back_and_another_asked_whatever_fails() {
     replaced().sampled(200).sweep();
+}
+
+#[test]
+fn a_refused_message_replaces_nothing() {
+    story("nothing replaced")
+        .answers(|request| clerk(request).stream(request.index).pace(SECOND_US))
+        .drive(|sim| async move {
+            let first = sim.send("one").await;
+            sim.outcome(&first).await;
+            let before = sim.history().await;
+            let long = "x".repeat(bobbin::limits::CONTENT_BYTES + 1);
+            let file = json!({ "name": "a", "mimeType": "text/plain", "data": "!" });
+            for (at, body) in [
+                json!({ "role": "user", "content": "" }),
+                json!({ "role": "user", "content": long }),
+                json!({ "role": "user", "content": "x", "attachments": [file] }),
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                let seen = replace(&sim, &first.id, &format!("k{at}"), body).await;
+                assert!(matches!(seen.status, 400 | 413 | 422), "{}", seen.body);
+                assert_eq!(sim.history().await, before);
+            }
+            let body = json!({ "role": "user", "content": "x" });
+            let seen = replace(&sim, "m_6f0c0000_99", "k8", body.clone()).await;
+            assert_eq!(
+                (seen.status, &seen.body["error"]["code"]),
+                (409, &json!("conflict")),
+                "{}",
+                seen.body
+            );
+            // Nothing is deleted during a run.
+            let second = sim.send("use work").await;
+            sim.until_requests(2).await;
+            let seen = replace(&sim, &first.id, "k9", body).await;
+            assert_eq!(
+                (seen.status, &seen.body["error"]["code"]),
+                (409, &json!("conflict")),
+                "{}",
+                seen.body
+            );
+            sim.outcome(&second).await;
+            assert_eq!(sim.history().await[..2], before);
+        })
+        .calm();
 }
 
 /// A child that a cut message has made, and that works on, is ended and not heard.
