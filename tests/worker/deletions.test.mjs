@@ -110,6 +110,40 @@ test("conversations are deleted after a response has branched off, and after the
   assert.equal(json.deleted, true);
 });
 
+for (const [what, messages] of /** @type {[string, object[]][]} */ ([
+  ["edited", [{ id: "u1", role: "user", content: "other" }]],
+  ["answered again", [{ id: "u1", role: "user", content: "one" }]],
+])) {
+  test(`a thread is deleted after a run of AG-UI in which a message was ${what}`, async () => {
+    const of = await thread();
+    /** @param {object[]} messages @param {string} runId */
+    const run = async (messages, runId) => {
+      const input = { threadId: of.id, runId, messages, state: {}, tools: [], context: [], forwardedProps: {} };
+      const answer = await bobbin.client.send("POST", "/agents/echo/ag-ui?revise=1", input);
+      assert.equal(answer.status, 200, answer.text);
+      assert.match(answer.text, /RUN_FINISHED/);
+    };
+    await run([{ id: "u1", role: "user", content: "one" }], "run-1");
+    await run([{ id: "u2", role: "user", content: "two" }], "run-2");
+    const before = (await of.messages()).length;
+    await run(messages, "run-3");
+    assert.equal((await of.messages()).length, before - 2, "what followed is gone");
+    await gone(of);
+  });
+}
+
+test("a thread is deleted after a list of a chat has replaced a message", async () => {
+  const of = await bobbin.client.thread("echo", { history: [{ role: "user", content: "one" }, { role: "assistant", content: "A." }] });
+  await of.ask("two");
+  const answer = await exchange(bobbin.server.base, "POST", "/v1/chat/completions", {
+    headers: { "content-type": "application/json", "x-openwebui-chat-id": of.id },
+    body: JSON.stringify({ model: "echo", messages: [{ role: "user", content: "one, again" }] }),
+  });
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal((await of.messages()).length, 2);
+  await gone(of);
+});
+
 test("a thread that was read deletes itself all the same", async () => {
   const of = await thread({ expires_in: 8 });
   await read(of, "GET", "/runs/r_1");
