@@ -34,7 +34,7 @@
  * sandbox has given a function away.
  * @typedef {object} Door
  * @property {(fn: number, args: Packed, back?: Back) => Promise<Answer & { held?: number }>} call
- * @property {(bytes: number) => Promise<void>} taken   the sandbox has taken an answer that had so much `held`: it does not count any more
+ * @property {(answer: number) => Promise<void>} taken   the sandbox has taken the answer whose `held` is this number
  * @property {(value: Packed, back?: Back) => Promise<void>} report
  * @property {() => Promise<{ reason: string } | null>} ended   resolves when the run is to end, or is not needed any more
  *
@@ -84,6 +84,18 @@ export const PIECE_BYTES = 1 << 20;
 /** What a machine may be given: see docs/run-code.md. */
 export const MEMORY_FLOOR = 1 << 20;
 export const MEMORY_CEILING = 64 << 20;
+
+/**
+ * Frees the memory of contents that were copied. The engine would do so at its next full collection, which comes late: there are
+ * few objects in this isolate, and large contents do not hasten it.
+ *
+ * @param {Uint8Array[]} bytes
+ */
+export function release(bytes) {
+  for (const { buffer } of bytes) {
+    if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
+  }
+}
 
 /** An error as a packed value. @param {string} name @param {string} message @returns {Packed} */
 export const packedError = (name, message) => ({ text: JSON.stringify([[1], ["e", name, message, ""]]), bytes: [] });

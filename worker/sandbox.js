@@ -4,7 +4,7 @@
 import { RpcTarget } from "cloudflare:workers";
 
 /** @typedef {{ text: string, bytes: Uint8Array[] }} Packed */
-/** @typedef {({ value: Packed } | { error: Packed }) & { held?: number }} Called */
+/** An answer; `held` is a number for `taken`, where one is wanted. @typedef {({ value: Packed } | { error: Packed }) & { held?: number }} Called */
 /** @typedef {{ call(fn: number, args: Packed): Promise<Called>, dup?(): Functions } & Partial<Disposable>} Functions  of the other side */
 /** @typedef {[ok: boolean, text: string, bytes: Uint8Array[]]} Answer */
 /** The same, and bytes that `taken` is told. @typedef {[...Answer, held: number]} Counted */
@@ -22,11 +22,21 @@ import { RpcTarget } from "cloudflare:workers";
 /** @type {Packed} */
 const OVER = { text: JSON.stringify([[1], ["e", "Error", "The run has ended, and its calls with it.", ""]]), bytes: [] };
 
+/** Frees the memory of contents that were copied, long before the engine would. @param {Uint8Array[]} bytes */
+function release(bytes) {
+  for (const { buffer } of bytes) {
+    if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
+  }
+}
+
 /** What the isolate may ask of the object. */
 class Door extends RpcTarget {
   /** @type {Ear | undefined} */
   #ear;
   #keep;
+  /** Answers that are sent and not taken yet, and what each counts, by their numbers. @type {Map<number, { contents: Uint8Array[], held: number }>} */
+  #sent = new Map();
+  #last = 0;
 
   /** @param {Ear} ear @param {(functions: Functions | undefined) => Functions | undefined} keep */
   constructor(ear, keep) {
@@ -39,17 +49,30 @@ class Door extends RpcTarget {
   async call(fn, args, functions) {
     // A call that was on its way when its run ended. To throw would be the platform's to report.
     if (!this.#ear) return { error: OVER };
-    return called(await this.#ear.call(fn, args.text, args.bytes, this.#keep(functions)));
+    const answer = this.#ear.call(fn, args.text, args.bytes, this.#keep(functions));
+    release(args.bytes);
+    const [ok, text, bytes, held] = await answer;
+    /** @type {Called} */
+    const called = ok ? { value: { text, bytes } } : { error: { text, bytes } };
+    if (held === 0) return called;
+    this.#sent.set(++this.#last, { contents: bytes, held });
+    return { ...called, held: this.#last };
   }
 
-  /** The sandbox has taken an answer that counted. @param {number} bytes its `held` */
-  taken(bytes) {
-    this.#ear?.taken(bytes);
+  /** The sandbox has taken an answer. @param {number} answer its `held` */
+  taken(answer) {
+    const sent = this.#sent.get(answer);
+    if (!sent) return;
+    this.#sent.delete(answer);
+    release(sent.contents);
+    this.#ear?.taken(sent.held);
   }
 
   /** @param {Packed} value @param {Functions} [functions] */
   async report(value, functions) {
-    await this.#ear?.report(value.text, value.bytes, this.#keep(functions));
+    const heard = this.#ear?.report(value.text, value.bytes, this.#keep(functions));
+    release(value.bytes);
+    await heard;
   }
 
   /** Why the run is to end; with `null` nobody needs it any more. */
@@ -61,12 +84,8 @@ class Door extends RpcTarget {
   /** Rust does not hear any more. */
   close() {
     this.#ear = undefined;
+    this.#sent.clear();
   }
-}
-
-/** @param {Counted} answer @returns {Called} */
-function called([ok, text, bytes, held]) {
-  return { ...(ok ? { value: { text, bytes } } : { error: { text, bytes } }), ...(held > 0 && { held }) };
 }
 
 /** One run. */

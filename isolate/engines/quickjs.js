@@ -2,6 +2,7 @@
 // in both directions.
 
 import harness from "sandbox-harness";
+import { release } from "../wire.js";
 import { Machine, Refused, Stopped } from "./machine.js";
 
 /** The harness as bytecode: compiled once, by the first machine. @type {Uint8Array | undefined} */
@@ -180,6 +181,7 @@ export class QuickJsSandbox {
   async #packed({ text, bytes }) {
     const handles = [await this.#machine.newText(text)];
     for (const content of bytes) handles.push(await this.#machine.newBuffer(content));
+    release(bytes);
     return handles;
   }
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { Inspector } from "./support/inspector.mjs";
 import { say } from "./support/model.mjs";
 import { sleep } from "./support/poll.mjs";
-import { workerdOf } from "./support/processes.mjs";
+import { residentBytes, workerdOf } from "./support/processes.mjs";
 import { freePort } from "./support/server.mjs";
 import { Socket } from "./support/socket.mjs";
 import { suite } from "./support/suite.mjs";
@@ -14,6 +14,16 @@ import { suite } from "./support/suite.mjs";
 const bobbin = suite({ flags: ["--inspector-port", String(await freePort())] });
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("plain", () => say("x".repeat(2000)));
+bobbin.definitions.push(() =>
+  bobbin.folder.file(
+    "api/reads.ts",
+    `export default async (request, state) => {
+      const times = Number(new URL(request.url).searchParams.get("times"));
+      const sizes = await Promise.all(Array.from({ length: times }, async () => (await state.readFile("large")).byteLength));
+      return { bytes: sizes.reduce((sum, size) => sum + size, 0) };
+    };`,
+  ),
+);
 
 const MEGABYTE = 1 << 20;
 /** Half of what the platform gives an isolate. */
@@ -113,4 +123,22 @@ test("large files up and down at once", async () => {
     await Promise.all([0, 1].map(get));
   });
   holds(found);
+});
+
+test("many large answers to code", async () => {
+  const thread = await bobbin.client.thread("plain");
+  const size = 4 * MEGABYTE;
+  const put = await fetch(`${bobbin.server.base}/api${thread.path}/fs/large`, { method: "PUT", body: Buffer.alloc(size, 7) });
+  assert.equal(put.status, 201, await put.text());
+  const read = async (/** @type {number} */ times) => {
+    const answer = await thread.send("GET", `/reads?times=${times}`);
+    assert.deepEqual(answer.json, { bytes: times * size });
+    const pid = workerdOf(bobbin.server.child?.pid ?? 0, bobbin.server.persist);
+    return residentBytes(pid ?? 0);
+  };
+  const before = await read(8);
+  const grown = (await read(128)) - before;
+  console.log(`${(grown / MEGABYTE).toFixed(0)} MB more in the process after 512 MB of answers`);
+  // What of them is only not collected yet has a bound, too: the memory of the process is not given back.
+  assert.ok(grown < 256 * MEGABYTE, `${(grown / MEGABYTE).toFixed(0)} MB more are in the process`);
 });

@@ -114,7 +114,7 @@ test("a kill loses no branch and makes none twice", async () => {
     const killed = sleep(random.between(0, 60)).then(() => bobbin.server.crash());
     let branch;
     for (let count = 0; branch === undefined; count += 1) {
-      assert.ok(count < 60, "it is answered");
+      assert.ok(count < 300, "it is answered within a minute");
       const answer = await respond({ input: `other ${n}`, previous_response_id: first.id }, { "x-stainless-retry-count": `${count}` }).catch(() => undefined);
       if (answer?.status === 200) branch = answer;
       else if (answer) assert.ok(answer.status >= 500, answer.text);

@@ -171,6 +171,9 @@ thread_local! {
     static TEXTS: RefCell<HashMap<(usize, usize), JsValue, BuildHasherDefault<Address>>> = RefCell::default();
 }
 
+/// Blobs of this size are freed as soon as they are copied.
+const FREED_BLOB_BYTES: usize = 64 << 10;
+
 /// Hashes an address and a length. Nobody outside can choose them, so this need not be a good hash.
 #[derive(Default)]
 struct Address(u64);
@@ -224,7 +227,12 @@ fn from_js(value: &JsValue) -> Option<Cell> {
         return Some(Cell::Text(text));
     }
     let buffer = value.dyn_ref::<js_sys::ArrayBuffer>()?;
-    Some(Cell::Blob(js_sys::Uint8Array::new(buffer).to_vec()))
+    let blob = js_sys::Uint8Array::new(buffer).to_vec();
+    if blob.len() >= FREED_BLOB_BYTES {
+        // The engine would free it at its next full collection, which large buffers do not hasten. One that stays costs memory only.
+        drop(buffer.transfer_with_length(0));
+    }
+    Some(Cell::Blob(blob))
 }
 
 fn failed(statement: &str, error: &JsValue) -> Error {

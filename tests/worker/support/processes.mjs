@@ -99,6 +99,11 @@ export function workerdOf(root, folder) {
   });
 }
 
+/** Resident memory of a process, in bytes. @param {number} pid */
+export function residentBytes(pid) {
+  return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
+}
+
 /**
  * Processor time that a process has used so far, in milliseconds.
  *
