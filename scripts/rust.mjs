@@ -19,12 +19,12 @@ import { cache, hash, inCheckout, makeOnce } from "./files.mjs";
 import { cargoProgress, Complaint, run, step } from "./run.mjs";
 
 export const TARGET = "wasm32-unknown-unknown";
-/** With less inlining than usual the wasm is smaller; docs/decisions/010 says what that costs. */
+/** With less inlining than usual the wasm is smaller; docs/decisions/021 says what that costs. */
 const INLINING = "-Cllvm-args=--inline-threshold=10";
 
 /**
  * The passes of LLVM for what is compiled again and again while somebody is at work, in place of those that `opt-level = 1` has:
- * the core takes three quarters of the time, and its tests 9 % more (docs/testing.md). Natively clippy-light.sh asks for them.
+ * the core takes three quarters of the time, and its tests 9 % more (docs/decisions/022). Natively clippy-light.sh asks for them.
  */
 const PASSES = "cgscc(inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg))";
 const FEW_PASSES = ["-Cno-prepopulate-passes", `-Cpasses=${PASSES}`];

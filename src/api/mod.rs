@@ -43,7 +43,7 @@ impl Thread {
     /// Answers a request of the API. Any wake of an object with an unfinished run goes on with it.
     ///
     /// What other crates await is boxed: an async function's body, with all that it awaits, is compiled once more in each crate that
-    /// does (docs/decisions/010).
+    /// does (docs/decisions/020).
     pub fn handle(self: Rc<Self>, request: ThreadRequest) -> LocalBoxFuture<'static, Reply> {
         Box::pin(async move {
             let _lost = LostFrames(&*self.host);
