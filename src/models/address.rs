@@ -1,7 +1,7 @@
 //! The address of a provider's API.
 
-/// The address of an API's `path` at a base, which may be blank (then `default` is meant), end with a slash or with the
-/// end of the path already (`ends`, from the outside in), and carry a query, which is kept.
+/// Returns the address of `path` at a base URL. A blank base means `default`. A trailing slash and the
+/// suffixes in `ends` (outermost first) are removed; a query is kept.
 pub(crate) fn address(base_url: &str, default: &str, ends: &[&str], path: &str) -> String {
     let base = base_url.trim();
     let base = if base.is_empty() { default } else { base };

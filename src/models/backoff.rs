@@ -1,11 +1,12 @@
-//! Pauses between attempts: our own, and those that a provider asks for.
+//! Pauses between attempts: the retry policy's, and those that a provider requests.
 
 use crate::limits::{BACKOFF_MAX_MS, RETRY_AFTER_MAX_US, SECOND_US};
 use crate::spec::retry::{Jitter, Resolved, RetryMode};
 
-/// Microseconds to wait after attempt number `attempt` (from 1) has failed: the policy's pause, doubled with each attempt,
-/// or with full jitter anything from nothing to it; raised to what the provider asked for. Never more than
-/// [`RETRY_AFTER_MAX_US`] (spec §3.3, §35.22), or a day where the policy parks.
+/// Microseconds to wait after attempt number `attempt` (from 1) has failed. The policy's pause doubles
+/// with each attempt; with full jitter it is random between 0 and that value. A longer `retry_after_ms`
+/// replaces it. The result is at most [`RETRY_AFTER_MAX_US`] (spec §3.3, §35.22), or a day where the
+/// policy parks.
 pub fn backoff_us(policy: &Resolved, attempt: u32, random: [u8; 16], retry_after_ms: Option<u64>) -> i64 {
     let ceiling = 2_i64
         .checked_pow(attempt.saturating_sub(1))
@@ -13,7 +14,7 @@ pub fn backoff_us(policy: &Resolved, attempt: u32, random: [u8; 16], retry_after
         .map_or(policy.max_backoff_us, |us| us.min(policy.max_backoff_us));
     let ceiling = u128::from(ceiling.unsigned_abs());
     let pause = match policy.jitter {
-        // A remainder of 128 bits by far fewer: its bias is nothing.
+        // The modulo bias is negligible: 128 random bits, and a far smaller divisor.
         Jitter::Full => u128::from_le_bytes(random) % (ceiling + 1),
         Jitter::None => ceiling,
     };
@@ -28,7 +29,8 @@ pub fn backoff_us(policy: &Resolved, attempt: u32, random: [u8; 16], retry_after
 /// Seconds of a mean year.
 const YEAR_S: i64 = 31_556_952;
 
-/// The provider's wish in milliseconds: `retry-after-ms`, else `retry-after` in seconds or as a date.
+/// Parses the requested pause in milliseconds: `retry-after-ms`, else `retry-after` in seconds or as a
+/// date.
 pub(crate) fn retry_after_ms(ms: Option<&str>, after: Option<&str>, now_us: i64) -> Option<u64> {
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
     if let Some(ms) = ms.and_then(number) {
@@ -44,8 +46,8 @@ pub(crate) fn retry_after_ms(ms: Option<&str>, after: Option<&str>, now_us: i64)
     }
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970, or the same in one of the two older forms that HTTP still has,
-/// `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
+/// Parses an HTTP date in seconds since 1970: `Sun, 06 Nov 1994 08:49:37 GMT`, or one of the two
+/// obsolete forms, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
 fn http_date_s(text: &str, now_s: i64) -> Option<i64> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -60,11 +62,11 @@ fn http_date_s(text: &str, now_s: i64) -> Option<i64> {
     if year.len() != 2 {
         return date(number);
     }
-    // A year of two digits is none that is more than 50 years ahead.
+    // A two-digit year is at most 50 years in the future.
     date(2_000 + number).filter(|s| s - now_s <= 50 * YEAR_S).or_else(|| date(1_900 + number))
 }
 
-/// A day of a month, which is counted from 0, in seconds since 1970.
+/// Returns a date in seconds since 1970. `month` counts from 0.
 fn date_s(day: &str, month: usize, year: i64, time: &str) -> Option<i64> {
     let day = day.parse::<i64>().ok()?;
     let month = i64::try_from(month).ok()? + 1;
@@ -74,7 +76,7 @@ fn date_s(day: &str, month: usize, year: i64, time: &str) -> Option<i64> {
     {
         return None;
     }
-    // Days since 1970 of a Gregorian date, years counted from March so that the leap day comes last.
+    // Days since 1970 of a Gregorian date. Years start in March, so that the leap day comes last.
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468;
     Some(((days * 24 + hour) * 60 + minute) * 60 + second)

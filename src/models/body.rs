@@ -1,16 +1,17 @@
-//! The body of an answer: a stream of events, or one JSON value from a server that ignores `stream` or was not asked for
-//! one. The first byte tells which: no server-sent event begins with a brace, nor with the bracket of a web page.
+//! The body of a response: a stream of events, or one JSON value from a server that ignores `stream` or
+//! received a request without it. The first byte decides: no server-sent event begins with a brace, or
+//! with the `<` of a web page.
 
 use crate::models::{ProviderError, sse};
 
-/// What a body has turned out to be so far.
+/// The kind of a body, as far as it is known.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// Nothing but white space has come; it was given to the decoder, which may need the byte order mark.
+    /// Only white space so far. The decoder received it, because it may need the byte order mark.
     Unknown(sse::Decoder),
     Stream(sse::Decoder),
     Whole(Vec<u8>),
-    /// A web page, which is read no further.
+    /// A web page; the rest is not read.
     Page,
 }
 
@@ -21,7 +22,7 @@ impl Default for Body {
 }
 
 impl Body {
-    /// Takes the next bytes, and hands on the events that they complete.
+    /// Reads the next bytes, and passes on the events that they complete.
     pub(crate) fn push(
         &mut self,
         bytes: &[u8],
@@ -51,7 +52,8 @@ impl Body {
         }
     }
 
-    /// The body has ended. Hands on what was still open; returns the JSON of a body that was no stream.
+    /// Ends the body: passes on what was incomplete, and returns the JSON of a body that is not a
+    /// stream.
     pub(crate) fn finish(
         &mut self,
         on_event: &mut impl FnMut(sse::Event<'_>) -> Result<(), ProviderError>,
@@ -59,7 +61,7 @@ impl Body {
         match self {
             Body::Page => Err(ProviderError::no_answer(true)),
             Body::Unknown(sse) | Body::Stream(sse) => {
-                // Half a chunk is no mistake of the server's: the stream broke off in the middle of it.
+                // Half a chunk is not a malformed chunk: the connection broke in the middle of it.
                 sse.finish(&mut |event| match on_event(event) {
                     Err(_) if event.name != "error" && !is_json(event.data) => {
                         Err(ProviderError::broke_off())

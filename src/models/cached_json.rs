@@ -8,16 +8,17 @@ use std::rc::Rc;
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A part of a request that later requests send again, unchanged: shared by them, with the JSON that was written for the
-/// first. A history of 100 KB is then copied at every step, not cloned and escaped anew.
+/// A part of a request that later requests send again, unchanged. They share it with the JSON that was
+/// serialized first, so that each step copies a history of 100 KB instead of cloning and escaping it
+/// again.
 pub struct CachedJson<T>(Rc<Inner<T>>);
 
 struct Inner<T> {
     value: T,
-    /// What the format of the first provider that it was sent to makes of it. For another one (a fallback) it is
-    /// written anew each time.
+    /// The JSON in the format of the first provider that received it. For any other provider (a
+    /// fallback) it is serialized each time.
     written: OnceCell<Written>,
-    /// How many tokens it has, about.
+    /// Estimated number of tokens.
     tokens: OnceCell<usize>,
 }
 
@@ -28,7 +29,7 @@ enum Written {
     Blocks(Blocks, String),
 }
 
-/// Whose lists are put together from texts.
+/// Formats whose lists are assembled from texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blocks {
     /// Anthropic's messages.
@@ -38,17 +39,17 @@ pub(crate) enum Blocks {
 }
 
 impl<T> CachedJson<T> {
-    /// One whose tokens were counted already.
+    /// A part whose tokens are already counted.
     pub(crate) fn with_tokens(value: T, tokens: usize) -> CachedJson<T> {
         CachedJson(Rc::new(Inner { value, written: OnceCell::new(), tokens: OnceCell::from(tokens) }))
     }
 
-    /// Its tokens, counted the first time.
+    /// Number of tokens. `count` runs once.
     pub(crate) fn counted(&self, count: impl FnOnce(&T) -> usize) -> usize {
         *self.0.tokens.get_or_init(|| count(&self.0.value))
     }
 
-    /// Writes it for chat completions, as `form` does, the first time; every later time as it was written then.
+    /// Serializes the part for chat completions with `form`, once; later calls reuse the JSON.
     pub(crate) fn write<'a, F: Serialize, S: Serializer>(
         &'a self,
         form: impl Fn(&'a T) -> F,
@@ -57,12 +58,12 @@ impl<T> CachedJson<T> {
         let form = form(&self.0.value);
         match self.0.written.get_or_init(|| Written::Openai(to_raw_value(&form).ok())) {
             Written::Openai(Some(written)) => written.serialize(serializer),
-            // The serializer then says what is wrong with it.
+            // The serializer then reports the error.
             Written::Openai(None) | Written::Blocks(..) => form.serialize(serializer),
         }
     }
 
-    /// The same for those whose lists are put together from texts.
+    /// Like `write`, for the formats whose lists are assembled from texts.
     pub(crate) fn blocks(&self, of: Blocks, form: impl Fn(&T) -> String) -> Cow<'_, str> {
         match self.0.written.get_or_init(|| Written::Blocks(of, form(&self.0.value))) {
             Written::Blocks(kept, written) if *kept == of => Cow::Borrowed(written),
@@ -85,7 +86,7 @@ impl<T> Deref for CachedJson<T> {
     }
 }
 
-// By hand: what was written does not count, and nothing is asked of `T` for a clone.
+// Implemented by hand: the cached JSON is ignored, and a clone needs no bound on `T`.
 impl<T> Clone for CachedJson<T> {
     fn clone(&self) -> Self {
         CachedJson(self.0.clone())

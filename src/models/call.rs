@@ -1,4 +1,4 @@
-//! What a provider is called with: one request, the means to reach the outside, and the way back for its reply.
+//! The input of a provider: one request, access to the network, and the channel for its reply.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -17,21 +17,21 @@ use crate::models::failure::BODY_BYTES;
 use crate::models::{Answer, ChatRequest, Delta, ProviderError, Silence};
 use crate::spec::Provider;
 
-/// Parts of a reply that wait for the engine at most, before [`ProviderCall::send`] lets it take them.
+/// Maximum number of buffered parts of a reply before [`ProviderCall::send`] yields to the engine.
 const WAITING: usize = 64;
 
-/// The content of an answer, as it arrives.
+/// The content of a response, as it arrives.
 pub(crate) type Chunks = LocalBoxStream<'static, Result<Bytes, FetchError>>;
 
-/// What the engine gives a provider of the outside.
+/// Services of the engine for a provider.
 pub(crate) trait ProviderCalls {
     fn now_us(&self) -> i64;
     fn fetch(&self, request: Request) -> LocalBoxFuture<'static, Result<Response, FetchError>>;
     fn ask_ai(&self, request: AiRequest) -> LocalBoxFuture<'static, Result<Response, FetchError>>;
     fn sleep_until(&self, us: i64) -> LocalBoxFuture<'static, ()>;
-    /// Reads the rest of an answer that nobody waits for.
+    /// Reads the rest of a response that is not needed.
     fn drain(&self, rest: Chunks);
-    /// Notes that the request was made again in another form, and why.
+    /// Records that the request was repeated in another form, and why.
     fn adjusted(&self, why: &str);
 }
 
@@ -41,53 +41,56 @@ pub struct ProviderCall {
     pub provider: Provider,
     /// Name of the model's definition.
     pub definition: String,
-    /// What is asked.
+    /// The request.
     pub request: Rc<ChatRequest>,
-    /// How the answer is to come; a provider whose API knows one way only may answer in that.
+    /// How the response is to be delivered. A provider whose API has only one way may use that.
     pub answer: Answer,
-    /// The definition's `baseUrl` with its `{{env …}}` resolved and no slash at its end; `None` for the provider's own.
+    /// The definition's `baseUrl`, with `{{env …}}` resolved and without a trailing slash; `None` for
+    /// the provider's default.
     pub base_url: Option<String>,
-    /// The value that the definition's `apiKeyEnv` names. Taken out of whatever the provider says of a failure.
+    /// The value that the definition's `apiKeyEnv` names. It is removed from every error text of the
+    /// provider.
     pub api_key: Option<String>,
-    /// Streams of this reply so far, with this one: retries, fallbacks and recoveries.
+    /// Number of streams of this reply so far, including this one: retries, fallbacks and recoveries.
     pub stream: u32,
-    /// What the provider calls the answer of an earlier attempt, which it has gone on with by itself.
+    /// The provider's id of the response to an earlier attempt, which the provider continued in the
+    /// background.
     pub(crate) earlier: Option<String>,
     pub(crate) door: Rc<dyn ProviderCalls>,
     pub(crate) out: Rc<Out>,
 }
 
 impl ProviderCall {
-    /// Hands over a part of the reply. Whoever listens is shown what came as soon as this provider waits for something.
-    /// Anything but usage, the finish reason and the answer's name is the first chunk that is waited for.
+    /// Passes on a part of the reply. Clients receive it as soon as this provider waits for something.
+    /// Anything but usage, the finish reason and the response's id counts as the first chunk.
     pub async fn send(&self, delta: Delta) {
         self.out.deltas.borrow_mut().push(delta);
         self.room().await;
     }
 
-    /// Hands over several parts, which are taken out of the list.
+    /// Passes on several parts, and empties the list.
     pub async fn send_all(&self, deltas: &mut Vec<Delta>) {
         self.out.deltas.borrow_mut().append(deltas);
         self.room().await;
     }
 
-    /// Says that the model is there although it has nothing to tell yet: otherwise
-    /// [`STALL_US`](crate::limits::STALL_US) without a part of the reply end the attempt.
+    /// Reports that the model is active, although it has not sent anything yet. Without this,
+    /// [`STALL_US`](crate::limits::STALL_US) without a part of the reply ends the attempt.
     pub fn heard(&self) {
         self.out.heard.set(true);
     }
 
-    /// Sends an HTTP request. No redirect is followed; dropping what comes cancels it.
+    /// Sends an HTTP request. Redirects are not followed. Dropping the response cancels it.
     ///
     /// # Errors
-    /// There was no answer, or not in time. Whatever the answer's status, it is one.
+    /// There was no response, or none in time. A response with any status is not an error.
     pub async fn fetch(&self, request: Request) -> Result<Incoming, ProviderError> {
         let url = request.url.clone();
         let sent = self.door.fetch(request);
         self.answered(sent, url).await
     }
 
-    /// Asks a model of the platform's own; the same else.
+    /// Requests a model of the platform (Workers AI); otherwise like `fetch`.
     pub(crate) async fn ask_ai(&self, request: AiRequest) -> Result<Incoming, ProviderError> {
         let sent = self.door.ask_ai(request);
         self.answered(sent, "Workers AI".to_owned()).await
@@ -115,7 +118,7 @@ impl ProviderCall {
         self.door.now_us()
     }
 
-    /// Waits so many microseconds.
+    /// Waits for `us` microseconds.
     pub async fn sleep(&self, us: i64) {
         self.sleep_until(self.door.now_us() + us).await;
     }
@@ -125,12 +128,12 @@ impl ProviderCall {
         self.door.sleep_until(us).await;
     }
 
-    /// Lets the engine take what is there, when that is much: it bounds replies that have no end.
+    /// Yields to the engine when many parts are buffered. This bounds endless replies.
     async fn room(&self) {
         let mut waited = false;
         poll_fn(|_| match waited || self.out.deltas.borrow().len() < WAITING {
             true => Poll::Ready(()),
-            // The engine takes what is there before it polls again.
+            // The engine takes the parts before it polls again.
             false => {
                 waited = true;
                 Poll::Pending
@@ -140,11 +143,12 @@ impl ProviderCall {
     }
 }
 
-/// An answer over HTTP, whose content is still to come.
+/// A response over HTTP whose content is still arriving.
 pub struct Incoming {
     /// HTTP status.
     pub status: u16,
-    /// Names in lower case. Of an answer of 2xx those that the request's [`Reads`](crate::host::http::Reads) names.
+    /// Names in lower case. A 2xx response has only those that the request's
+    /// [`Reads`](crate::host::http::Reads) names.
     pub headers: Vec<(String, String)>,
     body: Chunks,
     url: String,
@@ -154,7 +158,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Whether the status is one of success.
+    /// Whether the status is 2xx.
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -172,13 +176,13 @@ impl Incoming {
         next.await
     }
 
-    /// The failure that an answer other than 2xx tells, by its status and content.
+    /// The failure that a response other than 2xx reports, by its status and content.
     pub async fn refusal(mut self) -> ProviderError {
         let mut body = Vec::new();
         while body.len() < BODY_BYTES {
             match self.next().await {
                 Some(Ok(chunk)) => body.extend_from_slice(&chunk),
-                // What was read so far explains the status as well as it can.
+                // The part that was read has to explain the status.
                 Some(Err(_)) | None => break,
             }
         }
@@ -186,37 +190,37 @@ impl Incoming {
         ProviderError::from_response(self.status, &self.headers, &body, key.as_slice(), now)
     }
 
-    /// Leaves the rest to be read beside, so that the connection can be used again; not for long, as some servers keep it
-    /// open.
+    /// Reads the rest in the background, so that the connection can be reused. The time for this is
+    /// limited, because some servers keep it open.
     pub fn drain(self) {
         self.door.drain(self.body);
     }
 }
 
-/// The way of a reply to the engine.
+/// The channel of a reply to the engine.
 #[derive(Default)]
 pub(crate) struct Out {
     deltas: RefCell<Vec<Delta>>,
-    /// Whether the model was heard of since the engine looked.
+    /// Whether the model was active since the engine last looked.
     heard: Cell<bool>,
-    /// Once nothing more is waited for.
+    /// Set when the engine stops waiting.
     silent: Cell<Option<Silence>>,
 }
 
 impl Out {
-    /// What came, and whether anything was heard.
+    /// Takes the buffered parts. The flag is whether the model was active.
     pub(crate) fn take(&self) -> (Vec<Delta>, bool) {
         let deltas = std::mem::take(&mut *self.deltas.borrow_mut());
         let heard = self.heard.take() || !deltas.is_empty();
         (deltas, heard)
     }
 
-    /// Whoever waits for the outside is told that nothing comes any more.
+    /// Ends every wait for the network with a time-out.
     pub(crate) fn fall_silent(&self, silence: Silence) {
         self.silent.set(Some(silence));
     }
 
-    /// Goes on with a provider until it has told something, or has ended: then with what it ended with.
+    /// Polls a provider until it has sent something (`None`), or has ended (with its result).
     pub(crate) fn poll<T>(
         &self,
         running: Pin<&mut (impl Future<Output = T> + ?Sized)>,

@@ -1,11 +1,11 @@
-//! What decoding has in common for all formats: a body that arrives in pieces, errors inside it, halves of characters,
-//! and its end. The meaning of the events is up to each format.
+//! Decoding that all formats share: a body that arrives in pieces, errors in it, split characters, and
+//! its end. Each format interprets the events.
 
 use crate::models::body::Body;
 use crate::models::halves::Halves;
 use crate::models::{Delta, ProviderError, halves, sse};
 
-/// Decodes one answer. Once a call has failed the decoder is of no use.
+/// Decodes one response. After a call has failed, the decoder must not be used again.
 #[derive(Debug)]
 pub struct Decoding<F> {
     body: Body,
@@ -17,28 +17,28 @@ struct Reading<F> {
     format: F,
     halves: Halves,
     secret: Option<String>,
-    /// Events so far; comments are none.
+    /// Number of events so far, without comments.
     events: u64,
 }
 
-/// How much of an end an answer has had.
+/// How far a response has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
-    /// None.
+    /// It has not.
     #[default]
     None,
-    /// A reason; usage may still come.
+    /// A finish reason came; usage may still follow.
     Finished,
-    /// The last event: whatever follows is not read.
+    /// The last event came. Anything after it is ignored.
     Done,
 }
 
-/// Why an event gives nothing.
+/// Why an event gave nothing.
 #[derive(Debug)]
 pub enum Wrong {
-    /// It is not what the format says.
+    /// It does not match the format.
     Unreadable(serde_json::Error),
-    /// It reports an error: in itself, or in this part of it.
+    /// It reports an error: the event itself, or this part of it.
     Reports(Option<Vec<u8>>),
     /// Anything else.
     Failed(ProviderError),
@@ -50,36 +50,38 @@ impl From<serde_json::Error> for Wrong {
     }
 }
 
-/// What events say.
+/// The interpretation of events.
 pub trait Format: Default {
-    /// Reads the JSON of an event, or of a whole answer, and appends what it says. When it is not readable nothing has
-    /// happened: it may come again, mended.
+    /// Reads the JSON of an event, or of a whole response, and appends the deltas. An unreadable one
+    /// changes nothing, because it may be repaired and read again.
     ///
     /// # Errors
     /// See [`Wrong`].
     fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), Wrong>;
 
-    /// Whether an event's data is a mark of the end instead of JSON.
+    /// Whether an event's data marks the end, and is not JSON.
     fn is_last(&mut self, _data: &[u8], _out: &mut Vec<Delta>) -> bool {
         false
     }
 
-    /// How much of an end has come.
+    /// How far the response has ended.
     fn end(&self) -> End;
 
-    /// The body has ended. Of one that was no stream the deltas stand from `whole` on.
+    /// Called at the end of the body. For a body that was not a stream, `whole` is the index of its
+    /// first delta.
     fn close(&mut self, _whole: Option<usize>, _out: &mut Vec<Delta>) {}
 }
 
 impl<F: Format> Decoding<F> {
-    /// A decoder for one answer. `secret` is the API key that was sent, so that an error text never shows it.
+    /// A decoder for one response. `secret` is the API key of the request, so that no error text shows
+    /// it.
     pub fn new(secret: Option<&str>) -> Decoding<F> {
         let secret = secret.map(str::to_owned);
         let reading = Reading { format: F::default(), halves: Halves::default(), secret, events: 0 };
         Decoding { body: Body::default(), reading }
     }
 
-    /// Takes the next bytes of the body and appends what they say to `out`.
+    /// Decodes the next bytes of the body, and appends the deltas to `out`.
     ///
     /// # Errors
     /// An error that the stream reports, an event that is not JSON, or one over [`sse::EVENT_BYTES`].
@@ -90,20 +92,20 @@ impl<F: Format> Decoding<F> {
         pushed
     }
 
-    /// Events that have come.
+    /// Number of events so far.
     pub fn events(&self) -> u64 {
         self.reading.events
     }
 
-    /// Whether the last event has come: what follows is not read, and the end of the body need not be waited for.
+    /// Whether the last event has come. The rest of the body need not be read.
     pub fn is_done(&self) -> bool {
         self.reading.format.end() == End::Done
     }
 
-    /// The body has ended, broken off or fallen silent.
+    /// Ends the response: its body ended, broke off, or stalled.
     ///
     /// # Errors
-    /// As for [`push`](Decoding::push); and `server_error` when the answer is not complete.
+    /// As for [`push`](Decoding::push), and `server_error` when the response is incomplete.
     pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         let (reading, from) = (&mut self.reading, out.len());
         let whole = self.body.finish(&mut |event| reading.event(event, out))?;
@@ -130,8 +132,8 @@ impl<F: Format> Reading<F> {
         }
     }
 
-    /// Some servers cut a character in half between two events: bytes become replacement characters, units wait for their
-    /// other half.
+    /// Reads an event. Some servers split a character between two events: invalid bytes become
+    /// replacement characters, UTF-16 halves wait for the other half.
     fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         self.halves.look(json);
         let mut read = self.format.read(json, out);

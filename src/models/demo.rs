@@ -1,17 +1,17 @@
-//! The built-in model: deterministic, without network or key. It lets a fresh checkout answer, and tests and
-//! demonstrations decide what the model does.
+//! The built-in model: deterministic, without network or key. A fresh checkout can reply with it, and
+//! tests and demonstrations control what the model does.
 //!
-//! The last user message decides:
-//! * lines `call NAME {json}` call these tools, in order, in one reply; the next step answers `NAME said: <result>`, a
-//!   line for each result that came after that message;
+//! The last user message decides the reply:
+//! * lines `call NAME {json}` call these tools, in order, in one reply; the next step replies `NAME
+//!   said: <result>`, with a line for each result after that message;
 //! * `count N` streams the numbers from 1 to N;
-//! * anything else is answered with `You said: …`, and a list of the tools that may be called.
+//! * anything else is answered with `You said: …`, and a list of the available tools.
 //!
-//! Two lines besides hold for each reply until the next message: `cost N` has N tokens of output reported, and with `slow N` a
-//! reply takes N seconds.
+//! Two more lines apply to each reply until the next message: `cost N` reports N tokens of output, and
+//! with `slow N` a reply takes N seconds.
 //!
-//! Words come [`WORD_US`] apart, and usage is counted in words. With the model id `demo-slow` they come [`SLOW_WORD_US`]
-//! apart, and `demo-fail` answers the first two streams with error 503.
+//! Words are [`WORD_US`] apart, and usage is counted in words. With the model id `demo-slow` they are
+//! [`SLOW_WORD_US`] apart. `demo-fail` answers the first two streams with error 503.
 
 use crate::limits::SECOND_US;
 use crate::models::{
@@ -24,9 +24,10 @@ use crate::spec::prompt::ToolChoice;
 pub const WORD_US: i64 = 15_000;
 /// Microseconds between two words of `demo-slow`.
 pub const SLOW_WORD_US: i64 = 100_000;
-/// Streams that `demo-fail` fails.
+/// Number of streams that `demo-fail` fails.
 pub const FAILING_STREAMS: u64 = 2;
-/// Words of a message or of a result that are repeated at most; a longer one is cut, so that its echo ends.
+/// Maximum number of words of a message or a result that are repeated. A longer text is cut, so that
+/// echoes of echoes end.
 pub const ECHO_WORDS: usize = 500;
 /// The largest N of `count N`.
 pub const COUNT_MAX: u32 = 100_000;
@@ -42,7 +43,7 @@ pub struct Script {
     pub steps: Vec<(i64, Delta)>,
 }
 
-/// Answers a call, at the script's pace.
+/// Answers a call at the script's pace.
 pub(crate) async fn answer_call(call: ProviderCall) -> Result<(), ProviderError> {
     let mut at = call.now_us();
     for (delay_us, delta) in script(&call.request, u64::from(call.stream))?.steps {
@@ -53,7 +54,8 @@ pub(crate) async fn answer_call(call: ProviderCall) -> Result<(), ProviderError>
     Ok(())
 }
 
-/// The answer to a request. `stream` counts the streams of a reply, from 1: retries, fallbacks and recoveries.
+/// The reply to a request. `stream` counts the streams of a reply, from 1: retries, fallbacks and
+/// recoveries.
 ///
 /// # Errors
 /// `server_error` with status 503, from `demo-fail` for the first [`FAILING_STREAMS`] streams.
@@ -75,7 +77,7 @@ pub fn script(chat: &ChatRequest, stream: u64) -> Result<Script, ProviderError> 
             FinishReason::Stop
         }
         Answer::Calls(calls) => {
-            // Ids differ within a thread, as a provider's do.
+            // Ids are unique in a thread, as a provider's are.
             let earlier = chat.messages.iter().map(|message| calls_of(message)).sum::<usize>();
             for (index, (name, arguments)) in calls.iter().enumerate() {
                 let id = format!("call_demo_{}", earlier + index + 1);
@@ -91,7 +93,7 @@ pub fn script(chat: &ChatRequest, stream: u64) -> Result<Script, ProviderError> 
     if let Some(seconds) = wish(chat, "slow ", SLOW_MAX) {
         pace(&mut steps, seconds);
     }
-    // No provider gives more than it is asked for.
+    // A provider does not exceed the limit of the request.
     let cost = wish(chat, "cost ", COST_MAX).map(|n| n.min(chat.max_output_tokens.unwrap_or(n)));
     let usage = Usage {
         input_tokens: chat.messages.iter().map(|message| words_of(message)).sum::<usize>() as u64,
@@ -109,7 +111,7 @@ enum Answer<'a> {
     Calls(Vec<(&'a str, &'a str)>),
 }
 
-/// The last user message: where it stands, and what it has.
+/// The last user message: its index and its parts.
 fn last_said(chat: &ChatRequest) -> (Option<usize>, &[Part]) {
     let at = chat.messages.iter().rposition(|message| matches!(**message, ChatMessage::User(_)));
     match at.and_then(|at| chat.messages.get(at)).map(|message| &**message) {
@@ -118,14 +120,14 @@ fn last_said(chat: &ChatRequest) -> (Option<usize>, &[Part]) {
     }
 }
 
-/// The number of a line of the last user message that begins so.
+/// The number on a line of the last user message that starts with `begins`.
 fn wish(chat: &ChatRequest, begins: &str, most: u64) -> Option<u64> {
     let lines = last_said(chat).1.iter().filter_map(text_of).flat_map(str::lines);
     let number = |line: &str| line.trim().strip_prefix(begins)?.trim().parse::<u64>().ok();
     lines.filter_map(number).find(|n| *n <= most)
 }
 
-/// Spreads a reply over so many seconds.
+/// Spreads a reply over `seconds`.
 fn pace(steps: &mut [(i64, Delta)], seconds: u64) {
     let (count, all) = (steps.len().max(1) as i64, seconds as i64 * SECOND_US);
     for (step, n) in steps.iter_mut().zip(1..) {
@@ -161,8 +163,8 @@ fn answer(chat: &ChatRequest) -> Answer<'_> {
     Answer::Text(format!("You said: {}{tools}", shortened(text.trim())))
 }
 
-/// `call NAME {json}`, the arguments left out for none. What follows the brace need not be JSON: so one sees what
-/// malformed arguments lead to.
+/// Parses `call NAME {json}`; the arguments are optional. The text after the brace need not be JSON, so
+/// that malformed arguments can be tried.
 fn call(line: &str) -> Option<(&str, &str)> {
     let rest = line.trim().strip_prefix("call ")?.trim_start();
     let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -180,7 +182,7 @@ fn text_of(part: &Part) -> Option<&str> {
     }
 }
 
-/// The words of a text, each with the white space after it.
+/// The words of a text, each with its trailing white space.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Vectors of texts: `openai` (`POST …/embeddings`, at any address that speaks it) and `demo`.
+//! Vectors of texts: `openai` (`POST …/embeddings`, at any compatible address) and `demo`.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -15,19 +15,19 @@ use crate::models::failure::BODY_BYTES;
 use crate::models::response::{bounded, holds};
 use crate::spec::model::{Model, Provider};
 
-/// Numbers of a vector of `demo`.
+/// Dimensions of a vector of `demo`.
 pub(crate) const DEMO_DIMENSIONS: usize = 256;
 
-/// What is to be compared.
+/// The role of a text in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     /// A question.
     Query,
-    /// A text in which answers are looked for.
+    /// A text that is searched.
     Document,
 }
 
-/// A model that gives vectors, and what the deployment says of it.
+/// An embedding model, and the deployment's variables.
 pub(crate) struct Embedder<'a> {
     pub(crate) host: &'a dyn Host,
     pub(crate) model: &'a Model,
@@ -49,14 +49,15 @@ struct Used {
     prompt_tokens: Option<u64>,
 }
 
-/// What a request for vectors gave.
+/// The result of a request for vectors.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Vectors {
-    /// One for each text, of length 1, all of the same dimensions.
+    /// One for each text, of length 1, all with the same dimensions.
     pub(crate) vectors: Vec<Vec<f32>>,
-    /// Tokens of the texts, where the provider tells.
+    /// Tokens of the texts, if the provider reports them.
     pub(crate) tokens: Option<u64>,
-    /// The model that gave them, where the provider tells; of [`limits::RESPONSE_NAME_BYTES`] at most.
+    /// The model that produced them, if the provider reports it; at most
+    /// [`limits::RESPONSE_NAME_BYTES`].
     pub(crate) model: Option<String>,
 }
 
@@ -68,7 +69,8 @@ struct Item {
 }
 
 impl Embedder<'_> {
-    /// What vectors depend on: those of two models that differ in it are never compared.
+    /// The settings that determine a vector. Vectors of two models with different identities are never
+    /// compared.
     pub(crate) fn identity(&self) -> String {
         let model = self.model;
         let of = [
@@ -80,7 +82,7 @@ impl Embedder<'_> {
         format!("{}|{}", of.join("|"), model.dimensions.unwrap_or_default())
     }
 
-    /// One vector for each text.
+    /// Returns one vector for each text.
     pub(crate) async fn embed(&self, of: Of, texts: &[&str]) -> Result<Vectors, ProviderError> {
         let prefix = match of {
             Of::Query => self.model.query_prefix.as_deref(),
@@ -146,7 +148,7 @@ impl Embedder<'_> {
     }
 }
 
-/// The vectors of an answer, in the order of the texts.
+/// The vectors of a response, in the order of the texts.
 pub(crate) fn vectors(body: &[u8], texts: usize) -> Result<Vectors, ProviderError> {
     let unreadable =
         |error| ProviderError::server(format!("the answer with vectors cannot be read: {error}"));
@@ -181,7 +183,8 @@ fn normalised(mut vector: Vec<f32>) -> Vec<f32> {
     vector
 }
 
-/// Words and groups of three letters, hashed with a sign: texts that share words or stems are near each other.
+/// Hashes words and groups of three letters, with a sign: texts that share words or stems get similar
+/// vectors.
 pub(crate) fn demo(text: &str) -> Vec<f32> {
     let mut vector = vec![0.0_f32; DEMO_DIMENSIONS];
     let mut add = |part: &[char], weight: f32| {
@@ -196,7 +199,7 @@ pub(crate) fn demo(text: &str) -> Vec<f32> {
     };
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         let letters: Vec<char> = word.chars().flat_map(char::to_lowercase).collect();
-        // Short words are in every text and say little.
+        // Short words occur in every text and carry little meaning.
         add(&letters, if letters.len() < 4 { 0.3 } else { 1.0 });
         for group in letters.windows(3) {
             add(group, 0.35);

@@ -1,25 +1,25 @@
-//! Reads the body of a failing answer, in the many shapes that servers use.
+//! Reads the body of a failed response, in the many shapes that servers use.
 
 use serde_json::Value;
 
 use crate::models::ProviderCode;
 
-/// What a body says about a failure.
+/// The failure that a body describes.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorBody {
-    /// Its text, empty when there is none.
+    /// Error text; empty when there is none.
     pub(crate) message: String,
-    /// Its codes and types, in lower case.
+    /// Codes and types, in lower case.
     kinds: String,
     /// A code that is an HTTP status.
     pub(crate) status: Option<u16>,
-    /// It is a web page, whose text helps nobody.
+    /// Whether it is a web page, whose text is useless.
     pub(crate) is_page: bool,
 }
 
 impl ErrorBody {
-    /// Understands `{"error": {…}}`, `{"error": "…"}`, the same without `error`, in a list, `detail` (FastAPI),
-    /// `errors` and `description` (Cloudflare); otherwise takes the text as it is.
+    /// Reads `{"error": {…}}`, `{"error": "…"}`, both without `error`, in a list, `detail` (FastAPI),
+    /// `errors` and `description` (Cloudflare). Anything else is taken as plain text.
     pub(crate) fn read(body: &[u8]) -> ErrorBody {
         let Ok(value) = crate::json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(body);
@@ -60,7 +60,7 @@ impl ErrorBody {
                         self.take(inner, depth + 1);
                     }
                 }
-                // OpenRouter says "Provider returned error", and here what that provider said.
+                // OpenRouter says "Provider returned error", and puts the provider's own error here.
                 if let Some(raw) = object.get("metadata").and_then(|metadata| metadata.get("raw")) {
                     let raw = raw.as_str().map_or_else(|| raw.to_string(), str::to_owned);
                     let upstream = ErrorBody::read(raw.as_bytes());
@@ -74,7 +74,7 @@ impl ErrorBody {
         }
     }
 
-    /// The kinds that a status does not tell: servers report them with 400, 413, 403 or 500.
+    /// Kinds that the status does not show: servers report them with 400, 413, 403 or 500.
     pub(crate) fn special(&self) -> Option<ProviderCode> {
         let message = self.message.to_ascii_lowercase();
         let kind = |names: &[&str]| names.iter().any(|name| self.kinds.contains(name));
@@ -88,7 +88,7 @@ impl ErrorBody {
         }
     }
 
-    /// The kind by its name, where there is no status. What nobody names is taken to be the server's fault.
+    /// The kind by its name, when there is no status. An unknown kind counts as the server's fault.
     pub(crate) fn of_kind(&self) -> ProviderCode {
         let kind = |names: &[&str]| names.iter().any(|name| self.kinds.contains(name));
         if kind(&["rate_limit", "ratelimit", "quota", "too_many_requests", "resource_exhausted"]) {
@@ -124,10 +124,10 @@ const CONTEXT_KINDS: [&str; 6] = [
     "request_too_large",
 ];
 
-/// How servers that have no code for it say so: OpenAI, vLLM, DeepSeek, OpenRouter; llama.cpp; Anthropic; Google;
-/// xAI; Mistral; LM Studio; text-generation-inference; Workers AI; OpenAI's and Groq's limit of tokens a minute that
-/// one request alone exceeds; newer vLLM; SGLang and Together; Moonshot; DashScope; Zhipu; MiniMax; Bedrock; Ollama; Cohere;
-/// LiteLLM.
+/// Error texts of servers that have no code for it: OpenAI, vLLM, DeepSeek, OpenRouter; llama.cpp;
+/// Anthropic; Google; xAI; Mistral; LM Studio; text-generation-inference; Workers AI; OpenAI's and
+/// Groq's limit of tokens a minute that one request alone exceeds; newer vLLM; SGLang and Together;
+/// Moonshot; DashScope; Zhipu; MiniMax; Bedrock; Ollama; Cohere; LiteLLM.
 const CONTEXT_PHRASES: [&str; 29] = [
     "maximum context length",
     "available context size",
@@ -160,14 +160,14 @@ const CONTEXT_PHRASES: [&str; 29] = [
     "contextwindowexceedederror",
 ];
 
-/// Names of fields in which words of length mean something else.
+/// Field names that show that a text about lengths means something else.
 const OTHER_LENGTHS: [&str; 5] =
     ["max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "tool_call"];
 
-/// Words of a failure that may mean too many tokens although no list knows it.
+/// Words that may mean too many tokens, in a message that no list contains.
 const LENGTH_WORDS: [&str; 6] = ["token", "context", "length", "too long", "too large", "prompt"];
 
-/// Whether a message may mean that a request is too long: that is worth trying where the request is long.
+/// Whether a message may mean that a request is too long. The caller asks only about long requests.
 pub(crate) fn may_mean_length(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let names = |words: &[&str]| words.iter().any(|word| message.contains(word));

@@ -1,10 +1,11 @@
-//! What a failed request means (spec §4.6), and what to do about it (spec §3.3, §35.22).
+//! The meaning of a failed request (spec §4.6), and the reaction to it (spec §3.3, §35.22).
 //!
-//! Unless a policy names the failures that are tried again ([`crate::spec::retry`]), every failure is handled in one of
-//! three ways. [`ProviderError::retryable`]: the same model is asked again after a pause, while it has attempts left.
-//! [`ProviderCode::ContextLength`]: the history is halved once and the same model is asked again. Everything else moves on
-//! ([`ProviderError::moves_on`]) to the next fallback at once: after a time-out the same model would only cost the same
-//! time again, and another provider may well accept the key, request or content.
+//! Unless a policy lists the failures to retry ([`crate::spec::retry`]), every failure is handled in one
+//! of three ways. [`ProviderError::retryable`]: the same model is tried again after a pause, while it
+//! has attempts left. [`ProviderCode::ContextLength`]: the history is halved once, and the same model is
+//! tried again. Everything else moves on ([`ProviderError::moves_on`]) to the next fallback at once:
+//! after a time-out the same model would cost the same time again, and another provider may accept the
+//! key, request or content.
 
 use crate::host::http::FetchError;
 use crate::models::backoff::retry_after_ms;
@@ -13,35 +14,35 @@ use crate::models::{ProviderCode, ProviderError, sse};
 use crate::spec::retry::RetryOn;
 use crate::text::shorten;
 
-/// Bytes of a failure's message at most, once it is [told](ProviderError::told).
+/// Maximum bytes of a failure's message, once [prepared for display](ProviderError::told).
 pub const MESSAGE_BYTES: usize = 1 << 10;
 
-/// Part of a failing answer's body that is worth reading, in bytes; the rest need not be fetched.
+/// Bytes of a failed response's body that are read. The rest is ignored.
 pub const BODY_BYTES: usize = 64 << 10;
 
-/// Which wait for a model was too long.
+/// The time limit that a model exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// Nothing that carries payload came within [`FIRST_CHUNK_US`](crate::limits::FIRST_CHUNK_US).
+    /// No payload within [`FIRST_CHUNK_US`](crate::limits::FIRST_CHUNK_US).
     FirstChunk,
-    /// Nothing came for [`STALL_US`](crate::limits::STALL_US), or events without payload for
+    /// Nothing for [`STALL_US`](crate::limits::STALL_US), or only events without payload for
     /// [`IDLE_EVENTS_US`](crate::limits::IDLE_EVENTS_US).
     Stall,
-    /// Nothing but reasoning came for [`REASONING_US`](crate::limits::REASONING_US).
+    /// Only reasoning for [`REASONING_US`](crate::limits::REASONING_US).
     Content,
-    /// The answer was not complete within the `timeoutMs` of the policy that holds for it.
+    /// The response was not complete within the `timeoutMs` of the retry policy that applies.
     Attempt,
 }
 
 impl ProviderError {
-    /// A failure of a kind, in the words of who reports it. Of those without a status, `server_error` and `rate_limit` are
+    /// A failure with the provider's own message. Without a status, `server_error` and `rate_limit` are
     /// [retried](ProviderError::retryable).
     pub fn new(code: ProviderCode, message: impl Into<String>) -> ProviderError {
         ProviderError { code, ..ProviderError::server(message) }
     }
 
-    /// The failure that an answer other than 2xx reports. `headers` have names in lower case; `secrets` are the
-    /// credentials that the request carried; `now_us` resolves a `Retry-After` that is a date.
+    /// The failure that a response other than 2xx reports. `headers` have names in lower case. `secrets`
+    /// are the credentials of the request. `now_us` resolves a `Retry-After` that is a date.
     pub fn from_response(
         status: u16,
         headers: &[(String, String)],
@@ -52,7 +53,7 @@ impl ProviderError {
         let header = |name: &str| headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.trim());
         let said = ErrorBody::read(body);
         let code = said.special().unwrap_or_else(|| match status {
-            // An answer of the network's edge, not of the API: the key was never looked at.
+            // The network's edge answered, not the API: the key was never checked.
             403 if said.is_page => ProviderCode::ServerError,
             _ => of_status(status),
         });
@@ -72,7 +73,7 @@ impl ProviderError {
         }
     }
 
-    /// The failure that an object inside a stream, or in an answer with status 200, reports.
+    /// The failure that an object in a stream, or in a response with status 200, reports.
     pub fn in_stream(body: &[u8], secrets: &[&str]) -> ProviderError {
         let said = ErrorBody::read(body);
         let code = said.special().or(said.status.map(of_status)).unwrap_or_else(|| said.of_kind());
@@ -86,14 +87,15 @@ impl ProviderError {
         }
     }
 
-    /// The request to `url` had no answer, or the answer's body broke off. Of the address the host is told alone.
+    /// The request to `url` got no response, or the body broke off. The message shows only the host of
+    /// the address.
     pub fn network(error: &FetchError, url: &str, secrets: &[&str]) -> ProviderError {
         let host = host_of(url);
         let text = if error.0.contains(host) { error.to_string() } else { format!("{error} ({host})") };
         ProviderError { is_network: true, ..ProviderError::server(presentable(&text, secrets)) }
     }
 
-    /// The model was silent for too long.
+    /// The model exceeded a time limit.
     pub fn timeout(silence: Silence) -> ProviderError {
         let message = match silence {
             Silence::FirstChunk => "the model did not begin to answer in time",
@@ -106,25 +108,25 @@ impl ProviderError {
         ProviderError { code: ProviderCode::Timeout, ..ProviderError::server(message) }
     }
 
-    /// The deployment does not give what a request needs: none was made.
+    /// The deployment lacks what the request needs. No request was made.
     pub fn not_set_up(lack: &str) -> ProviderError {
         ProviderError { code: ProviderCode::AuthError, ..ProviderError::server(lack) }
     }
 
-    /// The answer ended before it was complete.
+    /// The response ended before it was complete.
     pub fn broke_off() -> ProviderError {
         let text = "the stream broke off before the answer was complete";
         ProviderError { is_network: true, ..ProviderError::server(text) }
     }
 
-    /// A web page, or another text, where an answer ought to be: mostly the address is wrong.
+    /// A web page, or another text, instead of a response: usually the address is wrong.
     pub(crate) fn no_answer(is_page: bool) -> ProviderError {
         let what = if is_page { "a web page" } else { "a text that is neither JSON nor a stream of events" };
         let text = format!("the server sent {what} instead of an answer: check the model's `baseUrl`");
         ProviderError { code: ProviderCode::InvalidRequest, ..ProviderError::server(text) }
     }
 
-    /// A reply that is refused whole, although the provider did its part.
+    /// A reply that Bobbin rejects, although the provider succeeded.
     pub fn invalid_reply(message: impl Into<String>) -> ProviderError {
         ProviderError { code: ProviderCode::Unknown, ..ProviderError::server(message) }
     }
@@ -134,20 +136,20 @@ impl ProviderError {
         ProviderError::server(format!("the provider sent a chunk that cannot be read: {error}"))
     }
 
-    /// A failure on the provider's side that no status tells more about.
+    /// A failure on the provider's side, without a status.
     pub(crate) fn server(message: impl Into<String>) -> ProviderError {
         let (code, message) = (ProviderCode::ServerError, message.into());
         ProviderError { code, status: None, retry_after_ms: None, is_network: false, message }
     }
 
-    /// Without credentials that its message may show.
+    /// Removes credentials from the message.
     #[must_use]
     pub(crate) fn hiding(self, secrets: &[&str]) -> ProviderError {
         ProviderError { message: presentable(&self.message, secrets), ..self }
     }
 
-    /// As it is told: `clean` takes secrets out of its message, which is then cut to [`MESSAGE_BYTES`], so that no half
-    /// of one remains.
+    /// Prepares the message for display: `clean` removes secrets, then it is cut to [`MESSAGE_BYTES`].
+    /// The order matters: a cut secret would not be recognized.
     #[must_use]
     pub fn told(self, clean: impl FnOnce(String) -> String) -> ProviderError {
         let mut message = clean(self.message);
@@ -158,25 +160,25 @@ impl ProviderError {
         ProviderError { message, ..self }
     }
 
-    /// Whether the same request may succeed in place after a pause: 408, 409 (a lock), 429, 5xx and a broken
+    /// Whether the same request may succeed after a pause: 408, 409 (a lock), 429, 5xx and a broken
     /// connection (spec §35.22).
     pub fn retryable(&self) -> bool {
         let silence = self.code == ProviderCode::Timeout && self.status.is_none();
         self.may_pass().is_some() && !silence
     }
 
-    /// Whether it may mean that the request is too long, in words that nobody knows. Only of a long request that is worth
-    /// trying.
+    /// Whether it may mean that the request is too long, in an unknown wording. Check this only for a
+    /// long request.
     pub(crate) fn may_mean_length(&self) -> bool {
         self.code == ProviderCode::InvalidRequest
             && matches!(self.status, Some(400 | 422))
             && may_mean_length(&self.message)
     }
 
-    /// As policies name it (`retryOn`); `None` where the same request would meet the same fate.
+    /// Its name in a policy's `retryOn`; `None` when the same request would fail again.
     pub fn may_pass(&self) -> Option<RetryOn> {
         match (self.code, self.status) {
-            // Whatever the status.
+            // With any status.
             (ProviderCode::ContextLength | ProviderCode::ContentFilter, _) => None,
             (_, Some(status)) => RetryOn::of_status(status),
             (ProviderCode::Timeout, None) => Some(RetryOn::Timeout),
@@ -187,9 +189,9 @@ impl ProviderError {
         }
     }
 
-    /// Whether the next fallback is tried at once, without another attempt at this model (spec §3.3). Neither this nor
-    /// [`retryable`](ProviderError::retryable) is true of `context_length`: that is answered by a shorter history
-    /// first, and moves on when it comes again.
+    /// Whether the next fallback is tried at once, without another attempt at this model (spec §3.3).
+    /// Neither this nor [`retryable`](ProviderError::retryable) is true for `context_length`: the
+    /// history is shortened first, and a second one moves on.
     pub fn moves_on(&self) -> bool {
         self.code != ProviderCode::ContextLength && !self.retryable()
     }
@@ -201,13 +203,13 @@ impl From<sse::TooLarge> for ProviderError {
     }
 }
 
-/// The kind of failure that a status means by itself.
+/// The kind of failure of a status alone.
 fn of_status(status: u16) -> ProviderCode {
     match status {
         401 | 403 => ProviderCode::AuthError,
         408 => ProviderCode::Timeout,
         409 | 500.. => ProviderCode::ServerError,
-        // Groq's answer to a request that is over the tokens of a minute; proxies answer so by bytes.
+        // Groq uses 413 for a request that exceeds the tokens of a minute; proxies use it for bytes.
         413 => ProviderCode::ContextLength,
         429 => ProviderCode::RateLimit,
         400..500 => ProviderCode::InvalidRequest,
@@ -215,15 +217,15 @@ fn of_status(status: u16) -> ProviderCode {
     }
 }
 
-/// Host and port of an address, without what may be secret in it.
+/// Host and port of an address, without parts that may be secret.
 fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// A message without our credentials. What is shorter than 4 bytes is no secret but a stand-in for servers that want any
-/// key.
+/// Removes our credentials from a message. Values under 4 bytes are kept: they are placeholders for
+/// servers that accept any key.
 fn presentable(message: &str, secrets: &[&str]) -> String {
     let mut text = message.to_owned();
     for secret in secrets.iter().map(|secret| secret.trim()).filter(|secret| secret.len() >= 4) {
@@ -245,7 +247,7 @@ mod tests {
     #[test]
     fn kinds_and_what_they_lead_to() {
         use ProviderCode::*;
-        // (status, body, code, message, what is done about it)
+        // (status, body, code, message, reaction)
         for (status, body, code, message, remedy) in [
             (
                 401,

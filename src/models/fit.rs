@@ -1,6 +1,6 @@
-//! What every provider requires, whatever the history looks like: no call id twice, and somebody else's message at the
-//! end (docs/durability.md). Stored ids are unique as far as the thread remembers; here they are unique by construction,
-//! in what is sent.
+//! Requirements of every provider, for any history: unique call ids, and a last message that is not the
+//! assistant's (docs/durability.md). Stored ids are unique within the thread's memory; this module makes
+//! them unique in the request.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -9,18 +9,18 @@ use foldhash::fast::RandomState;
 
 use crate::models::{CachedJson, ChatMessage, Part};
 
-/// An unstored user's message, where a request must have one.
+/// A user message that is not stored, inserted where a request must have one.
 pub const CONTINUE: &str = "Continue.";
 
-/// Characters of an id that Anthropic takes.
+/// Maximum characters of an id for Anthropic.
 const ID_CHARS: usize = 128;
 
-/// Makes messages fit. Each reply's results stand directly behind it, in the order of its calls.
+/// Adjusts the messages. Each reply must be followed directly by its results, in the order of its calls.
 pub fn fit(messages: &mut Vec<CachedJson<ChatMessage>>) {
     unique_ids(messages);
     let says = || CachedJson::from(ChatMessage::User(vec![Part::Text(CONTINUE.to_owned())]));
     if !messages.iter().any(|message| matches!(**message, ChatMessage::User(_))) {
-        // Code alone has begun this; some providers take no request without a user's message.
+        // Code started this run; some providers reject requests without a user message.
         let leading =
             messages.iter().take_while(|message| matches!(***message, ChatMessage::System(_))).count();
         messages.insert(leading, says());
@@ -33,14 +33,14 @@ pub fn fit(messages: &mut Vec<CachedJson<ChatMessage>>) {
     }
 }
 
-/// Gives calls whose id an earlier one has, in any provider's eyes, another one, and their results too. The same
-/// messages get the same ids again, so that providers' caches hold.
+/// Replaces duplicate call ids, as any provider sees them, in calls and results. The same messages
+/// always get the same ids, so that providers' caches stay valid.
 fn unique_ids(messages: &mut [CachedJson<ChatMessage>]) {
-    // About one call for two messages.
+    // Capacity: about one call for two messages.
     let mut seen: HashSet<Cow<'_, str>, RandomState> =
         HashSet::with_capacity_and_hasher(messages.len() / 2, RandomState::default());
     let mut replaced: Vec<(usize, usize, String)> = Vec::new();
-    // Some servers give all calls the same id: the next number of each.
+    // Next number per id, because some servers give all calls the same id.
     let mut numbers: HashMap<String, u32, RandomState> = HashMap::default();
     for (at, message) in messages.iter().enumerate() {
         let ChatMessage::Assistant { tool_calls, .. } = &**message else { continue };
@@ -68,7 +68,8 @@ fn unique_ids(messages: &mut [CachedJson<ChatMessage>]) {
     }
 }
 
-/// Gives calls of one reply other ids: its place, that of each call in it, and the id.
+/// Replaces the ids of calls of one reply. Each entry has the index of the reply, the index of the call,
+/// and the new id.
 fn replace(messages: &mut [CachedJson<ChatMessage>], of_reply: &[(usize, usize, String)]) {
     for (at, index, id) in of_reply {
         if let Some(result) = messages.get_mut(at + 1 + index)
@@ -81,7 +82,7 @@ fn replace(messages: &mut [CachedJson<ChatMessage>], of_reply: &[(usize, usize, 
             *result = changed.into();
         }
     }
-    // Copied once, however many calls it has.
+    // The reply is cloned once, however many calls it has.
     let Some(reply) = of_reply.first().and_then(|(at, ..)| messages.get_mut(*at)) else { return };
     let mut changed = ChatMessage::clone(reply);
     if let ChatMessage::Assistant { tool_calls, .. } = &mut changed {
@@ -94,7 +95,8 @@ fn replace(messages: &mut [CachedJson<ChatMessage>], of_reply: &[(usize, usize, 
     *reply = changed.into();
 }
 
-/// An id or a name as Anthropic takes it: letters, digits, `_` and `-`. Those of other providers' replies may hold others.
+/// An id or a name in Anthropic's alphabet: letters, digits, `_` and `-`. Other providers' ids may
+/// contain more.
 pub(crate) fn permitted(name: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match name {

@@ -1,32 +1,33 @@
-//! Halves of characters. JSON writes a character beyond U+FFFF as two units, and servers in JavaScript cut texts between
-//! them: then a chunk ends with the first unit and the next one begins with the second. Each half is represented for a
-//! while by a character of the highest private-use plane, which nobody else uses; halves are joined where they meet, and
-//! one that stays alone becomes U+FFFD.
+//! Halves of characters. JSON writes a character beyond U+FFFF as two UTF-16 units, and servers in
+//! JavaScript split texts between them: one chunk ends with the first unit and the next begins with the
+//! second. Until then a character of the highest private-use plane stands in for each half. Adjacent
+//! halves are joined, and a lone half becomes U+FFFD.
 
 use crate::limits::CALLS_PER_REPLY;
 use crate::models::Delta;
 use crate::spec::opaque::Opaque;
 
-/// The unit 0xD800 as a stand-in; the others follow.
+/// The stand-in for unit 0xD800; the others follow.
 const FIRST: u32 = 0x10_F000;
 
-/// JSON in which halves that stand alone are stand-ins; `None` when it has none.
+/// Replaces lone halves in JSON with stand-ins; `None` when there are none.
 pub(crate) fn marked(json: &str) -> Option<String> {
     replaced(json, stand_in)
 }
 
-/// JSON with everything put right that can be: `lossy` is `json` with bytes that are no characters replaced. `None` when
-/// that is nothing.
+/// Repairs JSON as far as possible. `lossy` is `json` with invalid bytes replaced. `None` when there is
+/// nothing to repair.
 pub(crate) fn mended(lossy: &str, json: &[u8]) -> Option<String> {
     marked(lossy).or_else(|| (lossy.as_bytes() != json).then(|| lossy.to_owned()))
 }
 
-/// JSON text of a call's arguments, or of anything else, that every reader takes: a half that stands alone is U+FFFD.
+/// Replaces lone halves in JSON, such as a call's arguments, with U+FFFD, so that every parser accepts
+/// it.
 pub(crate) fn whole(json: String) -> String {
     replaced(&json, |_| char::REPLACEMENT_CHARACTER).unwrap_or(json)
 }
 
-/// Replaces the escapes of halves that stand alone.
+/// Replaces the escapes of lone halves.
 fn replaced(json: &str, with: impl Fn(u32) -> char) -> Option<String> {
     let has_units = |text: &str| text.contains("\\ud") || text.contains("\\uD");
     if !has_units(json) {
@@ -44,7 +45,7 @@ fn replaced(json: &str, with: impl Fn(u32) -> char) -> Option<String> {
                 rest = rest.get(6..).unwrap_or_default();
                 continue;
             }
-            // The character after a backslash is never the beginning of another escape.
+            // The character after a backslash never begins another escape.
             _ => 1 + rest.get(1..).and_then(|after| after.chars().next()).map_or(0, char::len_utf8),
         };
         out.push_str(rest.get(..length).unwrap_or_default());
@@ -54,7 +55,7 @@ fn replaced(json: &str, with: impl Fn(u32) -> char) -> Option<String> {
     changed.then_some(out)
 }
 
-/// The unit that `\uXXXX` at the start of a text is.
+/// The UTF-16 unit of a `\uXXXX` at the start of a text.
 fn unit(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -67,7 +68,7 @@ fn stand_in(half: u32) -> char {
     char::from_u32(FIRST + half - 0xD800).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// The half that a character stands for.
+/// The half of a stand-in.
 fn half(c: char) -> Option<u32> {
     let at = u32::from(c).checked_sub(FIRST)?;
     (at < 0x800).then_some(0xD800 + at)
@@ -78,7 +79,7 @@ fn joined(high: u32, low: u32) -> Option<char> {
     if pair { char::from_u32(0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF)) } else { None }
 }
 
-/// Which text a piece belongs to.
+/// The text that a piece belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stream {
     Text,
@@ -86,25 +87,26 @@ enum Stream {
     Arguments(usize),
 }
 
-/// Texts of which a half is held: each piece is looked for among them. A reply with more calls is refused.
+/// Maximum number of texts with a held half; each piece searches them. A reply with more calls is
+/// refused.
 const HELD: usize = CALLS_PER_REPLY + 2;
 
-/// Joins the halves of an answer.
+/// Joins the halves of a response.
 #[derive(Debug, Default)]
 pub(crate) struct Halves {
-    /// Whether there was any: before that nothing is looked at.
+    /// Whether there may be any; until then texts are not searched.
     seen: bool,
-    /// First halves at the end of what came so far.
+    /// First halves at the end of each text so far.
     held: Vec<(Stream, u32)>,
 }
 
 impl Halves {
-    /// Looks whether there may be stand-ins in what is read of this.
+    /// Checks whether a piece of JSON may contain halves.
     pub(crate) fn look(&mut self, json: &[u8]) {
         self.seen = self.seen || json.windows(3).any(|three| matches!(three, br"\ud" | br"\uD"));
     }
 
-    /// Takes the stand-ins out of the deltas from a place on.
+    /// Removes the stand-ins from the deltas, starting at index `from`.
     pub(crate) fn settle(&mut self, out: &mut [Delta], from: usize) {
         if !self.seen {
             return;
@@ -125,7 +127,7 @@ impl Halves {
         }
     }
 
-    /// The answer has ended: halves whose other one never came.
+    /// Ends the response: held halves become U+FFFD.
     pub(crate) fn finish(&mut self, out: &mut Vec<Delta>) {
         for (stream, _) in self.held.drain(..) {
             let text = char::REPLACEMENT_CHARACTER.to_string();
@@ -172,7 +174,7 @@ fn alone(text: &str) -> String {
     text.chars().map(|c| if half(c).is_some() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// What its provider wants back goes back as it came.
+/// Restores the original escapes in data that goes back to its provider.
 fn restore(opaque: &mut Opaque) {
     if opaque.get().chars().any(|c| half(c).is_some()) {
         let mut text = String::with_capacity(opaque.get().len());

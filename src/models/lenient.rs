@@ -1,5 +1,5 @@
-//! Fields of answers, read leniently where servers differ: what is absent, `null` or of an unexpected type counts as
-//! empty, and never costs the answer.
+//! Fields of responses, read leniently because servers differ: an absent or `null` field, or one of an
+//! unexpected type, is empty and never fails the response.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Anything but text, numbers, lists and objects is empty.
+/// Types of values that are read as empty.
 macro_rules! nothing {
     ($($method:ident($of:ty))*) => {$(
         fn $method<E>(self, _: $of) -> Result<Self::Value, E> {
@@ -19,7 +19,7 @@ macro_rules! nothing {
     )*};
 }
 
-/// What is no object.
+/// All scalars, for visitors of objects and lists.
 macro_rules! no_object {
     () => {
         nothing! { visit_bool(bool) visit_u64(u64) visit_i64(i64) visit_f64(f64) visit_str(&str) }
@@ -29,8 +29,8 @@ macro_rules! no_object {
     };
 }
 
-/// A text, borrowed from the bytes unless it contains escapes. A list is its parts one after the other, an object its
-/// `text` member.
+/// A text, borrowed from the input unless it contains escapes. A list is the concatenation of its parts,
+/// an object is its `text` member.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
@@ -94,7 +94,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// The strings in a text as [`Text`] understands it, as they are escaped.
+/// Collects the JSON strings of a text, as [`Text`] reads it, with their escapes.
 pub(crate) fn literals<'a>(raw: &'a RawValue, out: &mut Vec<&'a RawValue>) {
     #[derive(Deserialize)]
     struct Part<'a> {
@@ -115,7 +115,7 @@ pub(crate) fn literals<'a>(raw: &'a RawValue, out: &mut Vec<&'a RawValue>) {
     }
 }
 
-/// A whole number from 0 on, also where it is written with a fraction or as a text.
+/// A whole number from 0, also when it is written with a fraction or as a string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Number(pub(crate) Option<u64>);
 
@@ -159,7 +159,7 @@ impl<'de> Visitor<'de> for NumberVisitor {
     }
 }
 
-/// An object; anything else is none.
+/// An object; anything else is `None`.
 #[derive(Debug)]
 pub(crate) struct Object<T>(pub(crate) Option<T>);
 
@@ -193,7 +193,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// A list of objects, without what is none in it; anything else is an empty list.
+/// A list of objects; other items are skipped. Anything else is an empty list.
 #[derive(Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 
@@ -261,7 +261,7 @@ mod tests {
         raw: Option<&'a RawValue>,
     }
 
-    /// A value of each type.
+    /// One value of each type.
     const VALUES: [&str; 10] =
         ["null", "true", "-1", "2", "1.5", r#""""#, r#""a\n""#, "[]", r#"[[{}],{}]"#, r#"{"x":[1]}"#];
 

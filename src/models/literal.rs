@@ -1,11 +1,12 @@
-//! Texts that arrive in pieces and are sent back: their JSON is joined as it came, never decoded and encoded again.
+//! Texts that arrive in pieces and are sent back: their JSON is joined unchanged, never decoded and
+//! encoded again.
 
 use serde_json::value::RawValue;
 
 use crate::limits::PAYLOAD_BYTES;
 use crate::models::halves;
 
-/// A piece of such a text, as it is shown; halves of characters are stand-ins.
+/// Decodes a piece for display; halves of characters become stand-ins.
 pub(crate) fn shown(piece: &RawValue) -> String {
     let marked = halves::marked(piece.get());
     crate::json::from_str(marked.as_deref().unwrap_or(piece.get())).unwrap_or_default()
@@ -16,8 +17,8 @@ pub(crate) fn shown(piece: &RawValue) -> String {
 pub(crate) struct Literal(String);
 
 impl Literal {
-    /// Appends the string's characters as they are escaped there. Anything but a string appends nothing; nor does what
-    /// makes a payload too large to be kept.
+    /// Appends the escaped characters of a JSON string. Ignores anything but a string, and everything
+    /// after the payload has grown too large to be kept.
     pub(crate) fn push(&mut self, piece: &RawValue) {
         let inside = piece.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         if let Some(inside) = inside.filter(|_| self.0.len() <= PAYLOAD_BYTES) {
@@ -25,12 +26,12 @@ impl Literal {
         }
     }
 
-    /// Whether nothing came.
+    /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Appends it with its quotes.
+    /// Writes the string with its quotes.
     pub(crate) fn write(&self, out: &mut String) {
         out.push('"');
         out.push_str(&self.0);

@@ -1,16 +1,17 @@
-//! Providers of models: what a request looks like, how a stream is decoded, what a failure means. They reach the outside
-//! through the call that they are given; the engine (`engine/provider_call`) supervises it and receives the reply.
+//! Providers of models: requests, decoding of streams, and failures. They reach the network through the
+//! call that they receive. The engine (`engine/provider_call`) supervises them and receives the reply.
 //!
-//! * `provider`: the registry. `call`: what a provider is given. `usable`: whether a model can be asked in this deployment.
-//!   `address`: the address of an API.
+//! * `provider`: the registry. `call`: the input of a provider. `usable`: whether a model can be used in
+//!   this deployment. `address`: the address of an API.
 //! * [`openai`]: chat completions, any base URL. [`responses`]: OpenAI's other API. [`anthropic`]: Anthropic's messages.
 //!   `workers_ai`: Cloudflare's models. [`demo`]: the deterministic built-in model that needs no network. `embedding`: vectors of texts.
-//! * Requests. `fit`: what every provider requires of a history. `cached_json`: parts that later requests send again.
-//!   `writing`: bodies that are written as text.
-//!   `size`: how many tokens they have. `reasoning`: how much a model is asked to reason. `literal`: texts that arrive in pieces and are sent back.
-//! * Answers. `body`, [`sse`], `decoding`, `lenient`: an answer is taken apart. `halves`: characters that were cut are joined. `reply`: a
-//!   [`Reply`] is put together. `response`: what the provider calls it.
-//! * [`failure`]: what went wrong and what to do about it. `error_body`: what the body of a failing answer says. `backoff`: pauses.
+//! * Requests. `fit`: requirements of every provider. `cached_json`: parts that later requests send
+//!   again. `writing`: bodies that are written as text. `size`: number of tokens. `reasoning`: how much
+//!   a model reasons. `literal`: texts that arrive in pieces and are sent back.
+//! * Responses. `body`, [`sse`], `decoding`, `lenient`: parsing. `halves`: split characters are joined.
+//!   `reply`: assembles a [`Reply`]. `response`: the provider's id of it.
+//! * [`failure`]: errors and the reaction to them. `error_body`: the body of a failed response.
+//!   `backoff`: pauses.
 
 pub(crate) mod address;
 pub mod anthropic;
@@ -60,47 +61,48 @@ use crate::spec::opaque::Opaque;
 use crate::spec::prompt::ResponseFormat;
 use crate::spec::schema;
 
-/// One request to a model, in no provider's format (spec §4.2).
+/// One request to a model, independent of the provider's format (spec §4.2).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatRequest {
     /// The provider's id of the model.
     pub model: String,
-    /// System prompt first, then history, oldest first. Calls and results are paired, and the last message is not
-    /// an assistant's: the engine's `context` sees to that.
+    /// System prompt first, then history, oldest first. Calls and results are paired, and the last
+    /// message is not an assistant's: the engine's `context` ensures that.
     pub messages: Vec<CachedJson<ChatMessage>>,
-    /// Functions the model may call; empty sends none.
+    /// Functions that the model may call; empty omits them.
     pub tools: CachedJson<Vec<ToolDefinition>>,
-    /// Whether it must, may or must not call one.
+    /// Whether it must, may or must not call a tool.
     pub tool_choice: ToolChoice,
     /// Whether one reply may carry several calls.
     pub parallel_tool_calls: bool,
-    /// How much it is to reason.
+    /// How much the model reasons.
     pub reasoning: Reasoning,
-    /// Whether the answer's text must be JSON.
+    /// Whether the reply's text must be JSON.
     pub json: Option<JsonMode>,
-    /// Tokens of the answer at most, where the model's definition says so.
+    /// Maximum output tokens, if the model's definition limits them.
     pub max_output_tokens: Option<u64>,
-    /// Which API is spoken, where the provider has two.
+    /// The API to use, if the provider has two.
     pub api: Api,
-    /// What that limit is called, where the provider has several names.
+    /// The name of the output limit, if the provider has several.
     pub output_limit_param: OutputLimitParam,
-    /// Merged into the body last, key by key; the model's under the prompt's. `null` takes a key out of the body.
+    /// Merged into the body last, key by key; the prompt's override the model's. `null` removes a key
+    /// from the body.
     pub options: Map<String, Value>,
     /// Stable id of the thread, for sticky routing and caching.
     pub user: Option<String>,
 }
 
-/// An answer whose text must be JSON (spec §4.2, `responseFormat`).
+/// A reply whose text must be JSON (spec §4.2, `responseFormat`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonMode {
-    /// JSON Schema of the answer, already made strict (spec §5.4); `None` for any object.
+    /// JSON Schema of the reply, already made strict (spec §5.4); `None` for any object.
     pub schema: Option<Value>,
-    /// Whether every property is required, so that the provider's strict mode may be asked for.
+    /// Whether every property is required, so that the provider's strict mode can be used.
     pub strict: bool,
 }
 
 impl JsonMode {
-    /// What a prompt asks of a model. One that cannot be held to JSON is asked for a plain answer.
+    /// The mode for a prompt's response format. `None` when the model does not support JSON output.
     pub fn of(wanted: Option<&ResponseFormat>, capabilities: &Capabilities) -> Option<JsonMode> {
         match wanted {
             Some(ResponseFormat::Json { schema }) if capabilities.supports_json_mode => {
@@ -117,28 +119,29 @@ impl JsonMode {
 pub enum ChatMessage {
     /// The rendered prompt.
     System(String),
-    /// What the person (or the other side) said.
+    /// A message of the user, or of the other side.
     User(Vec<Part>),
-    /// What this side said: text, calls, or both.
+    /// A reply of this side: text, calls, or both.
     Assistant {
-        /// Text, empty when there was none.
+        /// Text; empty when there is none.
         content: String,
         /// The calls, in the order received.
         tool_calls: Vec<ToolCall>,
-        /// What its provider wants back with it. Only there when this provider, model and prompt wrote it.
+        /// Data to send back to its provider. Present only when this provider, model and prompt wrote
+        /// it.
         payload: Vec<Placed>,
     },
     /// The result of one call.
     Tool {
-        /// Id of the call it answers.
+        /// Id of its call.
         call_id: String,
         /// Name of the tool.
         name: String,
         /// The text of the result.
         content: String,
-        /// Whether the tool worked.
+        /// Whether the tool succeeded.
         status: ToolStatus,
-        /// Images among the files that the tool gave.
+        /// Images among the tool's files.
         images: Vec<Part>,
     },
 }
@@ -166,21 +169,22 @@ pub struct ToolDefinition {
     pub description: String,
     /// JSON Schema of its arguments, already made strict (spec §5.4).
     pub parameters: Value,
-    /// Whether every property is required, so that the provider's strict mode may be asked for.
+    /// Whether every property is required, so that the provider's strict mode can be used.
     pub strict: bool,
 }
 
-/// A piece of a streamed answer (spec §4.5).
+/// A piece of a streamed response (spec §4.5).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delta {
-    /// Text of the answer.
+    /// Text of the reply.
     Text(String),
     /// Text of the model's reasoning.
     Reasoning(String),
-    /// A call begins; `index` is its place in the reply. Comes again for the same place when the provider tells the id
-    /// or the name only later, or the name in pieces: what was empty is filled in, and a name may go on.
+    /// A call begins; `index` is its position in the reply. Sent again for the same position when the
+    /// provider sends the id or the name later, or the name in pieces: empty fields are filled in, and a
+    /// name may be continued.
     CallStart {
-        /// Place in the reply.
+        /// Position in the reply.
         index: usize,
         /// The provider's id, empty when it sends none.
         id: String,
@@ -189,35 +193,36 @@ pub enum Delta {
     },
     /// More of a call's arguments, as JSON text.
     CallArguments {
-        /// Place in the reply.
+        /// Position in the reply.
         index: usize,
         /// The next piece.
         text: String,
     },
-    /// What the provider wants back with a call.
+    /// Data of a call to send back to the provider.
     CallExtra {
-        /// Place in the reply.
+        /// Position in the reply.
         index: usize,
-        /// As it was sent.
+        /// The data, unchanged.
         extra: Opaque,
     },
-    /// What the provider wants back with the reply; it stands behind the text and the calls so far.
+    /// Data of the reply to send back to the provider. It belongs after the text and the calls so far.
     Payload(Opaque),
-    /// What the request cost so far; the last one counts.
+    /// Tokens of the request so far; the last delta replaces earlier ones.
     Usage(Usage),
     /// Why the model stopped.
     Finish(FinishReason),
-    /// What the provider calls its answer. Comes again when one of the two is told only later; for traces and the log.
+    /// The provider's id and model of its response, for traces and the log. Sent again when one of the
+    /// two comes later.
     Response {
-        /// The answer's id; empty when it is not told.
+        /// The response's id; empty when unknown.
         id: String,
-        /// The model that answers, which may be a newer one than was asked for; empty when it is not told.
+        /// The model that replies, which may be newer than the requested one; empty when unknown.
         model: String,
     },
 }
 
 impl Delta {
-    /// Whether it carries part of the answer; only such a delta counts as the first chunk (spec §4.5).
+    /// Whether it carries part of the reply. Only such a delta counts as the first chunk (spec §4.5).
     pub fn is_payload(&self) -> bool {
         !matches!(self, Delta::Usage(_) | Delta::Finish(_) | Delta::Response { .. })
     }
@@ -227,7 +232,7 @@ impl Delta {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It was done.
+    /// It finished.
     Stop,
     /// It called tools.
     ToolCalls,
@@ -239,24 +244,24 @@ pub enum FinishReason {
     Other,
 }
 
-/// A whole reply, put together from its deltas.
+/// A whole reply, assembled from its deltas.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// The text.
     pub content: String,
-    /// Reasoning text, if the provider shows it.
+    /// Reasoning text, if the provider sends it.
     pub reasoning: String,
-    /// The calls, in the order received. Ids may be empty or repeated: the engine replaces such.
+    /// The calls, in the order received. Ids may be empty or repeated; the engine replaces those.
     pub tool_calls: Vec<ToolCall>,
-    /// What the provider wants back with it.
+    /// Data to send back to its provider.
     pub payload: Payload,
-    /// Why the model stopped, when it said so.
+    /// Why the model stopped, if reported.
     pub finish_reason: Option<FinishReason>,
-    /// Tokens, when the provider told.
+    /// Tokens, if reported.
     pub usage: Option<Usage>,
 }
 
-/// What kind of failure a provider reported (spec §4.6).
+/// The kind of failure that a provider reported (spec §4.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderCode {
@@ -264,11 +269,11 @@ pub enum ProviderCode {
     RateLimit,
     /// 401, 403.
     AuthError,
-    /// 400 and other mistakes of ours.
+    /// 400 and other errors in our request.
     InvalidRequest,
-    /// 5xx, a broken connection, a stream that broke off.
+    /// 5xx, a broken connection, or an incomplete stream.
     ServerError,
-    /// No first chunk, or silence.
+    /// No first chunk, or a stall.
     Timeout,
     /// Content refused.
     ContentFilter,
@@ -284,12 +289,13 @@ pub enum ProviderCode {
 pub struct ProviderError {
     /// Its kind.
     pub code: ProviderCode,
-    /// HTTP status of the answer, or the one that an error inside a stream names.
+    /// HTTP status of the response, or the one in an error inside a stream.
     pub status: Option<u16>,
-    /// The provider's wish, milliseconds.
+    /// The pause that the provider requests, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// Whether there was no connection or it broke, so that the provider has not said what went wrong.
+    /// Whether the connection failed or broke, so that the provider's own reason is unknown.
     pub is_network: bool,
-    /// What it said, without our credentials; at most 1 KB once it is [told](ProviderError::told).
+    /// The provider's message, without our credentials; at most 1 KB once [prepared for
+    /// display](ProviderError::told).
     pub message: String,
 }
