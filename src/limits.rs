@@ -1,250 +1,251 @@
-//! Every constant of the runtime, named once. Times are microseconds unless the name says otherwise, sizes are bytes.
+//! Every constant of the runtime. Times are microseconds unless the name says otherwise, sizes are bytes.
 
 /// One second in microseconds.
 pub const SECOND_US: i64 = 1_000_000;
 /// One day in microseconds.
 pub const DAY_US: i64 = 24 * 3600 * SECOND_US;
 
-/// Body of any request but a message post or a file.
+/// Body of a request that is neither a message post nor a file.
 pub const REQUEST_BYTES: usize = 4 << 20;
-/// What a WebSocket is sent at most without an answered `ping`; one that is sent more is closed.
+/// Bytes sent to a WebSocket since its last answered `ping`. A socket above the limit is closed.
 pub const SOCKET_UNANSWERED_BYTES: u32 = 8 << 20;
-/// What the open WebSockets of a thread are sent so, together; the one with the most is closed.
+/// The same sum over all open WebSockets of a thread. Above it, the socket with the most is closed.
 pub const SOCKETS_UNANSWERED_BYTES: u32 = 24 << 20;
-/// What closed WebSockets of a thread, whose clients have not taken it, may hold; above it no new one is opened.
+/// Bytes that the closed WebSockets of a thread hold for clients that do not read; above it, none opens.
 pub const SOCKETS_LEFT_BYTES: u32 = 16 << 20;
-/// How much more a WebSocket is sent before it is looked at again.
+/// Bytes sent to a WebSocket between two checks of its last `ping`.
 pub const SOCKET_LOOK_BYTES: u32 = 1 << 20;
-/// A request is given up when so long, in seconds, neither 64 KB more of its body came nor the end (`worker/bodies.js`).
+/// A request is aborted when 64 KB of its body, or its end, take longer, in seconds (`worker/bodies.js`).
 pub const BODY_SILENCE_S: u32 = 30;
 /// Body of `POST …/messages`.
 pub const MESSAGE_REQUEST_BYTES: usize = 12 << 20;
-/// `history` of a new thread, altogether.
+/// `history` of a new thread, in total.
 pub const HISTORY_BYTES: usize = 4 << 20;
-/// The highest number of a message that is copied from another deployment.
+/// The highest seq of a message that is copied from another deployment.
 pub const COPIED_SEQ: i64 = 1 << 40;
 /// The longest time after which a thread may delete itself, seconds.
 pub const EXPIRE_S: i64 = 365 * 24 * 3_600;
-/// After this a thread tries again to delete itself that could not.
+/// Pause before a thread that could not delete itself tries again.
 pub const EXPIRE_AGAIN_US: i64 = 600 * SECOND_US;
 /// `content` of one message.
 pub const CONTENT_BYTES: usize = 1 << 20;
 /// `metadata` of one message, and `tags` or `properties` of a thread, as JSON.
 pub const METADATA_BYTES: usize = 64 << 10;
-/// Arrays and objects within each other, in JSON that is stored; the parser reads 128 levels, and an answer has some around a value.
+/// Nesting depth of stored JSON. The parser reads 128 levels, and a response adds some around a value.
 pub const JSON_DEPTH: usize = 100;
-/// Rows of a page when the request does not say.
+/// Rows of a page when the request names no limit.
 pub const PAGE_DEFAULT: u32 = 100;
-/// Rows of a page at most.
+/// Largest limit of a page.
 pub const PAGE_MAX: u32 = 500;
-/// Rows of a page together, as JSON, unless one alone has more. It crosses as one message of at most 32 MiB, in which a
-/// character may take two bytes; and many readers at once are to fit into an isolate of 128 MB.
+/// Rows of a page together, as JSON; one larger row may exceed it. A page is one message of at most 32 MiB,
+/// in which a character may take two bytes, and many readers share an isolate of 128 MB.
 pub const PAGE_BYTES: usize = 1 << 20;
-/// A list that has no pages, as JSON: beyond it, it is refused.
+/// A list without pages, as JSON; a larger one is refused.
 pub const LIST_BYTES: usize = 12 << 20;
 /// Rows of a snapshot on a stream.
 pub const SNAPSHOT_ROWS: u32 = 100;
-/// Rows of a snapshot together, as JSON, unless one alone has more: it is one message of a WebSocket.
+/// Rows of a snapshot together, as JSON; one larger row may exceed it. A snapshot is one WebSocket message.
 pub const SNAPSHOT_BYTES: usize = 512 << 10;
-/// Rows a resuming stream is sent one by one; beyond it gets a snapshot.
+/// Rows that a resuming stream receives one by one; above it, it receives a snapshot.
 pub const RESUME_ROWS: u32 = 500;
-/// Messages that wait for a run.
+/// Messages that wait for a run, in one thread.
 pub const QUEUE_MESSAGES: u32 = 1_000;
 
 /// Arguments of a call that code queues, as JSON.
 pub const QUEUED_ARGS_BYTES: usize = 1_000_000;
-/// Arguments of a call that code makes and waits for, as JSON; its receipt keeps them with the result.
+/// Arguments of a call that code makes and awaits, as JSON. Its receipt keeps them together with the result.
 pub const INVOKED_ARGS_BYTES: usize = 100_000;
-/// Receipts after which the mark that says where calls apart from any run may be open is moved (`thread/apart`).
+/// Seqs after which the mark of open detached calls is cleared when no such work runs (`engine/detached.rs`).
 pub const DETACHED_SPAN: i64 = 1_000;
-/// Calls within calls: prompts that call prompts, tools that call tools.
+/// Nesting depth of calls: prompts that call prompts, tools that call tools.
 pub const CALL_DEPTH: u32 = 8;
 
 /// Steps of one run, whatever `maxSteps` says (spec §21). A larger `maxSteps` is a catalog error.
 pub const RUN_STEPS: u32 = 250;
-/// Text of an error in a line on the server's terminal.
+/// Text of an error in one line on the server's terminal.
 pub const OPERATOR_ERROR_BYTES: usize = 500;
-/// Failures that are remembered within a run, so that none is told twice there.
+/// Failures remembered within a run, so that each is reported to the operator once.
 pub const OPERATOR_FAILURES: usize = 64;
-/// Text of an error of a tool that the log keeps.
+/// Text of a tool error in the log.
 pub const LOGGED_ERROR_BYTES: usize = 1 << 10;
-/// Where it happened, as the tool says.
+/// Stack of a tool error in the log.
 pub const LOGGED_STACK_BYTES: usize = 4 << 10;
 /// Identical tool errors in a row that stop a run (spec §19).
 pub const REPEATED_ERRORS: u32 = 8;
-/// Sequence numbers that a step reserves: its reply and up to 256 results.
+/// Sequence numbers that a step reserves: one for its reply and up to 256 for results.
 pub const BLOCK: i64 = 257;
-/// Tool calls in one reply; one with more is refused whole.
+/// Tool calls in one reply; a reply with more is refused whole.
 pub const CALLS_PER_REPLY: usize = 256;
 /// Attempts at one model before the next fallback.
 pub const MODEL_ATTEMPTS: u32 = 2;
-/// Attempts that a policy may ask for, the first one included.
+/// Most attempts that a policy may allow, including the first.
 pub const ATTEMPTS_MAX: u32 = 10;
 /// Attempts at all models of a step together.
 pub const ATTEMPTS_STEP: u32 = 20;
-/// The longest pause between attempts that a policy may ask for, milliseconds.
+/// The longest pause between attempts that a policy may set, milliseconds.
 pub const BACKOFF_MAX_MS: u64 = 86_400_000;
-/// The longest `timeoutMs` of one attempt that a policy may ask for, milliseconds.
+/// The longest `timeoutMs` of one attempt that a policy may set, milliseconds.
 pub const ATTEMPT_MAX_MS: u64 = 3_600_000;
 /// Base of the backoff between attempts; doubled each time, with full jitter.
 pub const BACKOFF_US: i64 = SECOND_US;
-/// The longest `Retry-After` that is honoured, and the longest pause that is waited for within the object.
+/// The longest `Retry-After` that is honoured, and the longest pause spent within the object.
 pub const RETRY_AFTER_MAX_US: i64 = 60 * SECOND_US;
-/// Between two lines that say that a tool is still at work, while somebody listens.
+/// Interval of the events that report a tool still running, while clients are connected.
 pub const HEARTBEAT_US: i64 = 5 * SECOND_US;
-/// Characters of a line that says what a run does.
+/// Characters of a progress line.
 pub const PROGRESS_CHARS: usize = 200;
-/// A longer pause before an attempt parks the run, where its policy says so.
+/// A longer pause before an attempt parks the run, if its policy allows that.
 pub const PARK_ABOVE_US: i64 = 30 * SECOND_US;
-/// Wait for the first chunk of a model's answer that carries payload.
+/// Longest wait for the first chunk with content of a model's response.
 pub const FIRST_CHUNK_US: i64 = 120 * SECOND_US;
-/// Silence in the middle of a model's answer; comments, which keep a connection open, are silence.
+/// Longest silence within a model's response. Comments that only keep the connection open count as silence.
 pub const STALL_US: i64 = 45 * SECOND_US;
-/// Events that carry nothing, such as the `ping` of a provider that makes a long argument: after so long they are silence, too.
+/// After this, events without content are silence, such as a provider's `ping`s within a long argument.
 pub const IDLE_EVENTS_US: i64 = 300 * SECOND_US;
-/// Reasoning alone: after so long without a text or a call the attempt has failed, unless its policy allows it a longer time.
+/// An attempt fails after this time of reasoning without text or a call, unless its policy allows more.
 pub const REASONING_US: i64 = 1_800 * SECOND_US;
-/// Streams of a model that break before they begin, after which its last attempt asks for the answer in one piece.
+/// Broken streams without content after which the last attempt at a model requests the response whole.
 pub const BROKEN_STREAMS: u32 = 2;
-/// Silences of a model that its definition may allow, milliseconds.
+/// The longest silence of a model that its definition may allow, milliseconds.
 pub const SILENCE_MAX_MS: u64 = 900_000;
-/// Re-entries of one step after a crash.
+/// Times that one step is entered again after a crash.
 pub const RECOVERIES: u32 = 6;
-/// Calls that only read, made at the same time: the platform waits for the headers of so many requests at once.
+/// Read-only calls that run at once: the platform lets so many requests wait for headers.
 pub const BATCH: usize = 6;
-/// Runs of one call of an idempotent tool, first one included.
+/// Runs of one call of an idempotent tool, including the first.
 pub const IDEMPOTENT_RUNS: u32 = 3;
-/// Outgoing requests of one event before the flow yields to a fresh alarm (free plan: 50 a request).
+/// Outgoing requests of one event before the flow yields to a new alarm (free plan: 50 per request).
 pub const OUTGOING_PER_EVENT: u32 = 30;
-/// How long an alarm's handler holds for a flow before it hands over to a fresh alarm.
+/// Time that an alarm's handler spends on a flow before it hands over to a new alarm.
 pub const ALARM_HOLD_US: i64 = 14 * 60 * SECOND_US;
 
-/// Time limit of an http tool when it names none.
+/// Time limit of an HTTP tool that sets none.
 pub const HTTP_TOOL_US: i64 = 60 * SECOND_US;
-/// Time limit of a tool that runs within the object and names none, milliseconds.
+/// Time limit of a native tool that sets none, milliseconds.
 pub const NATIVE_MS: u64 = 900_000;
-/// The longest `timeoutMs` a tool may name, in milliseconds.
+/// The longest `timeoutMs` of a tool, milliseconds.
 pub const HTTP_TOOL_MAX_MS: u64 = 600_000;
-/// Answer of an http tool.
+/// Response of an HTTP tool.
 pub const HTTP_TOOL_BYTES: usize = 1 << 20;
-/// Answer of an MCP server, with its files.
+/// Response of an MCP server, including its files.
 pub const MCP_ANSWER_BYTES: usize = 8 << 20;
-/// How often the task of an MCP server is asked for, where that does not say.
+/// Interval at which an MCP server's task is polled, unless the server names one.
 pub const MCP_POLL_US: i64 = 5 * SECOND_US;
-/// How seldom it is at most.
+/// The longest interval that an MCP server may name.
 pub const MCP_POLL_MAX_US: i64 = 600 * SECOND_US;
-/// Times in a row that a task is asked for in vain before its call is given up.
+/// Failed polls of a task in a row before its call fails.
 pub const MCP_POLL_MISSES: u32 = 20;
-/// Times that an MCP server may ask for input before it answers a call.
+/// Times that an MCP server may request input for one call.
 pub const MCP_ROUNDS: u32 = 10;
-/// Part of a failing http tool's body that the model is told.
+/// Part of a failed HTTP tool's body that the model receives.
 pub const HTTP_TOOL_ERROR_BYTES: usize = 1 << 10;
-/// Bytes of what the deployment is told of a failure of an MCP server.
+/// Text of an MCP server's failure in reports to the deployment, bytes.
 pub const MCP_TOLD_BYTES: usize = 500;
-/// Bytes of what one MCP server lists while threads run, as far as it may be offered.
+/// Tools of one MCP server's live list that may be offered, bytes.
 pub const MCP_LIST_BYTES: usize = 1 << 20;
-/// Tools of one MCP server that a catalog or a live list holds.
+/// Tools of one MCP server in a catalog or a live list.
 pub const MCP_TOOLS: usize = 256;
-/// Bytes of the name of an MCP server's tool.
+/// Name of an MCP server's tool, bytes.
 pub const MCP_TOOL_NAME_BYTES: usize = 256;
-/// Bytes of an MCP tool's description that models are shown.
+/// Description of an MCP tool that models receive, bytes.
 pub const MCP_DESCRIPTION_BYTES: usize = 16 << 10;
-/// Bytes of the schema of an MCP tool's arguments.
+/// Schema of an MCP tool's arguments, bytes.
 pub const MCP_SCHEMA_BYTES: usize = 64 << 10;
-/// Bytes of what an authorization server says at once.
+/// Response of an authorization server, bytes.
 pub const MCP_AUTH_BYTES: usize = 64 << 10;
-/// Levels of schemas within it.
+/// Nesting depth of the schema of an MCP tool's arguments.
 pub const MCP_SCHEMA_DEPTH: usize = 32;
-/// Part of a tool result that enters the model's context; the row keeps the whole.
+/// Part of a tool result that enters the model's context; the row keeps all of it.
 pub const RESULT_IN_CONTEXT_BYTES: usize = 32 << 10;
 /// Text and tool calls of one reply together; a larger reply is refused whole.
 pub const REPLY_BYTES: usize = 1_200_000;
-/// Text of a model's reasoning; a reply with more of it is refused whole. That is about a million tokens.
+/// Reasoning text of one reply, about a million tokens; a reply with more is refused whole.
 pub const REASONING_BYTES: usize = 4 << 20;
-/// What a provider wants back with a reply (thinking, signatures); a larger one is not kept.
+/// Provider payload of a reply (thinking, signatures) that later requests return; a larger one is not kept.
 pub const PAYLOAD_BYTES: usize = 512 << 10;
-/// `max_tokens` of an answer, where the provider asks for it and the model's definition does not say; thinking comes on top. Tokens.
+/// `max_tokens` where a provider requires it and the model's definition sets none, without thinking. Tokens.
 pub const OUTPUT_TOKENS: u64 = 8_192;
-/// Tokens of thinking at a level of 100, where the provider counts in tokens.
+/// Thinking tokens at a level of 100, for providers that count in tokens.
 pub const THINKING_TOKENS: u64 = 32_000;
-/// Tokens of thinking that a provider asks for at least.
+/// Fewest thinking tokens that a provider accepts.
 pub const THINKING_TOKENS_MIN: u64 = 1_024;
 
-/// Tokens of the least answer that is worth a request.
+/// Output tokens below which a request is not worth sending.
 pub const BUDGET_LEAST_OUTPUT: u64 = 256;
-/// Tokens that are kept back for the last step of a run whose budget is used up.
+/// Tokens reserved for the last step of a run whose budget is used up.
 pub const BUDGET_FINISH: u64 = 2_000;
-/// Tokens that an answer is taken to have at most where its model's definition does not say.
+/// Output tokens that an attempt reserves if its model's definition sets no maximum.
 pub const BUDGET_FULL_OUTPUT: u64 = 16_384;
-/// Share of what is left of a budget that a subagent is lent.
+/// Share of a budget's remainder that a subagent is allocated.
 pub const BUDGET_SHARE: f64 = 0.25;
-/// Runs that have ended and whose limits are kept, because subagents work on that they have lent to.
+/// Ended runs whose limits are kept, because subagents still work with what they were allocated.
 pub const BUDGET_ERRANDS: usize = 32;
-/// Share of a limit at which listeners are told.
+/// Share of a limit at which clients are warned.
 pub const WARN_AT: f64 = 0.8;
 
-/// Bytes of text per token, where a budget is reckoned: whatever is in doubt counts as more.
+/// Bytes of text per token in a budget; low, so that estimates err on the side of more tokens.
 pub const BYTES_PER_TOKEN: f64 = 3.0;
-/// Factor on the estimate of a request whose end nobody saw: the error of 95 in 100 estimates at most (tests of `tokens`).
+/// Factor on the estimate of a request whose end was not seen; 95 in 100 errors are below it (tests:
+/// `tokens`).
 pub const BUDGET_LOST_INPUT: f64 = 1.25;
-/// Tokens of the window of a model that does not say.
+/// Context window of a model whose definition sets none, tokens.
 pub const WINDOW_TOKENS: u64 = 48_000;
-/// Tokens that an answer may have where the model does not say; a quarter of its window at most.
+/// Output tokens of a model whose definition sets no maximum; at most a quarter of its window.
 pub const ANSWER_TOKENS: u64 = 8_192;
-/// Tokens of a window that are left free, because requests are only estimated; a quarter of the window at most.
+/// Tokens of a window that stay free, because requests are estimated; at most a quarter of the window.
 pub const SAFETY_TOKENS: u64 = 1_024;
-/// Share of the tokens left for messages from which on a summary is made of the older ones.
+/// Share of the tokens for messages at which the older ones are summarized.
 pub const TRIGGER_RATIO: f64 = 0.85;
 /// Tokens of a summary.
 pub const SUMMARY_TOKENS: usize = 1_500;
-/// Complete turns that must have come since the last one.
+/// Complete turns between two summaries.
 pub const SUMMARY_TURNS: u32 = 6;
-/// Share of the room that stays with messages.
+/// Share of the tokens for messages that messages keep after a summary.
 pub const SUMMARY_TARGET: f64 = 0.5;
-/// Attempts at one in a row, after which none is made for [`SUMMARY_PAUSE_TURNS`].
+/// Failed summaries in a row, after which none is written for [`SUMMARY_PAUSE_TURNS`].
 pub const SUMMARY_FAILURES: u32 = 3;
 /// See [`SUMMARY_FAILURES`].
 pub const SUMMARY_PAUSE_TURNS: u64 = 10;
-/// How often one is made of which a part was changed meanwhile.
+/// Times that a summary is written again because a message that it covers has changed.
 pub const SUMMARY_TRIES: u32 = 3;
-/// Summaries that are kept.
+/// Summaries kept per thread.
 pub const SUMMARIES: i64 = 10;
-/// One request for a summary, altogether.
+/// Time limit of one request for a summary.
 pub const SUMMARY_US: i64 = 120 * SECOND_US;
-/// A step waits for a summary at most.
+/// Longest wait of a step for a summary.
 pub const SUMMARY_WAIT_US: i64 = 60 * SECOND_US;
-/// Tokens of messages that are sent at least, however short a provider wants its requests.
+/// Fewest tokens of messages in a request, however small the provider's limit is.
 pub const LEAST_HISTORY_TOKENS: usize = 100;
-/// Tokens that an image is reckoned at.
+/// Tokens charged for an image.
 pub const IMAGE_TOKENS: usize = 1_400;
 /// Messages of history at most.
 pub const WINDOW_MESSAGES: usize = 400;
-/// When history outgrows its budget the cut jumps, so that this share of the budget remains.
+/// When history outgrows its budget, the cut jumps so that this share of the budget remains.
 pub const WINDOW_KEEP: f64 = 0.6;
 
 /// Description of a skill, characters.
 pub const SKILL_DESCRIPTION_CHARS: usize = 1_024;
-/// Text of a skill, tokens, as far as they can be told without a tokenizer.
+/// Text of a skill, estimated tokens.
 pub const SKILL_TOKENS: usize = 3_000;
-/// Texts of the skills that are active at the same time, tokens.
+/// Texts of the skills that are active at the same time, estimated tokens.
 pub const SKILLS_TOKENS: usize = 6_000;
-/// A file beside a skill.
+/// A file of a skill.
 pub const SKILL_FILE_BYTES: usize = 256 << 10;
-/// The files beside a skill together.
+/// All files of a skill together.
 pub const SKILL_FILES_BYTES: usize = 1 << 20;
 
 /// Body of a request to a custom endpoint.
 pub const ENDPOINT_REQUEST_BYTES: usize = 4 << 20;
-/// Time limit of a custom endpoint that names none, milliseconds.
+/// Time limit of a custom endpoint that sets none, milliseconds.
 pub const ENDPOINT_MS: u64 = 60_000;
-/// What a provider calls its answer, or the model that gave it: bytes that the log keeps.
+/// The provider's id of a response, or of the model that wrote it, in the log, bytes.
 pub const RESPONSE_NAME_BYTES: usize = 200;
 /// Part of a path that a log row keeps.
 pub const LOGGED_PATH_BYTES: usize = 1 << 10;
 
-/// Time limit of a hook, milliseconds (spec §35.15); a definition may name a shorter one.
+/// Time limit of a hook, milliseconds (spec §35.15); a definition may set a shorter one.
 pub const HOOK_MS: u64 = 30_000;
-/// A tool result, as JSON, that is kept on its receipt while hooks work on it or until its turn; a crash loses a larger one.
+/// A tool result, as JSON, kept on its receipt until its turn or its hooks' end; a crash loses a larger one.
 pub const KEPT_RESULT_BYTES: usize = 1_200_000;
 
 /// Key of a value, bytes of UTF-8.
@@ -258,137 +259,137 @@ pub const VALUES: u32 = 10_000;
 pub const ENV_NAME_BYTES: usize = 128;
 /// Value of a variable, bytes.
 pub const ENV_VALUE_BYTES: usize = 32 << 10;
-/// Values of variables of a thread, an account or the instance.
+/// Variables with a value, of one thread, account or instance.
 pub const ENV_VALUES: usize = 200;
-/// All of them together, bytes.
+/// All values of one thread, account or instance together, bytes.
 pub const ENV_BYTES: usize = 256 << 10;
-/// Pauses between tries to read the values of the account and the instance.
+/// Pauses between attempts to read the values of the account and the instance.
 pub const ENV_PAUSES_US: [i64; 2] = [SECOND_US / 10, SECOND_US];
 
-/// Effects of a thread that are still to run.
+/// Open effects of a thread.
 pub const EFFECTS: u32 = 20_000;
-/// The arguments of an effect, as JSON.
+/// Arguments of an effect, as JSON.
 pub const EFFECT_ARGS_BYTES: usize = 100_000;
-/// Attempts at an effect unless its definition says otherwise.
+/// Attempts at an effect whose definition sets none.
 pub const EFFECT_ATTEMPTS: u32 = 6;
-/// Attempts that a definition may ask for.
+/// Most attempts that a definition may set.
 pub const EFFECT_ATTEMPTS_MAX: u32 = 20;
 /// The longest pause between two attempts at an effect.
 pub const EFFECT_BACKOFF_MAX_US: i64 = 3_600 * SECOND_US;
-/// Time limit of an attempt at a native effect that names none.
+/// Time limit of an attempt at a native effect that sets none.
 pub const EFFECT_NATIVE_MS: u64 = 600_000;
 /// The shortest `every` of an effect.
 pub const EFFECT_EVERY_MIN_MS: i64 = 1_000;
 /// How far ahead an effect may be scheduled, and the longest `every`: ten years.
 pub const EFFECT_AHEAD_US: i64 = 3_653 * DAY_US;
-/// The earliest and the latest `at` of an effect that is a number: milliseconds since 1970, from 1973 to the year 5138.
+/// The earliest and latest numeric `at` of an effect, in milliseconds since 1970: the years 1973 to 5138.
 pub const EFFECT_AT_MIN_MS: i64 = 100_000_000_000;
 /// See [`EFFECT_AT_MIN_MS`].
 pub const EFFECT_AT_MAX_MS: i64 = 100_000_000_000_000;
 /// A cron expression, bytes.
 pub const CRON_BYTES: usize = 256;
-/// Effects of a thread that run at the same time. Those of one name take a place only while they hold fewer than are free.
+/// Effects of a thread that run at once. A name starts more only while it holds fewer slots than are free.
 pub const EFFECTS_AT_ONCE: usize = 32;
-/// How long a wait may last.
+/// Longest duration of a wait.
 pub const WAIT_MAX_US: i64 = 30 * DAY_US;
-/// How long it lasts unless a definition says so.
+/// Duration of a wait whose definition sets none.
 pub const WAIT_DEFAULT_US: i64 = 7 * DAY_US;
-/// The same of a call that the client carries out.
+/// Duration of a wait for a call that the client carries out, if its definition sets none.
 pub const CLIENT_WAIT_US: i64 = 600 * SECOND_US;
-/// Bytes of what a wait keeps of what is asked, all of it together: title, reason, arguments, choices, digest. What is larger is not asked.
+/// Data of a wait: title, reason, arguments, choices and digest together, bytes. More is not asked.
 pub const WAIT_DATA_BYTES: usize = 64 * 1024;
-/// Bytes of why a run waits that is tried again by itself.
+/// Reason of a wait that ends by itself with a retry, bytes.
 pub const WAIT_REASON_BYTES: usize = 4 << 10;
 /// Waits that one request decides.
 pub const WAITS_PER_DECISION: usize = 100;
-/// How long a token for one wait may live, seconds.
+/// Longest validity of a token for one wait, seconds.
 pub const WAIT_TOKEN_S: u64 = 7 * 24 * 3600;
-/// Characters of the name of who decides.
+/// Name of the person who decides a wait, characters.
 pub const ACTOR_CHARS: usize = 200;
-/// Bytes of the reason of a denial, and of an answer in text.
+/// Reason of a denial, or a text answer, bytes.
 pub const ANSWER_BYTES: usize = 64 * 1024;
-/// Effects that are due and are looked at for one that may start.
+/// Due effects that are searched for one that may start.
 pub const EFFECTS_LOOKED_AT: i64 = 2_000;
-/// The alarm's handler waits in memory for an effect that is due so soon: an alarm would cost a row.
+/// The alarm's handler waits in memory for an effect that is due this soon: an alarm would cost a row.
 pub const EFFECT_SOON_US: i64 = SECOND_US;
-/// How long an effect that has ended is listed.
+/// Time that an ended effect stays listed.
 pub const EFFECT_HISTORY_US: i64 = 30 * DAY_US;
-/// Effects that have ended and are listed.
+/// Ended effects that stay listed.
 pub const EFFECT_HISTORY: u32 = 20_000;
 
 /// Attachments of a message.
 pub const ATTACHMENTS: usize = 20;
-/// Attachments that come with a message, together, before base64.
+/// All attachments sent with one message, before base64.
 pub const ATTACHMENT_BYTES: usize = 8 << 20;
 /// Description of an attachment.
 pub const ATTACHMENT_TEXT_BYTES: usize = 4 << 10;
 /// Name of an attachment, bytes of UTF-8.
 pub const ATTACHMENT_NAME_BYTES: usize = 255;
-/// Type of a file (`text/plain`), bytes.
+/// Media type of a file (`text/plain`), bytes.
 pub const FILE_TYPE_BYTES: usize = 255;
-/// An image that a model is shown.
+/// An image in a request to a model.
 pub const IMAGE_BYTES: usize = 5 << 20;
-/// Pixels of a side of an image that a model is shown; providers refuse larger ones.
+/// Pixels on a side of an image in a request to a model; providers refuse larger ones.
 pub const IMAGE_PIXELS: u32 = 8_000;
-/// Images of one request to a model together; earlier ones are told of in words.
+/// Images of one request to a model together; earlier ones are described in text.
 pub const IMAGES_BYTES: usize = 8 << 20;
 /// Images of one request to a model.
 pub const IMAGES: usize = 20;
 
 /// Path of a file, bytes of UTF-8.
 pub const FILE_PATH_BYTES: usize = 1_024;
-/// One part of a path, bytes of UTF-8.
+/// One segment of a path, bytes of UTF-8.
 pub const FILE_NAME_BYTES: usize = 255;
 /// Files and directories of a thread.
 pub const FILES: u32 = 10_000;
-/// One file.
+/// Size of one file.
 pub const FILE_BYTES: u64 = 5_000_000_000;
-/// The thread's database, beyond which no file is written; the platform's own limit is 10 GB.
+/// Size of a thread's database above which no file is written; the platform's limit is 10 GB.
 pub const THREAD_BYTES: i64 = 9_000_000_000;
-/// Content that one row holds.
+/// Content in one row.
 pub const FILE_CHUNK_BYTES: usize = 1_000_000;
-/// A file that native code reads or writes as a whole.
+/// A file that native code reads or writes whole.
 pub const FILE_WHOLE_BYTES: usize = 32 << 20;
-/// Bytes that code can give another thread at once: a message between two objects has 32 MiB at most, and bytes travel in it as text.
+/// Bytes that code may send to another thread at once: as text, in one message of at most 32 MiB.
 pub const REMOTE_BYTES: usize = 16 << 20;
 /// Thumbnail of a file.
 pub const THUMBNAIL_BYTES: usize = 256 << 10;
-/// Uploads of a thread that are under way.
+/// Open uploads of a thread.
 pub const UPLOADS: usize = 100;
-/// Files of more than one chunk that are being written in a thread at the same time.
+/// Files of more than one chunk that are written in a thread at the same time.
 pub const WRITES: usize = 100;
-/// How long an upload may take.
+/// Longest duration of an upload.
 pub const UPLOAD_US: i64 = DAY_US;
 /// Chunks of replaced files that one write deletes.
 pub const PRUNED_CHUNKS: i64 = 64;
-/// Pause between two such deletions, where one follows the other.
+/// Pause between two consecutive deletions of chunks.
 pub const PRUNE_PAUSE_US: i64 = 1_000;
-/// Objects of a bucket that one call deletes; the platform's own limit is 1,000.
+/// Objects of a bucket that one call deletes; the platform's limit is 1,000.
 pub const DELETED_OBJECTS: i64 = 1_000;
-/// Files that may fail to move to or from the bucket before the rest waits for the next write.
+/// Failed moves to or from the bucket after which the others wait for the next write.
 pub const FAILED_MOVES: usize = 3;
-/// Pattern of a search in files, bytes of UTF-8.
+/// Pattern of a file search, bytes of UTF-8.
 pub const FILE_PATTERN_BYTES: usize = 1_000;
-/// A text file that searches look into.
+/// A text file that searches read.
 pub const GREP_FILE_BYTES: u64 = 1 << 20;
-/// Text that one search reads.
+/// Text that one search reads in total.
 pub const GREP_SCAN_BYTES: u64 = 64 << 20;
-/// Steps of one search by path: characters of paths times words of 64 places that the pattern has.
+/// Steps of one search by path: characters of the paths times 64-bit words of the pattern.
 pub const FIND_STEPS: u64 = 64_000_000;
-/// Steps after which a search by path lets others go on.
+/// Steps after which a search by path yields.
 pub const FIND_SLICE_STEPS: u64 = 4_000_000;
-/// Paths after which it does so.
+/// Paths after which a search by path yields.
 pub const FIND_SLICE_PATHS: usize = 1_000;
-/// How long it then waits.
+/// Duration of that yield.
 pub const FIND_PAUSE_US: i64 = 1_000;
-/// Files of an answer to a search, which is a page of [`PAGE_BYTES`] as well.
+/// Files in the response to a search, which is also a page of [`PAGE_BYTES`].
 pub const FOUND_FILES: u32 = 100;
-/// Lines of one file in an answer to a search.
+/// Lines of one file in the response to a search.
 pub const FOUND_LINES: usize = 50;
-/// Characters of a line in an answer to a search.
+/// Characters of a line in the response to a search.
 pub const FOUND_LINE_CHARS: usize = 500;
 
-/// How long an idempotency key is remembered.
+/// Time that an idempotency key is remembered.
 pub const IDEMPOTENCY_US: i64 = DAY_US;
 /// Length of an idempotency key.
 pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
@@ -396,193 +397,193 @@ pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
 pub const THREAD_KEY_CHARS: usize = 255;
 /// Text of the running attempt that is kept for resuming streams.
 pub const PARTIAL_BYTES: usize = 1 << 20;
-/// Arguments of a call that a frame repeats, as the model wrote them; longer ones are in the message alone.
+/// Arguments of a call in a frame, as the model wrote them; longer ones are in the message only.
 pub const FRAME_ARGUMENTS_BYTES: usize = 8 << 10;
-/// A thread of one request of a client that names none deletes itself after this, seconds.
+/// Lifetime of a thread that was created for one request of a client without a thread id, seconds.
 pub const EPHEMERAL_S: i64 = 24 * 3_600;
-/// So long after a request a client may repeat it without saying by a key that it does. Its own patience is ten minutes.
+/// Time in which a client may repeat a request without a key; clients wait up to ten minutes themselves.
 pub const RESENT_US: i64 = 15 * 60 * SECOND_US;
-/// How long a link to a file is good, seconds.
+/// Validity of a link to a file, seconds.
 pub const LINK_S: i64 = 3_600;
 /// One log row, as JSON.
 pub const LOG_ROW_BYTES: usize = 8 << 10;
-/// What the log holds of the definitions that a run begins with, as JSON; longer lists are told by their number.
+/// Definitions of a run in its snapshot row, as JSON; longer lists are replaced by their length.
 pub const SNAPSHOT_FIELDS_BYTES: usize = 7 << 10;
 /// One logged request or response body.
 pub const LOG_BODY_BYTES: usize = 256 << 10;
-/// How long logged bodies are kept.
+/// Time that logged bodies are kept.
 pub const LOG_BODY_US: i64 = 7 * DAY_US;
-/// Attempts at a job that a thread owes.
+/// Attempts at a job.
 pub const JOB_ATTEMPTS: u32 = 6;
-/// The pause after its first attempt; after each further one twice as long, at most [`JOB_PAUSE_MAX_US`].
+/// Pause after the first attempt at a job. It doubles with each attempt, up to [`JOB_PAUSE_MAX_US`].
 pub const JOB_PAUSE_US: i64 = SECOND_US;
 /// See [`JOB_PAUSE_US`].
 pub const JOB_PAUSE_MAX_US: i64 = 3_600 * SECOND_US;
-/// How long a provider may take to cancel an answer, milliseconds.
+/// Time limit of a provider's response to a cancellation, milliseconds.
 pub const CANCEL_MS: u64 = 10_000;
-/// Messages that a copy of a thread fetches together, at most.
+/// Most messages that a fork fetches at once.
 pub const FORK_MESSAGES: i64 = 256;
-/// Bytes of messages or of values after which a page for a copy is full.
+/// Bytes of messages or of values after which a page for a fork is full.
 pub const FORK_BYTES: usize = 1 << 20;
-/// Files that a copy fetches in one attempt of its job.
+/// Files that a fork fetches in one attempt of its job.
 pub const FORK_FILES: i64 = 8;
-/// How often the messages of a copy are fetched anew because one was changed meanwhile.
+/// Times that a fork fetches the messages again because one has changed meanwhile.
 pub const FORK_RESTARTS: u32 = 16;
-/// How long a request waits for a thread that is being copied.
+/// Longest wait of a request for a thread that is being forked.
 pub const FORK_WAIT_US: i64 = 10 * SECOND_US;
-/// How often it looks.
+/// Interval at which such a request checks the fork.
 pub const FORK_LOOK_US: i64 = SECOND_US / 20;
-/// About the bytes of a row without its texts.
+/// Estimated bytes of a row without its texts.
 pub const ROW_BYTES: usize = 128;
-/// An attempt at a job whose end is not stored after this was lost.
+/// An attempt at a job whose end is not stored after this time is considered lost.
 pub const JOB_LOST_US: i64 = 30 * SECOND_US;
 /// Spans in one request to a collector.
 pub const EXPORT_SPANS: usize = 512;
 /// Bytes of one request to a collector.
 pub const EXPORT_BYTES: usize = 1 << 20;
-/// How long a collector may take for its answer, milliseconds.
+/// Time limit of a collector's response, milliseconds.
 pub const EXPORT_MS: u64 = 10_000;
-/// Steps of a run after which its spans are exported while it goes on.
+/// Steps after which a run that continues exports its spans.
 pub const EXPORT_STEPS: u32 = 50;
 /// Content of a message in a span, bytes.
 pub const SPAN_CONTENT_BYTES: usize = 16 << 10;
 /// Links of a span.
 pub const SPAN_LINKS: usize = 16;
-/// Spans that one answer of the API holds.
+/// Spans in one response of the API.
 pub const SPANS_SHOWN: usize = 5_000;
 
-/// Comment that keeps an idle SSE response alive, milliseconds.
+/// Interval of the comments that keep an idle SSE response open, milliseconds.
 pub const SSE_HEARTBEAT_MS: u32 = 15_000;
-/// An SSE response ends after this; the client resumes. Milliseconds.
+/// Longest duration of an SSE response, milliseconds; the client then resumes.
 pub const SSE_LIFE_MS: u32 = 600_000;
-/// An SSE response ends when its client has taken nothing for so long. Milliseconds.
+/// An SSE response ends when its client has read nothing for this time, milliseconds.
 pub const SSE_PATIENCE_MS: u32 = 30_000;
-/// Longest life of a browser token, seconds.
+/// Longest validity of a browser token, seconds.
 pub const TOKEN_TTL_S: u64 = 3_600;
 
 /// Children of a thread that are not terminated.
 pub const CHILDREN: i64 = 1_000;
-/// Characters of a subagent's name; of a longer one the rest is left out.
+/// Characters of a subagent's name; longer names are cut.
 pub const SUBAGENT_NAME_CHARS: usize = 200;
-/// Threads that a thread asks at the same time.
+/// Other threads that a thread queries at the same time.
 pub const CHILDREN_ASKED: usize = 20;
 /// Subagents within subagents (spec §35.18).
 pub const SUBAGENT_DEPTH: u32 = 8;
-/// Bytes of an envelope between threads, as JSON.
+/// An envelope between threads, as JSON, bytes.
 pub const LETTER_BYTES: usize = 1_200_000;
-/// How long a deletion waits for envelopes that are on their way, microseconds.
+/// Longest wait of a deletion for envelopes in transit, microseconds.
 pub const LETTER_US: i64 = 10 * SECOND_US;
-/// Bytes of what a child reports.
+/// Report of a child, bytes.
 pub const REPORT_BYTES: usize = 256 << 10;
-/// How long a parent waits for a child, and a child for its variables, microseconds.
+/// Longest wait of a parent for a child, and of a child for its variables, microseconds.
 pub const WAIT_US: i64 = 7 * DAY_US;
-/// Workers that a prompt may let a thread have at the same time, at most.
+/// Most workers that a prompt may allow a thread at the same time.
 pub const WORKERS: u32 = 100;
 /// Characters of a worker's id.
 pub const WORKER_ID_CHARS: usize = 64;
-/// Bytes of what a worker came to, as its parent keeps it; longer texts are cut.
+/// Outcome of a worker that its parent keeps, bytes; longer texts are cut.
 pub const OUTCOME_BYTES: usize = 64 << 10;
-/// Bytes of all outcomes in one answer: each has its part of them.
+/// All outcomes in one result, bytes, divided equally between them.
 pub const OUTCOMES_BYTES: usize = 512 << 10;
-/// After this a child that is waited for is asked how it is; each time twice as long, at most [`CHECK_MAX_US`].
+/// Pause before a parent checks a child that it waits for; doubles with each check, up to [`CHECK_MAX_US`].
 pub const CHECK_US: i64 = 60 * SECOND_US;
-/// Pauses between tries to tell a parent that its child is deleted.
+/// Pauses between attempts to reach other objects before a thread is deleted: its parent, or shared memories.
 pub const TELL_PAUSES_US: [i64; 2] = [SECOND_US / 10, SECOND_US];
 /// See [`CHECK_US`].
 pub const CHECK_MAX_US: i64 = 3_600 * SECOND_US;
 
-/// Heap of sandboxed code, bytes, unless given.
+/// Default heap of sandboxed code, bytes.
 pub const CODE_MEMORY_BYTES: u64 = 16 << 20;
-/// A value that crosses between a thread and its sandboxed code, bytes, written out: what is used twice counts twice. All
-/// threads of a process share 128 MB, and a value is there several times on its way.
+/// A serialized value between a thread and its sandboxed code, bytes; a value used twice counts twice. All
+/// threads of a process share 128 MB, and a value exists several times on its way.
 pub const CODE_VALUE_BYTES: usize = 8 << 20;
-/// What each part of such a value counts besides its text, bytes.
+/// Bytes that each part of such a value counts in addition to its text.
 pub const CODE_PART_BYTES: usize = 16;
-/// Contents of the binary values in such a value, bytes.
+/// Binary contents in such a value, bytes.
 pub const CODE_RAW_BYTES: usize = 24 << 20;
-/// Arguments of calls that one run has under way, bytes, counted like those of a value; and answers that it has not taken yet.
+/// Arguments of the calls that one run has in flight, and results that it has not taken, bytes as for values.
 pub const CODE_CALLS_BYTES: usize = 16 << 20;
-/// How long sandboxed code that was told to end may take for its last words, microseconds.
+/// Time that sandboxed code has to finish after it was told to end, microseconds.
 pub const CODE_END_US: i64 = 45_000;
-/// Body of an answer that sandboxed code fetches, bytes.
+/// Body of a response that sandboxed code fetches, bytes.
 pub const CODE_FETCH_BYTES: usize = 4 << 20;
-/// How long a timer of sandboxed code may wait, milliseconds; isolate/web/timers.js refuses more.
+/// Longest delay of a timer in sandboxed code, milliseconds; `isolate/web/timers.js` refuses more.
 pub const CODE_TIMER_MS: f64 = 600_000.0;
 
-/// Entries about what is wrong with a run.
+/// Diagnostics of a run.
 pub const DIAGNOSTICS: usize = 64;
-/// Their bytes together, as JSON.
+/// All diagnostics of a run together, as JSON.
 pub const DIAGNOSTICS_BYTES: usize = 16 << 10;
-/// The text of one.
+/// Message of one diagnostic.
 pub const DIAGNOSTIC_MESSAGE_BYTES: usize = 512;
 /// Entries of a run's trace.
 pub const TRACE_ENTRIES: u32 = 2_000;
-/// Entries that code adds to the trace of one run.
+/// Entries that code may add to the trace of one run.
 pub const TRACE_OF_CODE: u32 = 100;
 /// Data of such an entry, bytes of JSON.
 pub const TRACE_DATA_BYTES: usize = 8 << 10;
-/// Characters of the kind of such an entry.
+/// Kind of such an entry, characters.
 pub const TRACE_KIND_CHARS: usize = 64;
-/// Runs of a page, unless fewer are asked for; more may be.
+/// Runs on a page when the request names no limit; it may name a larger one.
 pub const RUNS_DEFAULT: u32 = 20;
 
-/// Chunks of a memory at most.
+/// Chunks of a memory.
 pub const MEMORY_CHUNKS: usize = 50_000;
-/// Characters of a chunk, at least.
+/// Smallest chunk, characters.
 pub const CHUNK_CHARS_MIN: usize = 100;
-/// Characters of a chunk, at most.
+/// Largest chunk, characters.
 pub const CHUNK_CHARS_MAX: usize = 4_000;
-/// Results of a search at most.
+/// Most results of a search.
 pub const RECALL_TOP_K_MAX: usize = 20;
-/// Results of a search by a model, unless it says.
+/// Results of a search by a model that names no number.
 pub const SEARCH_TOP_K: usize = 5;
-/// Tokens of what is put before a model, at most.
+/// Most tokens of recalled text in a request.
 pub const RECALL_TOKENS_MAX: usize = 16_000;
-/// Characters of a turn's messages that are looked for.
+/// Characters of a turn's messages that are used as a query.
 pub const RECALL_QUERY_CHARS: usize = 2_000;
-/// Candidates from each side of a search, for each result.
+/// Candidates from each side of a search, per result.
 pub const CANDIDATES: usize = 4;
-/// How long a search may take that a run waits for, milliseconds.
+/// Time limit of a search that a run waits for, milliseconds.
 pub const MEMORY_SEARCH_MS: u64 = 5_000;
-/// Rows that the log of a memory keeps which threads share.
+/// Log rows of a shared memory.
 pub const MEMORY_LOG_ROWS: i64 = 10_000;
-/// A question, bytes.
+/// A query, bytes.
 pub const MEMORY_QUERY_BYTES: usize = 4 << 10;
-/// Words of a question that are looked for, of a script without blanks twice as many pairs of letters.
+/// Words of a query that are searched; for scripts without spaces, twice as many pairs of letters.
 pub const MEMORY_QUERY_WORDS: usize = 32;
 /// Text of a document in a request, bytes.
 pub const DOCUMENT_BYTES: usize = 1 << 20;
-/// A file that becomes a document, bytes: it is in memory several times while its text is taken out.
+/// A file that becomes a document, bytes: it is in memory several times while its text is extracted.
 pub const DOCUMENT_FILE_BYTES: usize = 8 << 20;
 /// A request with a document, bytes of JSON.
 pub const DOCUMENT_REQUEST_BYTES: usize = 4 << 20;
-/// Text of a document that waits to be cut, bytes of a row.
+/// Text of a document in one row that waits to be chunked, bytes.
 pub const DOCUMENT_PIECE_BYTES: usize = 64 << 10;
-/// Text of a message that a memory takes in, bytes: it is sent as a letter, which has to fit a row however it is escaped.
+/// Text of a message that a memory ingests, bytes; escaped, it must fit into one row of the outbox.
 pub const MEMORY_MESSAGE_BYTES: usize = 256 << 10;
-/// Messages that one step of a memory's work takes in.
+/// Messages that one step of a memory's work ingests.
 pub const MEMORY_MESSAGES: usize = 64;
-/// Letters to a memory that wait at the same time before no more messages are taken in for it.
+/// Outbox entries for a memory above which no more messages are ingested for it.
 pub const MEMORY_LETTERS: i64 = 256;
-/// Patterns of files that a memory takes in.
+/// File patterns that a memory ingests.
 pub const MEMORY_PATTERNS: usize = 32;
-/// Files that one step of a memory's work looks through.
+/// Files that one step of a memory's work checks.
 pub const MEMORY_PATHS: usize = 500;
-/// Changed files of a transition that are told one by one.
+/// Changed files of a transition that are noted one by one.
 pub const CHANGED_FILES: usize = 256;
-/// Pieces of texts that one step of the work of indexing cuts.
+/// Pieces of text that one step of indexing chunks.
 pub const INDEX_BATCH: usize = 64;
-/// A letter to a memory is remembered so long after it was taken, should it come again.
+/// Time that a memory remembers an outbox entry, in case it is delivered again.
 pub const MEMORY_LETTERS_US: i64 = 30 * 24 * 3_600 * SECOND_US;
-/// Attempts at vectors, about a day's, after which a document stays without until there is a new reason.
+/// Attempts at embeddings, about a day's, after which a document stays without until something changes.
 pub const EMBEDDING_ATTEMPTS: u32 = 30;
-/// Numbers of a vector at most.
+/// Most dimensions of an embedding.
 pub const EMBEDDING_DIMENSIONS: usize = 4_096;
-/// Texts of a request for vectors, unless given.
+/// Default number of texts in a request for embeddings.
 pub const EMBEDDING_BATCH: usize = 64;
-/// Texts of a request for vectors at most.
+/// Most texts in a request for embeddings.
 pub const EMBEDDING_BATCH_MAX: usize = 512;
-/// An answer with vectors, bytes.
+/// A response with embeddings, bytes.
 pub const EMBEDDING_ANSWER_BYTES: usize = 24 << 20;
 /// A note, bytes.
 pub const NOTE_BYTES: usize = 8 << 10;
@@ -594,7 +595,7 @@ pub const MEMORY_TAG_CHARS: usize = 64;
 pub const DOCUMENT_NAME_CHARS: usize = 1_000;
 /// Lines of a scratchpad.
 pub const SCRATCHPAD_ITEMS: usize = 32;
-/// Characters of one of them.
+/// Characters of one scratchpad line.
 pub const SCRATCHPAD_CHARS: usize = 240;
-/// All of them, bytes.
+/// All lines of a scratchpad together, bytes.
 pub const SCRATCHPAD_BYTES: usize = 8 << 10;
