@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npm create bobbin my-agent`: `bobbin init my-agent --install`, of the version that this one belongs to.
+// `npm create bobbin my-agent` runs `bobbin init my-agent --install` with the matching version of `bobbin`.
 
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";

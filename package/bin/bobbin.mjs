@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// `bobbin COMMAND …`: finds the command, reads its flags, and runs it. Each command is a file of ../commands.
+// Entry point of `bobbin COMMAND …`: finds the command in ../commands, parses its flags and runs it.
 
 import { parseArgs } from "node:util";
 import { COMMANDS } from "../commands/index.mjs";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
 import { VERSION } from "../lib/version.mjs";
 
-/** What each command takes. @satisfies {import("node:util").ParseArgsConfig["options"]} */
+/** Options of every command. @satisfies {import("node:util").ParseArgsConfig["options"]} */
 const COMMON = { help: { type: "boolean", short: "h", default: false } };
 
 /** @param {string[]} args */
@@ -44,7 +44,7 @@ function overview() {
   return `bobbin COMMAND [flags]\n\n${lines.join("\n")}\n\n\`bobbin COMMAND --help\` says more. Nothing is ever reported to anybody.`;
 }
 
-// Whoever reads has what they wanted: `bobbin threads | head`.
+// The reader closed the pipe (`bobbin threads | head`). That is not an error.
 process.stdout.on("error", (error) => {
   if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EPIPE") throw error;
   process.exit();

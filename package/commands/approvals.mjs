@@ -1,4 +1,4 @@
-// `bobbin approvals`: what people are asked, in all threads.
+// `bobbin approvals`: lists the open approvals and questions of all threads.
 
 import { number } from "../lib/arguments.mjs";
 import { Complaint, EXIT } from "../lib/complaint.mjs";

@@ -1,4 +1,5 @@
-// `bobbin build`: the definitions as the one file that the Worker loads. wrangler.jsonc has it as `build.command`.
+// `bobbin build`: compiles the definitions into the single file that the Worker loads. It is the `build.command` of
+// wrangler.jsonc.
 
 import { build } from "../compiler/project.mjs";
 import { line } from "../compiler/compile.mjs";

@@ -15,7 +15,7 @@ import { BobbinError } from "bobbin/client";
  * @typedef {import("../lib/target.mjs").Target} Target
  */
 
-/** How much of what was said before is shown. */
+/** The number of earlier messages shown when a thread is resumed. */
 const RECALLED = 20;
 
 const HELP = `/waits   asks again what was left for later
@@ -42,7 +42,7 @@ outcome is a line.`,
     }
     const begin = thread === undefined ? await beginning(client, positionals[0], key) : () => Promise.resolve(String(thread));
     if (stdin.isTTY && stdout.isTTY && !values["json"]) {
-      // What there is already is shown before anything is said.
+      // Show the existing messages before the first prompt.
       const known = thread ?? (key === undefined ? undefined : await begin());
       return talk(target, begin, known === undefined ? undefined : String(known));
     }
@@ -51,7 +51,7 @@ outcome is a line.`,
 };
 
 /**
- * What makes the thread once something is said.
+ * Returns a function that creates the thread. It is called with the first message.
  *
  * @param {Client} client
  * @param {string | undefined} named
@@ -111,9 +111,9 @@ class Chat {
   #terminal = new Terminal();
   /** @type {Conversation | undefined} */
   #conversation;
-  /** Of the turn that is under way: whose signal ends it. @type {AbortController | undefined} */
+  /** Aborts the current turn. @type {AbortController | undefined} */
   #turn;
-  /** How often Ctrl-C was pressed since somebody did something else. */
+  /** The number of Ctrl-C presses since the last other input. */
   #interrupts = 0;
   #left = new AbortController();
 
@@ -124,7 +124,7 @@ class Chat {
     this.#terminal.onInterrupt = (typed) => this.#interrupt(typed);
   }
 
-  /** Shows the end of a thread, and what it is doing. @param {string} name */
+  /** Shows the last messages of a thread and its current run. @param {string} name */
   async resume(name) {
     const { client } = this.#target;
     const { data } = await client.GET("/api/threads/{threadId}", { params: { path: { threadId: name } } });
@@ -162,7 +162,7 @@ class Chat {
     this.#terminal.close();
   }
 
-  /** Whether it was one. @param {string} text */
+  /** Runs a command such as /help. Returns whether the text was a command. @param {string} text */
   async #command(text) {
     const threadId = this.#conversation?.threadId;
     if (text === "/help") print(HELP);
@@ -179,7 +179,7 @@ class Chat {
     await this.#follow((conversation, signal) => conversation.follow({ run: run.run }, signal));
   }
 
-  /** The newest run. @param {string} threadId */
+  /** Returns the newest run, as a list. @param {string} threadId */
   async #runs(threadId) {
     const { data } = await this.#target.client.GET("/api/threads/{threadId}/runs", { params: { path: { threadId }, query: { limit: 1 } } });
     return data?.runs ?? [];

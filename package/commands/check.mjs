@@ -1,4 +1,4 @@
-// `bobbin check`: what is wrong with the definitions.
+// `bobbin check`: reports mistakes in the definitions.
 
 import { checkFolder } from "../compiler/project.mjs";
 import { line, refusal } from "../compiler/compile.mjs";

@@ -1,4 +1,4 @@
-// `bobbin stop`, `continue`, `terminate`, `delete`: what becomes of a thread.
+// `bobbin stop`, `continue`, `terminate`, `delete`: control a thread.
 
 import { exactly } from "../lib/arguments.mjs";
 import { Complaint, EXIT } from "../lib/complaint.mjs";

@@ -1,4 +1,4 @@
-// `bobbin approve`, `deny`, `answer`, `decide`: what becomes of what is asked.
+// `bobbin approve`, `deny`, `answer`, `decide`: decide a wait.
 
 import { exactly, number, parsed, parsedObject } from "../lib/arguments.mjs";
 import { Complaint, EXIT } from "../lib/complaint.mjs";

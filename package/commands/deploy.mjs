@@ -1,4 +1,4 @@
-// `bobbin deploy`: both Workers of a project, in order, with the secrets that they need.
+// `bobbin deploy`: deploys both Workers of a project in the right order, with the secrets they need.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import { addressIn, secretsOf, withSecretFile, wranglerIn } from "../lib/wrangle
 const WORKER = "wrangler.jsonc";
 const ISOLATE = "wrangler.isolate.jsonc";
 
-/** Secrets that a deployment cannot do without, and that nobody has to choose. @type {Record<string, () => string>} */
+/** Required secrets that can be generated. @type {Record<string, () => string>} */
 const MADE = {
   BOBBIN_API_KEYS: () => `${secret()}=admin`,
   BOBBIN_TOKEN_SECRET: () => secret(),
@@ -23,7 +23,7 @@ const MADE = {
 };
 const secret = () => randomBytes(32).toString("base64url");
 
-/** How long a new deployment is waited for. */
+/** How long to wait until a new deployment responds. */
 const PATIENCE_MS = 30_000;
 
 /** @type {import("./index.mjs").Command} */
@@ -47,7 +47,7 @@ administration: it is shown this once. Secrets that are there already stay. Keys
       if (code !== 0) throw new Complaint(`${config} was not deployed.`, EXIT.failed);
     };
     console.log(`${dry ? "Checking" : "Deploying"} ${project.isolate.name}, in which code runs.`);
-    // First: the Worker is bound to it.
+    // First, because the Worker has a binding to it.
     deploy(ISOLATE, []);
     console.log(`${dry ? "Checking" : "Deploying"} ${project.config.name}.`);
     if (dry) {
@@ -83,7 +83,7 @@ function withOutput(work) {
 }
 
 /**
- * Where it answers, and what to begin with.
+ * Prints the deployment's address, and the key and the token to begin with.
  *
  * @param {import("../lib/project.mjs").Project} project
  * @param {string | undefined} address
@@ -108,9 +108,9 @@ async function ownerToken(address, key) {
         body: JSON.stringify({ scope: "owner:me", ttl: 3600 }),
       });
       if (response.ok) return /** @type {{ token?: string }} */ (await response.json()).token;
-      // Its secrets, or its name, are not everywhere yet.
+      // Its secrets or its host name have not propagated yet.
     } catch {
-      // Not there yet.
+      // Not reachable yet.
     }
   }
   return undefined;

@@ -1,4 +1,4 @@
-// `bobbin dev`: a project's definitions, served on this machine while they are being written.
+// `bobbin dev`: serves a project's definitions on this machine and reloads them after each change.
 
 import { join, resolve } from "node:path";
 import { performance } from "node:perf_hooks";
@@ -16,10 +16,10 @@ import { watchFolder } from "../server/watch.mjs";
 
 const HOST = "127.0.0.1";
 
-/** How a development server differs from a deployed one; the project's variables may say otherwise. */
+/** Variables of a development server. The project's variables override them. */
 const DEVELOPMENT_VARS = { BOBBIN_DEV: "1", BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1]", BOBBIN_LOG_BODIES: "1" };
 
-/** Editors write in several steps. */
+/** Delay before a reload, because editors save a file in several steps. */
 const SETTLED_MS = 100;
 
 /** @type {import("./index.mjs").Command} */
@@ -88,7 +88,11 @@ export function varsOf(entries) {
   }));
 }
 
-/** Takes changes up; what is invalid is printed, and the old goes on. @param {import("../lib/project.mjs").Project} project @param {import("../server/server.mjs").Server} server */
+/**
+ * Reloads the definitions after a change. If they are invalid, it prints the errors and keeps the previous ones.
+ * @param {import("../lib/project.mjs").Project} project
+ * @param {import("../server/server.mjs").Server} server
+ */
 function watch(project, server) {
   /** @type {NodeJS.Timeout | undefined} */
   let timer;

@@ -1,4 +1,4 @@
-// `bobbin doctor`: what is wrong, or soon will be, and what to do about it.
+// `bobbin doctor`: reports present and upcoming problems, and what to do about them.
 
 import { cwd } from "node:process";
 import { BobbinError } from "bobbin/client";

@@ -1,4 +1,4 @@
-// `bobbin export`: a thread as a file.
+// `bobbin export`: writes a thread to a file.
 
 import { createWriteStream, renameSync, rmSync } from "node:fs";
 import { stdout } from "node:process";
@@ -48,7 +48,7 @@ A step that is under way is left out.`,
       await write(client, thread, values, into(stdout));
       return;
     }
-    // Whoever sees the file sees all of it.
+    // Write to a temporary file and rename it, so that the output is never incomplete.
     const writing = `${output}.${process.pid}.part`;
     try {
       const file = createWriteStream(writing, { mode: 0o600 });
@@ -77,7 +77,11 @@ async function asTest(client, thread, { as, output, json: asJson }) {
   else note(dim(files.join("\n")));
 }
 
-/** Writes lines, no faster than they are taken. @param {import("node:stream").Writable} stream @returns {Put} */
+/**
+ * Returns a function that writes lines and waits for the stream's backpressure.
+ * @param {import("node:stream").Writable} stream
+ * @returns {Put}
+ */
 const into = (stream) => async (line) => {
   if (stream.write(`${json(line)}\n`)) return;
   await new Promise((resolve) => stream.once("drain", () => resolve(undefined)));
@@ -125,7 +129,14 @@ async function writeValues(client, threadId, put) {
   return count;
 }
 
-/** A directory with all that is in it. @param {Client} client @param {string} threadId @param {string} path @param {boolean} bare @param {Put} put */
+/**
+ * Writes a directory and everything below it.
+ * @param {Client} client
+ * @param {string} threadId
+ * @param {string} path
+ * @param {boolean} bare
+ * @param {Put} put
+ */
 async function writeFiles(client, threadId, path, bare, put) {
   let count = 0;
   /** @type {string | null | undefined} */

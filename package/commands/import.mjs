@@ -1,4 +1,4 @@
-// `bobbin import`: a thread of a file that `bobbin export` has written.
+// `bobbin import`: creates a thread from a file that `bobbin export` wrote.
 
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -18,7 +18,7 @@ import { Uploading } from "../lib/upload.mjs";
  * @typedef {{ thread: ThreadFacts, messages: Message[], digest: string }} Read
  */
 
-/** What `history` of a new thread may have, with room for the rest of the request. */
+/** The maximum size of `history` in bytes. It leaves room for the rest of the request. */
 const MOST = 3_900_000;
 
 /** @type {import("./index.mjs").Command} */
@@ -60,7 +60,11 @@ same command is given again, within a day. What was imported is a copy: \`bobbin
   }),
 };
 
-/** What of the file makes the thread; it is read to its end first. @param {string} file @returns {Promise<Read>} */
+/**
+ * Reads the thread and its messages. Reads the whole file, to make sure that it is complete.
+ * @param {string} file
+ * @returns {Promise<Read>}
+ */
 async function readThread(file) {
   const hash = createHash("sha256");
   /** @type {ThreadFacts | undefined} */
@@ -89,7 +93,7 @@ function fitting(messages, newest) {
   while (from > 0 && bytes + (sizes[from - 1] ?? 0) <= MOST) bytes += sizes[--from] ?? 0;
   if (from === 0) return messages;
   if (!newest) throw new Complaint("The messages of this thread have more than 4 MB together: --newest takes the newest of them.");
-  // A turn begins with what somebody has said.
+  // Start with a user message, because a turn begins with one.
   const turn = messages.findIndex(({ role, depth }, at) => at >= from && role === "user" && depth === 0);
   return turn < 0 ? [] : messages.slice(turn);
 }
@@ -125,7 +129,7 @@ function newThread({ thread }, messages, values) {
   };
 }
 
-/** Values and files, each of which may be written again. @param {Client} client @param {string} threadId @param {string} file */
+/** Writes values and files. Each write can be repeated safely. @param {Client} client @param {string} threadId @param {string} file */
 async function fill(client, threadId, file) {
   const counts = { values: 0, files: 0 };
   const path = { threadId };

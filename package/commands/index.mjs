@@ -1,11 +1,11 @@
-// The commands, each loaded when it is asked for.
+// The commands. Each module is loaded when its command runs.
 
 /**
  * @typedef {object} Command
  * @property {string} usage     after `bobbin`: `send <thread> <text> [--wait]`
- * @property {string} help      the flags, a line each, and what else there is to know
+ * @property {string} help      the flags, one per line, and further notes
  * @property {import("node:util").ParseArgsConfig["options"]} options
- * @property {(args: string[]) => string[]} [rewrite]   makes of a flag that may stand alone one with a value
+ * @property {(args: string[]) => string[]} [rewrite]   gives a flag its default value where it has none
  * @property {(values: Record<string, any>, positionals: string[]) => Promise<void>} run   rejects with a Complaint
  */
 

@@ -1,4 +1,4 @@
-// `bobbin init`: a new project.
+// `bobbin init`: creates a project.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { VERSION } from "../lib/version.mjs";
 
 const TEMPLATES = fileURLToPath(new URL("../templates", import.meta.url));
 
-/** What each template shows. */
+/** A description of each template. */
 const SUMMARIES = {
   chat: "an assistant with a page to talk to it, made with the AI SDK",
   "support-desk": "subagents, approvals, memory: a desk that looks orders up, and asks before it refunds",
@@ -19,11 +19,11 @@ const SUMMARIES = {
   blank: "one agent with one tool",
 };
 
-/** What a project depends on unless it says: the tarball that was packed with this program, or a version. */
+/** The default dependency on Bobbin: the tarball beside this package, otherwise its version. */
 const PACKED = fileURLToPath(new URL(`../../bobbin-${VERSION}.tgz`, import.meta.url));
 const DEPENDENCY = existsSync(PACKED) ? PACKED : `^${VERSION}`;
 
-/** Files whose names npm would read something into. */
+/** Files with other names in the package, because npm treats the real names specially. */
 const RENAMED = { gitignore: ".gitignore", "dev.vars.example": ".dev.vars.example" };
 
 /** @type {import("./index.mjs").Command} */
@@ -71,7 +71,7 @@ The folder (default: this one) may hold other files already; none is replaced.`,
   },
 };
 
-/** The folder of Bobbin's repository. @param {string} given */
+/** Returns the checkout of Bobbin's repository. @param {string} given */
 function checkoutOf(given) {
   const checkout = resolve(given);
   if (isCheckout(checkout)) return checkout;
@@ -81,12 +81,17 @@ function checkoutOf(given) {
   );
 }
 
-/** Cargo and npm have slashes everywhere. @param {string} path */
+/** Cargo and npm use slashes on every platform. @param {string} path */
 const portable = (path) => path.replaceAll("\\", "/");
 
-/** What a crate of the project's own changes in its other files. @param {Map<string, string>} files @param {string} target @param {string} checkout */
+/**
+ * Changes the project's files so that it can have its own crate.
+ * @param {Map<string, string>} files
+ * @param {string} target
+ * @param {string} checkout
+ */
 function withCrate(files, target, checkout) {
-  // The versions that Bobbin is built with: the glue of its wasm is of one of them.
+  // Use the locked versions of Bobbin's build. The wasm's glue code depends on them.
   files.set(join("rust", "Cargo.lock"), readFileSync(join(checkout, "Cargo.lock"), "utf8"));
   const at = { bobbin: { checkout: portable(relative(target, checkout)) } };
   files.set("package.json", merged(files.get("package.json") ?? "{}", JSON.stringify(at)));
@@ -97,10 +102,10 @@ function withCrate(files, target, checkout) {
 }
 
 /**
- * The files of several templates, later ones over earlier ones.
+ * Merges the files of several templates. Later templates override earlier ones.
  *
  * @param {string[]} names
- * @param {Record<string, string>} words   what stands for `__WORD__`
+ * @param {Record<string, string>} words   the replacements of `__WORD__`
  */
 function layered(names, words) {
   /** @type {Map<string, string>} */
@@ -119,7 +124,7 @@ function layered(names, words) {
   return files;
 }
 
-/** One package.json over another: objects in it are laid over each other, too. @param {string} below @param {string} above */
+/** Merges two package.json files. Nested objects are merged, too. @param {string} below @param {string} above */
 function merged(below, above) {
   /** @param {any} a @param {any} b @returns {any} */
   const over = (a, b) => {
@@ -129,17 +134,17 @@ function merged(below, above) {
   return `${JSON.stringify(over(JSON.parse(below), JSON.parse(above)), null, 2)}\n`;
 }
 
-/** A Worker's name: small letters, digits and dashes. @param {string} target */
+/** Returns a valid name for the Worker: lower-case letters, digits and dashes. @param {string} target */
 function nameOf(target) {
   const name = basename(target).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 53);
   return name === "" ? "my-agent" : name;
 }
 
-/** With the package manager that runs this, if one does. @param {string} cwd */
+/** Runs the package manager that started this program, or npm. @param {string} cwd */
 function install(cwd) {
   const { npm_execpath: manager } = process.env;
   const [program, ...args] = manager === undefined ? ["npm"] : /\.[cm]?js$/.test(manager) ? [process.execPath, manager] : [manager];
-  // Windows has npm as a batch file, which only a shell starts; nothing here is anybody's input.
+  // On Windows npm is a batch file, which needs a shell. No argument comes from input.
   const { status, error } = spawnSync(program ?? "npm", [...args, "install"], { cwd, stdio: "inherit", shell: process.platform === "win32" && manager === undefined });
   if (error || status !== 0) throw new Complaint(`The packages were not installed: run \`npm install\` in ${shown(cwd)}.`);
 }

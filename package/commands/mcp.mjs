@@ -1,4 +1,4 @@
-// `bobbin mcp`: the tools of MCP servers, pinned in the project.
+// `bobbin mcp`: pins the tools of MCP servers in the project.
 
 import { resolve } from "node:path";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
@@ -54,7 +54,10 @@ async function resultOf(looking, name) {
   }
 }
 
-/** A list that is asked for when a run begins is nowhere pinned. @param {Looked} looked */
+/**
+ * Returns whether a pinned list differs from the server's. Live lists are read at the start of a run and never pinned.
+ * @param {Looked} looked
+ */
 const isDifferent = ({ list, same }) => list === "pinned" && !same;
 
 /** @param {string} agents @param {Looked} looked */

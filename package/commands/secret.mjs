@@ -1,4 +1,4 @@
-// `bobbin secret`: the secrets of a deployment.
+// `bobbin secret`: manages the secrets of a deployment.
 
 import { join } from "node:path";
 import { Complaint, EXIT } from "../lib/complaint.mjs";

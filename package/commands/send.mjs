@@ -1,4 +1,4 @@
-// `bobbin send`: a message, and what comes of it.
+// `bobbin send`: sends a message and shows the result.
 
 import { exactly, pipedText } from "../lib/arguments.mjs";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
@@ -42,7 +42,7 @@ What is lost on its way is sent again, and is one message.`,
     const thread = await threadOf(client, agent === undefined ? { id: first } : { agent, ...values });
     const key = values["idempotency-key"];
     const { messageId, state, message } = await thread.send(text, key === undefined ? {} : { idempotencyKey: key });
-    // What was named by its key has an id, too.
+    // The argument may be a key. Look up the thread's id.
     const threadId = await idOf(client, await thread.id());
     if (!wait) {
       if (values["json"]) printJson({ threadId, messageId, state, message });

@@ -1,4 +1,4 @@
-// `bobbin serve`: the same Workers on one machine, for production: workerd without a development server.
+// `bobbin serve`: serves a project in production on one machine, with workerd and no development server.
 
 import { resolve } from "node:path";
 import { performance } from "node:perf_hooks";
@@ -11,14 +11,14 @@ import { configuredVars, startServer } from "../server/server.mjs";
 import { neededVars } from "../server/needed-vars.mjs";
 import { portOf, varsOf } from "./dev.mjs";
 
-/** What serves nobody, or loses something, without. @type {Record<string, string>} */
+/** Required secrets. Without them the server rejects every client or loses data. @type {Record<string, string>} */
 const KEYS = {
   BOBBIN_API_KEYS: "who may call the API, such as KEY=admin",
   BOBBIN_TOKEN_SECRET: "tokens of browsers and links to files are signed with it",
   BOBBIN_ENCRYPTION_KEYS: "values of variables are encrypted with it, such as k1=<32 random bytes in base64>",
 };
 
-/** Variables of a development server. */
+/** Variables that only a development server may have. */
 const DEVELOPMENT = ["BOBBIN_DEV", "BOBBIN_DEV_OUTBOUND"];
 
 /** @type {import("./index.mjs").Command} */
@@ -56,7 +56,7 @@ for health checks.`,
     let server;
     let ending = false;
     const stop = async (/** @type {string} */ signal) => {
-      // A second signal does not wait.
+      // A second signal exits at once.
       if (ending) process.exit(1);
       ending = true;
       log("info", "ending", { signal });
@@ -100,7 +100,7 @@ function secondsOf(text) {
 }
 
 /**
- * The variables, if the keys are among them, or somebody has said that none are needed.
+ * Checks that the required keys are set, unless `--without-keys` is given, and returns the variables.
  *
  * @param {Record<string, string>} vars
  * @param {boolean} open
@@ -117,7 +117,7 @@ function withKeys(vars, open, root, persist) {
     const lines = missing.map((name) => `  ${name}: ${KEYS[name]}`);
     throw new Complaint(`These variables are not set:\n${lines.join("\n")}\nSet them, or say --without-keys: whoever asks from this machine may then do everything, and nobody else anything.`, EXIT.usage);
   }
-  // Then it answers on this machine's own names alone, as it does for developers.
+  // Without API keys the server accepts only this machine's own host names, like a development server.
   const opened = vars["BOBBIN_API_KEYS"]?.trim() ? vars : { ...vars, BOBBIN_DEV: "1" };
   return vars["BOBBIN_ENCRYPTION_KEYS"]?.trim() ? opened : { ...opened, BOBBIN_ENCRYPTION_KEYS: localKeys(root, persist) };
 }

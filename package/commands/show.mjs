@@ -1,4 +1,4 @@
-// `bobbin show`: what there is to know of a thread.
+// `bobbin show`: shows a thread's facts, runs, waits and limits.
 
 import { exactly } from "../lib/arguments.mjs";
 import { bold, list, moment, money, oneLine, print, printJson, table } from "../lib/output.mjs";
@@ -26,7 +26,7 @@ Its state, what it has cost, what it waits for, its last runs, its subagents, an
   }),
 };
 
-/** How many of its runs are shown. */
+/** The number of runs shown. */
 const RUNS = 5;
 
 /** @param {Client} client @param {string} name */
@@ -89,7 +89,7 @@ function used({ cost }) {
   return `${money(total.cost)}, ${total.inputTokens} + ${total.outputTokens} tokens, ${total.requests} ${total.requests === 1 ? "request" : "requests"}${unpriced}${below}${lost}`;
 }
 
-/** What it may use, and what is left of it. @param {Shown} shown */
+/** Formats the limits and what is left of them. @param {Shown} shown */
 function limits({ budget }) {
   if (budget === null) return "";
   const scopes = Object.entries(budget.limits).filter(([, limit]) => limit && Object.keys(limit).length > 0);

@@ -1,4 +1,4 @@
-// `bobbin tail`: what happens in a thread, while it happens.
+// `bobbin tail`: shows a thread's events as they happen.
 
 import { exactly } from "../lib/arguments.mjs";
 import { follow } from "../lib/follow.mjs";
@@ -37,7 +37,7 @@ const shown = (teller) => (/** @type {import("bobbin/client").Frame} */ frame) =
   else teller.take(frame);
 };
 
-/** Says once that the connection is lost, and once that it is there again. */
+/** Reports once that the connection was lost, and once that it is back. */
 function connection() {
   let lost = false;
   return (/** @type {boolean} */ open) => {

@@ -1,4 +1,4 @@
-// `bobbin test`: cases of one's own agents.
+// `bobbin test`: runs the test cases of a project's agents.
 
 import { existsSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -35,7 +35,7 @@ export const command = {
     json: { type: "boolean", default: false },
     junit: { type: "string" },
   },
-  // It may stand alone.
+  // Allows `--record` without a value.
   rewrite: (args) => args.map((arg) => (arg === "--record" ? "--record=all" : arg)),
   async run(values, paths) {
     const { crash, live, record } = values;
@@ -57,7 +57,7 @@ export const command = {
     }
     async function deployed() {
       if (record !== undefined || crash) throw new Complaint("--url plays cases as clients do: neither --record nor --crash.", EXIT.usage);
-      // The client is there in the package alone, and nothing else here needs it.
+      // Load the client only here. It exists only in the assembled package.
       const { keyOf, reach } = await import("../lib/target.mjs");
       const { url } = await reach(values);
       return runDeployed(cases, { url, key: keyOf(values), done });
@@ -66,7 +66,7 @@ export const command = {
   },
 };
 
-/** All cases; complains about all that are not understood. @param {string[]} paths @param {string} project */
+/** Reads all cases and reports every one that is invalid. @param {string[]} paths @param {string} project */
 function readCases(paths, project) {
   /** @type {string[]} */
   const wrong = [];

@@ -1,4 +1,4 @@
-// `bobbin threads`: which there are.
+// `bobbin threads`: lists threads.
 
 import { exactly, number } from "../lib/arguments.mjs";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
@@ -11,12 +11,12 @@ import { inbox } from "../lib/waits.mjs";
  * @typedef {import("bobbin/client").components["schemas"]["ListedThread"]} Listed
  */
 
-/** What a state asks of the list. @type {Record<string, { executing?: boolean, terminated?: boolean, failed?: boolean }>} */
+/** The list's filters for each state. @type {Record<string, { executing?: boolean, terminated?: boolean, failed?: boolean }>} */
 const STATES = { running: { executing: true }, idle: { executing: false, terminated: false }, failed: { failed: true }, terminated: { terminated: true } };
 
 /** The `user_id` of all owners. */
 const EVERY_OWNER = "*";
-/** Rows that are looked through for a tag; and over all owners, where the server lists no more. */
+/** The maximum number of rows to search. The server lists fewer rows when the list covers all owners. */
 const LOOKED_THROUGH = 10_000;
 const OF_EVERY_OWNER = 500;
 
@@ -68,7 +68,7 @@ function query({ agent, state, tag, user, search, children }) {
     ...(state !== undefined && STATES[state]),
     ...(agent !== undefined && { agent_id: agent }),
     ...(user !== undefined && { user_id: user }),
-    // Tags are among what is searched.
+    // The server's search includes tags.
     ...((search ?? tag) !== undefined && { search: search ?? tag }),
   };
 }
@@ -94,7 +94,12 @@ async function listed(client, asked, limit, is) {
   return { threads, more: false };
 }
 
-/** Threads in which somebody is asked something. @param {Client} client @param {string | undefined} user @returns {Promise<Set<string>>} */
+/**
+ * Returns the ids of threads with open questions or approvals.
+ * @param {Client} client
+ * @param {string | undefined} user
+ * @returns {Promise<Set<string>>}
+ */
 async function asking(client, user) {
   const ids = new Set();
   for await (const { threadId } of inbox(client, user)) ids.add(threadId);

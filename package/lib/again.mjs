@@ -1,4 +1,4 @@
-// What may be asked again where the server was busy or did not answer: requests that read, and those that take effect once.
+// Retries a request if the server was busy or did not respond. Use it only for reads and idempotent requests.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { BobbinError } from "bobbin/client";

@@ -1,13 +1,13 @@
-// What a command was given besides flags, and texts that come through a pipe.
+// Positional arguments and flag values of a command, and text from a pipe.
 
 import { stdin } from "node:process";
 import { Complaint, EXIT } from "./complaint.mjs";
 
 /**
- * Exactly so many arguments.
+ * Checks the number of arguments.
  *
  * @param {string[]} given
- * @param {string[]} names   what each is called
+ * @param {string[]} names   their names
  * @returns {string[]}
  */
 export function exactly(given, names) {
@@ -18,7 +18,7 @@ export function exactly(given, names) {
 }
 
 /**
- * A number of a flag.
+ * Parses an integer flag.
  *
  * @param {string} flag
  * @param {string} text
@@ -30,7 +30,7 @@ export function number(flag, text, { least, most }) {
   throw new Complaint(`--${flag} is a whole number from ${least} to ${most}, not “${text}”.`, EXIT.usage);
 }
 
-/** JSON of a flag or an argument. @param {string} what @param {string} text @returns {any} */
+/** Parses the JSON of a flag or an argument. @param {string} what @param {string} text @returns {any} */
 export function parsed(what, text) {
   try {
     return JSON.parse(text);
@@ -39,17 +39,17 @@ export function parsed(what, text) {
   }
 }
 
-/** An object of a flag or an argument. @param {string} what @param {string} text @returns {Record<string, any>} */
+/** Parses a JSON object in a flag or an argument. @param {string} what @param {string} text @returns {Record<string, any>} */
 export function parsedObject(what, text) {
   const value = parsed(what, text);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   throw new Complaint(`${what} is a JSON object.`, EXIT.usage);
 }
 
-/** A message's text has 1 MB at most. */
+/** The maximum size of a message's text, in bytes. */
 const MOST = 1_000_000;
 
-/** What comes through the pipe, without the line break at its end. */
+/** Reads text from the pipe, without its final line break. */
 export async function pipedText() {
   if (stdin.isTTY) throw new Complaint("`-` reads the text from a pipe, and there is none.", EXIT.usage);
   /** @type {Buffer[]} */

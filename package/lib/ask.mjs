@@ -1,4 +1,4 @@
-// What a run asks, asked of whoever sits at the terminal.
+// Asks the person at the terminal to decide a wait.
 
 import { fieldsOf, valueOf } from "./form.mjs";
 import { bold, dim, harmless, oneLine } from "./output.mjs";
@@ -7,16 +7,16 @@ import { asked, entry } from "./waits.mjs";
 /**
  * @typedef {import("bobbin/client").Wait} Wait
  * @typedef {import("bobbin/client").Decision} Decision
- * @typedef {(prompt: string) => Promise<string | undefined>} Line  what was entered, if anything was
+ * @typedef {(prompt: string) => Promise<string | undefined>} Line  the entered line, if any
  * @typedef {(text: string) => void} Say
  */
 
 /**
- * The decision; nothing when it is left for later.
+ * Asks for a decision. Returns nothing if the person leaves it for later.
  *
  * @param {Wait} wait
  * @param {Line} line
- * @param {Say} say     a line of its own
+ * @param {Say} say     prints a line
  * @returns {Promise<Decision | undefined>}
  */
 export async function ask(wait, line, say) {
@@ -83,7 +83,13 @@ async function result({ call }, line, say) {
   }
 }
 
-/** What an MCP server wants to be told. @param {Wait} wait @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>} */
+/**
+ * Asks the person to fill in the form of an MCP server.
+ * @param {Wait} wait
+ * @param {Line} line
+ * @param {Say} say
+ * @returns {Promise<Decision | undefined>}
+ */
 async function form(wait, line, say) {
   const { form: schema } = asked(wait);
   const letter = (await line("  [f]ill it in, [d]ecline (Enter: later): "))?.trim();
@@ -107,7 +113,11 @@ async function form(wait, line, say) {
   return /** @type {Decision} */ ({ decision: "answer", content: Object.fromEntries(content) });
 }
 
-/** The choices that a text names, by value or label; another text stays as it is. @param {import("./form.mjs").Field} field @param {string} text */
+/**
+ * Returns the value of a text: the choices that it names by value or label, a boolean, or the text itself.
+ * @param {import("./form.mjs").Field} field
+ * @param {string} text
+ */
 function chosen({ kind, label, choices }, text) {
   const one = (/** @type {string} */ word) => {
     const found = choices.find((choice) => word === String(choice.value) || word === choice.label);
@@ -119,7 +129,13 @@ function chosen({ kind, label, choices }, text) {
   return choices.length > 0 ? one(text) : text;
 }
 
-/** An address that an MCP server wants to be visited. @param {Wait} wait @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>} */
+/**
+ * Asks the person to visit a URL of an MCP server.
+ * @param {Wait} wait
+ * @param {Line} line
+ * @param {Say} say
+ * @returns {Promise<Decision | undefined>}
+ */
 async function visit(wait, line, say) {
   const { url } = asked(wait);
   say(`  It leads to ${oneLine(url ?? "")}`);
@@ -148,7 +164,7 @@ function object(text, say) {
     const value = JSON.parse(text ?? "");
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Said below.
+    // Reported below.
   }
   say("  That is no JSON object.");
   return undefined;

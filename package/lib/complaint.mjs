@@ -1,20 +1,20 @@
-// A problem the person at the terminal can act on, and what the program ends with.
+// Problems that the person at the terminal can solve, and the program's exit codes.
 
-/** What `bobbin` exits with. */
+/** Exit codes of `bobbin`. */
 export const EXIT = {
-  /** What was asked for went wrong: a definition is invalid, a test failed, a server refused. */
+  /** The command failed: a definition is invalid, a test failed, or the server rejected a request. */
   failed: 1,
-  /** It could not begin: an unknown flag, no server, no project. */
+  /** The command could not begin: an unknown flag, no server, or no project. */
   usage: 2,
   /** A run failed. */
   runFailed: 3,
-  /** A run waits for somebody. */
+  /** A run is waiting for a person. */
   runParked: 4,
   /** A run was stopped. */
   runStopped: 5,
 };
 
-/** Printed as it stands, without a stack. */
+/** An error that is printed without a stack. */
 export class Complaint extends Error {
   /** @param {string} message @param {number} [exit] */
   constructor(message, exit = EXIT.failed) {

@@ -1,4 +1,4 @@
-// A conversation in a terminal: what is entered is sent, what comes of it is shown, and what is asked is asked.
+// A conversation in a terminal: sends the entered text, shows the response, and asks for decisions.
 
 import { stdout } from "node:process";
 import { BobbinError } from "bobbin/client";
@@ -18,11 +18,11 @@ export class Conversation {
   #client;
   #terminal;
   #teller = new Teller({ write: (text) => this.#write(text) });
-  /** Messages that stand on the screen. @type {Set<string>} */
+  /** Ids of messages that are on the screen. @type {Set<string>} */
   #told = new Set();
-  /** Whether the line of progress stands on the screen. */
+  /** Whether the progress line is on the screen. */
   #progress = false;
-  /** What is being asked, and what takes the question back. @type {Map<string, AbortController>} */
+  /** The open prompts by wait, with controllers that withdraw them. @type {Map<string, AbortController>} */
   #questions = new Map();
 
   /**
@@ -36,7 +36,7 @@ export class Conversation {
     this.#terminal = terminal;
   }
 
-  /** Sends a text and shows what comes of it. @param {string} text @param {AbortSignal} signal */
+  /** Sends a text and shows the response. @param {string} text @param {AbortSignal} signal */
   async say(text, signal) {
     const { messageId } = await this.#client.thread(this.threadId).send(text, { signal });
     this.#told.add(messageId);
@@ -44,7 +44,7 @@ export class Conversation {
   }
 
   /**
-   * Shows a run to its end, or until what it asks is left for later.
+   * Shows a run until it ends or until the person leaves a decision for later.
    *
    * @param {Of} of
    * @param {AbortSignal} signal
@@ -52,7 +52,7 @@ export class Conversation {
   async follow(of, signal) {
     const left = new AbortController();
     const both = AbortSignal.any([signal, left.signal]);
-    // One question after another.
+    // Ask one question at a time.
     let asking = Promise.resolve();
     const ask = () => void (asking = asking.then(() => this.#ask(both, () => left.abort())));
     try {
@@ -60,7 +60,7 @@ export class Conversation {
       for await (const frame of framesOf(this.#client, this.threadId, of, { signal: both, onConnection })) {
         if (frame.type === "progress") this.#show(frame.message);
         else if (frame.type === "run_parked" || (frame.type === "wait_opened" && frame.reference !== undefined)) ask();
-        // It waits in the queue, perhaps because something was left for later.
+        // The message is queued, perhaps behind a run that waits for a decision.
         else if (frame.type === "run" && frame.run === null) ask();
         else if (frame.type === "wait_closed") this.#questions.get(frame.id)?.abort();
         else if (frame.type === "run_ended") this.#ended(frame);
@@ -83,7 +83,7 @@ export class Conversation {
     this.#teller.take(frame);
   }
 
-  /** Shows what was said before. @param {import("bobbin/client").Message[]} messages */
+  /** Shows earlier messages. @param {import("bobbin/client").Message[]} messages */
   recall(messages) {
     const teller = new Teller({ write: (text) => this.#write(text), all: dim });
     for (const message of messages) {
@@ -92,12 +92,12 @@ export class Conversation {
     }
   }
 
-  /** A line of its own. @param {string} text  harmless */
+  /** Prints a line. @param {string} text  harmless */
   line(text) {
     this.#teller.line(text);
   }
 
-  /** Asks for all that is open and not being asked. @param {AbortSignal} signal @param {() => void} leave */
+  /** Asks about all open waits that have no prompt yet. @param {AbortSignal} signal @param {() => void} leave */
   async #ask(signal, leave) {
     for (const wait of await asked(this.#client, this.threadId).catch(() => [])) {
       if (this.#questions.has(wait.id) || signal.aborted) continue;
@@ -112,7 +112,7 @@ export class Conversation {
     }
   }
 
-  /** Whether it was decided. @param {Wait} wait @param {AbortSignal} signal */
+  /** Returns whether the wait was decided. @param {Wait} wait @param {AbortSignal} signal */
   async #decide(wait, signal) {
     while (!signal.aborted) {
       const decision = await ask(wait, (prompt) => this.#terminal.line(prompt, signal), (text) => this.line(text));
@@ -123,7 +123,7 @@ export class Conversation {
       } catch (error) {
         if (!(error instanceof BobbinError)) throw error;
         this.line(dim(`(${oneLine(error.message)})`));
-        // Somebody was faster.
+        // Someone else has decided it.
         if (error.code === "conflict") return true;
       }
     }
@@ -137,7 +137,7 @@ export class Conversation {
     if (used !== "") this.line(dim(`(${used})`));
   }
 
-  /** The line of progress stands below everything, until something else is written. @param {string} text */
+  /** Shows a progress line. The next output replaces it. @param {string} text */
   #show(text) {
     if (this.#questions.size > 0 || this.#teller.writing) return;
     this.#hide();

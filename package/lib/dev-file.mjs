@@ -1,4 +1,5 @@
-// Where the development server of a project answers: `.bobbin/dev.json`, written while it runs. Commands find the server by it.
+// `.bobbin/dev.json` holds the address of a project's development server while it runs. Commands read it to find the
+// server.
 
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -7,7 +8,7 @@ import { alive } from "./files.mjs";
 /**
  * @typedef {object} DevServer
  * @property {string} url
- * @property {number} pid        the process whose end is the server's
+ * @property {number} pid        the server's process
  * @property {string} version
  */
 
@@ -15,7 +16,7 @@ import { alive } from "./files.mjs";
 const fileOf = (project) => join(project, ".bobbin", "dev.json");
 
 /**
- * Says where the server of this project answers, until this process ends or the returned function is called.
+ * Writes the server's address. The file is removed when this process exits or the returned function is called.
  *
  * @param {string} project                            its folder
  * @param {{ url: string, version: string }} server
@@ -24,13 +25,13 @@ const fileOf = (project) => join(project, ".bobbin", "dev.json");
 export function noteDevServer(project, { url, version }) {
   const file = fileOf(project);
   mkdirSync(dirname(file), { recursive: true });
-  // Renamed into place: a command may be reading it.
+  // Rename into place, because a command may be reading the file.
   const writing = `${file}.${process.pid}`;
   writeFileSync(writing, `${JSON.stringify({ url, pid: process.pid, version })}\n`);
   renameSync(writing, file);
   const forget = () => {
     process.off("exit", forget);
-    // The next server may have written its own.
+    // Another server may have replaced the file. Remove only our own.
     if (read(file)?.pid === process.pid) rmSync(file, { force: true });
   };
   process.once("exit", forget);
@@ -38,8 +39,8 @@ export function noteDevServer(project, { url, version }) {
 }
 
 /**
- * The server of the project that a folder is in: that of the nearest `.bobbin/dev.json` on the way up. One that was killed
- * leaves its file behind; then `runs` is false, and somebody else may have its port.
+ * Finds the development server from the nearest `.bobbin/dev.json` at or above a folder. A killed server leaves its
+ * file behind. Then `runs` is false, and another process may use its port.
  *
  * @param {string} folder
  * @returns {(DevServer & { project: string, runs: boolean }) | undefined}
@@ -58,7 +59,7 @@ function read(file) {
     const { url, pid, version } = JSON.parse(readFileSync(file, "utf8"));
     return typeof url === "string" && Number.isInteger(pid) ? { url, pid, version: String(version) } : undefined;
   } catch {
-    // There is none, or it is nobody's.
+    // The file is missing or invalid.
     return undefined;
   }
 }

@@ -1,18 +1,19 @@
-// The bucket in which a deployment keeps large files of threads: made and bound when somebody wants it.
+// The optional R2 bucket for a deployment's large files: creates it and binds it.
 
 import { createInterface } from "node:readline/promises";
 import { Complaint } from "./complaint.mjs";
 import { readIfThere, shown, writeWhole } from "./files.mjs";
 import { someoneIsThere } from "./terminal.mjs";
 
-/** What the Worker calls it. */
+/** The name of the binding in the Worker. */
 const BINDING = "FILES";
 
-/** Whether a Worker is bound to one. @param {import("./project.mjs").Config} config */
+/** Returns whether the Worker has the binding. @param {import("./project.mjs").Config} config */
 export const hasFilesBucket = ({ r2_buckets: buckets = [] }) => buckets.some(({ binding }) => binding === BINDING);
 
 /**
- * The same Worker without it, where there are no buckets: large files lie in the threads' databases then. Others stay, and are refused.
+ * Removes the binding where no buckets exist. Large files are then stored in the threads' databases. Other buckets
+ * stay in the configuration, and are rejected later.
  *
  * @param {import("./project.mjs").Config} config
  * @returns {import("./project.mjs").Config}
@@ -22,7 +23,7 @@ export function withoutFilesBucket({ r2_buckets: buckets = [], ...config }) {
   return others.length === 0 ? config : { ...config, r2_buckets: others };
 }
 
-/** Asks, where somebody is there to answer, whether there is to be one. @param {import("./project.mjs").Config} config */
+/** If a person is at the terminal, asks whether to create the bucket. @param {import("./project.mjs").Config} config */
 export async function wantsFilesBucket({ name }) {
   if (!someoneIsThere()) return false;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
@@ -38,7 +39,7 @@ export async function wantsFilesBucket({ name }) {
 const bucketOf = (name) => `${name}-files`;
 
 /**
- * Makes the bucket, unless it is there, and binds it in the configuration.
+ * Creates the bucket unless it exists, and adds the binding to the configuration.
  *
  * @param {import("./project.mjs").Config} config
  * @param {string} path                             of the configuration
@@ -49,12 +50,12 @@ export function makeFilesBucket({ name, r2_buckets: others }, path, wrangler) {
   const own = `{ "binding": "${BINDING}", "bucket_name": "${bucket}" }`;
   if (others !== undefined) throw new Complaint(`${shown(path)} binds other buckets: add ${own} to \`r2_buckets\` there.`);
   const { code, all } = wrangler.ask(["r2", "bucket", "create", bucket]);
-  // 10004: it is there already, and this account's.
+  // Code 10004: the bucket exists and belongs to this account.
   if (code !== 0 && !/code: 10004|already exists/i.test(all)) throw new Complaint(`${all.trim()}\nThe bucket ${bucket} was not made, and the Worker was not deployed.`);
   const text = readIfThere(path) ?? "";
-  // What the template says of it is done now.
+  // Remove the template's hint about the bucket.
   const without = text.replace(/\n *\/\/ Optional: large files of threads.*\n *\/\/ "r2_buckets":.*\n/, "\n");
-  // In the front: whatever comes behind it has its commas already.
+  // Insert at the front, so that no comma has to be added.
   const open = /^(?:\s|\/\/.*|\/\*[^]*?\*\/)*\{/.exec(without)?.[0];
   if (open === undefined) throw new Complaint(`${shown(path)} does not begin with \`{\`: add "r2_buckets": [${own}] there.`);
   writeWhole(path, `${open}\n  // Large files of threads.\n  "r2_buckets": [${own}],${without.slice(open.length)}`);

@@ -1,10 +1,10 @@
-// Places on disk, as commands show and read them; and what only one process may do at a time.
+// Paths as commands show them, atomic writes, and locks between processes.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A path as a person wants to read it: from the working directory where it lies in that. @param {string} path */
+/** Returns a path relative to the working directory if it lies below it, otherwise unchanged. @param {string} path */
 export function shown(path) {
   const short = relative(process.cwd(), path);
   return short === "" || short.startsWith("..") || isAbsolute(short) ? path : short;
@@ -19,7 +19,7 @@ export function readIfThere(path) {
   }
 }
 
-/** Written beside and renamed into place: who watches or reads it never sees half of it. @param {string} path @param {string} text */
+/** Writes a temporary file and renames it, so that no reader sees a partial file. @param {string} path @param {string} text */
 export function writeWhole(path, text) {
   mkdirSync(dirname(path), { recursive: true });
   const draft = `${path}.${process.pid}.tmp`;
@@ -27,7 +27,7 @@ export function writeWhole(path, text) {
   renameSync(draft, path);
 }
 
-/** Whether a process runs, somebody else's, too. @param {number} pid */
+/** Returns whether a process is running. It may belong to another user. @param {number} pid */
 export function alive(pid) {
   try {
     process.kill(pid, 0);
@@ -37,7 +37,7 @@ export function alive(pid) {
   }
 }
 
-/** Takes a lock that nobody holds. @param {string} path */
+/** Takes a lock if it is free. Returns whether it did. @param {string} path */
 function claim(path) {
   try {
     writeFileSync(path, String(process.pid), { flag: "wx" });
@@ -48,7 +48,11 @@ function claim(path) {
   }
 }
 
-/** Removes a dead holder's lock, and none that somebody has taken meanwhile. @param {string} path @param {number} holder */
+/**
+ * Removes the lock of a dead process. If another process has taken the lock in the meantime, restores it.
+ * @param {string} path
+ * @param {number} holder
+ */
 function bury(path, holder) {
   const grave = `${path}.${process.pid}`;
   try {
@@ -62,12 +66,12 @@ function bury(path, holder) {
 }
 
 /**
- * Runs `work` while no other process runs work under the same lock. A lock whose holder has died is taken over.
+ * Runs `work` while no other process holds the lock. A lock whose process has died is taken over.
  *
  * @template T
  * @param {string} path
  * @param {() => Promise<T>} work
- * @param {(wait: (note: (text: string) => void) => Promise<void>) => Promise<void>} [waiting]   shows that it waits
+ * @param {(wait: (note: (text: string) => void) => Promise<void>) => Promise<void>} [waiting]   shows that the process is waiting
  * @returns {Promise<T>}
  */
 export async function locked(path, work, waiting = (wait) => wait(() => {})) {
@@ -77,7 +81,7 @@ export async function locked(path, work, waiting = (wait) => wait(() => {})) {
       for (let waited = 0; !claim(path); waited++) {
         const holder = Number(readIfThere(path));
         note(`${holder} holds ${path}`);
-        // An empty file is one whose writer is between creating and writing it; it gets a second to finish.
+        // An empty lock file is between its creation and its first write. Give its process a second.
         if (holder > 0 ? !alive(holder) : waited > 10) bury(path, holder);
         else await sleep(100);
       }

@@ -1,4 +1,4 @@
-// What `bobbin doctor` looks at: each look gives findings, with what to do about them.
+// The checks of `bobbin doctor`. Each returns findings with a remedy.
 
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -12,13 +12,13 @@ import { VERSION } from "./version.mjs";
  * @typedef {import("./target.mjs").Target} Target
  */
 
-/** The Node that current wrangler needs, and the oldest wrangler that a project works with. */
+/** The Node that current wrangler needs, and the oldest supported wrangler. */
 const WRANGLER_NODE = [22, 12];
 const OLDEST_WRANGLER = [4, 155];
-/** Clocks further apart than this end tokens too early, or leave them valid too long. */
+/** The largest tolerated clock difference. Beyond it, tokens expire too early or stay valid too long. */
 const SKEW_S = 5;
 
-/** The nearest folder with definitions, from here up. @param {string} from */
+/** Returns the nearest folder with definitions, at or above `from`. @param {string} from */
 export function projectOf(from) {
   for (let folder = resolve(from); ; folder = dirname(folder)) {
     if (existsSync(join(folder, "agents"))) return folder;
@@ -26,7 +26,7 @@ export function projectOf(from) {
   }
 }
 
-/** The machine. @param {string | undefined} project @returns {Finding[]} */
+/** Checks this machine. @param {string | undefined} project @returns {Finding[]} */
 export function machine(project) {
   const node = versions.node.split(".").map(Number);
   const found = /** @type {Finding[]} */ ([{ level: "ok", what: "Node", message: nodeVersion }]);
@@ -60,7 +60,11 @@ function atLeast([major = 0, minor = 0], [least = 0, then = 0]) {
   return major > least || (major === least && minor >= then);
 }
 
-/** The server: its version, its clock, what the key is good for, and its surfaces. @param {Target} target @returns {Promise<Finding[]>} */
+/**
+ * Checks the server: its version, its clock, the key's scope and the enabled protocols.
+ * @param {Target} target
+ * @returns {Promise<Finding[]>}
+ */
 export async function server({ url, from, client, keyed, health }) {
   const found = /** @type {Finding[]} */ ([{ level: "ok", what: "server", message: `${url} (${from}), version ${oneLine(health.version)}, ${health.agents} agents` }]);
   if (health.version !== VERSION) {
@@ -79,10 +83,10 @@ export async function server({ url, from, client, keyed, health }) {
   return found;
 }
 
-/** Seconds that this machine is ahead. @param {string | null} date @param {number} now */
+/** Returns how many seconds this machine's clock is ahead. @param {string | null} date @param {number} now */
 function skewOf(date, now) {
   const at = Date.parse(date ?? "");
-  // The header has whole seconds.
+  // The Date header has a resolution of one second.
   return Number.isNaN(at) ? 0 : Math.round((now - at - 500) / 1000);
 }
 
@@ -100,7 +104,10 @@ async function scope(client, keyed) {
   return { level: "info", what, message: oneLine(refusal.message) };
 }
 
-/** Something of each protocol that answers otherwise where the protocol is off. @type {Record<string, (client: Target["client"]) => Promise<unknown>>} */
+/**
+ * One request per protocol whose response shows whether the protocol is enabled.
+ * @type {Record<string, (client: Target["client"]) => Promise<unknown>>}
+ */
 const PROBES = {
   chat: (client) => client.GET("/api/chat/{chatId}", { params: { path: { chatId: "doctor" }, query: {} } }),
   openai: (client) => client.GET("/v1/models"),
@@ -117,7 +124,7 @@ async function surfaces(client) {
   return { level: "info", what: "surfaces", message: on.join(", ") || "none for this key", advice: "BOBBIN_SURFACES of the deployment names them." };
 }
 
-/** What the server refuses it with, if it does. @param {() => Promise<unknown>} ask */
+/** Returns the error of the request, if the server rejects it. @param {() => Promise<unknown>} ask */
 async function refusalOf(ask) {
   try {
     await ask();
@@ -128,10 +135,10 @@ async function refusalOf(ask) {
   }
 }
 
-/** What the agents lack. @param {Target["client"]} client @returns {Promise<Finding[]>} */
+/** Checks what the agents lack. @param {Target["client"]} client @returns {Promise<Finding[]>} */
 export async function agents(client) {
   const { data } = await client.GET("/api/agents");
-  /** By what they say: many agents share a model. @type {Map<string, Finding>} */
+  /** Keyed by message, because many agents share a model. @type {Map<string, Finding>} */
   const found = new Map();
   for (const { name } of data?.agents ?? []) {
     const { data: explained } = await client.GET("/api/agents/{name}/explain", { params: { path: { name } } });
@@ -158,7 +165,7 @@ function advice(code, message) {
 }
 
 /**
- * Models of the project that have ended, or will soon.
+ * Reports models of the project that are retired, or will be soon.
  *
  * @param {string} project
  * @param {Date} today
@@ -183,21 +190,28 @@ export function retired(project, today) {
   });
 }
 
-/** Whether a model is that of an id, or a snapshot of it: the id with a date behind it. @param {string} id @param {string} model */
+/** Returns whether a model is the id itself or a snapshot of it (the id followed by a date). @param {string} id @param {string} model */
 const isOf = (id, model) => model.startsWith(id) && /^(-latest|-[\d-]{8,})?$/.test(model.slice(id.length));
 
-/** A definition's model, where it is asked at its maker's own address. @param {string} file @returns {{ provider: string, id: string } | undefined} */
+/**
+ * Returns a definition's model if it uses the provider's own address.
+ * @param {string} file
+ * @returns {{ provider: string, id: string } | undefined}
+ */
 function modelOf(file) {
   try {
     const { provider, model, baseUrl = "{{" } = JSON.parse(readFileSync(file, "utf8"));
     return typeof model === "string" && String(baseUrl).includes("{{") ? { provider: String(provider), id: model.trim() } : undefined;
   } catch {
-    // `bobbin check` says what is wrong with it.
+    // `bobbin check` reports the mistake.
     return undefined;
   }
 }
 
-/** The list of the package, or in Bobbin's own checkout that of the sources. @returns {{ provider: string, id: string, ends?: string, replacedBy?: string }[] | undefined} */
+/**
+ * Reads the package's list of models, or in Bobbin's own checkout the source's.
+ * @returns {{ provider: string, id: string, ends?: string, replacedBy?: string }[] | undefined}
+ */
 function knownModels() {
   for (const place of ["../schemas/known-models.json", "../../src/models/known.json"]) {
     const path = new URL(place, import.meta.url);

@@ -1,4 +1,4 @@
-// What happens in a thread, told once: of what comes again after a break, what was there before is left out.
+// A thread's events, each exactly once: after a reconnect, events that were already seen are dropped.
 
 import { createHash } from "node:crypto";
 import { again } from "./again.mjs";
@@ -10,25 +10,25 @@ import { again } from "./again.mjs";
  * @typedef {Extract<Frame, { type: "snapshot" }>} Snapshot
  */
 
-/** Messages that are remembered: a break repeats 500 at most. */
+/** The number of messages to remember. A reconnect repeats at most 500. */
 const REMEMBERED = 2000;
 
-/** The number after the last `_` of a message's id, which messages are in the order of. @param {string} id */
+/** Returns the number after the last `_` of a message's id. Messages are ordered by it. @param {string} id */
 export const sequence = (id) => Number(id.slice(id.lastIndexOf("_") + 1));
 
-/** Frames without those, and those parts of texts, that were there already. */
+/** Drops frames, and parts of texts, that were already seen. */
 export class Distinct {
-  /** What was told of each message. @type {Map<string, string>} */
+  /** A hash of each message that was seen. @type {Map<string, string>} */
   #told = new Map();
-  /** The text that is being written. @type {{ id: string, attempt: number, bytes: number } | undefined} */
+  /** The text that is being streamed. @type {{ id: string, attempt: number, bytes: number } | undefined} */
   #partial;
-  /** The place of the newest message. */
+  /** The sequence number of the newest message. */
   newest = 0;
 
   /**
    * @template {Frame} F
    * @param {F} frame       no snapshot
-   * @returns {F | undefined} what of it is new
+   * @returns {F | undefined} its new part
    */
   take(frame) {
     if (frame.type === "message_data") return this.#message(frame.data) ? frame : undefined;
@@ -40,9 +40,9 @@ export class Distinct {
     return frame;
   }
 
-  /** Whether something of it is new. @param {Message} message */
+  /** Returns whether the message is new or has changed. @param {Message} message */
   #message(message) {
-    // What it is by the queue, and what its subagent is by now, is none of its own.
+    // Leave out fields that change without the message: its queue status and its subagent's state.
     const { id, role, content, tool_calls, tool_status, silent, attachments, metadata: { queued, queue_status, ...metadata } } = message;
     const what = createHash("sha1").update(JSON.stringify([role, content, tool_calls, tool_status, silent, attachments, metadata])).digest("base64");
     if (this.#told.get(id) === what) return false;
@@ -72,8 +72,9 @@ export class Distinct {
 }
 
 /**
- * What happens in a thread until the signal ends it: messages completely, however often the connection or the server is lost, and
- * what passes (progress, calls that begin) as far as it was seen. `start` begins with the first message, `now` with what is being written.
+ * Yields a thread's events until the signal aborts. Messages are complete, even if the connection or the server is
+ * lost. Transient events (progress, starting calls) can be missed while the connection is down. `start` begins with
+ * the first message, `now` with the reply that is being streamed.
  *
  * @param {import("bobbin/client").Client} client
  * @param {string} threadId
@@ -115,7 +116,7 @@ export async function* follow(client, threadId, { from, ...options }) {
 const asFrame = (message) => ({ type: "message_data", message_id: message.id, depth: message.depth, data: message });
 
 /**
- * All messages, oldest first.
+ * Yields all messages, oldest first.
  *
  * @param {import("bobbin/client").Client} client
  * @param {string} threadId
@@ -134,7 +135,7 @@ export async function* history(client, threadId, more = {}) {
 }
 
 /**
- * What lies between the newest message that is known and a snapshot, which has only the newest ones.
+ * Returns the messages between the newest known one and a snapshot. A snapshot has only the newest messages.
  *
  * @param {import("bobbin/client").Client} client
  * @param {string} threadId

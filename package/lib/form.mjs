@@ -1,5 +1,5 @@
-// Forms that servers ask to be filled in: the flat schemas of MCP's elicitations, as fields for people. It is for the terminal and for
-// the page, so it knows of neither.
+// Converts the flat schemas of MCP elicitations into form fields. The terminal and the approvals page both use it, so
+// it depends on neither.
 
 /**
  * @typedef {object} Choice
@@ -11,10 +11,10 @@
  * @property {string} label
  * @property {string} hint
  * @property {"text" | "number" | "integer" | "boolean" | "one" | "many"} kind
- * @property {string} format          of a text: "email", "uri", "date", "date-time", or nothing
+ * @property {string} format          of a text: "email", "uri", "date", "date-time", or empty
  * @property {boolean} required
  * @property {Choice[]} choices
- * @property {any} initial            what it begins with
+ * @property {any} initial            the default value
  * @property {any} schema
  */
 
@@ -43,10 +43,11 @@ function choicesOf({ enum: values, enumNames, oneOf, anyOf }) {
 }
 
 /**
- * What was entered, as the field wants it; nothing where nothing was. Rejects what cannot be right, in words.
+ * Converts the entered value to the type of the field. Returns nothing if nothing was entered, and throws if the value
+ * is invalid.
  *
  * @param {Field} field
- * @param {string | boolean | any[] | undefined} entered   a list for many choices
+ * @param {string | boolean | any[] | undefined} entered   a list if several choices are allowed
  * @returns {any}
  */
 export function valueOf({ label, kind, required, schema }, entered) {
@@ -73,7 +74,7 @@ function numberOf(label, kind, { minimum, maximum }, entered) {
 }
 
 /**
- * An address that a person may open: its host, and all of it. Other schemes than https lead nowhere; on this machine http does.
+ * Returns the URL and its host if a person may open it: https, or http on this machine. Otherwise returns nothing.
  *
  * @param {unknown} url
  * @returns {{ href: string, host: string } | undefined}

@@ -1,16 +1,16 @@
-// JSON with comments and commas at the end of lists, as wrangler.jsonc is.
+// JSON with comments and trailing commas, as in wrangler.jsonc.
 
 import { Complaint } from "./complaint.mjs";
 import { readIfThere, shown } from "./files.mjs";
 
-/** The same text as JSON: what is left out leaves blanks, so that places stay where they are. @param {string} text */
+/** Converts the text to JSON. Blanks replace what is removed, so that positions in error messages stay correct. @param {string} text */
 export function plain(text) {
   const blank = (/** @type {string} */ found) => found.replace(/[^\n]/g, " ");
   const bare = text.replace(/"(?:[^"\\\n]|\\.)*"|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, (found) => (found.startsWith('"') ? found : blank(found)));
   return bare.replace(/"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])/g, (found) => (found === "," ? " " : found));
 }
 
-/** @param {string} path @returns {any} nothing when there is no such file */
+/** @param {string} path @returns {any} nothing if the file does not exist */
 export function readJsonc(path) {
   const text = readIfThere(path);
   if (text === undefined) return undefined;

@@ -1,9 +1,9 @@
-// What a terminal, a pipe or a program gets to read. What a model, a tool or another person wrote is made harmless first: an
-// escape sequence in it could clear the screen, retitle the window, or make a command look like another one.
+// Output for terminals, pipes and programs. Text from models, tools and other people is sanitized first: an escape
+// sequence could clear the screen, retitle the window, or disguise a command.
 
 import { env, stdout } from "node:process";
 
-/** Whether somebody looks at it with a terminal that knows styles. */
+/** Whether standard output is a terminal with styles. */
 const styled = stdout.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
 
 /** @param {string} begin @param {string} end */
@@ -11,11 +11,11 @@ const style = (begin, end) => (/** @type {string} */ text) => (styled && text !=
 export const dim = style("2", "22");
 export const bold = style("1", "22");
 
-/** Characters that a terminal obeys, and those that make a text look like another one: the directions of writing. */
+/** Control characters, and characters that change the direction of text and can disguise it. */
 // eslint-disable-next-line no-control-regex
 const OBEYED = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** A text of somebody else, as it may be shown: such characters are seen, and do nothing. @param {string} text */
+/** Makes untrusted text safe to print: control characters become visible and have no effect. @param {string} text */
 export function harmless(text) {
   return text.toWellFormed().replaceAll("\r\n", "\n").replace(OBEYED, shown);
 }
@@ -23,15 +23,15 @@ export function harmless(text) {
 /** @param {string} character */
 function shown(character) {
   const code = character.charCodeAt(0);
-  // There are pictures of the oldest ones: ␛ for escape.
+  // Unicode has visible symbols for these, such as ␛ for escape.
   if (code < 0x20) return String.fromCharCode(0x2400 + code);
   return code === 0x7f ? "␡" : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
-/** The same in one line. @param {string} text */
+/** Makes untrusted text safe and puts it on one line. @param {string} text */
 export const oneLine = (text) => harmless(text.trim().replace(/\s+/g, " "));
 
-/** Also of JSON a terminal sees nothing to obey, and programs read the same. @param {unknown} value @param {number} [indent] */
+/** Returns JSON whose control characters are escaped. Programs read the same value. @param {unknown} value @param {number} [indent] */
 export function json(value, indent) {
   return JSON.stringify(value, null, indent).replace(OBEYED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
@@ -39,18 +39,19 @@ export function json(value, indent) {
 /** @param {string} text */
 export const print = (text) => void stdout.write(`${text}\n`);
 
-/** A result for programs. @param {unknown} value */
+/** Prints a result for programs. @param {unknown} value */
 export const printJson = (value) => print(json(value, 2));
 
-/** What is said beside the result. @param {string} text */
+/** Prints a note to stderr, beside the result. @param {string} text */
 export const note = (text) => void process.stderr.write(`${text}\n`);
 
 /**
- * Rows under titles, in columns. On a terminal the column that may give way is cut so that a row fits a line; in a pipe nothing is cut.
+ * Formats rows in columns under titles. On a terminal, the flexible column is cut so that each row fits one line. In a
+ * pipe nothing is cut.
  *
  * @param {string[]} titles
- * @param {string[][]} rows      harmless, each a line
- * @param {number} [flexible]    which column gives way; the last unless given
+ * @param {string[][]} rows      harmless, each one line
+ * @param {number} [flexible]    the index of the column that may be cut; by default the last
  */
 export function table(titles, rows, flexible = titles.length - 1) {
   const widths = titles.map((title, at) => Math.max(width(title), ...rows.map((row) => width(row[at] ?? ""))));
@@ -64,10 +65,13 @@ export function table(titles, rows, flexible = titles.length - 1) {
 }
 
 const GAP = "  ";
-/** The least that is left of a column. */
+/** The minimum width of a cut column. */
 const LEAST = 8;
 
-/** Names with what they are, a line each. @param {(readonly [string, string | undefined])[]} facts  those without a value are left out */
+/**
+ * Formats names and values, one pair per line. @param {(readonly [string, string | undefined])[]} facts  pairs without
+ * a value are left out
+ */
 export function list(facts) {
   const said = facts.flatMap(([name, value]) => (value === undefined || value === "" ? [] : [/** @type {const} */ ([name, value])]));
   const longest = Math.max(...said.map(([name]) => width(name)));
@@ -81,7 +85,7 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 const WIDE = /^(?:\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}])/u;
 const NONE = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
 
-/** Columns of a terminal that a character takes. @param {string} grapheme */
+/** Returns the number of terminal columns of a character. @param {string} grapheme */
 const columns = (grapheme) => (NONE.test(grapheme) ? 0 : WIDE.test(grapheme) || grapheme.includes("\ufe0f") ? 2 : 1);
 
 /** @param {string} text */
@@ -93,7 +97,7 @@ function width(text) {
   return sum;
 }
 
-/** What of a text fits so many columns. @param {string} text @param {number} most */
+/** Cuts a text to a number of columns. @param {string} text @param {number} most */
 export function cut(text, most) {
   if (width(text) <= most) return text;
   let [kept, sum] = ["", 0];
@@ -105,8 +109,8 @@ export function cut(text, most) {
   return `${kept}…`;
 }
 
-/** Seconds since 1970 as a moment. @param {number | null | undefined} seconds */
+/** Formats seconds since 1970 as a date and time. @param {number | null | undefined} seconds */
 export const moment = (seconds) => (seconds === null || seconds === undefined ? "" : new Date(seconds * 1000).toISOString().replace(/\.\d+Z$/, "Z"));
 
-/** Dollars, as exact as there is something to see. @param {number} usd */
+/** Formats dollars with as many digits as are significant. @param {number} usd */
 export const money = (usd) => `$${usd === 0 || usd >= 1 ? usd.toFixed(2) : usd.toPrecision(3).replace(/\.?0+$/, "")}`;

@@ -1,12 +1,16 @@
-// A page of the project's own, which its Worker serves: package.json names the program that builds it,
-// `"bobbin": { "page": "web/build.mjs" }`.
+// The project's own page, which its Worker serves. package.json names the program that builds it: `"bobbin": { "page":
+// "web/build.mjs" }`.
 
 import { spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { Complaint } from "./complaint.mjs";
 import { readIfThere, shown } from "./files.mjs";
 
-/** The program that builds the page, and the folder of its sources. @param {string} root of the project @returns {{ program: string, folder: string } | undefined} */
+/**
+ * Returns the program that builds the page, and the folder of its sources.
+ * @param {string} root of the project
+ * @returns {{ program: string, folder: string } | undefined}
+ */
 export function pageOf(root) {
   const { bobbin } = JSON.parse(readIfThere(join(root, "package.json")) ?? "{}");
   if (bobbin?.page === undefined) return undefined;
@@ -14,7 +18,7 @@ export function pageOf(root) {
   return { program, folder: dirname(program) };
 }
 
-/** Builds the page, where there is one. @param {string} root */
+/** Builds the page, if the project has one. @param {string} root */
 export function buildPage(root) {
   const page = pageOf(root);
   if (page === undefined) return;

@@ -1,4 +1,4 @@
-// Where the parts of this package are, and what comes with wrangler.
+// Paths of this package's built parts, and of wrangler's dependencies.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,8 +9,8 @@ import { Complaint, EXIT } from "./complaint.mjs";
 const here = fileURLToPath(new URL("..", import.meta.url));
 
 /**
- * A part that is built, by its path in the assembled package. In the repository this folder holds sources alone, and the
- * built parts are in dist-package/bobbin (`npm run package`).
+ * Returns the path of a built part, given its path in the assembled package. In the repository the built parts are in
+ * dist-package/bobbin (`npm run package`).
  *
  * @param {string} name
  */
@@ -21,7 +21,7 @@ export function part(name) {
 }
 
 /**
- * Something that wrangler depends on: what a project develops and bundles with is what it deploys with.
+ * Resolves a dependency of wrangler. A project thus develops and bundles with the versions that deploy it.
  *
  * @param {string} root   of the project
  * @param {string} name
@@ -32,7 +32,7 @@ function ofWrangler(root, name) {
       const wrangler = createRequire(from).resolve("wrangler/package.json");
       return createRequire(wrangler).resolve(name);
     } catch {
-      // Perhaps from the other place.
+      // Try the other location.
     }
   }
   throw new Complaint(`wrangler is not installed here, and ${name} comes with it: run \`npm install\`, or \`npm install --save-dev wrangler\`.`, EXIT.usage);
@@ -44,17 +44,21 @@ export async function esbuildOf(root) {
   return module.default ?? module;
 }
 
-/** The program workerd. @param {string} root @returns {Promise<string>} */
+/** Returns the path of the workerd binary. @param {string} root @returns {Promise<string>} */
 export async function workerdOf(root) {
   if (process.env.MINIFLARE_WORKERD_PATH) return process.env.MINIFLARE_WORKERD_PATH;
   const module = await import(pathToFileURL(ofWrangler(root, "workerd")).href);
   return (module.default ?? module).default ?? module.default;
 }
 
-/** wrangler's own program, to be run with a Node that it accepts. @param {string} root */
+/** Returns the path of wrangler's program. Run it with a Node version that it accepts. @param {string} root */
 export const wranglerOf = (root) => join(ofWrangler(root, "wrangler/package.json"), "../wrangler-dist/cli.js");
 
-/** Which wrangler it is, and which Node it wants. @param {string} root @returns {{ version: string, node: string | undefined }} */
+/**
+ * Returns wrangler's version and the Node version that it requires.
+ * @param {string} root
+ * @returns {{ version: string, node: string | undefined }}
+ */
 export function wranglerVersion(root) {
   const { version, engines } = JSON.parse(readFileSync(ofWrangler(root, "wrangler/package.json"), "utf8"));
   return { version, node: engines?.node };

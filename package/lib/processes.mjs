@@ -1,6 +1,6 @@
-// Ending processes together with what they have started.
+// Stops processes together with their children.
 
-/** Whether a process can lead a group of its own, which one signal reaches whole. */
+/** Whether the platform has process groups, so that one signal reaches a process and its children. */
 export const GROUPS = process.platform !== "win32";
 
 /** @param {number | undefined} leader @param {NodeJS.Signals} signal */
@@ -8,6 +8,6 @@ export function signalGroup(leader, signal) {
   try {
     if (leader !== undefined) process.kill(GROUPS ? -leader : leader, signal);
   } catch {
-    // Nothing of it is left.
+    // The group has already exited.
   }
 }

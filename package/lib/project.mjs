@@ -1,4 +1,4 @@
-// A project: a folder with wrangler.jsonc, definitions in agents/, and what the runtime keeps in .bobbin/.
+// A project: a folder with wrangler.jsonc, definitions in agents/, and the runtime's files in .bobbin/.
 
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -7,7 +7,7 @@ import { shown } from "./files.mjs";
 import { readJsonc } from "./jsonc.mjs";
 
 /**
- * What is read of a configuration of wrangler's; the rest of its fields is its own business.
+ * The fields of wrangler's configuration that Bobbin reads.
  *
  * @typedef {object} Config
  * @property {string} name
@@ -26,7 +26,7 @@ import { readJsonc } from "./jsonc.mjs";
  * @typedef {object} Project
  * @property {string} root
  * @property {string} agents       the folder of the definitions
- * @property {string} catalog      where their catalog is put
+ * @property {string} catalog      the path of the compiled catalog
  * @property {Config} config       of the Worker
  * @property {Config} isolate      of the isolate Worker
  */
@@ -34,7 +34,7 @@ import { readJsonc } from "./jsonc.mjs";
 const WORKER = "wrangler.jsonc";
 const ISOLATE = "wrangler.isolate.jsonc";
 
-/** The nearest folder at or above `from` that is a project. @param {string} [from] @returns {string | undefined} */
+/** Returns the nearest project folder at or above `from`. @param {string} [from] @returns {string | undefined} */
 export function projectRoot(from = process.cwd()) {
   for (let folder = resolve(from); ; folder = dirname(folder)) {
     if (existsSync(join(folder, WORKER)) && existsSync(join(folder, "agents"))) return folder;

@@ -1,4 +1,4 @@
-// What comes of a message, from its first word to the end of its run or to what it waits for.
+// The events and the outcome of a message, until its run ends or waits.
 
 import { EXIT } from "./complaint.mjs";
 import { Distinct } from "./follow.mjs";
@@ -11,7 +11,7 @@ import { oneLine } from "./output.mjs";
  * @typedef {import("bobbin/client").Frame} Frame
  */
 
-/** What the program ends with. @param {RunOutcome["outcome"]} outcome */
+/** Returns the exit code for an outcome. @param {RunOutcome["outcome"]} outcome */
 export function exitOf(outcome) {
   if (outcome === "failed") return EXIT.runFailed;
   if (outcome === "parked") return EXIT.runParked;
@@ -19,7 +19,8 @@ export function exitOf(outcome) {
 }
 
 /**
- * The frames of a run, each thing once, until it has ended. They go on over breaks and while it waits.
+ * Yields the frames of a run, without duplicates, until the run ends. Continues after reconnects and while the run
+ * waits.
  *
  * @param {Client} client
  * @param {string} threadId
@@ -35,7 +36,7 @@ export async function* framesOf(client, threadId, of, options = {}) {
 }
 
 /**
- * Waits until the run of a message has ended, or until it waits for somebody.
+ * Waits until the run of a message ends or waits for a person.
  *
  * @param {Client} client
  * @param {string} threadId
@@ -48,7 +49,7 @@ export async function outcomeOf(client, threadId, message) {
     if (frame.type === "run_parked" && (frame.pauseKind !== "system" || (await asked(client, threadId)).length > 0)) {
       return summary(client, threadId, frame.run);
     }
-    // A subagent asks: its parent waits for that, too.
+    // A subagent waits for a person. Its parent waits, too.
     if (frame.type === "wait_opened" && frame.reference !== undefined) {
       const run = await parkedRun(client, threadId);
       if (run !== undefined) return summary(client, threadId, run);
@@ -57,7 +58,7 @@ export async function outcomeOf(client, threadId, message) {
   throw new Error("the feed of a run ended without saying how the run did");
 }
 
-/** What people are asked in a thread and below it. @param {Client} client @param {string} threadId */
+/** Returns the open waits of a thread and its subagents that a person can decide. @param {Client} client @param {string} threadId */
 export async function asked(client, threadId) {
   const { data } = await client.GET("/api/threads/{threadId}/waits", { params: { path: { threadId }, query: { descendants: true, limit: 500 } } });
   return (data?.waits ?? []).filter(({ allows }) => allows.length > 0).toReversed();
@@ -77,7 +78,7 @@ async function summary(client, threadId, run) {
   return data;
 }
 
-/** Of a message that no run took in. @param {Extract<Frame, { type: "run_ended" }>} frame @returns {RunOutcome} */
+/** Returns the outcome of a message that no run accepted. @param {Extract<Frame, { type: "run_ended" }>} frame @returns {RunOutcome} */
 function untaken({ outcome, reason, error, usage }) {
   return {
     run: null, status: "error", outcome, reason, message: null, artefact: { message: null, files: [], result: null },
@@ -85,7 +86,7 @@ function untaken({ outcome, reason, error, usage }) {
   };
 }
 
-/** What is asked, in a line, and how to answer. @param {Wait} wait */
+/** Formats a wait in one line, with the commands that decide it. @param {Wait} wait */
 export function askedLine({ id, kind, title, reason, allows }) {
   const said = `${oneLine(title)}${reason ? ` (${oneLine(reason)})` : ""}`;
   const ways = [

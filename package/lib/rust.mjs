@@ -1,4 +1,5 @@
-// A project with Rust of its own, in rust/: its Worker is compiled by Bobbin's repository, whose crates it is written against.
+// Projects with a Rust crate in rust/. Their Worker is compiled in Bobbin's repository, because the crate depends on
+// its crates.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -6,19 +7,19 @@ import { join, resolve } from "node:path";
 import { Complaint, EXIT } from "./complaint.mjs";
 import { readIfThere, shown } from "./files.mjs";
 
-/** Where the Worker is put that is compiled; wrangler.jsonc aliases `bobbin/worker` to it. */
+/** The folder of the compiled Worker. wrangler.jsonc aliases `bobbin/worker` to it. */
 const BUILT = ".bobbin/worker";
 
 /** @param {string} checkout */
 const script = (checkout) => join(checkout, "scripts/own-worker.mjs");
 
-/** Whether a folder is Bobbin's repository. @param {string} folder */
+/** Returns whether a folder is Bobbin's repository. @param {string} folder */
 export const isCheckout = (folder) => existsSync(script(folder)) && existsSync(join(folder, "worker/Cargo.toml"));
 
-/** Whether a project has a crate of its own. @param {string} root */
+/** Returns whether a project has its own crate. @param {string} root */
 export const hasCrate = (root) => existsSync(join(root, "rust/Cargo.toml"));
 
-/** Compiles the crate of a project, if it has one that is not compiled as it stands. @param {string} root */
+/** Compiles the project's crate, if it has one and it is not up to date. @param {string} root */
 export function buildCrate(root) {
   if (!hasCrate(root)) return;
   const { bobbin } = JSON.parse(readIfThere(join(root, "package.json")) ?? "{}");

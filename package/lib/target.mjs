@@ -1,4 +1,4 @@
-// Which server a command is for, and what it is asked with.
+// The server that a command talks to, and the key that it uses.
 
 import { env } from "node:process";
 import { BobbinError, createClient } from "bobbin/client";
@@ -6,7 +6,7 @@ import { Complaint, EXIT } from "./complaint.mjs";
 import { findDevServer } from "./dev-file.mjs";
 import { harmless, note } from "./output.mjs";
 
-/** Flags of every command that asks a server. @satisfies {import("node:util").ParseArgsConfig["options"]} */
+/** Flags of every command that talks to a server. @satisfies {import("node:util").ParseArgsConfig["options"]} */
 export const TARGET_OPTIONS = {
   url: { type: "string" },
   "key-env": { type: "string" },
@@ -17,22 +17,22 @@ export const TARGET_HELP = `  --url URL            the server; BOBBIN_URL unless
   --key-env NAME       the variable with the key; BOBBIN_KEY unless given
   --json               the result as JSON`;
 
-/** Where a development server answers unless it was told otherwise. */
+/** The default address of a development server. */
 const USUAL = "http://127.0.0.1:8787";
-/** A server that answers at all says so within this. */
+/** How long to wait for the server's first response. */
 const PATIENCE_MS = 10_000;
 
 /**
  * @typedef {object} Target
  * @property {string} url
- * @property {boolean} keyed                                whether it is asked with a key
- * @property {string} from                                  what named it
+ * @property {boolean} keyed                                whether requests have a key
+ * @property {string} from                                  the source of the address
  * @property {import("bobbin/client").Client} client
  * @property {{ version: string, agents: number, warnings?: number | null }} health
  */
 
 /**
- * The body of a command that asks a server: what the server refuses is said as a person reads it.
+ * Wraps the body of a command that talks to a server, and turns the server's errors into readable messages.
  *
  * @param {(target: Target, values: Record<string, any>, positionals: string[]) => Promise<void>} body
  * @returns {import("../commands/index.mjs").Command["run"]}
@@ -70,7 +70,7 @@ function address(values) {
   if (typeof values["url"] === "string") return { url: checked(values["url"], "--url"), from: "--url" };
   if (env["BOBBIN_URL"]) return { url: checked(env["BOBBIN_URL"], "BOBBIN_URL"), from: "BOBBIN_URL" };
   const found = findDevServer(".");
-  // A file of a folder that came from somewhere must not lead a key anywhere else.
+  // Accept only a local address, so that a dev.json from an untrusted folder cannot send the key to another host.
   if (found?.runs && isLocal(found.url)) return { url: checked(found.url, "dev.json"), from: `the server of ${found.project}` };
   return { url: USUAL, from: found === undefined ? "the usual address" : `the usual address, for the server of ${found.project} has ended` };
 }
@@ -82,7 +82,7 @@ function checked(text, source) {
   try {
     url = new URL(text);
   } catch {
-    // Said below, together with what is an address and none of a server.
+    // Reported below, together with URLs of other schemes.
   }
   if (url?.username || url?.password) {
     throw new Complaint(`${source} holds a user or password, which others could see: the key belongs in BOBBIN_KEY.`, EXIT.usage);
@@ -102,7 +102,7 @@ export function keyOf(values) {
   const key = env[name]?.trim();
   if (!key && values["key-env"] !== undefined) throw new Complaint(`The variable ${harmless(name)} of --key-env is not set.`, EXIT.usage);
   if (!key) return undefined;
-  // What complains about a header shows it.
+  // An HTTP error about an invalid header would show the key.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new Complaint(`What ${harmless(name)} holds is no key: keys are visible ASCII characters.`, EXIT.usage);
   return key;
 }

@@ -1,4 +1,5 @@
-// A conversation as a terminal shows it, while it happens: texts as they come, calls and their results in a line each.
+// Renders a conversation for the terminal while it happens: texts as they are streamed, and one line for each call and
+// result.
 
 import { stdout } from "node:process";
 import { bold, cut, dim, harmless, money, oneLine } from "./output.mjs";
@@ -8,22 +9,22 @@ import { bold, cut, dim, harmless, money, oneLine } from "./output.mjs";
  * @typedef {import("bobbin/client").Message} Message
  */
 
-/** How much of arguments and results a line shows. */
+/** The number of characters of arguments and results that a line shows. */
 const SHOWN = 200;
 
 export class Teller {
-  /** The reply whose text the cursor stands in. @type {{ id: string, text: string } | undefined} */
+  /** The reply that is being written at the cursor. @type {{ id: string, text: string } | undefined} */
   #open;
   #write;
   #all;
 
-  /** @param {{ write?: (text: string) => void, all?: (text: string) => string }} [options]  `all` is a style for everything */
+  /** @param {{ write?: (text: string) => void, all?: (text: string) => string }} [options]  `all` styles all output */
   constructor({ write = (text) => void stdout.write(text), all = (text) => text } = {}) {
     this.#write = write;
     this.#all = all;
   }
 
-  /** @param {Frame} frame  of those that `follow` and `Distinct` let through */
+  /** @param {Frame} frame  from `follow` or `Distinct` */
   take(frame) {
     if (frame.type === "message_data") this.message(frame.data);
     else if (frame.type === "message_chunk") this.#chunk(frame.message_id, frame.chunk);
@@ -47,18 +48,18 @@ export class Teller {
     for (const { name, path } of message.attachments) this.line(dim(`  + ${oneLine(name ?? path)}`));
   }
 
-  /** Whether a text stands in a line that goes on. */
+  /** Whether an unfinished text is on the current line. */
   get writing() {
     return this.#open !== undefined;
   }
 
-  /** A line of its own, below what is being written. @param {string} text  harmless */
+  /** Prints a line below the current text. @param {string} text  harmless */
   line(text) {
     this.end();
     this.#write(`${this.#all(text)}\n`);
   }
 
-  /** Leaves the line that a text stands in. */
+  /** Ends the line of the current text. */
   end() {
     if (this.#open !== undefined) this.#write("\n");
     this.#open = undefined;
@@ -74,7 +75,7 @@ export class Teller {
     this.#write(this.#all(harmless(chunk)));
   }
 
-  /** The whole text of a reply, of which a part may stand there. @param {string} id @param {string} text */
+  /** Prints the rest of a reply, of which a part may already be on the screen. @param {string} id @param {string} text */
   #reply(id, text) {
     const there = this.#open?.id === id ? this.#open.text : "";
     if (!text.startsWith(there)) this.#lost(id);
@@ -89,7 +90,7 @@ export class Teller {
   }
 }
 
-/** Names and arguments of a reply's calls. @param {Message} message @returns {[string, string][]} */
+/** Returns names and arguments of a reply's calls. @param {Message} message @returns {[string, string][]} */
 function callsOf({ tool_calls }) {
   try {
     return JSON.parse(tool_calls ?? "[]").map((/** @type {any} */ { function: { name, arguments: args } }) => [String(name), String(args)]);
@@ -98,7 +99,7 @@ function callsOf({ tool_calls }) {
   }
 }
 
-/** What a run has used, in a line. @param {import("bobbin/client").RunOutcome["usage"]} usage */
+/** Formats a run's usage in one line. @param {import("bobbin/client").RunOutcome["usage"]} usage */
 export function usageLine(usage) {
   if (!usage) return "";
   const { costUsd, inputTokens, outputTokens, steps, seconds } = usage;

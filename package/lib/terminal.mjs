@@ -1,13 +1,13 @@
-// Asking whoever sits at the terminal.
+// Prompts for the person at the terminal.
 
 import { stderr, stdin, stdout } from "node:process";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 
-/** Whether somebody can be asked. */
+/** Returns whether a person can be asked. */
 export const someoneIsThere = () => stdin.isTTY === true && stderr.isTTY === true;
 
-/** Asks for a yes; anything else is none. @param {string} question  harmless @returns {Promise<boolean>} */
+/** Asks a yes-or-no question. Anything but yes is no. @param {string} question  harmless @returns {Promise<boolean>} */
 export function confirmed(question) {
   return new Promise((resolve) => {
     const lines = createInterface({ input: stdin, output: stderr });
@@ -19,16 +19,16 @@ export function confirmed(question) {
   });
 }
 
-/** Lines that come this soon after each other were pasted together, and are one text. */
+/** Lines that arrive within this time of each other were pasted together and form one text. */
 const PASTED_MS = 15;
 
-/** A terminal in which somebody is asked, while other things are written, too. What is typed meanwhile is kept for the next question. */
+/** A terminal that prompts while other output is written. Keeps what is typed between prompts for the next one. */
 export class Terminal {
-  /** Is told of Ctrl-C, with what stands in the line. @type {(typed: string) => void} */
+  /** Called on Ctrl-C with the text of the current line. @type {(typed: string) => void} */
   onInterrupt = () => {};
   #gate = new Gate();
   #lines = createInterface({ input: stdin, output: this.#gate, terminal: true, historySize: 200 });
-  /** What was entered before somebody asked. @type {string[]} */
+  /** Lines that were entered before a prompt. @type {string[]} */
   #entered = [];
   /** @type {((text: string | undefined) => void) | undefined} */
   #asked;
@@ -59,7 +59,7 @@ export class Terminal {
   }
 
   /**
-   * What somebody enters; nothing when they have left, or the signal says that it is not needed any more.
+   * Prompts for a line. Returns nothing if the person has left or the signal aborts.
    *
    * @param {string} prompt
    * @param {AbortSignal} [signal]
@@ -87,12 +87,12 @@ export class Terminal {
     }
   }
 
-  /** Shows the question again, below what was written. */
+  /** Shows the prompt again below other output. */
   again() {
     if (this.#asked) this.#lines.prompt(true);
   }
 
-  /** Drops what stands in the line. */
+  /** Clears the text of the current line. */
   clear() {
     this.#lines.write(null, { ctrl: true, name: "e" });
     this.#lines.write(null, { ctrl: true, name: "u" });
@@ -103,7 +103,7 @@ export class Terminal {
   }
 }
 
-/** What is typed is seen only while somebody is asked: else it would stand in the middle of a reply. */
+/** Shows typed text only during a prompt. Otherwise it would appear in the middle of a reply. */
 class Gate extends Writable {
   open = true;
   isTTY = true;

@@ -1,4 +1,4 @@
-// A thread as a file: JSON, a line for each thing. docs/command-line.md has the lines.
+// The file format of an exported thread: one JSON object per line. docs/command-line.md describes the lines.
 
 import { createReadStream } from "node:fs";
 import { Complaint } from "./complaint.mjs";
@@ -12,20 +12,20 @@ import { harmless } from "./output.mjs";
  * @typedef {{ type: "thread", format: 1, bobbin: string, exportedAt: string, thread: ThreadFacts }} ThreadLine
  * @typedef {{ type: "message", message: Message }} MessageLine
  * @typedef {{ type: "value", key: string, value: unknown, updatedAt: number }} ValueLine
- * @typedef {{ type: "file", file: FileRecord, bare?: boolean }} FileLine       bare: without its content, as a directory is
- * @typedef {{ type: "bytes", path: string, data: string }} BytesLine           base64, in order, behind the line of their file
+ * @typedef {{ type: "file", file: FileRecord, bare?: boolean }} FileLine       bare: without its content, as for a directory
+ * @typedef {{ type: "bytes", path: string, data: string }} BytesLine           base64, in order, after the line of their file
  * @typedef {{ type: "log", log: Record<string, unknown> }} LogLine
  * @typedef {{ type: "end", messages: number, values: number, files: number, logs: number }} EndLine
  * @typedef {ThreadLine | MessageLine | ValueLine | FileLine | BytesLine | LogLine | EndLine} Line
  */
 
-/** Bytes of a file in a line. */
+/** The number of file bytes in one line. */
 export const PIECE = 192 << 10;
-/** No line is longer, whatever a thread holds: its largest value has 1 MB. */
+/** The maximum length of a line. A thread's largest value has 1 MB. */
 const LONGEST = 16 << 20;
 
 /**
- * The lines of a file, one in memory at a time.
+ * Yields the lines of a file, with one in memory at a time.
  *
  * @param {string} path
  * @returns {AsyncGenerator<Line>}
@@ -56,24 +56,24 @@ function parsed(path, text, number) {
     const line = JSON.parse(text);
     if (typeof line?.type === "string") return line;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new Complaint(`${harmless(path)} is no export of a thread: line ${number} is no such line.`);
 }
 
-/** Leaves out what belongs to a step that is under way: a reply whose calls have no results yet, and what stands behind it. */
+/** Leaves out an unfinished step: a reply whose calls have no results yet, and everything after it. */
 export class Complete {
   /** @type {Set<string>} */
   #open = new Set();
   /** @type {Message[]} */
   #held = [];
 
-  /** How many were left out so far. */
+  /** The number of messages left out so far. */
   get held() {
     return this.#held.length;
   }
 
-  /** @param {Message} message @returns {Message[]} what is complete with it */
+  /** @param {Message} message @returns {Message[]} the messages that are complete now */
   take(message) {
     this.#held.push(message);
     if (message.status === "pending") this.#open.add(message.id);

@@ -1,4 +1,5 @@
-// Files of an import, written to a thread: small ones in one request, larger ones as uploads, whose parts may be sent again.
+// Writes the files of an import to a thread: small files in one request, larger ones as uploads whose parts can be sent
+// again.
 
 import { again } from "./again.mjs";
 import { Complaint } from "./complaint.mjs";
@@ -9,10 +10,10 @@ import { json } from "./output.mjs";
  * @typedef {import("./transfer.mjs").FileRecord} FileRecord
  */
 
-/** A body of JSON has 4 MB at most, and base64 takes a third more. */
+/** A JSON body has at most 4 MB, and base64 adds a third. */
 const SMALL = 2 << 20;
 
-/** One file, whose bytes come piece by piece. */
+/** A file whose bytes arrive in pieces. */
 export class Uploading {
   #client;
   #threadId;
@@ -42,7 +43,7 @@ export class Uploading {
     while (this.#held.length >= this.#upload.chunk) await this.#send(this.#upload, this.#upload.chunk);
   }
 
-  /** All of it is here. */
+  /** Completes the file after its last piece. */
   async end() {
     const { path, size } = this.#file;
     if (this.#bytes !== size) throw new Complaint(`Of ${json(path)} the file has ${this.#bytes} bytes, not ${size}: export the thread again.`);

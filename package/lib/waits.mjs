@@ -1,4 +1,4 @@
-// What people are asked: found by its id, and shown so that somebody can decide it.
+// Waits: finds them by id, and shows what a person needs in order to decide them.
 
 import { BobbinError } from "bobbin/client";
 import { Complaint } from "./complaint.mjs";
@@ -12,7 +12,7 @@ import { harmless, list, moment, oneLine } from "./output.mjs";
  */
 
 /**
- * What is open in all threads of an owner, newest first. The list may lag a moment.
+ * Yields the open waits in all threads of an owner, newest first. The list is eventually consistent.
  *
  * @param {Client} client
  * @param {string | undefined} user
@@ -30,7 +30,7 @@ export async function* inbox(client, user) {
 }
 
 /**
- * A wait by its id.
+ * Finds a wait by its id.
  *
  * @param {Client} client
  * @param {string} id
@@ -40,7 +40,7 @@ export async function* inbox(client, user) {
 export async function findWait(client, id, { thread, user }) {
   if (thread !== undefined) return one(client, thread, id);
   for await (const listed of inbox(client, user)) if (listed.id === id) return one(client, listed.threadId, id);
-  // It may be too new for the list, or over; its id has the beginning of its thread's.
+  // The wait may be too new for the list, or already closed. Its id contains the beginning of its thread's id.
   const [, beginning] = /^w_([0-9a-f]{8})_\d+$/.exec(id) ?? [];
   if (beginning !== undefined) {
     const query = { search: beginning, include_children: true, limit: 500, ...(user !== undefined && { user_id: user }) };
@@ -66,7 +66,7 @@ async function one(client, threadId, waitId) {
   return data.wait;
 }
 
-/** All that somebody needs to know who decides it. @param {Wait} wait */
+/** Formats everything that a person needs to decide a wait. @param {Wait} wait */
 export function details(wait) {
   const { id, kind, state, threadId, title, reason, call, edit, choices, budget, allows, by, createdAt, expiresAt, onExpiry, decision } = wait;
   const { server, url, form } = asked(wait);
@@ -92,10 +92,10 @@ export function details(wait) {
   ]);
 }
 
-/** What a server asks. @param {Wait} wait @returns {{ server?: string, url?: string, form?: any }} */
+/** Returns the wait's fields of an MCP elicitation. @param {Wait} wait @returns {{ server?: string, url?: string, form?: any }} */
 export const asked = (wait) => /** @type {any} */ (wait);
 
-/** A field of a form, in a line. @param {import("./form.mjs").Field} field */
+/** Formats a form field in one line. @param {import("./form.mjs").Field} field */
 export function entry({ name, label, hint, kind, format, required, choices, initial }) {
   const about = [
     choices.length > 0 ? `${kind === "many" ? "any of" : "one of"} ${choices.map(({ value, label: said }) => (String(value) === said ? said : `${value} (${said})`)).join(", ")}` : format || kind,

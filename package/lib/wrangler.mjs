@@ -1,4 +1,4 @@
-// wrangler, as commands run it: on a project's configurations, and on a Node that it accepts.
+// Runs wrangler on a project's configurations, with a Node version that it accepts.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -8,13 +8,13 @@ import { Complaint, EXIT } from "./complaint.mjs";
 import { readIfThere } from "./files.mjs";
 import { wranglerOf, wranglerVersion } from "./parts.mjs";
 
-/** What wrangler's own package asks for, where it does not say. */
+/** The required Node version if wrangler's package does not declare one. */
 const OLDEST_NODE = "22.0.0";
 
 /**
  * @typedef {object} Wrangler
- * @property {(args: string[], env?: Record<string, string>) => number} show      with the terminal; its exit code
- * @property {(args: string[]) => { code: number, out: string, all: string }} ask  what it prints
+ * @property {(args: string[], env?: Record<string, string>) => number} show      runs it in the terminal; returns its exit code
+ * @property {(args: string[]) => { code: number, out: string, all: string }} ask  runs it and returns its output
  */
 
 /** @param {string} root  of the project @returns {Wrangler} */
@@ -51,7 +51,7 @@ function isAtLeast(version, major, minor) {
 }
 
 /**
- * Runs `work` with a file that nobody else may read, which is then gone.
+ * Runs `work` with a private temporary file, and deletes the file afterwards.
  *
  * @template T
  * @param {string} text
@@ -69,21 +69,26 @@ export function withSecretFile(text, work) {
   }
 }
 
-/** The names of the secrets that a Worker has; nothing when there is no such Worker yet. @param {Wrangler} wrangler @param {string} config @returns {string[] | undefined} */
+/**
+ * Returns the names of a Worker's secrets, or nothing if the Worker does not exist yet.
+ * @param {Wrangler} wrangler
+ * @param {string} config
+ * @returns {string[] | undefined}
+ */
 export function secretsOf(wrangler, config) {
   const { code, out, all } = wrangler.ask(["secret", "list", "--config", config, "--format", "json"]);
   if (code === 0) return JSON.parse(out.slice(out.indexOf("["))).map((/** @type {{ name: string }} */ { name }) => name);
-  // 10007: it does not exist on this account. Whatever else is wrong must not be taken for a Worker without secrets.
+  // Code 10007: the Worker does not exist on this account. No other error may count as a Worker without secrets.
   if (/code: 10007|"[^"]*" (?:not found|does not exist)/i.test(all)) return undefined;
   throw new Complaint(`${all.trim()}\nIt is not known which secrets the Worker has, so it was not deployed.`);
 }
 
-/** Where a deployment answers, from what wrangler wrote of it. @param {string} path @returns {string | undefined} */
+/** Returns the address of a deployment from wrangler's output file. @param {string} path @returns {string | undefined} */
 export function addressIn(path) {
   const lines = (readIfThere(path) ?? "").split("\n").filter(Boolean);
   const deployed = lines.map((line) => JSON.parse(line)).filter(({ type }) => type === "deploy");
   const targets = deployed.flatMap(({ targets = [] }) => targets);
-  // Routes have patterns, which are no addresses.
+  // Routes contain patterns, which are not addresses.
   const address = targets.find((/** @type {string} */ target) => /^(https?:\/\/[^\s*]+|[a-z0-9.-]+\.[a-z]+)$/i.test(target));
   return address === undefined ? undefined : /^https?:/.test(address) ? address : `https://${address}`;
 }

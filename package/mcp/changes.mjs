@@ -1,12 +1,12 @@
-// What is new, gone or another at a server, compared with the list that is pinned. All of a change is told: what a server slips
-// into a description is nowhere else to be seen.
+// The differences between a server's tools and the pinned list. Every change is shown, because nothing else would
+// reveal a change to a description.
 
 import { isObject } from "./definitions.mjs";
 import { ordered } from "./tools.mjs";
 
 /**
  * @typedef {import("./tools.mjs").Tool} Tool
- * @typedef {{ path: string, before?: unknown, after?: unknown }} Change      without the one where it was not there, or is not
+ * @typedef {{ path: string, before?: unknown, after?: unknown }} Change      `before` or `after` is absent if it was added or removed
  * @typedef {{ new: Tool[], gone: string[], changed: { tool: string, changes: Change[] }[] }} Changes
  */
 
@@ -33,10 +33,10 @@ function differences(before, after, path) {
   return names.flatMap((name) => differences(before[name], after[name], path === "" ? name : `${path}.${name}`));
 }
 
-/** Whether there is anything. @param {Changes} changes */
+/** Returns whether there are no changes. @param {Changes} changes */
 export const isSame = (changes) => changes.new.length === 0 && changes.gone.length === 0 && changes.changed.length === 0;
 
-/** Lines for people, of raw text. @param {Changes} changes */
+/** Formats the changes for people. The text is not sanitized. @param {Changes} changes */
 export function lines(changes) {
   const value = (/** @type {unknown} */ one) => (typeof one === "string" ? one : JSON.stringify(one, null, 2)).split("\n");
   const shown = (/** @type {string} */ sign, /** @type {unknown} */ one) => (one === undefined ? [] : value(one).map((line) => `    ${sign} ${line}`));

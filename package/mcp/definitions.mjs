@@ -1,4 +1,4 @@
-// The servers of a project: `agents/mcp/<name>.json`, with the values of this machine where a definition names variables.
+// The project's MCP servers, from `agents/mcp/<name>.json`. This machine supplies the values of variables.
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -7,12 +7,12 @@ import { Complaint } from "../lib/complaint.mjs";
 import { readIfThere, shown } from "../lib/files.mjs";
 
 /**
- * What of a definition is read here; the compiler says what is wrong with the rest.
+ * The fields of a definition that are read here. The compiler reports mistakes in the others.
  *
  * @typedef {object} Definition
- * @property {string} name                        of its file
- * @property {string} file                        as it is shown
- * @property {string} pinned                      path of its list
+ * @property {string} name                        the name of its file
+ * @property {string} file                        the path as shown to people
+ * @property {string} pinned                      the path of its list
  * @property {string} url                         with variables
  * @property {Record<string, string>} headers     with variables
  * @property {"auto" | "2025-11-25" | "2026-07-28"} protocol
@@ -29,7 +29,7 @@ import { readIfThere, shown } from "../lib/files.mjs";
 
 const TOOLS = ".tools.json";
 
-/** The names of all servers. @param {string} agents */
+/** Returns the names of all servers. @param {string} agents */
 export function serverNames(agents) {
   const folder = join(agents, "mcp");
   const files = existsSync(folder) ? readdirSync(folder) : [];
@@ -60,19 +60,23 @@ export function readDefinition(agents, name) {
   return { name, file: shown(path), pinned: join(agents, "mcp", `${name}${TOOLS}`), url, headers, protocol, list, allow, block, timeoutMs };
 }
 
-/** Whether a tool of this name is wanted. @param {Definition} definition @param {string} tool */
+/** Returns whether the definition allows a tool. @param {Definition} definition @param {string} tool */
 export const isWanted = ({ allow, block }, tool) => (allow === undefined || allow.includes(tool)) && !block.includes(tool);
 
-/** The variables of this machine: those of the process, and of .dev.vars. @param {string} project @returns {Record<string, string | undefined>} */
+/**
+ * Returns this machine's variables: the environment and .dev.vars.
+ * @param {string} project
+ * @returns {Record<string, string | undefined>}
+ */
 export const variables = (project) => ({ ...parseEnv(readIfThere(join(project, ".dev.vars")) ?? ""), ...process.env });
 
 /**
- * Where requests go, with the values of the variables. In the scheme, host and port they stand as they are, in the rest of the
- * address encoded, so that a value can never change where a request goes.
+ * Returns the address with the values of the variables. Values are inserted unchanged in the scheme, host and port, and
+ * encoded in the rest of the address. A value in the path or query thus cannot change the request's destination.
  *
  * @param {Definition} definition
  * @param {Record<string, string | undefined>} given
- * @param {string | undefined} bearer   the variable with a token, where the definition has none
+ * @param {string | undefined} bearer   the variable with a token, if the definition has none
  * @returns {Address}
  */
 export function addressOf(definition, given, bearer) {

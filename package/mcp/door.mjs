@@ -1,28 +1,28 @@
-// Requests to a server: one at a time, bounded in bytes and time, and never to another address than the one that is asked.
+// HTTP requests to one MCP server: one at a time, limited in bytes and time, and only to the configured address.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { Complaint } from "../lib/complaint.mjs";
 import { oneLine } from "../lib/output.mjs";
 import { eventsOf } from "./events.mjs";
 
-/** What one server may take in all: its time, and the bytes of its answers. */
+/** The limits of one server's check in total: time and response bytes. */
 export const MOST_MS = 60_000;
 export const MOST_BYTES = 16 * 1024 * 1024;
-/** One answer. */
+/** The limits of one response. */
 const ANSWER_BYTES = 4 * 1024 * 1024;
 const ANSWER_MS = 20_000;
-/** What is shown of what a server says. */
+/** The number of characters of a server's text that are shown. */
 const SHOWN = 300;
 
 /**
  * @typedef {object} Answer
  * @property {number} status
  * @property {Headers} headers
- * @property {any} [message]   the response of JSON-RPC, if there was one
- * @property {string} text     what came instead
+ * @property {any} [message]   the JSON-RPC response, if any
+ * @property {string} text     the body if there was none
  */
 
-/** A server of one definition. */
+/** A client for the server of one definition. */
 export class Door {
   /** @param {import("./definitions.mjs").Definition} definition @param {import("./definitions.mjs").Address} address */
   constructor(definition, address) {
@@ -38,7 +38,7 @@ export class Door {
     return new Complaint(`${this.definition.name} (${this.address.url.origin}): ${this.hidden(what)}`);
   }
 
-  /** What a server says, without the values that it was given. @param {string} said */
+  /** Removes the values of variables from a server's text. @param {string} said */
   hidden(said) {
     let text = oneLine(said);
     for (const [name, value] of this.address.values) {
@@ -58,10 +58,10 @@ export class Door {
     return this.#post({ jsonrpc: "2.0", method }, headers, undefined);
   }
 
-  /** Says that a session is over, if the server takes it. @param {Record<string, string>} headers */
+  /** Ends a session, if the server supports that. @param {Record<string, string>} headers */
   async leave(headers) {
     const gone = fetch(this.address.url.href, { method: "DELETE", headers: { ...this.address.headers, ...headers }, redirect: "manual", signal: AbortSignal.timeout(2000) });
-    // It has nothing to do with what was asked before.
+    // A failure here does not affect the results.
     await gone.then((response) => response.body?.cancel()).catch(() => {});
   }
 
@@ -85,7 +85,12 @@ export class Door {
     }
   }
 
-  /** No redirect is followed, here as in a run: what is asked is what the definition says. @param {string} body @param {Record<string, string>} headers @param {AbortSignal} signal */
+  /**
+   * Sends a request and follows no redirect, as in a run. The definition determines the address.
+   * @param {string} body
+   * @param {Record<string, string>} headers
+   * @param {AbortSignal} signal
+   */
   async #open(body, headers, signal) {
     const { url } = this.address;
     const response = await fetch(url.href, {
@@ -124,7 +129,7 @@ export class Door {
     for await (const chunk of chunks) all.push(chunk);
     const text = Buffer.concat(all).toString("utf8");
     const message = parsed(text);
-    // An error about a request that could not be read has no id.
+    // An error about an unreadable request has no id.
     const ours = isAnswer(message, id) || (!response.ok && isAnswer(message, null));
     return ours ? { status, headers, message, text } : { status, headers, text };
   }
@@ -155,6 +160,6 @@ function parsed(text) {
   }
 }
 
-/** Whether it is the response to this request. @param {any} message @param {number | null} id */
+/** Returns whether the message is the response to this request. @param {any} message @param {number | null} id */
 const isAnswer = (message, id) =>
   typeof message === "object" && message !== null && message.jsonrpc === "2.0" && (message.id ?? null) === id && ("result" in message || "error" in message);

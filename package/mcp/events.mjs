@@ -1,4 +1,4 @@
-// Server-sent events, as far as MCP needs them: the data of each.
+// Reads server-sent events for MCP: yields the data of each event.
 
 /** @param {AsyncIterable<Uint8Array>} chunks @returns {AsyncGenerator<string>} */
 export async function* eventsOf(chunks) {
@@ -9,7 +9,7 @@ export async function* eventsOf(chunks) {
   let afterReturn = false;
   for await (const chunk of chunks) {
     let text = decoder.decode(chunk, { stream: true });
-    // The other half of a break whose first half ended the piece before.
+    // Skip the second half of a CRLF whose first half ended the previous chunk.
     if (afterReturn && text.startsWith("\n")) text = text.slice(1);
     afterReturn = text.endsWith("\r");
     const lines = text.split(/\r\n|\n|\r/);

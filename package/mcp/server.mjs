@@ -1,4 +1,4 @@
-// What a server says of itself: which era of the protocol it is of, its name, and all of its tools.
+// Reads a server's protocol version, its name and all its tools.
 
 import { VERSION } from "../lib/version.mjs";
 import { isObject } from "./definitions.mjs";
@@ -14,27 +14,27 @@ import { isObject } from "./definitions.mjs";
  * @property {(method: string, params: object) => Promise<Answer>} ask
  * @property {() => Promise<void>} leave
  *
- * @typedef {{ tools: unknown[], repeats: boolean }} Pages   `repeats`: the server gave a page twice, and that is where the list ends
+ * @typedef {{ tools: unknown[], repeats: boolean }} Pages   `repeats`: the server sent a page twice; the list ends there
  * @typedef {{ protocol: Era, server: { name: string, version: string } } & Pages} Listed
  */
 
 const MODERN = "2026-07-28";
-/** Those of sessions, newest first. */
+/** Versions with sessions, newest first. */
 const LEGACY = ["2025-11-25", "2025-06-18", "2025-03-26"];
-/** The errors of the modern protocol: headers that do not fit, a capability that is missing, a version that is not spoken. */
+/** The errors of the modern protocol: header mismatch, missing capability, unsupported version. */
 const MODERN_ERRORS = [-32020, -32021, -32022];
 const UNSUPPORTED = -32022;
 const NO_METHOD = -32601;
 
 const MOST_PAGES = 100;
-/** As in src/limits.rs. */
+/** The same limit as in src/limits.rs. */
 const MOST_TOOLS = 256;
-/** A cursor, and an id of a session. */
+/** The maximum length of a cursor and of a session id. */
 const MOST_CHARACTERS = 4096;
 
 const CLIENT = { name: "bobbin", version: VERSION };
 
-/** All that a server has. @param {Door} door @returns {Promise<Listed>} */
+/** Lists all tools of a server. @param {Door} door @returns {Promise<Listed>} */
 export async function listed(door) {
   const session = await open(door);
   try {
@@ -52,7 +52,8 @@ async function open(door) {
   if (protocol === "2025-11-25") return legacy(door);
   const discover = () => door.request("server/discover", modernParams({}), modernHeaders("server/discover"));
   let answer = await discover();
-  // It names what it wants, and that is what it was sent: it may have been another server behind the same address.
+  // The server rejected a version that it lists as supported. Another server may have answered at the same address, so
+  // ask again.
   if (answer.message?.error?.code === UNSUPPORTED && answer.message.error.data?.supported?.includes?.(MODERN)) answer = await discover();
   const { status, message } = answer;
   const supported = message?.result?.supportedVersions ?? (message?.error?.code === UNSUPPORTED ? message.error.data?.supported : undefined);
@@ -62,7 +63,7 @@ async function open(door) {
     (speaks.length === 0 && (isObject(message?.result) || MODERN_ERRORS.includes(message?.error?.code) || (status === 404 && message?.error?.code === NO_METHOD)));
   if (isModern) return modern(door, answer);
   if (protocol === "2026-07-28") throw refused(door, answer, "it does not speak 2026-07-28");
-  // What is refused for want of a key is so in every era.
+  // These rejections have the same meaning in every protocol version.
   if (status === 401 || status === 403 || status >= 500 || status === 429) throw refused(door, answer, "it refuses to be asked");
   return legacy(door);
 }
@@ -70,7 +71,7 @@ async function open(door) {
 /** @param {Door} door @param {Answer} discovered @returns {Session} */
 function modern(door, discovered) {
   const { error, result } = discovered.message ?? {};
-  // A server without this one method may have all others.
+  // A server may lack this method and have all others.
   if (error !== undefined && error.code !== NO_METHOD) throw refused(door, discovered, "it refuses to be asked");
   return {
     era: MODERN,
@@ -120,9 +121,9 @@ const named = (info) => ({ name: short(info?.name), version: short(info?.version
 const short = (text) => (typeof text === "string" ? text.slice(0, 200) : "");
 
 /**
- * The tools of all pages; nothing if the list became another one meanwhile. What tells it is a tool that is on two pages, a cursor
- * that is not known any more, or a first page that says something else now. A server that does not know cursors gives the same page
- * again: that is all it has.
+ * Reads the tools of all pages. Returns nothing if the list changed during the read: a tool is on two pages, a cursor
+ * is unknown, or the first page has changed. A server that ignores cursors sends the same page again, and the list
+ * ends there.
  *
  * @param {Door} door
  * @param {Session} session
@@ -166,7 +167,7 @@ async function page(door, session, cursor) {
   if (!isObject(result) || !Array.isArray(result["tools"])) throw refused(door, answer, "its tools cannot be listed");
   const next = result["nextCursor"] ?? undefined;
   if (next !== undefined && (typeof next !== "string" || next.length > MOST_CHARACTERS)) throw door.complaint("a cursor of its list is no text, or too long.");
-  // Under the older revisions an empty cursor is how some say that there is no next page.
+  // In the older revisions some servers send an empty cursor on the last page.
   return { tools: /** @type {unknown[]} */ (result["tools"]), next: next === "" && session.era !== MODERN ? undefined : next };
 }
 

@@ -1,4 +1,4 @@
-// One server of a project: its list as it is pinned, as it is now, and what that comes to.
+// Compares a server's pinned list with its current one.
 
 import { Complaint } from "../lib/complaint.mjs";
 import { readIfThere, shown } from "../lib/files.mjs";
@@ -17,15 +17,15 @@ import { sifted, written } from "./tools.mjs";
  * @property {string} protocol
  * @property {{ name: string, version: string }} server
  * @property {"pinned" | "live"} list
- * @property {string} file             of the list
- * @property {number} tools            how many are let through
- * @property {boolean} pinned          whether there is a list
- * @property {string | null} was       the protocol that the list was of
+ * @property {string} file             the path of the list
+ * @property {number} tools            the number of allowed tools
+ * @property {boolean} pinned          whether a pinned list exists
+ * @property {string | null} was       the protocol of the pinned list
  * @property {Changes} changes
  * @property {Refused[]} refused
- * @property {boolean} repeats         whether the server gave a page of the list twice
- * @property {string} text             what the file would be
- * @property {boolean} same            what the list says is so
+ * @property {boolean} repeats         whether the server sent a page of the list twice
+ * @property {string} text             the new content of the file
+ * @property {boolean} same            whether the pinned list is up to date
  */
 
 /**
@@ -76,7 +76,7 @@ function pinnedOf(path) {
     const json = JSON.parse(text);
     if (isObject(json) && Array.isArray(json["tools"]) && json["tools"].every((tool) => isObject(tool) && typeof tool["name"] === "string")) return /** @type {any} */ (json);
   } catch {
-    // It is told below what is wrong.
+    // Reported below.
   }
   throw new Complaint(`${shown(path)} is no list of tools: delete it, and \`bobbin mcp pull\`.`);
 }

@@ -1,9 +1,9 @@
-// The tools of a server, looked at before a model may read of them: what each must be, and how the list is written down.
+// Validates a server's tools before a model may see them, and writes the pinned list.
 
 import { isObject } from "./definitions.mjs";
 
 /**
- * A tool as it is pinned: `McpTools` in src/spec reads it.
+ * A tool as pinned in the list. `McpTools` in src/spec reads it.
  *
  * @typedef {object} Tool
  * @property {string} name
@@ -17,23 +17,23 @@ import { isObject } from "./definitions.mjs";
  * @typedef {{ protocol: string, server: { name: string, version: string }, tools: Tool[] }} Pinned
  */
 
-/** One tool, and the schema of its arguments, as JSON; as in src/limits.rs. */
+/** The maximum size of a tool and of its arguments' schema, in bytes of JSON. The same limits as in src/limits.rs. */
 const TOOL_BYTES = 128 * 1024;
 const SCHEMA_BYTES = 64 * 1024;
 const DEEPEST = 40;
-/** Keywords whose values are no schemas. */
+/** Keywords whose values are not schemas. */
 const VALUES = ["default", "const", "enum", "examples"];
 const HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
-/** Characters that people do not see, or see elsewhere: controls, directions of writing, and letters that are tags alone. */
+/** Characters that are invisible or shown elsewhere: controls, text direction marks, and tag characters. */
 // eslint-disable-next-line no-control-regex
 const HIDDEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/u;
 
 /**
- * What may be pinned, and what is not with why.
+ * Separates the tools that may be pinned from the rejected ones, with the reasons.
  *
  * @param {unknown[]} listed
- * @param {Map<string, string>} values   of variables, which no list may repeat
+ * @param {Map<string, string>} values   of variables, which no list may contain
  * @returns {{ tools: Tool[], refused: Refused[] }}
  */
 export function sifted(listed, values) {
@@ -56,11 +56,11 @@ export function sifted(listed, values) {
   return { tools: [...tools.values()].sort((a, b) => byName(a.name, b.name)), refused: refused.sort((a, b) => byName(a.tool, b.tool)) };
 }
 
-/** Why a tool is not pinned. @param {unknown} tool @param {Map<string, string>} values @returns {string | undefined} */
+/** Returns why a tool cannot be pinned. @param {unknown} tool @param {Map<string, string>} values @returns {string | undefined} */
 function wrongWith(tool, values) {
   if (!isObject(tool) || typeof tool["name"] !== "string") return "it has no name";
   const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
-  // Letters that look like others are not told apart by people.
+  // ASCII only, because people cannot distinguish look-alike letters.
   if (!/^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/.test(name)) return "its name is not of 1 to 128 characters of ASCII";
   for (const [field, value] of Object.entries({ title, description })) if (value !== undefined && typeof value !== "string") return `its ${field} is no text`;
   if (!isObject(inputSchema) || String(inputSchema["type"] ?? "object") !== "object") return "its inputSchema is not that of an object";
@@ -78,11 +78,11 @@ function wrongWith(tool, values) {
 }
 
 /**
- * What is wrong anywhere in it: characters that hide, schemas that are elsewhere.
+ * Searches a value for hidden characters and references to external schemas. Returns the first problem.
  *
  * @param {unknown} value
  * @param {string} key
- * @param {number} left   how much deeper it may go
+ * @param {number} left   how many more levels may be nested
  * @param {boolean} data  whether it is a value, not a schema
  * @returns {string | undefined}
  */
@@ -101,10 +101,10 @@ function inside(value, key, left, data = false) {
   return undefined;
 }
 
-/** What is wrong with the marks `x-mcp-header`. @param {Record<string, any>} schema @returns {string | undefined} */
+/** Returns what is wrong with the `x-mcp-header` annotations. @param {Record<string, any>} schema @returns {string | undefined} */
 function wrongMarks(schema) {
   const names = new Set();
-  /** @param {any} one @param {boolean} reached   by properties alone @returns {string | undefined} */
+  /** @param {any} one @param {boolean} reached   through properties only @returns {string | undefined} */
   const look = (one, reached) => {
     if (Array.isArray(one)) return first(one, (each) => look(each, false));
     if (!isObject(one)) return undefined;
@@ -137,7 +137,7 @@ function first(all, look) {
   return undefined;
 }
 
-/** What of a tool is kept. @param {any} tool @returns {Tool} */
+/** Returns the fields of a tool that are kept. @param {any} tool @returns {Tool} */
 function kept({ name, title, description, inputSchema, outputSchema, annotations = {} }) {
   const hints = Object.entries(annotations).filter(([hint, value]) => (HINTS.includes(hint) && typeof value === "boolean") || (hint === "title" && typeof value === "string"));
   hints.sort(([a], [b]) => (a < b ? -1 : 1));
@@ -152,7 +152,7 @@ function kept({ name, title, description, inputSchema, outputSchema, annotations
 }
 
 /**
- * The text of a list. A tool that says the same as before stays as it is written: servers may say it in another order each time.
+ * Returns the text of a list. An unchanged tool keeps its previous text, because servers may reorder fields.
  *
  * @param {Pinned} pinned
  * @param {Tool[]} before
@@ -166,6 +166,6 @@ export function written({ protocol, server, tools }, before) {
   return `${JSON.stringify({ protocol, server, tools: tools.map(same) }, null, 2)}\n`;
 }
 
-/** JSON without an order of its fields. @param {unknown} value */
+/** Returns JSON with sorted fields. @param {unknown} value */
 export const ordered = (value) =>
   JSON.stringify(value, (_, one) => (isObject(one) ? Object.fromEntries(Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1))) : one));
