@@ -1,7 +1,8 @@
-//! Providers of models: how one is asked, and the registry that definitions name them from (`provider`; spec §4.1).
+//! Providers of models: how one is called, and the registry of their names in definitions (`provider`; spec
+//! §4.1).
 //!
-//! Those of this crate stand in one table, a line each. A crate that embeds this one adds its own, which the engine asks
-//! in the same way, with the same watchdogs, retries, fallbacks and logs:
+//! This crate's providers are in one table. A crate that embeds this one can register its own. The engine
+//! calls those with the same watchdogs, retries, fallbacks and logs:
 //!
 //! ```
 //! use bobbin::models::{Delta, FinishReason};
@@ -25,9 +26,9 @@ use crate::models::{
 };
 use crate::registry::{Panicked, Registry, contained};
 
-/// What answers a request: it sends the parts of the reply through the call, and ends when the reply is complete. Its
-/// error ends the attempt, and its code says what is done about it ([`ProviderError::retryable`],
-/// [`ProviderError::moves_on`]). Dropped when the run is stopped, and when it is silent for too long.
+/// Answers a request: sends the parts of the reply through the call, and returns when the reply is complete.
+/// An error ends the attempt, and its code decides what happens next ([`ProviderError::retryable`],
+/// [`ProviderError::moves_on`]). Dropped when the run is stopped, or when the model exceeds a time limit.
 pub type Native = fn(ProviderCall) -> LocalBoxFuture<'static, Result<(), ProviderError>>;
 
 /// The providers of this crate.
@@ -48,17 +49,17 @@ pub fn register(name: &'static str, native: Native) {
     NATIVES.with(|natives| natives.add(name, native));
 }
 
-/// The names that definitions may use.
+/// Names that definitions may use.
 pub fn providers() -> Vec<&'static str> {
     NATIVES.with(Registry::names)
 }
 
-/// Whether this program has a provider of that name.
+/// Whether this program has a provider with that name.
 pub(crate) fn has_provider(name: &str) -> bool {
     NATIVES.with(|natives| natives.find(name)).is_some()
 }
 
-/// Starts the provider that a call names. One that this program does not have is an error.
+/// Starts the provider that a call names. An unknown provider is an error.
 pub fn start(call: ProviderCall) -> LocalBoxFuture<'static, Result<(), ProviderError>> {
     match NATIVES.with(|natives| natives.find(call.provider.name())) {
         Some(native) => native(call),
@@ -69,12 +70,12 @@ pub fn start(call: ProviderCall) -> LocalBoxFuture<'static, Result<(), ProviderE
     }
 }
 
-/// The same; a panic ends this call alone.
+/// Like `start`, but a panic ends only this call.
 ///
 /// # Errors
-/// What the panic said.
+/// The panic's message.
 pub async fn run(call: ProviderCall) -> Result<Result<(), ProviderError>, Panicked> {
-    // The function may panic before it gives a future.
+    // Inside the future, because the function may panic before it returns one.
     contained(async move { start(call).await }).await
 }
 
@@ -91,7 +92,7 @@ async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {
     adjusting(&call, base_url, ask).await
 }
 
-/// Makes a request of chat completions again without what its model, at this address, refuses.
+/// Sends a chat completion request, and repeats it without options that its model refuses at this address.
 async fn adjusting(
     call: &ProviderCall,
     base_url: &str,
@@ -115,8 +116,8 @@ async fn adjusting(
     ask(&chat).await
 }
 
-/// An answer that the provider went on with, while this process was lost or the connection broken, is fetched; else it is asked
-/// for.
+/// Fetches the response to an earlier attempt, if the provider continued it after the process or the
+/// connection was lost. Otherwise sends the request.
 async fn ask_responses(call: &ProviderCall, base_url: &str, key: Option<&str>) -> Result<(), ProviderError> {
     let decoder = || Decoder::Responses(responses::Decoder::new(key));
     if let Some(id) = call.earlier.as_deref() {
@@ -137,14 +138,14 @@ async fn ask_responses(call: &ProviderCall, base_url: &str, key: Option<&str>) -
             }
         }
     }
-    // Such a server answers at once that it has begun: only a stream tells more.
+    // In the background, the first response only says that it has begun: the rest needs a stream.
     let background = responses::is_in_background(&call.request);
     let answer = if background { Answer::Stream } else { call.answer };
     let request = responses::request(&call.request, base_url, key, answer);
     exchange(call, call.fetch(request).await?, decoder()).await
 }
 
-/// What the log says of an answer that was not asked for again.
+/// Log text for a response that was fetched instead of requested again.
 const FETCHED: &str = "the answer of an earlier attempt was fetched, not asked for again";
 
 async fn ask_anthropic(call: ProviderCall) -> Result<(), ProviderError> {
@@ -162,7 +163,7 @@ async fn ask_workers_ai(call: ProviderCall) -> Result<(), ProviderError> {
     adjusting(&call, workers_ai::ADDRESS, ask).await
 }
 
-/// An answer, as it is decoded.
+/// Decodes a response as it arrives.
 async fn exchange(
     call: &ProviderCall,
     mut incoming: Incoming,
@@ -181,7 +182,7 @@ async fn exchange(
         };
         let decoded = match &chunk {
             Some(bytes) => decoder.push(bytes, &mut deltas),
-            // A connection that was lost after the answer was complete has lost nothing.
+            // A connection that breaks after the complete response loses nothing.
             None => decoder.finish(&mut deltas).map_err(|error| lost.unwrap_or(error)),
         };
         if decoder.events() > events {
@@ -199,7 +200,7 @@ async fn exchange(
     }
 }
 
-/// Decodes a provider's answer, whichever of those of this crate it is.
+/// Decoder of a response, for any provider of this crate.
 #[derive(Debug)]
 pub enum Decoder {
     /// Chat completions.
@@ -211,12 +212,13 @@ pub enum Decoder {
 }
 
 impl Decoder {
-    /// Takes the next bytes of the body and appends what they say to `out`. Bytes that say nothing (comments, half a
-    /// chunk, deltas without content) append nothing: a delta with [`Delta::is_payload`] ends the wait for the first
-    /// chunk.
+    /// Decodes the next bytes of the body, and appends the deltas to `out`. Bytes without content (comments,
+    /// half a chunk, empty deltas) append nothing, because a delta with [`Delta::is_payload`] ends the wait
+    /// for the first chunk.
     ///
     /// # Errors
-    /// What the provider reports in the stream, or what cannot be read. The decoder is of no use afterwards.
+    /// An error that the provider reports in the stream, or unreadable data. The decoder must not be used
+    /// afterwards.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         match self {
             Decoder::Openai(decoder) => decoder.push(bytes, out),
@@ -225,7 +227,7 @@ impl Decoder {
         }
     }
 
-    /// Events that have come. Comments, which keep a connection open, are none.
+    /// Number of events so far. Comments, which only keep a connection open, do not count.
     pub fn events(&self) -> u64 {
         match self {
             Decoder::Openai(decoder) => decoder.events(),
@@ -234,8 +236,8 @@ impl Decoder {
         }
     }
 
-    /// Whether the provider has said that nothing follows: some keep the connection open, and its end need not be
-    /// waited for.
+    /// Whether the provider has marked the end. Some keep the connection open, so the end of the body need
+    /// not be awaited.
     pub fn is_done(&self) -> bool {
         match self {
             Decoder::Openai(decoder) => decoder.is_done(),
@@ -244,11 +246,11 @@ impl Decoder {
         }
     }
 
-    /// The body has ended; what was still open is appended to `out`. May be called as well when it broke off or fell
-    /// silent: after the finish reason the answer is complete, only what tells the cost may be missing.
+    /// Ends the body, and appends what was incomplete to `out`. Also for a body that broke off or stalled:
+    /// after the finish reason the reply is complete, and only the usage may be missing.
     ///
     /// # Errors
-    /// As for [`push`](Decoder::push), and `server_error` when the answer is not complete.
+    /// As for [`push`](Decoder::push), and `server_error` when the response is incomplete.
     pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         match self {
             Decoder::Openai(decoder) => decoder.finish(out),

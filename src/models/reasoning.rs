@@ -1,4 +1,4 @@
-//! How much a model is asked to reason (spec §4.2, §5.3), and which parts of a reply its provider wants back.
+//! How much a model reasons (spec §4.2, §5.3), and parts of a reply that go back to its provider.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,22 +7,22 @@ use crate::spec::opaque::Opaque;
 use crate::spec::prompt::{Effort, Reasoning as Requested};
 use crate::tokens::tokens;
 
-/// How much a model is asked to reason; each provider says it in its own way.
+/// How much a model reasons. Each provider has its own format for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reasoning {
     /// From 0 to 100.
     pub level: Option<u8>,
-    /// The model's own word for the level, of those that its definition declares.
+    /// The model's own name for the level, from its definition.
     pub word: Option<String>,
-    /// Tokens at most.
+    /// Maximum tokens.
     pub max_tokens: Option<u64>,
-    /// Whether nobody is to read it: its text is neither streamed nor stored.
+    /// Whether reasoning is hidden: its text is neither streamed nor stored.
     pub exclude: bool,
 }
 
 impl Reasoning {
-    /// What a prompt asks of a model. Its level becomes the word of the nearest level that the model declares, of two
-    /// that are equally near the lower one; a level that is declared `null` asks for none.
+    /// The reasoning for a prompt's request. Its level becomes the name of the nearest level that the model
+    /// declares; of two equally near ones, the lower. A level that is declared `null` requests none.
     pub fn of(wanted: Option<&Requested>, capabilities: &Capabilities) -> Reasoning {
         let Some(wanted) = wanted else { return Reasoning::default() };
         let mut asked = Reasoning {
@@ -42,33 +42,34 @@ impl Reasoning {
         asked
     }
 
-    /// Whether it is asked for at all.
+    /// Whether reasoning is requested.
     pub fn is_on(&self) -> bool {
         self.level.is_some() || self.max_tokens.is_some()
     }
 }
 
-/// A piece of a reply that its provider wants back as it was, and where it stood.
+/// A piece of a reply that goes back to its provider unchanged, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
-    /// Bytes of the reply's text before it.
+    /// Bytes of the reply's text before the piece.
     pub text: usize,
-    /// Calls before it.
+    /// Number of calls before the piece.
     pub calls: usize,
     /// The piece.
     pub block: Opaque,
 }
 
-/// The beginning of a piece that holds a field of the message itself.
+/// Prefix of a piece that holds a field of the message itself.
 pub(crate) const FIELD: &str = r#"{"message":"#;
 
 impl Placed {
-    /// Whether it is a field of the message, which goes back with the calls of every turn. It is text: it counts as tokens.
+    /// Whether it is a field of the message, which goes back with the calls of every turn. It is text, so it
+    /// counts as tokens.
     pub(crate) fn is_field(&self) -> bool {
         self.block.get().starts_with(FIELD)
     }
 
-    /// Tokens that it takes, about.
+    /// Estimated number of tokens.
     pub(crate) fn tokens(&self) -> usize {
         if self.is_field() { tokens(self.block.get()) } else { 0 }
     }
@@ -77,9 +78,9 @@ impl Placed {
 /// All such pieces of a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Payload {
-    /// In their order; most replies have none.
+    /// In order; most replies have none.
     Blocks(Vec<Placed>),
-    /// Over [`PAYLOAD_BYTES`](crate::limits::PAYLOAD_BYTES), of so many bytes: not kept.
+    /// Larger than [`PAYLOAD_BYTES`](crate::limits::PAYLOAD_BYTES), with its size in bytes; not kept.
     TooLarge(usize),
     /// None.
     #[default]

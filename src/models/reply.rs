@@ -1,4 +1,4 @@
-//! A reply, put together from its deltas.
+//! Assembles a reply from its deltas.
 
 use crate::limits::{CALLS_PER_REPLY, PAYLOAD_BYTES, REASONING_BYTES, REPLY_BYTES};
 use crate::models::{Delta, FinishReason, Payload, Placed, ProviderError, Reply, halves};
@@ -9,7 +9,7 @@ use crate::spec::opaque::Opaque;
 #[derive(Debug, Default)]
 pub struct ReplyBuilder {
     reply: Reply,
-    /// Provider's place of each call, in the order of `reply.tool_calls`.
+    /// The provider's index of each call, in the order of `reply.tool_calls`.
     places: Vec<usize>,
     /// Bytes of text and calls.
     bytes: usize,
@@ -18,11 +18,12 @@ pub struct ReplyBuilder {
 }
 
 impl ReplyBuilder {
-    /// Adds a delta. Reasoning beyond [`REPLY_BYTES`] is dropped: it is for information.
+    /// Adds a delta. Reasoning beyond [`REPLY_BYTES`] is dropped, because it is only informative.
     ///
     /// # Errors
-    /// A reply over [`REPLY_BYTES`], or with more than [`CALLS_PER_REPLY`] calls, is refused whole: a part of it would
-    /// be another answer than the model gave. So is one with more than [`REASONING_BYTES`] of reasoning, which has no end.
+    /// A reply over [`REPLY_BYTES`], or with more than [`CALLS_PER_REPLY`] calls, is refused entirely: a part
+    /// of it would be a different reply. A reply with more than [`REASONING_BYTES`] of reasoning is refused
+    /// too, because it would not end.
     pub fn push(&mut self, delta: &Delta) -> Result<(), ProviderError> {
         match delta {
             Delta::Text(text) => {
@@ -56,16 +57,16 @@ impl ReplyBuilder {
             Delta::Payload(block) => self.keep(block),
             Delta::Usage(usage) => self.reply.usage = Some(*usage),
             Delta::Finish(reason) => self.reply.finish_reason = Some(*reason),
-            // Of the attempt, not of the reply.
+            // It describes the attempt, not the reply.
             Delta::Response { .. } => {}
         }
         Ok(())
     }
 
-    /// Counts reasoning, also where nobody is to read it.
+    /// Counts reasoning, even when it is hidden.
     ///
     /// # Errors
-    /// There is more of it than [`REASONING_BYTES`].
+    /// There is more than [`REASONING_BYTES`].
     pub(crate) fn count_reasoning(&mut self, bytes: usize) -> Result<(), ProviderError> {
         self.reasoning_bytes += bytes;
         if self.reasoning_bytes > REASONING_BYTES {
@@ -81,8 +82,8 @@ impl ReplyBuilder {
         &self.reply.content
     }
 
-    /// The whole reply. Its calls are in the order in which the provider began them. A reply that has calls finished
-    /// for them: some servers say `stop`.
+    /// The whole reply, with its calls in the order in which the provider began them. A reply with calls
+    /// always finishes with `ToolCalls`, because some servers say `stop`.
     pub fn finish(mut self) -> Reply {
         if self.reply.finish_reason == Some(FinishReason::Stop) && !self.reply.tool_calls.is_empty() {
             self.reply.finish_reason = Some(FinishReason::ToolCalls);
@@ -90,14 +91,14 @@ impl ReplyBuilder {
         for call in &mut self.reply.tool_calls {
             call.arguments = halves::whole(std::mem::take(&mut call.arguments));
         }
-        // They share a row.
+        // Both share a row.
         if self.payload_bytes > 0 && self.bytes + self.payload_bytes > REPLY_BYTES {
             self.reply.payload = Payload::TooLarge(self.payload_bytes);
         }
         self.reply
     }
 
-    /// A payload that is too large is dropped whole: a part of it would be refused.
+    /// A payload that is too large is dropped entirely, because the provider would refuse a part of it.
     fn keep(&mut self, block: &Opaque) {
         self.payload_bytes += block.get().len();
         if self.payload_bytes > PAYLOAD_BYTES {
@@ -122,7 +123,7 @@ impl ReplyBuilder {
         Ok(())
     }
 
-    /// The call in a place, begun if it is new.
+    /// The call at a provider's index; a new one is added.
     fn call(&mut self, index: usize) -> Result<&mut ToolCall, ProviderError> {
         let calls = &mut self.reply.tool_calls;
         let at = match self.places.iter().rposition(|place| *place == index) {

@@ -1,10 +1,10 @@
-//! What a provider calls its answer: an id, and the model that gave it.
+//! The provider's identification of a response: its id, and the model that produced it.
 
 use crate::limits;
 use crate::models::Delta;
 use crate::text::first_bytes;
 
-/// What was told of it so far, while an answer is decoded: each event may say it again.
+/// Which of the two are known while a response is decoded. Events may repeat them.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
     id: bool,
@@ -12,7 +12,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// What an event says; what was told before is not told again.
+    /// Reads an event's id and model. Each is passed on once.
     pub(crate) fn take(&mut self, id: &str, model: &str, out: &mut Vec<Delta>) {
         let id = if self.id { "" } else { id.trim() };
         let model = if self.model { "" } else { model.trim() };
@@ -25,17 +25,18 @@ impl Named {
     }
 }
 
-/// The same of an attempt, for the log: texts of others, each of [`limits::RESPONSE_NAME_BYTES`] at most.
+/// Id and model of an attempt, for the log. They are foreign texts, of at most
+/// [`limits::RESPONSE_NAME_BYTES`] each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponseNames {
-    /// Empty where it was not told.
+    /// Empty when unknown.
     pub(crate) id: String,
-    /// Empty where it was not told.
+    /// Empty when unknown.
     pub(crate) model: String,
 }
 
 impl ResponseNames {
-    /// Takes what a [`Delta::Response`] says; what comes first counts.
+    /// Takes a [`Delta::Response`]. The first value of each wins.
     pub(crate) fn take(&mut self, id: &str, model: &str) {
         for (mine, told) in [(&mut self.id, id), (&mut self.model, model)] {
             if mine.is_empty() {
@@ -44,7 +45,7 @@ impl ResponseNames {
         }
     }
 
-    /// Leaves out what holds a key that the provider was sent.
+    /// Clears values that contain the API key of the request.
     pub(crate) fn hide(&mut self, key: Option<&str>) {
         for mine in [&mut self.id, &mut self.model] {
             if holds(mine, key) {
@@ -54,7 +55,7 @@ impl ResponseNames {
     }
 }
 
-/// Whether a text has a key in it.
+/// Whether a text contains the key.
 pub(crate) fn holds(text: &str, key: Option<&str>) -> bool {
     key.is_some_and(|key| !key.is_empty() && text.contains(key))
 }

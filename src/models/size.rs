@@ -1,12 +1,12 @@
-//! How many tokens a request has, about.
+//! Estimated number of tokens of a request.
 
 use crate::models::{CachedJson, ChatMessage, ChatRequest, Part, Placed, ToolDefinition};
 use crate::spec::message::ToolCall;
 use crate::tokens::tokens;
 
-/// Tokens that a message has besides its texts: its role, and what separates it from others.
+/// Tokens of a message besides its texts: its role and separators.
 pub(crate) const MESSAGE: usize = 4;
-/// The same of a call, and of a tool.
+/// The same for a call or a tool.
 pub(crate) const CALL: usize = 8;
 
 impl ChatMessage {
@@ -37,20 +37,20 @@ impl ChatMessage {
     }
 }
 
-/// Those of a call.
+/// Tokens of a call.
 pub(crate) fn of_call(call: &ToolCall) -> usize {
     CALL + tokens(&call.name) + tokens(&call.arguments)
 }
 
 impl CachedJson<ChatMessage> {
-    /// Those of a message, counted once.
+    /// Tokens of a message, counted once.
     pub(crate) fn tokens(&self) -> usize {
         self.counted(ChatMessage::tokens)
     }
 }
 
 impl CachedJson<Vec<ToolDefinition>> {
-    /// Those of all tools, counted once.
+    /// Tokens of all tools, counted once.
     pub(crate) fn tokens(&self) -> usize {
         let of = |tool: &ToolDefinition| {
             CALL + tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.parameters.to_string())
@@ -60,7 +60,8 @@ impl CachedJson<Vec<ToolDefinition>> {
 }
 
 impl ChatRequest {
-    /// All of them; none when it shows images, whose size in tokens each provider reckons in its own way.
+    /// Tokens of the whole request; `None` when it has images, because each provider counts those
+    /// differently.
     pub(crate) fn tokens(&self) -> Option<usize> {
         if self.messages.iter().any(|message| message.shows_images()) {
             return None;
@@ -68,7 +69,7 @@ impl ChatRequest {
         Some(self.text_tokens())
     }
 
-    /// Those of its texts, tools and calls.
+    /// Tokens of its texts, tools and calls.
     pub(crate) fn text_tokens(&self) -> usize {
         self.tools.tokens() + self.messages.iter().map(CachedJson::<ChatMessage>::tokens).sum::<usize>()
     }

@@ -1,17 +1,18 @@
-//! Server-sent events, decoded from chunks cut anywhere: inside a character, between CR and LF, in the byte order mark.
+//! Server-sent events, decoded from chunks that may be cut anywhere: inside a character, between CR and LF,
+//! in the byte order mark.
 //!
-//! Every byte is read once. A line that lies within one chunk is read in place; only the part of a line that a cut
-//! leaves behind, and the data of the current event, are copied, into two buffers that are reused.
+//! Every byte is read once. A line within one chunk is read in place. Only the rest of a cut line and the
+//! data of the current event are copied, into two reused buffers.
 
-/// Bytes of one event, or of one line, at most.
+/// Maximum bytes of one event, or of one line.
 pub const EVENT_BYTES: usize = 4 << 20;
 
-/// Bytes of an `id` that is kept.
+/// Maximum bytes of an `id`; a longer one is ignored.
 const ID_BYTES: usize = 512;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// An event, lent for the time of the call that hands it out.
+/// An event, borrowed during the callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
     /// The `event` field; empty when there was none.
@@ -20,33 +21,33 @@ pub struct Event<'a> {
     pub data: &'a [u8],
 }
 
-/// An event is over [`EVENT_BYTES`]. The decoder is of no use afterwards.
+/// An event is over [`EVENT_BYTES`]. The decoder must not be used afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("one server-sent event is over {EVENT_BYTES} bytes")]
 pub struct TooLarge;
 
-/// Puts events together from chunks of bytes.
+/// Assembles events from chunks of bytes.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
-    /// Data of the event that is being put together.
+    /// Data of the current event.
     data: Vec<u8>,
-    /// It has had a `data` line, perhaps an empty one.
+    /// Whether the event has had a `data` line, perhaps an empty one.
     has_data: bool,
     name: String,
-    /// The newest `id` that a header can carry back.
+    /// The newest `id` that fits in a header.
     last_id: String,
-    /// Milliseconds before the stream is asked for again.
+    /// Milliseconds before the client should reconnect.
     retry_ms: Option<u64>,
-    /// The last chunk ended with a CR: a LF at the start of the next one belongs to it.
+    /// The last chunk ended with a CR, so an LF at the start of the next one belongs to it.
     after_cr: bool,
-    /// The first line, which may carry a byte order mark, has been read.
+    /// The first line, which may have a byte order mark, was read.
     started: bool,
 }
 
 impl Decoder {
-    /// The newest `id`, where there was one.
+    /// The newest `id`, if any.
     pub fn last_id(&self) -> Option<&str> {
         Some(self.last_id.as_str()).filter(|id| !id.is_empty())
     }
@@ -56,7 +57,7 @@ impl Decoder {
         self.retry_ms
     }
 
-    /// Takes the next bytes and hands every event that they complete to `on_event`, whose first error ends the call.
+    /// Reads the next bytes, and passes every completed event to `on_event`. Its first error ends the call.
     pub fn push<E: From<TooLarge>>(
         &mut self,
         mut bytes: &[u8],
@@ -87,7 +88,7 @@ impl Decoder {
         Ok(self.keep(bytes)?)
     }
 
-    /// The stream has ended: what a missing last line end or blank line left open is handed out too.
+    /// Ends the stream. A last event without a line end or blank line is passed on too.
     pub fn finish<E: From<TooLarge>>(
         &mut self,
         on_event: &mut impl FnMut(Event<'_>) -> Result<(), E>,
@@ -147,13 +148,13 @@ impl Decoder {
                 self.name.clear();
                 self.name.push_str(&String::from_utf8_lossy(value));
             }
-            // Not of the standard: llama.cpp's server reported an error in a stream as `error: {…}`.
+            // Not in the standard: llama.cpp's server reported an error in a stream as `error: {…}`.
             b"error" => {
                 self.name.clear();
                 self.name.push_str("error");
                 self.add(value)?;
             }
-            // What serves reconnecting, which no model offers, and MCP did.
+            // For reconnecting, which MCP servers offer and models do not.
             b"id" => self.name_place(value),
             b"retry" => self.retry_ms = std::str::from_utf8(value).ok().and_then(|ms| ms.parse().ok()),
             // A comment has an empty field name.

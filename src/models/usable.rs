@@ -1,4 +1,4 @@
-//! Whether a model can be asked in this deployment.
+//! Whether a model can be used in this deployment.
 
 use crate::host::ai::AI_BINDING;
 use crate::models::provider::has_provider;
@@ -6,14 +6,14 @@ use crate::spec::model::{Model, Provider};
 use crate::spec::template;
 
 impl Model {
-    /// Whether the deployment gives what a request needs. The engine passes over a model that is not usable as long as a
-    /// fallback is.
+    /// Whether the deployment has everything that a request needs. The engine skips a model that is not
+    /// usable while a fallback is.
     pub fn usable(&self, deployment: &dyn Fn(&str) -> Option<String>) -> bool {
         self.lacks(deployment).is_none()
     }
 
-    /// What a request needs and the deployment does not give, in words: a variable of the address, or the key. An address
-    /// of its own needs no key, for local servers take any.
+    /// What the deployment lacks for a request, as a text: a variable of the address, or the key. A model
+    /// with its own address needs no key, because local servers accept any.
     pub fn lacks(&self, deployment: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         match &self.provider {
             Provider::Demo => return None,
@@ -41,7 +41,7 @@ impl Model {
         match self.key_env() {
             Some(key) if is_set(key) => None,
             Some(key) => Some(format!("it has no key: {key} is not set")),
-            // It may need none, and says so itself.
+            // It may need no key, and reports it otherwise.
             None if matches!(self.provider, Provider::Registered(_)) => None,
             None => Some("it has no key: its definition names no `apiKeyEnv`".to_owned()),
         }

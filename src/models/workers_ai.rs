@@ -1,21 +1,21 @@
-//! Workers AI: models that Cloudflare runs, by the binding `AI`. They take and give what chat completions do; older ones name
-//! their text and their calls in another way, which the decoder of chat completions knows.
+//! Workers AI: Cloudflare's models, through the binding `AI`. Requests and responses are those of chat
+//! completions. Older models use other names for text and calls, which the decoder of chat completions knows.
 
 use serde_json::Value;
 
 use crate::host::ai::AiRequest;
 use crate::models::{Answer, ChatRequest, openai};
 
-/// The option that is no part of the request: the gateway that it goes through, such as `{"id": "default"}`.
+/// The option for the gateway, such as `{"id": "default"}`. It is not part of the request.
 pub(crate) const GATEWAY: &str = "gateway";
 
-/// An address that is not used: it is none of OpenAI's, whose names of fields differ.
+/// A dummy address. It must not be one of OpenAI's, whose field names differ.
 pub(crate) const ADDRESS: &str = "workers-ai:";
 
-/// Fields of chat completions that these models do not know, or that the binding is told beside the request.
+/// Fields of chat completions that these models do not know, or that the binding receives separately.
 const LEFT_OUT: [&str; 4] = ["model", "parallel_tool_calls", "stream_options", GATEWAY];
 
-/// What the binding is asked.
+/// The request to the binding.
 pub(crate) fn request(chat: &ChatRequest, answer: Answer) -> AiRequest {
     let mut chat = ChatRequest { user: None, ..chat.clone() };
     let gateway = chat.options.get(GATEWAY).filter(|gateway| !gateway.is_null()).map(Value::to_string);

@@ -1,5 +1,5 @@
-//! The bodies of requests, written as text: what was kept of an earlier request is copied into them, and what a provider
-//! wants back is not serialised again.
+//! Request bodies, written as text: cached JSON of an earlier request is copied, and data for a provider is
+//! not serialized again.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::spec::message::ToolStatus;
 use crate::text::first_bytes;
 
-/// A JSON object that is being written, whose entries options may replace.
+/// A JSON object that is being written. Options may replace its entries.
 pub(crate) struct Body<'a> {
     text: String,
     pub(crate) options: &'a Map<String, Value>,
@@ -20,15 +20,15 @@ impl<'a> Body<'a> {
         Body { text: String::from("{"), options }
     }
 
-    /// An entry that options may replace.
+    /// Writes an entry, unless options replace it.
     pub(crate) fn entry(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
         if !self.options.contains_key(key) {
-            // Nothing that is given here can fail to serialize: keys are strings.
+            // Serialization cannot fail here: keys are strings.
             self.raw(key, &serde_json::to_string(value).unwrap_or_default());
         }
     }
 
-    /// One that they cannot.
+    /// Writes an entry that options cannot replace.
     pub(crate) fn raw(&mut self, key: &str, json: &str) {
         if self.text.len() > 1 {
             self.text.push(',');
@@ -38,7 +38,7 @@ impl<'a> Body<'a> {
         self.text.push_str(json);
     }
 
-    /// The whole, with the options but those that are refused; `null` takes a key out.
+    /// Completes the object with the options that are not refused. `null` omits a key.
     pub(crate) fn finish(mut self, refused: impl Fn(&str) -> bool) -> String {
         for (key, value) in self.options {
             if !value.is_null() && !refused(key) {
@@ -50,14 +50,14 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Words of a text that tells by itself that something went wrong, as those of the runtime do.
+/// Words that show that a text already describes a failure, as the runtime's own texts do.
 const FAILURE_WORDS: [&str; 10] =
     ["error", "fail", "denied", "refused", "invalid", "cannot", "not ", "no ", "stopped", "restarted"];
 
-/// Bytes of a text that are looked through for such a word.
+/// Bytes of a text that are searched for such a word.
 const FAILURE_WITHIN: usize = 200;
 
-/// A result as a model reads it where the API has no field for its status: an error is marked as one, unless its text says so.
+/// A result for an API without a field for its status: an error gets a prefix, unless its text shows it.
 pub(crate) fn result_text(content: &str, status: ToolStatus) -> Cow<'_, str> {
     let says_so = || {
         let start = first_bytes(content, FAILURE_WITHIN).to_ascii_lowercase();
@@ -71,11 +71,11 @@ pub(crate) fn result_text(content: &str, status: ToolStatus) -> Cow<'_, str> {
 
 /// A JSON string.
 pub(crate) fn quoted(text: &str) -> String {
-    // A string cannot fail to serialize.
+    // A string always serializes.
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// What stands between two entries.
+/// Separates two entries.
 pub(crate) fn comma(out: &mut String) {
     if !out.is_empty() {
         out.push(',');

@@ -1,5 +1,5 @@
-//! Decodes the answer into deltas: a stream of events, or one JSON body. Unknown events and blocks (server tools,
-//! citations, whatever comes next) are skipped together with their deltas.
+//! Decodes a response into deltas: a stream of events, or one JSON body. Unknown events and blocks (server
+//! tools, citations, future ones) are skipped with their deltas.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::models::response::Named;
 use crate::models::{Delta, FinishReason, halves};
 use crate::spec::opaque::Opaque;
 
-/// Decodes one answer. It is complete with a stop reason or with `message_stop`.
+/// Decoder of one response. It is complete with a stop reason or with `message_stop`.
 pub type Decoder = Decoding<State>;
 
-/// What the events said so far.
+/// State of a response so far.
 #[derive(Debug, Default)]
 pub struct State {
-    /// Blocks that have begun and not ended, with their place in the reply.
+    /// Blocks that have begun and not ended, by their index.
     open: BTreeMap<u64, Open>,
     calls: usize,
     usage: WireUsage,
@@ -26,20 +26,20 @@ pub struct State {
     end: End,
 }
 
-/// A block that is being sent.
+/// A block that is arriving.
 #[derive(Debug)]
 enum Open {
     Text,
-    /// Sent back as it came, so its strings are kept as they are escaped.
+    /// Sent back unchanged, so its strings keep their escapes.
     Thinking {
         thinking: Literal,
         signature: Literal,
     },
-    /// A block that comes whole and is sent back whole.
+    /// A block that arrives whole and is sent back unchanged.
     Whole(Opaque),
     Call {
         index: usize,
-        /// Arguments that came with the start; they hold if no others follow.
+        /// Arguments in the start event; used if no others follow.
         whole: Option<String>,
     },
     Unknown,
@@ -67,7 +67,7 @@ impl State {
             }
             "content_block_start" => {
                 if let Some(raw) = event.content_block {
-                    // Without an index it is behind the last one.
+                    // Without an index it follows the last open block.
                     let next = self.open.last_key_value().map_or(0, |(index, _)| index + 1);
                     self.start(event.index.0.unwrap_or(next), raw, out);
                 }
@@ -91,12 +91,12 @@ impl State {
         Ok(())
     }
 
-    /// The block that an event is about; one without an index is about the last one that is open.
+    /// The block of an event; without an index, the last open one.
     fn index(&self, event: &Event<'_>) -> Option<u64> {
         event.index.0.or_else(|| self.open.last_key_value().map(|(index, _)| *index))
     }
 
-    /// A whole answer: its blocks begin and end at once.
+    /// Reads a whole response: each block begins and ends at once.
     fn whole(&mut self, event: &Event<'_>, out: &mut Vec<Delta>) {
         self.named.take(&event.id.0, &event.model.0, out);
         let blocks = event.content.map(RawValue::get).unwrap_or_default();
@@ -124,7 +124,7 @@ impl State {
     }
 
     fn start(&mut self, index: u64, raw: &RawValue, out: &mut Vec<Delta>) {
-        // What is kept as it came was not looked into before.
+        // Raw parts were not searched for halves of characters yet.
         let mended = halves::marked(raw.get());
         let block: Block<'_> =
             crate::json::from_str(mended.as_deref().unwrap_or(raw.get())).unwrap_or_default();
@@ -180,7 +180,7 @@ impl State {
             Open::Thinking { thinking, signature } => {
                 let mut block = String::from(r#"{"type":"thinking","thinking":"#);
                 thinking.write(&mut block);
-                // Compatible servers sign nothing.
+                // Compatible servers send no signatures.
                 if !signature.is_empty() {
                     block.push_str(r#","signature":"#);
                     signature.write(&mut block);
@@ -201,7 +201,7 @@ fn text(text: &str, out: &mut Vec<Delta>) {
     }
 }
 
-/// A piece of thinking: kept as it is escaped, and told as a text.
+/// Reads a piece of thinking: stored with its escapes, and streamed as text.
 fn thought(piece: &RawValue, thinking: &mut Literal, out: &mut Vec<Delta>) {
     thinking.push(piece);
     let text = shown(piece);
@@ -216,7 +216,7 @@ fn finish_reason(reason: &str) -> FinishReason {
         "tool_use" => FinishReason::ToolCalls,
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
         "refusal" => FinishReason::ContentFilter,
-        // `pause_turn` among others: only server tools pause, and none are offered.
+        // Such as `pause_turn`: only server tools pause, and Bobbin offers none.
         _ => FinishReason::Other,
     }
 }

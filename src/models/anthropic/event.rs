@@ -1,5 +1,5 @@
-//! One event of a stream, or a whole answer, in its shape on the wire. What is absent or `null` counts as empty; blocks
-//! stay raw, because some are sent back unchanged.
+//! One event of a stream, or a whole response, as JSON. An absent or `null` field is empty. Blocks stay raw,
+//! because some are sent back unchanged.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 use crate::models::lenient::{Number, Object, Text};
 use crate::spec::model::Usage;
 
-/// An event (`type` tells which) or a whole answer (`type` is `message`).
+/// An event, or a whole response (`type` is `message`).
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Event<'a> {
     #[serde(borrow, default)]
     pub(crate) r#type: Text<'a>,
-    /// Place of a block in the reply.
+    /// Index of a block in the reply.
     #[serde(default)]
     pub(crate) index: Number,
     /// In `message_start`.
@@ -24,7 +24,7 @@ pub(crate) struct Event<'a> {
     pub(crate) delta: Object<Delta<'a>>,
     #[serde(default)]
     pub(crate) usage: Object<WireUsage>,
-    /// Of a whole answer.
+    /// In a whole response.
     #[serde(borrow, default)]
     pub(crate) content: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -49,7 +49,7 @@ pub(crate) struct Message<'a> {
     pub(crate) model: Text<'a>,
 }
 
-/// A change of a block, or in `message_delta` of the message.
+/// A change of a block, or of the message in `message_delta`.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Delta<'a> {
     #[serde(borrow, default)]
@@ -66,7 +66,7 @@ pub(crate) struct Delta<'a> {
     pub(crate) stop_reason: Text<'a>,
 }
 
-/// A block that begins, or a whole one.
+/// The start of a block, or a whole one.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Block<'a> {
     #[serde(borrow, default)]
@@ -85,7 +85,7 @@ pub(crate) struct Block<'a> {
     pub(crate) signature: Option<&'a RawValue>,
 }
 
-/// Token counts; each event tells some of them.
+/// Token counts; each event has some of them.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct WireUsage {
@@ -96,7 +96,7 @@ pub(crate) struct WireUsage {
 }
 
 impl WireUsage {
-    /// Takes over what an event tells, which is the sum so far.
+    /// Updates the counts with those of an event, which are totals so far.
     pub(crate) fn update(&mut self, told: &WireUsage) {
         for (known, told) in [
             (&mut self.input_tokens, told.input_tokens),
@@ -108,8 +108,8 @@ impl WireUsage {
         }
     }
 
-    /// In our terms: what was written to the cache or read from it is not part of Anthropic's `input_tokens`. What was
-    /// spent on thinking is not told apart.
+    /// The usage in Bobbin's terms: Anthropic's `input_tokens` exclude tokens written to the cache or read
+    /// from it. Thinking is not reported separately.
     pub(crate) fn total(&self) -> Usage {
         let count = |tokens: Number| tokens.0.unwrap_or(0);
         let cached_tokens = count(self.cache_read_input_tokens);

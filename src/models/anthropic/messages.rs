@@ -1,7 +1,6 @@
-//! The history of a request. Anthropic's roles must alternate, so neighbours of one role become one message with several
-//! blocks, and results come first in the message after their calls. The text is written directly instead of through a
-//! tree: what the engine kept of the last request is copied, and what a provider wants back must not be serialised
-//! again.
+//! The history of a request. Anthropic's roles must alternate, so adjacent messages of one role become one
+//! message with several blocks, and results come first in the message after their calls. The JSON is written
+//! directly: the engine's cached JSON is copied, and data for a provider must not be serialized again.
 
 use crate::models::cached_json::Blocks;
 use crate::models::fit::{CONTINUE, permitted};
@@ -11,17 +10,17 @@ use crate::models::{CachedJson, ChatMessage, Part, Placed};
 use crate::spec::message::{ToolCall, ToolStatus};
 use crate::text::boundary;
 
-/// Put on the last block of what stays the same: the provider caches the request up to here.
+/// Added to the last block of a stable part: the provider caches the request up to here.
 const CACHED: &str = r#","cache_control":{"type":"ephemeral"}}"#;
 
-/// Whether thinking goes back with the replies that had it.
+/// Whether thinking is sent back with its replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Replay {
     Yes,
     No,
 }
 
-/// The system messages that stand at the beginning, as `system`, and how many they are. `None`: there are none.
+/// The leading system messages as `system`, and their number. `None` when they have no text.
 pub(crate) fn system(messages: &[CachedJson<ChatMessage>]) -> (Option<String>, usize) {
     let texts = messages.iter().map_while(|message| match &**message {
         ChatMessage::System(text) => Some(text),
@@ -35,7 +34,7 @@ pub(crate) fn system(messages: &[CachedJson<ChatMessage>]) -> (Option<String>, u
     ((!blocks.is_empty()).then(|| format!("[{}]", cached(blocks))), count)
 }
 
-/// The other messages.
+/// The messages after them.
 pub(crate) fn messages(messages: &[CachedJson<ChatMessage>], replay: Replay) -> String {
     let mut out = Turns(String::from("["), None);
     for message in messages {
@@ -52,8 +51,8 @@ pub(crate) fn messages(messages: &[CachedJson<ChatMessage>], replay: Replay) -> 
     out.finish()
 }
 
-/// The list of messages that is being written, and whose message is open in it. The API wants the first one to be the
-/// user's, and the last.
+/// The list of messages that is being written, and the role of the open one. The API requires that the first
+/// and the last message are the user's.
 struct Turns(String, Option<&'static str>);
 
 impl Turns {
@@ -91,7 +90,7 @@ impl Turns {
     }
 }
 
-/// Blocks whose last one marks the end of what is cached.
+/// Marks the last block as the end of a cached part.
 pub(crate) fn cached(mut blocks: String) -> String {
     if blocks.pop() == Some('}') {
         blocks.push_str(CACHED);
@@ -112,12 +111,12 @@ fn said(text: &str) -> String {
     block
 }
 
-/// The blocks of a message, with commas between them and no brackets around them. Blank texts are left out: the API
+/// The blocks of a message, separated by commas, without brackets. Blank texts are omitted, because the API
 /// refuses them.
 fn blocks(message: &ChatMessage, replay: Replay) -> String {
     let mut out = String::new();
     match message {
-        // A system message in the middle: there is no such role here.
+        // The API has no system role within the history.
         ChatMessage::System(text) if text.trim().is_empty() => {}
         ChatMessage::System(text) => text_block(&format!("<system>\n{text}\n</system>"), &mut out),
         ChatMessage::User(parts) => parts.iter().for_each(|part| match part {
@@ -171,10 +170,10 @@ fn image_block(media_type: &str, data: &str, out: &mut String) {
     out.push_str("}}");
 }
 
-/// A reply: what its provider wants back, each piece where it stood, and between them text and calls.
+/// A reply: the provider's pieces at their positions, and text and calls between them.
 fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String) {
     let (mut text_at, mut call_at) = (0, 0);
-    // Text and calls may be fewer than they were: nothing then is lost, nor said twice.
+    // Text and calls may be shorter than when they were stored. Clamping loses and repeats nothing.
     let mut up_to = |text: usize, call: usize, out: &mut String| {
         let (text, call) = (boundary(content, text).max(text_at), call.min(calls.len()).max(call_at));
         text_block(content.get(text_at..text).unwrap_or_default(), out);
@@ -189,8 +188,8 @@ fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String
     up_to(content.len(), calls.len(), out);
 }
 
-/// What a provider wants back, without what nothing follows: the API refuses a reply that ends with thinking, because it was
-/// cut off there. One with calls goes back as it came.
+/// The provider's pieces without trailing ones: the API refuses a reply that ends with thinking, which it
+/// takes as cut off. A reply with calls is sent unchanged.
 fn without_trailing<'a>(content: &str, calls: &[ToolCall], payload: &'a [Placed]) -> &'a [Placed] {
     if !calls.is_empty() {
         return payload;

@@ -1,8 +1,8 @@
 //! Anthropic's messages (`POST {base}/v1/messages`).
 //!
-//! * `request`: a [`ChatRequest`](crate::models::ChatRequest) as bytes; `thinking`: whether and how much the model should think;
-//!   `messages`: the history in it.
-//! * `decoder`: the answer, streamed or whole, as deltas. `event` is its shape on the wire.
+//! * `request`: a [`ChatRequest`](crate::models::ChatRequest) as bytes; `thinking`: whether and how much the
+//!   model thinks; `messages`: the history in it.
+//! * `decoder`: the response, streamed or whole, as deltas. `event`: its JSON.
 
 pub(crate) mod decoder;
 pub(crate) mod event;

@@ -1,5 +1,5 @@
-//! The bytes of a request. What stays the same comes first (tools, system, history) and is written the same way each
-//! time; three marks let the provider's prompt cache find it: after the tools, after the system prompt, after the
+//! The bytes of a request. Stable parts come first (tools, system, history) and are always written in the
+//! same way. Three marks are for the provider's prompt cache: after the tools, the system prompt, and the
 //! history.
 
 use bytes::Bytes;
@@ -20,20 +20,20 @@ use crate::spec::prompt::ToolChoice;
 /// Anthropic's own address.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 
-/// The version of the API that is spoken.
+/// Version of the API.
 pub const VERSION: &str = "2023-06-01";
 
-/// The option that becomes the header `anthropic-beta`: a text, or a list of texts.
+/// The option for the header `anthropic-beta`: a text, or a list of texts.
 const BETA: &str = "anthropic_beta";
 
-/// The keys that options cannot replace.
+/// Keys that options cannot replace.
 const FIXED: [&str; 4] = ["messages", "stream", "system", BETA];
 
-/// What the API refuses while a model thinks.
+/// Options that the API refuses while a model thinks.
 const NOT_WITH_THINKING: [&str; 3] = ["temperature", "top_k", "top_p"];
 
-/// The HTTP request for a chat request. `base_url` may end with `/v1` or a slash and may carry a query, which is kept;
-/// empty means [`DEFAULT_BASE_URL`]. An absent or blank key sends no `x-api-key`.
+/// The HTTP request of a chat request. `base_url` may end with `/v1` or a slash, and a query in it is kept;
+/// empty means [`DEFAULT_BASE_URL`]. Without a key there is no `x-api-key`.
 pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: Answer) -> Request {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut headers = vec![
@@ -90,7 +90,7 @@ fn body(chat: &ChatRequest, answer: Answer) -> String {
     })
 }
 
-/// How hard it is to think, and the schema that the answer is held to: the API has no JSON without one.
+/// The effort of thinking, and the schema of the reply: the API has no JSON mode without a schema.
 fn output_config(chat: &ChatRequest, thinking: &Thinking) -> Option<Value> {
     let mut config = Map::new();
     if let Thinking::Adaptive(effort) = thinking {
@@ -110,7 +110,7 @@ fn tools(body: &mut Body<'_>, chat: &ChatRequest, thinks: bool) {
         }
         body.entry("tool_choice", &choice(chat, thinks));
     } else if chat.messages.iter().any(|message| matches!(**message, ChatMessage::Tool { .. })) {
-        // A history with calls needs tools, even where none may be called any more.
+        // A history with calls needs tools, even when none may be called any more.
         let none = json!([{ "name": "none", "description": "Not available.",
             "input_schema": { "type": "object", "properties": {} } }]);
         body.entry("tools", &none);
@@ -118,7 +118,7 @@ fn tools(body: &mut Body<'_>, chat: &ChatRequest, thinks: bool) {
     }
 }
 
-/// A model that thinks cannot be forced to call a tool: it then may.
+/// A thinking model cannot be forced to call a tool; `required` becomes `auto`.
 fn choice(chat: &ChatRequest, thinks: bool) -> Value {
     let kind = match chat.tool_choice {
         ToolChoice::None => return json!({ "type": "none" }),
@@ -131,7 +131,7 @@ fn choice(chat: &ChatRequest, thinks: bool) -> Value {
     }
 }
 
-/// The tools, with commas between them and no brackets around them.
+/// The tools, separated by commas, without brackets.
 fn offers(tools: &[ToolDefinition]) -> String {
     #[derive(Serialize)]
     struct Offer<'a> {

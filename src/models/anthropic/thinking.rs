@@ -1,9 +1,9 @@
-//! Whether and how much a model should think.
+//! Whether and how much a model thinks.
 //!
-//! A level of 100 is [`THINKING_TOKENS`], a lower level its share; `maxTokens` is used as it is. A quarter of a model's
-//! `maxOutputTokens` is left for the answer, and below [`THINKING_TOKENS_MIN`], the API's minimum, thinking is off. A
-//! model that declares `reasoningLevels` decides itself how much it thinks (`adaptive`), and gets the effort under its
-//! own name for it.
+//! A level of 100 is [`THINKING_TOKENS`], and a lower level is its share; `maxTokens` is used as it is. A
+//! quarter of a model's `maxOutputTokens` is reserved for the reply. Below [`THINKING_TOKENS_MIN`], the API's
+//! minimum, thinking is off. A model that declares `reasoningLevels` decides itself (`adaptive`), and
+//! receives the effort under its own name.
 
 use serde_json::Value;
 
@@ -11,20 +11,20 @@ use crate::json;
 use crate::limits::{OUTPUT_TOKENS, THINKING_TOKENS, THINKING_TOKENS_MIN};
 use crate::models::{CachedJson, ChatMessage, ChatRequest};
 
-/// How a request has the model think.
+/// The mode of thinking in a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Thinking {
     Off,
-    /// So many tokens at most.
+    /// At most that many tokens.
     Budget(u64),
-    /// As it sees fit, with an effort.
+    /// As the model decides, with an effort.
     Adaptive(String),
-    /// As the options say.
+    /// As the options specify.
     Own,
 }
 
 impl Thinking {
-    /// What a request asks for. The options, which come last, may say it themselves; their `thinking` must not be sent
+    /// The mode of a request. Options can set it, because they come last. Their `thinking` must not be sent
     /// when this is [`Thinking::Off`].
     pub(crate) fn of(chat: &ChatRequest) -> Thinking {
         let kind = |options: &Value| options["type"].as_str().unwrap_or_default().to_owned();
@@ -36,7 +36,7 @@ impl Thinking {
             (None, Some(word)) if reasoning.max_tokens.is_none() => Thinking::Adaptive(word.clone()),
             (None, _) => budget(chat).map_or(Thinking::Off, Thinking::Budget),
         };
-        // Only a model that thinks as it sees fit takes any history.
+        // Only adaptive thinking accepts any history.
         let strict = matches!(thinking, Thinking::Budget(_)) || own.as_deref() == Some("enabled");
         if strict && !history_allows(&chat.messages) { Thinking::Off } else { thinking }
     }
@@ -50,7 +50,7 @@ impl Thinking {
         }
     }
 
-    /// The request's `max_tokens`, which the API requires and which thinking is part of.
+    /// The request's `max_tokens`, which the API requires and which includes thinking.
     pub(crate) fn max_tokens(&self, chat: &ChatRequest) -> u64 {
         declared(chat).unwrap_or(match self {
             Thinking::Off | Thinking::Own => OUTPUT_TOKENS,
@@ -60,7 +60,7 @@ impl Thinking {
     }
 }
 
-/// Tokens of the answer, where options or the model's definition say so.
+/// Tokens of the reply, if options or the model's definition limit them.
 fn declared(chat: &ChatRequest) -> Option<u64> {
     chat.options.get("max_tokens").and_then(Value::as_u64).or(chat.max_output_tokens)
 }
@@ -72,9 +72,10 @@ fn budget(chat: &ChatRequest) -> Option<u64> {
     (budget >= THINKING_TOKENS_MIN).then_some(budget)
 }
 
-/// Whether the API takes this history with thinking on: when the last reply has calls, the exchange of calls that it
-/// belongs to must have begun with thinking. It has not when another model or prompt began it (a fallback, a hand-off),
-/// or when the payload was too large to be kept; then the model answers without thinking until the exchange is over.
+/// Whether the API accepts this history with thinking on. If the last reply has calls, its exchange of calls
+/// must have begun with thinking. That is not so when another model or prompt began it (a fallback, a
+/// hand-off), or when the payload was too large to be kept. The model then replies without thinking until the
+/// exchange is over.
 fn history_allows(messages: &[CachedJson<ChatMessage>]) -> bool {
     let mut exchange = messages
         .iter()

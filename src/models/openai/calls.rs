@@ -1,13 +1,14 @@
-//! Which tool call a streamed piece belongs to. By the standard every piece carries the call's `index`, and the first
-//! one its id and name. Servers differ: some leave out the index, give every call the index 0, repeat id and name in
-//! every piece, send the name in pieces, make up a new id for each piece, or send whole calls in one piece.
+//! Assigns the pieces of a stream to tool calls. In the standard every piece has the call's `index`, and the
+//! first one its id and name. Servers differ: some omit the index, use index 0 for every call, repeat id and
+//! name in every piece, send the name in pieces, create a new id for each piece, or send whole calls in one
+//! piece.
 
 use crate::limits::CALLS_PER_REPLY;
 use crate::models::Delta;
 use crate::models::openai::chunk::Call;
 use crate::spec::opaque::Opaque;
 
-/// The calls seen so far, in the order of their first piece.
+/// The calls so far, in the order of their first piece.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(Vec<Slot>);
 
@@ -20,12 +21,12 @@ struct Slot {
 }
 
 impl Calls {
-    /// Whether there is none so far.
+    /// Whether there are none so far.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes the calls of one chunk.
+    /// Reads the calls of one chunk.
     pub(crate) fn take(&mut self, calls: &[Call<'_>], out: &mut Vec<Delta>) {
         let before = self.0.len();
         for call in calls {
@@ -33,10 +34,10 @@ impl Calls {
         }
     }
 
-    /// Takes one piece. `before` is how many calls there were before this chunk: without an index, a named entry
-    /// never goes on with a call of the same chunk.
+    /// Reads one piece. `before` is the number of calls before this chunk: without an index, a piece with a
+    /// name never continues a call of the same chunk.
     fn piece(&mut self, call: &Call<'_>, before: usize, out: &mut Vec<Delta>) {
-        // One more than a reply may have was handed on, which refuses it.
+        // One call above the limit was passed on, which makes the engine refuse the reply.
         if self.0.len() > CALLS_PER_REPLY {
             return;
         }
@@ -85,7 +86,7 @@ impl Calls {
 }
 
 impl Slot {
-    /// Whether a piece that names this call by index or id is more of it, and not the start of another one.
+    /// Whether a piece with this call's index or id continues it, and does not start another call.
     fn takes(&self, call: &Call<'_>, same_chunk: bool) -> bool {
         if call.name().is_empty() || self.name.is_empty() {
             return true;
@@ -94,21 +95,21 @@ impl Slot {
         let other_name = call.name() != self.name;
         match self.arguments.state() {
             _ if same_chunk => false,
-            // In the middle of its arguments: the name is repeated, perhaps with an id that is made up anew, or goes on.
+            // The arguments are incomplete: the name is repeated, perhaps with a new id, or continued.
             State::Open => !other_id || !other_name,
             State::Nothing => !other_id,
-            // More arguments would belong to another call, even one with the same id.
+            // More arguments would belong to another call, even with the same id.
             State::Complete => !other_id && !other_name && call.arguments().trim().is_empty(),
         }
     }
 
-    /// What a piece adds to the name: nothing if it is the name so far, all of it unless it repeats that.
+    /// The part of the name that a piece adds: nothing if it repeats the name, otherwise what follows it.
     fn rest_of_name<'a>(&self, piece: &'a str) -> &'a str {
         piece.strip_prefix(self.name.as_str()).unwrap_or(piece)
     }
 }
 
-/// Follows the brackets of a JSON text that arrives in pieces, to tell whether it is complete.
+/// Follows the brackets of a JSON text that arrives in pieces, to see whether it is complete.
 #[derive(Debug, Default)]
 struct Scan {
     depth: usize,
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
     use crate::models::lenient::List;
 
-    /// What the chunks amount to; each is the JSON of a `tool_calls` list.
+    /// The calls that the chunks amount to. Each chunk is the JSON of a `tool_calls` list.
     fn fold(chunks: &[&str]) -> Vec<(String, String, String)> {
         let mut calls = Calls::default();
         let mut out = Vec::new();
@@ -178,7 +179,7 @@ mod tests {
         folded
     }
 
-    /// What is special, the chunks, and the calls they amount to: id, name, arguments.
+    /// The peculiarity, the chunks, and the resulting calls: id, name, arguments.
     type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str, &'a str)]);
 
     #[test]

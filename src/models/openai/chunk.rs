@@ -1,5 +1,5 @@
-//! One chunk of a streamed answer, or a whole answer, in its shape on the wire. What is absent, `null` or of an unexpected
-//! type counts as empty, and never fails the chunk.
+//! One chunk of a streamed response, or a whole response, as JSON. A field that is absent, `null` or of an
+//! unexpected type is empty, and never fails the chunk.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::models::halves;
 use crate::models::lenient::{List, Number, Object, Text};
 use crate::spec::model::Usage;
 
-/// A chunk of a stream (`choices[].delta`) or a whole answer (`choices[].message`).
+/// A chunk of a stream (`choices[].delta`) or a whole response (`choices[].message`).
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Chunk<'a> {
     #[serde(borrow, default)]
@@ -21,19 +21,19 @@ pub(crate) struct Chunk<'a> {
     pub(crate) usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) error: Option<&'a RawValue>,
-    /// `error` where vLLM reports one without an `error` key.
+    /// `error` when vLLM reports one without an `error` key.
     #[serde(borrow, default)]
     pub(crate) object: Text<'a>,
-    /// Of the answer; the same in each of its chunks.
+    /// Id of the response; the same in each chunk.
     #[serde(borrow, default)]
     pub(crate) id: Text<'a>,
-    /// The model that answers.
+    /// The model that replies.
     #[serde(borrow, default)]
     pub(crate) model: Text<'a>,
-    /// The text where older models of Workers AI have it, which know no choices.
+    /// The text in older models of Workers AI, which have no choices.
     #[serde(borrow, default)]
     pub(crate) response: Text<'a>,
-    /// Their calls, each whole.
+    /// Their calls, each complete.
     #[serde(borrow, default)]
     pub(crate) tool_calls: List<WholeCall<'a>>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct WholeCall<'a> {
 }
 
 impl<'a> WholeCall<'a> {
-    /// As chat completions have it.
+    /// Converts it to a call of chat completions.
     pub(crate) fn of(&self) -> Call<'a> {
         let name = Text(self.name.0.clone());
         let function = Function { name, arguments: self.arguments };
@@ -63,7 +63,7 @@ impl<'a> WholeCall<'a> {
     }
 }
 
-/// The choice with index 0: others, if options asked for several, are not read.
+/// The choice with index 0. Others, if options request several, are ignored.
 #[derive(Debug, Default)]
 pub(crate) struct Choices<'a>(pub(crate) Option<Choice<'a>>);
 
@@ -89,21 +89,21 @@ pub(crate) struct Choice<'a> {
 pub(crate) struct Message<'a> {
     #[serde(borrow, default)]
     pub(crate) content: Content<'a>,
-    /// Said in place of an answer; the person is to read it.
+    /// Text instead of a reply, for the user.
     #[serde(borrow, default)]
     pub(crate) refusal: Text<'a>,
     #[serde(borrow, default)]
     pub(crate) reasoning_content: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) reasoning: Option<&'a RawValue>,
-    /// What OpenRouter wants back: pieces, or the whole list.
+    /// OpenRouter's data to send back: pieces, or the whole list.
     #[serde(borrow, default)]
     pub(crate) reasoning_details: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) tool_calls: List<Call<'a>>,
 }
 
-/// The text of a message, and what was thought where that is among its parts (Mistral).
+/// The text of a message, and the thinking among its parts (Mistral).
 #[derive(Debug, Default)]
 pub(crate) struct Content<'a> {
     pub(crate) text: Cow<'a, str>,
@@ -119,7 +119,7 @@ pub(crate) struct Call<'a> {
     pub(crate) id: Text<'a>,
     #[serde(borrow, default)]
     pub(crate) function: Object<Function<'a>>,
-    /// What the provider wants back with the call, such as Gemini's thought signatures.
+    /// Data to send back with the call, such as Gemini's thought signatures.
     #[serde(borrow, default)]
     pub(crate) extra_content: Option<&'a RawValue>,
 }
@@ -133,20 +133,19 @@ pub(crate) struct Function<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Its function's name, or a piece of it.
+    /// The function's name, or a piece of it.
     pub(crate) fn name(&self) -> &str {
         self.function.0.as_ref().map_or("", |function| &*function.name.0)
     }
 
-    /// A piece of the arguments' JSON text. A server that sends them as an object rather than as a string is
-    /// understood too.
+    /// A piece of the arguments' JSON text. An object instead of a string is accepted too.
     pub(crate) fn arguments(&self) -> Cow<'a, str> {
         let arguments = self.function.0.as_ref().and_then(|function| function.arguments);
         let raw = arguments.map(RawValue::get).unwrap_or_default();
         match raw.as_bytes().first() {
             Some(b'"') => match crate::json::from_str::<Text<'a>>(raw) {
                 Ok(text) => text.0,
-                // Half of a character stands alone in it.
+                // It contains a lone half of a character.
                 Err(_) => Cow::Owned(
                     halves::marked(raw).and_then(|raw| crate::json::from_str(&raw).ok()).unwrap_or_default(),
                 ),
@@ -222,14 +221,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
     }
 }
 
-/// Token counts. Numbers are read as `f64` because some servers write `12.0`.
+/// Token counts, read as `f64` because some servers write `12.0`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireUsage {
     prompt_tokens: Option<f64>,
     completion_tokens: Option<f64>,
     total_tokens: Option<f64>,
-    /// DeepSeek's name.
+    /// In DeepSeek.
     prompt_cache_hit_tokens: Option<f64>,
     prompt_tokens_details: Option<TokenDetails>,
     completion_tokens_details: Option<TokenDetails>,
@@ -242,7 +241,7 @@ struct TokenDetails {
     reasoning_tokens: Option<f64>,
 }
 
-/// The usage in a chunk; `None` when it cannot be read, which is no reason to lose the answer.
+/// The usage in a chunk; `None` when it is unreadable, which must not fail the response.
 pub(crate) fn usage(raw: &RawValue) -> Option<Usage> {
     let wire: WireUsage = crate::json::from_str(raw.get()).ok()?;
     // `as` saturates: a negative count is 0.
@@ -250,7 +249,7 @@ pub(crate) fn usage(raw: &RawValue) -> Option<Usage> {
     let details =
         |of: &Option<TokenDetails>, pick: fn(&TokenDetails) -> Option<f64>| of.as_ref().and_then(pick);
     let input_tokens = count(wire.prompt_tokens);
-    // Some servers leave reasoning out of `completion_tokens`, but not out of the total.
+    // Some servers leave reasoning out of `completion_tokens`, but include it in the total.
     let output_tokens =
         count(wire.completion_tokens).max(count(wire.total_tokens).saturating_sub(input_tokens));
     let cached = details(&wire.prompt_tokens_details, |d| d.cached_tokens).or(wire.prompt_cache_hit_tokens);

@@ -1,4 +1,4 @@
-//! Decodes the answer into deltas: a stream of chunks, or one JSON body from a server that ignores `stream`.
+//! Decodes a response into deltas: a stream of chunks, or one JSON body from a server that ignores `stream`.
 
 use serde_json::value::RawValue;
 
@@ -11,10 +11,10 @@ use crate::models::openai::thought::Thought;
 use crate::models::response::Named;
 use crate::models::{Delta, FinishReason, ProviderError};
 
-/// Decodes one answer. It is complete with a finish reason or with `[DONE]`.
+/// Decoder of one response. It is complete with a finish reason or with `[DONE]`.
 pub type Decoder = Decoding<State>;
 
-/// What the chunks said so far.
+/// State of a response so far.
 #[derive(Debug, Default)]
 pub struct State {
     calls: Calls,
@@ -44,7 +44,7 @@ impl Format for State {
     }
 
     fn close(&mut self, whole: Option<usize>, out: &mut Vec<Delta>) {
-        // Whole answers of some servers name no reason.
+        // Some servers give no finish reason in whole responses.
         if whole.is_some_and(|from| out.iter().skip(from).any(Delta::is_payload)) {
             self.end = End::Finished;
         }
@@ -53,7 +53,7 @@ impl Format for State {
 }
 
 impl State {
-    /// Hands on what the server wants back. Where it has details, these hold what was thought as well.
+    /// Passes on the data for the server. Details, if there are any, include the thinking.
     fn hand_over(&mut self, out: &mut Vec<Delta>) {
         match self.details.is_empty() {
             false => {
@@ -90,7 +90,7 @@ impl State {
         Ok(())
     }
 
-    /// Text and calls where older models of Workers AI have them.
+    /// Reads text and calls of older models of Workers AI.
     fn without_choices(&mut self, chunk: &Chunk<'_>, out: &mut Vec<Delta>) {
         if !chunk.response.is_empty() {
             out.push(Delta::Text(chunk.response.0.clone().into_owned()));
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// The reasoning that is shown, and what goes back, of deltas of these kinds.
+    /// The displayed reasoning, and the data to send back, for deltas of these kinds.
     fn thought(messages: &[&str]) -> (String, Option<String>) {
         let chunk = |message: &&str| format!("data: {{\"choices\":[{{\"delta\":{message}}}]}}\n\n");
         let body: String = messages.iter().map(chunk).collect();

@@ -1,5 +1,5 @@
-//! `reasoning_details` (OpenRouter): what a model wants back of its reasoning. A stream brings them in pieces; those of
-//! one text are joined, and everything else stays as it came.
+//! `reasoning_details` (OpenRouter): reasoning that a model needs back. A stream sends it in pieces. Pieces
+//! of one text are joined, and everything else stays unchanged.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,14 +12,14 @@ use crate::models::Delta;
 use crate::models::literal::Literal;
 use crate::spec::opaque::Opaque;
 
-/// Members of one detail. What has more is not kept.
+/// Maximum members of one detail. Larger details are dropped.
 const MEMBERS: usize = 64;
 
 /// The details so far.
 #[derive(Debug, Default)]
 pub(crate) struct Details(Vec<Detail>);
 
-/// The members of one detail, in the order in which they came.
+/// The members of one detail, in their order.
 #[derive(Debug)]
 struct Detail(Vec<(String, Value)>);
 
@@ -30,7 +30,7 @@ enum Value {
 }
 
 impl Details {
-    /// Takes the details of one chunk, or of a whole answer. What is no list of objects is not kept.
+    /// Reads the details of one chunk, or of a whole response. Anything but a list of objects is ignored.
     pub(crate) fn take(&mut self, details: &Option<&RawValue>) {
         let Some(raw) = details else { return };
         let details = crate::json::from_str::<Vec<Members<'_>>>(raw.get()).unwrap_or_default();
@@ -46,12 +46,12 @@ impl Details {
         }
     }
 
-    /// Whether nothing came.
+    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Hands on what came, once the answer is complete.
+    /// Passes on the details, once the response is complete.
     pub(crate) fn hand_over(&mut self, out: &mut Vec<Delta>) {
         let details = self.0.drain(..).filter_map(|detail| Opaque::parse(detail.json()));
         out.extend(details.map(Delta::Payload));
@@ -59,7 +59,7 @@ impl Details {
 }
 
 impl Detail {
-    /// Whether a piece is more of the same text.
+    /// Whether a piece continues the same text.
     fn goes_on_with(&self, piece: &Members<'_>) -> bool {
         let same = |key: &str| piece.get(key).is_some() && piece.get(key) == self.raw(key);
         let is_text = matches!(piece.get("type"), Some("\"reasoning.text\"" | "\"reasoning.summary\""));
@@ -80,7 +80,7 @@ impl Detail {
             match at.and_then(|at| self.0.get_mut(at)) {
                 Some((_, Value::Text(text))) => text.push(raw),
                 Some((_, Value::Raw(known))) if known == "null" => raw.get().clone_into(known),
-                // The same again.
+                // A repetition.
                 Some(_) => {}
                 None if count == MEMBERS => {}
                 None => {
