@@ -185,8 +185,7 @@ pub const WARN_AT: f64 = 0.8;
 
 /// Bytes of text per token in a budget; low, so that estimates err on the side of more tokens.
 pub const BYTES_PER_TOKEN: f64 = 3.0;
-/// Factor on the estimate of a request whose end was not seen; 95 in 100 errors are below it (tests:
-/// `tokens`).
+/// Factor on the estimate of a request whose end was not seen; 95 in 100 errors are below it (see `tokens`).
 pub const BUDGET_LOST_INPUT: f64 = 1.25;
 /// Context window of a model whose definition sets none, tokens.
 pub const WINDOW_TOKENS: u64 = 48_000;

@@ -1,26 +1,26 @@
-//! What is lent to subagents: as the child keeps it, as its parent keeps it, and what the two tell each other of it.
+//! Budget allocations of subagents: the child's record, the parent's record, and the messages between them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::budget::{Caps, Unit};
 use crate::store::amounts::Amounts;
 
-/// What a child has of its parent's budget: a part of what it knows of it.
+/// A child's allocation of its parent's budget, as the child stores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Grant {
-    /// What it may use, of what is limited, since the two have settled.
+    /// The remaining allocation for limited units since the last settlement.
     #[serde(rename = "g")]
     pub(crate) held: Caps,
-    /// What the active run had used by then.
+    /// Use of the active run at that settlement.
     #[serde(rename = "b", default)]
     pub(crate) base: Amounts,
-    /// Whether it has asked for more, and has no answer yet.
+    /// Whether a request for more is pending.
     #[serde(rename = "a", default)]
     pub(crate) asked: bool,
 }
 
 impl Grant {
-    /// As limits of the active run.
+    /// The allocation as limits of the active run.
     pub(crate) fn caps(&self) -> Caps {
         let mut caps = self.held;
         for unit in Unit::SHARED {
@@ -31,12 +31,12 @@ impl Grant {
         caps
     }
 
-    /// What it holds.
+    /// The remaining allocation.
     pub(crate) fn amounts(&self) -> Amounts {
         held(&self.held)
     }
 
-    /// It is given more.
+    /// Increases the allocation.
     pub(crate) fn add(&mut self, more: &Caps) {
         for (held, more) in self.held.iter_mut().zip(more) {
             if let Some(more) = more {
@@ -45,7 +45,7 @@ impl Grant {
         }
     }
 
-    /// The two settle: it has used so much since, and gives this much back.
+    /// Reduces the allocation at a settlement by what the child has used and returned.
     pub(crate) fn give_back(&mut self, back: &Amounts) {
         for unit in Unit::SHARED {
             if let Some(Some(held)) = self.held.get_mut(unit as usize) {
@@ -55,7 +55,7 @@ impl Grant {
     }
 }
 
-/// What is limited of these, as amounts.
+/// Limits as amounts; zero where nothing is limited.
 pub(crate) fn held(caps: &Caps) -> Amounts {
     let mut amounts = Amounts::default();
     for unit in Unit::SHARED {
@@ -64,54 +64,54 @@ pub(crate) fn held(caps: &Caps) -> Amounts {
     amounts
 }
 
-/// What a child tells its parent of what it was lent.
+/// A child's report to its parent about its allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Books {
-    /// What it has used since the two have settled last.
+    /// Used since the last settlement.
     pub(crate) spent: Amounts,
-    /// What it holds no more.
+    /// No longer held.
     pub(crate) back: Amounts,
 }
 
-/// What a child asks for.
+/// A child's request for more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Need {
-    /// What its next attempt needs at least.
+    /// The least that its next attempt needs.
     pub(crate) need: Amounts,
-    /// The thread that needs it, which may be further below.
+    /// The thread that needs it, possibly a descendant of the child.
     pub(crate) by: String,
 }
 
-/// What a parent answers.
+/// A parent's response to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Granted {
-    /// So much more.
+    /// An increase.
     Add(Caps),
-    /// Nothing limits it.
+    /// No limit applies.
     Free,
     Refused,
 }
 
-/// What a child holds, as its parent keeps it.
+/// A child's allocation, as its parent stores it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ChildBudget {
-    /// The run that has lent it last; 0 for none.
+    /// The run that made the last allocation; 0 for none.
     #[serde(rename = "r")]
     pub(crate) run: i64,
     #[serde(rename = "g")]
     pub(crate) granted: Amounts,
-    /// What it has used of that run's.
+    /// Used of that run's budget.
     #[serde(rename = "s")]
     pub(crate) spent: Amounts,
-    /// Millionths of a dollar that it may hold at a time.
+    /// Most millionths of a dollar that it may hold at a time.
     #[serde(rename = "m", skip_serializing_if = "Option::is_none")]
     pub(crate) most: Option<i64>,
-    /// The share of what is left that it is lent.
+    /// Share of the remainder that it is allocated.
     #[serde(rename = "p")]
     pub(crate) share: f64,
-    /// What it waits for.
+    /// Its pending request.
     #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
     pub(crate) wanted: Option<Need>,
 }

@@ -1,5 +1,6 @@
-//! What the rows of `logs` say (spec §29): one bounded row per attempt at a model, and one per recovery, stop, failure
-//! and termination. Tool calls have their receipts. Bodies are kept only on request, in a table of their own.
+//! The contents of the rows of `logs` (spec §29): one bounded row per attempt at a model, recovery, stop,
+//! failure and termination. Tool calls have receipts instead. Bodies are kept only on request, in a separate
+//! table.
 
 use std::rc::Rc;
 
@@ -40,10 +41,10 @@ pub(crate) struct Attempt {
     pub(crate) prompt: String,
     pub(crate) messages: usize,
     pub(crate) tools: usize,
-    /// What else was asked for, by the names that the log has.
+    /// Other options of the request, by their names in the log.
     pub(crate) asked: Map<String, Value>,
     pub(crate) started_us: i64,
-    /// When the first chunk that carries payload came.
+    /// When the first chunk with content arrived.
     pub(crate) first_us: Option<i64>,
     pub(crate) ended_us: i64,
     pub(crate) end: Option<Value>,
@@ -52,37 +53,37 @@ pub(crate) struct Attempt {
     /// The reply's text, when bodies are logged.
     pub(crate) answer: Option<String>,
     pub(crate) output_tokens: u64,
-    /// Tokens of the request: as they were estimated, where that can be told, and as the provider reported them.
+    /// Tokens of the request: the estimate, if there is one, and the provider's report.
     pub(crate) estimated_tokens: Option<usize>,
     pub(crate) input_tokens: u64,
-    /// What it is for, where it is no reply: nobody is shown what comes.
+    /// The purpose of an attempt that is not a reply; clients do not see its output.
     pub(crate) purpose: Option<&'static str>,
-    /// Where the policy is from by which it is tried again.
+    /// Origin of the policy by which it is retried.
     pub(crate) retry_source: RetrySource,
-    /// What the thread's first run began with, where its row is written together with this one.
+    /// The snapshot of the thread's first run, if its row is written together with this one.
     pub(crate) snapshot: Option<Rc<Snapshot>>,
-    /// What it may use at most, where a budget limits it.
+    /// The most that it may use, if a budget limits it.
     pub(crate) worst: Option<Worst>,
-    /// What the provider calls its answer.
+    /// The provider's names of the response and its model.
     pub(crate) response: ResponseNames,
-    /// What the provider has reported by now.
+    /// The usage that the provider has reported so far.
     pub(crate) reported: Option<Usage>,
-    /// Bytes of the answer by now.
+    /// Bytes of the response received so far.
     pub(crate) received: usize,
-    /// What a budget books for it, once it is over.
+    /// The amounts that a budget charges for it, set when it has ended.
     pub(crate) booked: Option<Amounts>,
-    /// Whether that is an estimate.
+    /// Whether `booked` is an estimate.
     pub(crate) is_estimated: bool,
-    /// The run that has caused it, where it is of none any more; 0 for none.
+    /// The run that caused an attempt which belongs to no run; 0 for none.
     pub(crate) of_run: i64,
 }
 
-/// What an attempt may use at most, in tokens.
+/// The most that an attempt may use, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Worst {
-    /// Of the request, estimated.
+    /// Tokens of the request, estimated.
     pub(crate) input: u64,
-    /// Of the answer: what was asked for at most.
+    /// Tokens of the response: the most that the request allows.
     pub(crate) output: u64,
 }
 
@@ -105,7 +106,7 @@ impl Attempt {
         }
     }
 
-    /// One of which only this is known.
+    /// An attempt of which only these fields are known.
     pub(crate) fn of(run: i64, step: Step, stream: u32, model: &Model, prompt: &str, now: i64) -> Attempt {
         Attempt {
             run,
@@ -162,7 +163,7 @@ impl Attempt {
         }));
     }
 
-    /// `error` without secrets: see [`Thread::told_failure`].
+    /// `error` must be free of secrets: see [`Thread::told_failure`].
     pub(crate) fn fail(&mut self, error: &ProviderError, now: i64) {
         self.ended_us = now;
         self.end = Some(json!({
@@ -174,12 +175,12 @@ impl Attempt {
         }));
     }
 
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub(crate) fn latency_ms(&self) -> i64 {
         (self.ended_us - self.started_us) / 1000
     }
 
-    /// Writes it. A retry names the attempt before it.
+    /// Writes the row. A retry names the attempt before it.
     pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
         let mut data = json!({
             "model_name": self.model,
@@ -237,7 +238,7 @@ impl Attempt {
     }
 }
 
-/// What a request asks for that few do.
+/// The options of a request that few requests set.
 fn asked(request: &ChatRequest) -> Map<String, Value> {
     let most = request.max_output_tokens.map(Value::from);
     let option = |name: &str| request.options.get(name).filter(|value| value.is_number()).cloned();
@@ -245,12 +246,12 @@ fn asked(request: &ChatRequest) -> Map<String, Value> {
     asked.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Why the end of an attempt was never seen.
+/// The reason why an attempt has no known end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unfinished {
-    /// Its process was lost.
+    /// The process crashed.
     Lost,
-    /// Its run was stopped or its thread terminated.
+    /// The run was stopped, or the thread terminated.
     Cancelled,
 }
 
@@ -263,7 +264,7 @@ impl Unfinished {
     }
 }
 
-/// The last attempt of a prompt that was called, whose end nobody saw.
+/// The last attempt of a called prompt, which has no known end.
 pub(crate) struct Lost<'a> {
     pub(crate) step: Step,
     pub(crate) tries: &'a AttemptState,
@@ -271,7 +272,7 @@ pub(crate) struct Lost<'a> {
     pub(crate) why: Unfinished,
 }
 
-/// Something other than an attempt or a tool call.
+/// A row about something other than an attempt or a tool call.
 pub(crate) struct Event {
     kind: &'static str,
     run: Option<i64>,
@@ -280,7 +281,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// The run is entered again after the process was lost.
+    /// The run continues after the process crashed.
     pub(crate) fn recovery(run: &Run) -> Event {
         let data = json!({
             "phase": run.phase.as_str(), "step": run.step, "recoveries": run.recoveries, "resume_at": run.resume_us,
@@ -288,14 +289,14 @@ impl Event {
         Event { kind: "recovery", run: Some(run.id), reply: Some(run.block), data }
     }
 
-    /// The first part of an answer that may not begin anew is about to be shown.
+    /// The first part of a response that must not start over is about to be shown.
     pub(crate) fn shown(attempt: &Attempt) -> Event {
         let run = (attempt.run > 0).then_some(attempt.run);
         let data = json!({ "attempt": attempt.stream, "model_name": attempt.model });
         Event { kind: logs::SHOWN, run, reply: Some(attempt.step.block), data }
     }
 
-    /// The provider goes on with this answer by itself, whatever happens here.
+    /// The provider continues this response in the background, even if the connection breaks.
     pub(crate) fn in_background(attempt: &Attempt, response_id: &str) -> Event {
         let run = (attempt.run > 0).then_some(attempt.run);
         let call = attempt.step.call.map(|receipt| format!("c_{receipt}"));
@@ -316,13 +317,13 @@ impl Event {
         }
     }
 
-    /// An effect, or one occurrence of it, was given up.
+    /// An effect, or one occurrence of it, has failed for good.
     pub(crate) fn effect_failure(id: &str, name: &str, attempts: u32, error: &Shown) -> Event {
         let data = json!({ "effect_id": id, "effect_name": name, "attempts": attempts, "error": &**error });
         Event { kind: "effect_failure", run: None, reply: None, data }
     }
 
-    /// Work beside runs was given up; with how many spans were dropped with it, if it was to export them.
+    /// A job has failed for good. `dropped`: the spans lost with an export.
     pub(crate) fn job_failure(job: &Job, dropped: Option<u64>, error: &Shown) -> Event {
         let data = json!({
             "job": job.kind.map(Kind::as_str), "subject": job.subject, "attempts": job.attempts, "dropped": dropped,
@@ -338,12 +339,11 @@ impl Event {
         Event { kind: "hook", run: run.map(|run| run.id), reply: None, data }
     }
 
-    /// What a run begins with.
+    /// The definitions that a run begins with.
     pub(crate) fn snapshot(run: i64, data: Value) -> Event {
         Event { kind: "snapshot", run: Some(run), reply: None, data }
     }
 
-    /// A limit of a run or thread was reached, asked about or raised.
     pub(crate) fn budget(run: Option<&Run>, event: &str, mut data: Value) -> Event {
         if let Some(fields) = data.as_object_mut() {
             fields.insert("event".into(), event.into());
@@ -352,7 +352,7 @@ impl Event {
         Event { kind: "budget", run: id, reply: block, data }
     }
 
-    /// Something that a run finds wrong and goes on with.
+    /// A problem that a run has noticed and does not fail with.
     pub(crate) fn note(run: Option<i64>, code: &str, message: &str, data: &Value) -> Event {
         Event {
             kind: "note",
@@ -367,7 +367,7 @@ impl Event {
         Event { kind: "stop", run: run.map(|run| run.id), reply: None, data: json!({}) }
     }
 
-    /// A run has looked something up in a memory.
+    /// A run has searched a memory.
     pub(crate) fn memory(run: Option<i64>, data: Value) -> Event {
         Event { kind: logs::MEMORY, run, reply: None, data }
     }
@@ -377,7 +377,7 @@ impl Event {
         Event { kind: "termination", run: run.map(|run| run.id), reply: None, data: json!({}) }
     }
 
-    /// Something about a subagent: `create`, `message`, `return`, `failure`, `status`, `notify`, `terminated`.
+    /// An event of a subagent: `create`, `message`, `return`, `failure`, `status`, `notify`, `terminated`.
     pub(crate) fn subagent(event: &str, child: &Child, run: Option<&Run>, text: Option<&str>) -> Event {
         let data = json!({
             "event": event, "reference": child.reference, "agent": child.agent, "name": child.facts.name,
@@ -386,13 +386,13 @@ impl Event {
         Event { kind: "subagent", run: run.map(|run| run.id), reply: None, data }
     }
 
-    /// The parent is told what a run came to.
+    /// The parent receives the outcome of a run.
     pub(crate) fn told_parent(parent: &str, ending: &str, run: &Run) -> Event {
         let data = json!({ "event": ending, "parent_thread_id": parent });
         Event { kind: "subagent_report", run: Some(run.id), reply: None, data }
     }
 
-    /// A wait is over: who decided what, for ever.
+    /// A wait is decided: the permanent record of who decided what.
     pub(crate) fn wait(wait: &Wait, thread: &str) -> Event {
         let data = json!({
             "wait": wait.public_id(thread), "wait_kind": wait.kind.as_str(), "state": wait.state.as_str(),
@@ -418,7 +418,6 @@ impl Event {
         Event { kind: "endpoint", run: None, reply: None, data }
     }
 
-    /// Writes it.
     pub(crate) fn insert(&self, sql: &dyn Sql, now: i64) -> Result<()> {
         insert(sql, self.kind, self.run, now, self.reply, None, &self.data)
     }

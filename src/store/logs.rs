@@ -1,6 +1,6 @@
-//! The table `logs`: one row per attempt at a model, and one per stop, recovery, failure and termination (spec §29).
-//! What the rows say is written in `log.rs`. Rows of a thread are never deleted. The object of a memory that threads share has the
-//! same table.
+//! The table `logs`: one row per attempt at a model, and one per stop, recovery, failure and termination
+//! (spec §29). `log.rs` writes the contents of the rows. Rows of a thread are never deleted. The object of a
+//! shared memory has the same table.
 
 use std::ops::ControlFlow;
 
@@ -20,16 +20,16 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE logs",
 };
 
-/// The kind of the rows of attempts.
+/// The kind of rows about attempts.
 pub(crate) const ATTEMPT: &str = "llm_request";
-/// The kind of what says that a part of an answer was shown that may not begin anew.
+/// The kind of rows that record that a part of a response was shown, which must not start over.
 pub(crate) const SHOWN: &str = "shown";
-/// The kind of what says how a provider calls an answer that it goes on with by itself.
+/// The kind of rows with the provider's id of a response that runs in the background.
 pub(crate) const BACKGROUND: &str = "background";
-/// The kind of what code adds to the trace of a run.
+/// The kind of rows that code adds to the trace of a run.
 pub(crate) const TRACE: &str = "trace";
 
-/// The kind of what says that a run has looked something up in a memory.
+/// The kind of rows about searches in a memory.
 pub(crate) const MEMORY: &str = "memory";
 
 /// A row of `logs`.
@@ -44,22 +44,22 @@ pub(crate) struct Entry {
     pub(crate) data: String,
 }
 
-/// The sums over all attempts.
+/// Sums over all attempts.
 pub(crate) struct Sums {
-    /// USD, of the requests whose models have a price.
+    /// USD, for the requests whose models have a price.
     pub(crate) cost: f64,
     pub(crate) input_tokens: i64,
     pub(crate) cached_tokens: i64,
     pub(crate) output_tokens: i64,
     pub(crate) reasoning_tokens: i64,
     pub(crate) requests: i64,
-    /// Requests that were answered and have no price.
+    /// Completed requests without a price.
     pub(crate) unpriced: i64,
-    /// Whether the use of one was not reported, and is booked as an estimate.
+    /// Whether the use of at least one request was not reported and is charged as an estimate.
     pub(crate) estimated: bool,
 }
 
-/// Writes a row; an error text that is too long is cut.
+/// Writes a row; an error text that is too long is shortened.
 pub(crate) fn insert(
     sql: &dyn Sql,
     kind: &str,
@@ -84,12 +84,12 @@ pub(crate) fn insert(
 }
 
 impl Entry {
-    /// As clients name it.
+    /// The id that clients receive.
     pub(crate) fn public_id(&self) -> String {
         format!("l_{}", self.id)
     }
 
-    /// What it says, as clients see it.
+    /// The fields of the row that clients receive.
     pub(crate) fn fields(self) -> Map<String, Value> {
         let mut fields = Map::new();
         fields.insert("id".into(), self.public_id().into());
@@ -97,7 +97,7 @@ impl Entry {
         fields.insert("created_at".into(), self.at_us.into());
         fields.insert("retry_of_attempt".into(), self.retry_of.into());
         if let Ok(Value::Object(mut data)) = json::from_str(&self.data) {
-            // What a budget has booked is told in words that have units.
+            // The response gives these amounts in fields with units.
             data.remove("booked");
             fields.extend(data);
         }
@@ -120,7 +120,7 @@ impl Entry {
     }
 }
 
-/// Writes the row of an attempt, and before it what the thread's first run began with, in one statement.
+/// Writes the row of an attempt and, before it, the snapshot of the thread's first run, in one statement.
 pub(crate) fn insert_first(
     sql: &dyn Sql,
     run: i64,
@@ -144,7 +144,7 @@ pub(crate) fn insert_first(
     )
 }
 
-/// A row's text. Only an error can make it too long; what is cut is its end.
+/// The text of a row. Only an error can make it too long; its end is cut.
 fn bounded(data: &Value) -> String {
     let text = json::text(data);
     if text.len() <= limits::LOG_ROW_BYTES {
@@ -171,12 +171,12 @@ pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Entry>> {
     Ok(entry)
 }
 
-/// The number of a row, of the id that clients have.
+/// The number of a row in a client's id.
 pub(crate) fn parse_id(id: &str) -> Option<i64> {
     id.strip_prefix("l_")?.parse().ok()
 }
 
-/// Whether there is a log.
+/// Whether the table exists.
 pub(crate) fn is_there(sql: &dyn Sql) -> bool {
     matches!(integer(sql, "SELECT 1 FROM sqlite_schema WHERE name = 'logs'", &[]), Ok(Some(1)))
 }
@@ -197,15 +197,16 @@ pub(crate) fn keep(sql: &dyn Sql, rows: i64) -> Result<()> {
     sql.run("DELETE FROM logs WHERE id <= (SELECT max(id) FROM logs) - ?", &[Param::Int(rows)])
 }
 
-/// The rows of a run, oldest first. Runs come one after another, and so do their rows, between which there are rows of no
-/// run: the first one is found by halves, without an index.
+/// The rows of a run, oldest first. Rows of runs are stored in the order of the runs, with rows of no run
+/// between them. The first row is found by bisection, without an index.
 pub(crate) fn of_run(
     sql: &dyn Sql,
     run: i64,
     take: &mut dyn FnMut(Entry) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let last = integer(sql, "SELECT max(id) FROM logs", &[])?.unwrap_or(0);
-    // All rows before `low` are of earlier runs; the next row of a run from `high` on is of this one or a later one.
+    // All rows before `low` belong to earlier runs. The next row of a run from `high` on belongs to this run
+    // or a later one.
     let (mut low, mut high) = (1, last + 1);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -229,7 +230,7 @@ pub(crate) fn of_run(
     )
 }
 
-/// What the newest row of a kind says, as JSON. Looks through the rows behind it.
+/// The data of the newest row of a kind, as JSON. Scans the newer rows.
 pub(crate) fn last_of(sql: &dyn Sql, kind: &str) -> Result<Option<String>> {
     let mut found = None;
     sql.each(
@@ -243,7 +244,8 @@ pub(crate) fn last_of(sql: &dyn Sql, kind: &str) -> Result<Option<String>> {
     Ok(found)
 }
 
-/// The newest snapshot with this hash that was written before a run, for what began with the same.
+/// The data of the newest snapshot with this hash that was written before a run; runs with the same
+/// definitions share it.
 pub(crate) fn snapshot_before(sql: &dyn Sql, run: i64, hash: &str) -> Result<Option<String>> {
     let mut found = None;
     sql.each(
@@ -257,7 +259,7 @@ pub(crate) fn snapshot_before(sql: &dyn Sql, run: i64, hash: &str) -> Result<Opt
     Ok(found)
 }
 
-/// The rows of a run and all that are newer, newest first; of what is of no run only attempts.
+/// The rows of a run and all newer ones, newest first; of the rows without a run, attempts only.
 pub(crate) fn each_of_run(sql: &dyn Sql, run: i64, mut take: impl FnMut(Entry) -> Result<()>) -> Result<()> {
     let statement = "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs ORDER BY id DESC";
     sql.each(statement, &[], &mut |cells| {
@@ -265,14 +267,14 @@ pub(crate) fn each_of_run(sql: &dyn Sql, run: i64, mut take: impl FnMut(Entry) -
         match entry.run {
             None if entry.kind == ATTEMPT => take(entry).map(ControlFlow::Continue),
             None => Ok(ControlFlow::Continue(())),
-            // A run begins when the one before has ended.
+            // A run begins after the one before it has ended.
             Some(of) if of < run => Ok(ControlFlow::Break(())),
             Some(_) => take(entry).map(ControlFlow::Continue),
         }
     })
 }
 
-/// Spans that no collector will be told of, and why the newest of them are.
+/// The number of spans that were dropped without export, and the error of the newest.
 pub(crate) fn dropped_spans(sql: &dyn Sql) -> Result<(i64, Option<String>)> {
     let mut found = (0, None);
     sql.each(
@@ -289,7 +291,6 @@ pub(crate) fn dropped_spans(sql: &dyn Sql) -> Result<(i64, Option<String>)> {
     Ok(found)
 }
 
-/// Whether an attempt at a reply is among the newest rows.
 pub(crate) fn has_recent_attempt(sql: &dyn Sql, reply: i64, stream: u32) -> Result<bool> {
     let found = integer(
         sql,
@@ -300,8 +301,8 @@ pub(crate) fn has_recent_attempt(sql: &dyn Sql, reply: i64, stream: u32) -> Resu
     Ok(found.is_some())
 }
 
-/// What the provider calls the newest answer of a step that it goes on with by itself. Looks at the newest rows: they are of
-/// this step.
+/// The provider's id of the newest background response of a step. Scans the newest rows, which belong to this
+/// step.
 pub(crate) fn in_background(sql: &dyn Sql, reply: i64, call: &str, model: &str) -> Result<Option<String>> {
     let mut found = None;
     sql.each(
@@ -317,8 +318,8 @@ pub(crate) fn in_background(sql: &dyn Sql, reply: i64, call: &str, model: &str) 
     Ok(found)
 }
 
-/// Answers of a step that providers go on with by themselves, newest first: what the provider calls it, and of which model it
-/// is. Those that came are left out. Looks at the newest rows: they are of this step.
+/// The background responses of a step, newest first, without completed ones: the provider's id and the model.
+/// Scans the newest rows, which belong to this step.
 pub(crate) fn all_in_background(sql: &dyn Sql, reply: i64) -> Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     sql.each(
@@ -341,8 +342,8 @@ pub(crate) fn all_in_background(sql: &dyn Sql, reply: i64) -> Result<Vec<(String
     Ok(found)
 }
 
-/// How many attempts of a step at a model ended because the connection broke before the answer had begun. Looks at the
-/// newest rows: they are of this step.
+/// Attempts of a step at a model whose connection broke before the response began. Scans the newest rows,
+/// which belong to this step.
 pub(crate) fn broken_streams(sql: &dyn Sql, reply: i64, model: &str) -> Result<u32> {
     let broken = integer(
         sql,
@@ -354,7 +355,7 @@ pub(crate) fn broken_streams(sql: &dyn Sql, reply: i64, model: &str) -> Result<u
     Ok(broken.and_then(|broken| u32::try_from(broken).ok()).unwrap_or(0))
 }
 
-/// Whether a part of this stream was shown which may not begin anew.
+/// Whether a part of this stream was shown, so that it must not start over.
 pub(crate) fn was_shown(sql: &dyn Sql, reply: i64, stream: u32) -> Result<bool> {
     let shown = integer(
         sql,
@@ -364,7 +365,7 @@ pub(crate) fn was_shown(sql: &dyn Sql, reply: i64, stream: u32) -> Result<bool> 
     Ok(shown == Some(i64::from(stream)))
 }
 
-/// The number of the stream that gave a stored reply.
+/// The number of the stream that produced a stored reply.
 pub(crate) fn stream_of(sql: &dyn Sql, reply: i64) -> Result<Option<u32>> {
     let stream = integer(
         sql,
@@ -375,14 +376,14 @@ pub(crate) fn stream_of(sql: &dyn Sql, reply: i64) -> Result<Option<u32>> {
     Ok(stream.and_then(|stream| u32::try_from(stream).ok()))
 }
 
-/// How many entries the log has together with the receipts, which clients see as entries of it: rows are never deleted,
-/// receipts are few.
+/// The number of log entries including the receipts, which clients see as entries. Log rows are never
+/// deleted, so that their highest id counts them; receipts are few.
 pub(crate) fn count_with_calls(sql: &dyn Sql) -> Result<i64> {
     let statement = "SELECT ifnull((SELECT max(id) FROM logs), 0) + (SELECT count(*) FROM calls)";
     Ok(integer(sql, statement, &[])?.unwrap_or(0))
 }
 
-/// When rows were written, and their ids: of the first `limit` in the order of the ids, or of the last ones.
+/// Times and ids of the first `limit` rows by id, or of the last ones.
 pub(crate) fn times(sql: &dyn Sql, limit: i64, ascending: bool) -> Result<Vec<(i64, i64)>> {
     let statement = match ascending {
         true => "SELECT at_us, id FROM logs ORDER BY id LIMIT ?",
@@ -391,7 +392,7 @@ pub(crate) fn times(sql: &dyn Sql, limit: i64, ascending: bool) -> Result<Vec<(i
     pairs(sql, statement, &[Param::Int(limit)])
 }
 
-/// The same of rows with these ids, and of those that belong to these messages. Both lists are JSON.
+/// Times and ids of the rows with these ids, and of those that belong to these messages. Both lists are JSON.
 pub(crate) fn times_of(sql: &dyn Sql, ids: &str, messages: &str) -> Result<Vec<(i64, i64)>> {
     pairs(
         sql,
@@ -401,7 +402,6 @@ pub(crate) fn times_of(sql: &dyn Sql, ids: &str, messages: &str) -> Result<Vec<(
     )
 }
 
-/// What all attempts have taken together.
 pub(crate) fn sums(sql: &dyn Sql) -> Result<Option<Sums>> {
     let mut sums = None;
     sql.each(

@@ -1,4 +1,4 @@
-//! What a child knows of its parent: a part of its `meta` row.
+//! A child's knowledge of its parent, stored in its `meta` row.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,44 +9,43 @@ use crate::store::children::Envelopes;
 use crate::store::grants::Grant;
 use crate::store::side::Side;
 
-/// See the module.
+/// The parent of a thread, and what it has passed on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Parent {
-    /// Its thread.
     pub(crate) thread: String,
-    /// Which thread in its place the top of the family is.
+    /// Generation of the family's top-level thread.
     #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
     pub(crate) life: i64,
-    /// Calls of subagents around this one; 1 for a child of a top-level thread.
+    /// Depth of subagent calls; 1 for a child of a top-level thread.
     pub(crate) depth: u32,
     pub(crate) blocking: bool,
     pub(crate) resumable: bool,
     #[serde(default)]
     pub(crate) communication: Communication,
-    /// The side that hears the parent, `a` or `b`.
+    /// The side that receives the parent's messages, `a` or `b`.
     pub(crate) hears: String,
-    /// What it was created with (spec §8.3), for as long as it lives.
+    /// The arguments of its creation (spec §8.3), valid for its lifetime.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) arguments: Map<String, Value>,
     pub(crate) envelopes: Envelopes,
-    /// The newest message of the parent's: its letter's number, and its seq here.
+    /// The parent's newest message: number of its envelope, and its seq here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked: Option<(i64, i64)>,
-    /// The trace of that message, until a run takes it up.
+    /// The trace of that message, until a run takes the message in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
-    /// The tools that it may call, sorted, where these are a part of its agent's.
+    /// The tools that it may call, sorted, if its agent has more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<Vec<String>>,
-    /// Whether it may lead workers of its own.
+    /// Whether it may manage workers.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub(crate) spawns: bool,
-    /// What it has of the parent's budget; none where nothing limits that.
+    /// Its allocation of the parent's budget; none if that is not limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) grant: Option<Grant>,
 }
 
-/// What holds of everything that does not say otherwise.
+/// Default of fields that are true if missing.
 pub(crate) const fn yes() -> bool {
     true
 }
@@ -56,7 +55,7 @@ pub(crate) const fn is_yes(yes: &bool) -> bool {
 }
 
 impl Parent {
-    /// The side that hears the parent.
+    /// The side that receives the parent's messages.
     pub(crate) fn hears(&self) -> Side {
         Side::parse(&self.hears).unwrap_or(Side::A)
     }

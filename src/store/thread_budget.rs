@@ -1,4 +1,4 @@
-//! What of budgets outlives runs: a part of the `meta` row. A thread that nothing limits has none.
+//! The part of budgets that outlives runs, stored in the `meta` row. A thread without limits has none.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,59 +7,60 @@ use crate::spec::budget::{Budget, Caps, Unit};
 use crate::store::amounts::Amounts;
 use crate::store::budget_policy::Policy;
 
-/// See the module.
+/// Budget data of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ThreadBudget {
-    /// What the thread was created with.
+    /// The budget in the request that created the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) given: Option<Budget>,
-    /// Limits of the thread that people have set since.
+    /// Limits of the thread that people have set later.
     #[serde(rename = "r")]
     pub(crate) raised: Caps,
-    /// What children have used that was lent by runs which had ended.
+    /// Use by children of allocations from runs that had ended.
     #[serde(rename = "a")]
     pub(crate) late: Amounts,
-    /// The run after which people denied children more.
+    /// The run after which people denied more to children.
     #[serde(rename = "d", skip_serializing_if = "is_zero")]
     pub(crate) denied: i64,
-    /// What is lent to children by runs that have ended, or by none.
+    /// Allocations to children from ended runs, or from none.
     #[serde(rename = "c")]
     pub(crate) lent: Amounts,
-    /// Runs that have ended, and whose children work on, oldest first.
+    /// Ended runs whose children still work, oldest first.
     #[serde(rename = "e", skip_serializing_if = "Vec::is_empty")]
     pub(crate) errands: Vec<Errand>,
 }
 
-/// What a run that has ended lets its children use: its limits hold for them until another run writes to them.
+/// The budget of an ended run whose children still work. Its limits apply to them until another run messages
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Errand {
     #[serde(rename = "r")]
     pub(crate) run: i64,
-    /// Its limits, as people have raised them.
+    /// Its limits, including people's changes.
     #[serde(rename = "l")]
     pub(crate) caps: Caps,
-    /// What it has used of what is shared, and its children have since.
+    /// Its use of the shared units, including its children's use since.
     #[serde(rename = "s")]
     pub(crate) used: Amounts,
-    /// What they hold.
+    /// Amounts that its children hold.
     #[serde(rename = "c")]
     pub(crate) lent: Amounts,
     #[serde(rename = "p")]
     pub(crate) policy: Policy,
-    /// Whether people have denied them more.
+    /// Whether people have denied more to them.
     #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) denied: bool,
 }
 
 impl Errand {
-    /// Its limit of a unit, and what counts as used of it.
+    /// Its limit of a unit, and the amount that counts against it.
     pub(crate) fn of(&self, unit: Unit) -> Option<(i64, i64)> {
         let cap = self.caps.get(unit as usize).copied().flatten()?;
         Some((cap, self.used.and(&self.lent).get(unit)))
     }
 
-    /// Raises a limit that there is.
+    /// Raises a limit, if there is one.
     pub(crate) fn raise(&mut self, unit: Unit, cap: i64) {
         if let Some(Some(place)) = self.caps.get_mut(unit as usize) {
             *place = cap;
@@ -72,12 +73,12 @@ const fn is_zero(n: &i64) -> bool {
 }
 
 impl ThreadBudget {
-    /// What children hold or have used that no run has booked.
+    /// Amounts that children hold or have used and that no run was charged for.
     pub(crate) fn apart(&self) -> Amounts {
         self.late.and(&self.lent)
     }
 
-    /// That of a run which has ended.
+    /// The record of an ended run.
     pub(crate) fn errand(&self, run: i64) -> Option<&Errand> {
         self.errands.iter().find(|errand| errand.run == run)
     }
@@ -86,7 +87,8 @@ impl ThreadBudget {
         self.errands.iter_mut().find(|errand| errand.run == run)
     }
 
-    /// A run ends while its children work on. `waiting`: runs whose children wait for more.
+    /// Keeps the record of a run that ends while its children work. `waiting`: runs whose children wait for
+    /// more.
     pub(crate) fn leave(&mut self, errand: Errand, waiting: &[i64]) {
         self.errands.retain(|old| old.lent != Amounts::default() || waiting.contains(&old.run));
         self.errands.push(errand);
@@ -94,7 +96,7 @@ impl ThreadBudget {
         self.errands.drain(..more);
     }
 
-    /// A person sets a limit of the thread.
+    /// Sets a limit of the thread that a person has decided on.
     pub(crate) fn raise(&mut self, unit: Unit, cap: i64) {
         if let Some(place) = self.raised.get_mut(unit as usize) {
             *place = Some(cap);

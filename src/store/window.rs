@@ -1,8 +1,9 @@
-//! The newest part of the history, in memory while the object lives: read newest first, so that no read loads a whole
-//! history, and cut so that it fits the budget of a request (spec §20).
+//! The newest part of the history, in memory while the object lives. It is read newest first, so that no read
+//! loads a whole history, and it is cut to fit the budget of a request (spec §20).
 //!
-//! The cut moves in jumps, so that the beginning of the request stays the same for many steps and a provider's
-//! cache of it holds. The current turn is always in; when it alone is too long its older tool results are shortened.
+//! The cut moves in jumps. The beginning of the request then stays the same for many steps, and a provider's
+//! cache of it remains valid. The current turn is always included; if it alone is too long, its older tool
+//! results are shortened.
 
 use std::cell::{OnceCell, RefCell};
 use std::ops::ControlFlow;
@@ -22,11 +23,11 @@ use crate::store::side::Side;
 use crate::text::first_bytes;
 use crate::tokens::tokens;
 
-/// What is left of a tool result that is shortened.
+/// Bytes that a shortened tool result keeps.
 pub(crate) const SHORT_BYTES: usize = 400;
-/// What a model is told of an error without a text: one that is empty is refused by some servers, and tells nothing.
+/// Text for an error without one: some servers refuse an empty result.
 pub(crate) const NO_REASON: &str = "The tool failed and gave no reason.";
-/// Beyond all seqs; the platform carries 53 bits.
+/// Greater than every seq; the platform carries 53 bits.
 const BEYOND: i64 = i64::MAX >> 11;
 
 /// The newest part of the history, in memory.
@@ -37,42 +38,42 @@ pub(crate) struct Window {
     entries: Vec<Entry>,
 }
 
-/// A row of the window, and the message that the last request made of it.
+/// A row of the window, and the messages that the last requests made of it.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) row: Shared,
-    /// As its author is sent it, and as the other side is.
+    /// As the author's side receives it, and as the other side does.
     own: Sent,
     other: Sent,
     replay: OnceCell<Option<Replay>>,
-    /// Tokens that it takes, about.
+    /// Estimated tokens in a request.
     tokens: usize,
-    /// Those among them of fields that go back with its calls.
+    /// Part of `tokens` for provider fields that are returned with its calls.
     kept: usize,
 }
 
 type Sent = RefCell<Option<(Form, CachedJson<ChatMessage>)>>;
 
-/// Whom a request is for.
+/// The side that a request is for, seen from the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
-    /// The side that wrote the message: it is the `assistant`.
+    /// The side that wrote the message: the message is the `assistant`'s.
     Own,
-    /// The other one: it is the `user`, whose calls are not seen.
+    /// The other side: the message is the `user`'s, and its calls are hidden.
     Other,
 }
 
-/// Which messages from before the turn a request may have.
+/// The messages from before the turn that a request may include.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Past {
-    /// Those from this seq on, as far as they fit.
+    /// All from this seq on that fit.
     From(i64),
-    /// Only those that were stored directly before the message that opens the turn, and that nobody has answered.
+    /// Only the unanswered ones that were stored directly before the message that opens the turn.
     Unanswered,
 }
 
 impl Past {
-    /// Where it begins at the latest.
+    /// The latest seq at which the past begins.
     pub(crate) const fn latest(self, turn_from: i64) -> i64 {
         match self {
             Past::From(from) => from,
@@ -81,21 +82,21 @@ impl Past {
     }
 }
 
-/// Which messages a request may have, besides what is cut off.
+/// The messages that a request may include, apart from the cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     /// Seq of the first message of the turn.
     pub(crate) turn_from: i64,
-    /// Those from here on are not in it.
+    /// Messages from this seq on are excluded.
     pub(crate) below: i64,
-    /// A summary stands for those up to this seq.
+    /// A summary replaces the messages up to this seq.
     pub(crate) covered: i64,
-    /// The role of the side that is asked.
+    /// The role of the side whose model is called.
     pub(crate) own: Role,
 }
 
 impl Span {
-    /// What of these is sent. The messages that opened the turn are, also where a summary goes beyond them.
+    /// The entries that are sent. The messages that opened the turn are, even if a summary covers them.
     pub(crate) fn sent(self, entries: &[Entry]) -> impl Iterator<Item = &Entry> {
         let mut opening = true;
         entries.iter().take_while(move |entry| entry.row.seq < self.below).filter(move |entry| {
@@ -107,16 +108,16 @@ impl Span {
     }
 }
 
-/// How a row is sent.
+/// The form in which a row is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As it is.
+    /// Unchanged.
     Whole,
-    /// A reply with what its provider wants back.
+    /// A reply with its provider's payload.
     WithPayload,
-    /// A reply of an earlier turn, where past calls are left out (spec §20).
+    /// A reply of an earlier turn, in a request that omits past calls (spec §20).
     WithoutCalls,
-    /// A long tool result of a turn that is too long.
+    /// A tool result that is shortened, in a turn that is too long.
     Shortened,
 }
 
@@ -125,30 +126,29 @@ impl Entry {
         Entry::of(bounded(row))
     }
 
-    /// Tokens that shortening a tool result saves; its files are told of all the same.
+    /// Tokens that shortening a tool result saves; the notes on its files remain.
     fn saved(&self) -> usize {
         let rest =
             self.row.content.as_deref().and_then(|text| text.get(first_bytes(text, SHORT_BYTES).len()..));
         rest.map_or(0, tokens).min(self.tokens)
     }
 
-    /// Tokens that it takes, about.
     pub(crate) const fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// Tokens of it where results before `short_below` are shortened.
+    /// Tokens in a request that shortens results before `short_below`.
     fn sent_tokens(&self, short_below: i64) -> usize {
         let is_short = self.row.role == Role::Tool && self.row.seq < short_below;
         self.tokens - if is_short { self.saved() } else { 0 }
     }
 
-    /// Whether its provider wants something back, and may have it from this prompt on this model.
+    /// Whether it has a provider payload that this prompt on this model may receive.
     pub(crate) fn replays_to(&self, author: &Author) -> bool {
         self.replay().is_some_and(|replay| replay.is_by(author))
     }
 
-    /// Whether its provider wants it back in later turns, too.
+    /// Whether its provider requires the payload in later turns too.
     pub(crate) const fn replays_in_every_turn(&self) -> bool {
         self.kept > 0
     }
@@ -157,7 +157,7 @@ impl Entry {
         self.replay.get_or_init(|| Replay::read(&self.row)).as_ref()
     }
 
-    /// One for a request of its own, of a row that is bounded already.
+    /// An entry for a single request, from a row whose content is bounded already.
     pub(crate) fn of(row: Shared) -> Entry {
         let replay = OnceCell::new();
         let kept = if Replay::may_have_fields(&row) {
@@ -169,7 +169,7 @@ impl Entry {
         Entry { row, own: RefCell::default(), other: RefCell::default(), replay, tokens, kept }
     }
 
-    /// The message for it, made once for each change of form.
+    /// The message for a request; made again only when the form changes.
     pub(crate) fn message(&self, form: Form, view: View) -> CachedJson<ChatMessage> {
         let sent = match view {
             View::Own => &self.own,
@@ -183,7 +183,8 @@ impl Entry {
             *tool_calls = self.row.calls.iter().filter(|call| !call.is_dropped()).cloned().collect();
             *payload = self.replay().map(|replay| replay.placed(&self.row)).unwrap_or_default();
         }
-        // What was counted of the row is that of the message where all of it is in there, and nothing else.
+        // The tokens of the row are those of the message only if the message contains the whole row and
+        // nothing else.
         let whole = matches!(form, Form::Whole | Form::WithPayload)
             && self.row.attachments.is_empty()
             && (view == View::Own || self.row.calls.is_empty());
@@ -228,7 +229,7 @@ fn message(row: &Row, form: Form, view: View) -> ChatMessage {
     }
 }
 
-/// The text of a message, and a line for each of its attachments.
+/// The text of a message, with a line for each of its attachments.
 pub(crate) fn with_notes(content: String, row: &Row) -> String {
     let notes = row.attachments.iter().map(AttachmentRef::note);
     let lines = Some(content).filter(|text| !text.is_empty()).into_iter().chain(notes);
@@ -236,7 +237,7 @@ pub(crate) fn with_notes(content: String, row: &Row) -> String {
 }
 
 impl Window {
-    /// Takes in a row that was just stored.
+    /// Adds a row that was just stored.
     pub(crate) fn push(&mut self, row: Shared) {
         if row.depth == 0 && !row.is_status() {
             // Rows of an open block are stored after messages that already took later seqs.
@@ -245,7 +246,7 @@ impl Window {
         }
     }
 
-    /// Takes in a row that was changed, if it is in it.
+    /// Replaces a row that has changed, if the window holds it.
     pub(crate) fn replace(&mut self, row: &Shared) {
         let at = self.first_from(row.seq);
         if let Some(entry) = self.entries.get_mut(at).filter(|entry| entry.row.seq == row.seq) {
@@ -253,18 +254,17 @@ impl Window {
         }
     }
 
-    /// A row of it.
     pub(crate) fn row(&self, seq: i64) -> Option<&Shared> {
         let entry = self.entries.get(self.first_from(seq))?;
         (entry.row.seq == seq).then_some(&entry.row)
     }
 
-    /// Everything from that seq on, oldest first.
+    /// The entries from that seq on, oldest first.
     pub(crate) fn since(&self, seq: i64) -> &[Entry] {
         self.entries.get(self.first_from(seq)..).unwrap_or_default()
     }
 
-    /// Whether everything from that seq on is in it.
+    /// Whether the window holds everything from that seq on.
     pub(crate) fn reaches(&self, seq: i64) -> bool {
         self.from <= seq.max(1)
     }
@@ -277,18 +277,18 @@ impl Window {
         self.entries.iter().map(|entry| &entry.row)
     }
 
-    /// Those from one seq up to another, which is left out.
+    /// The entries from one seq up to another, exclusive.
     fn between(&self, from: i64, below: i64) -> Vec<&Entry> {
         self.since(from).iter().take_while(|entry| entry.row.seq < below).collect()
     }
 
-    /// Tokens of all of it, about.
+    /// Estimated tokens of all entries.
     pub(crate) fn tokens(&self) -> usize {
         self.entries.iter().map(|entry| entry.tokens).sum()
     }
 
-    /// How many were said before the turn, from one seq on, and their tokens; the same of the turn. Results before
-    /// `short_below` are shortened.
+    /// Counts the entries before the turn from one seq on and their tokens, and the same for the turn.
+    /// Results before `short_below` are shortened.
     pub(crate) fn weigh(&self, from: i64, span: &Span, short_below: i64) -> [(usize, usize); 2] {
         let weight = |entries: Vec<&Entry>| {
             (entries.len(), entries.iter().map(|entry| entry.sent_tokens(short_below)).sum())
@@ -296,28 +296,28 @@ impl Window {
         [weight(self.between(from, span.turn_from)), weight(self.turn(span))]
     }
 
-    /// What is sent of the turn.
+    /// The entries of the turn that are sent.
     fn turn(&self, span: &Span) -> Vec<&Entry> {
         span.sent(self.since(span.turn_from)).collect()
     }
 
-    /// Whether a reply in it has a call of that id.
+    /// Whether a reply in the window has a call with this id.
     pub(crate) fn has_call(&self, id: &str) -> bool {
         self.rows().any(|row| row.calls.iter().any(|call| call.id == id))
     }
 
-    /// The newest message that a person reads.
+    /// The newest message that people read.
     pub(crate) fn newest_said(&self) -> Option<&Shared> {
         self.rows().rev().find(|row| row.is_said())
     }
 
-    /// Reads it: newest first, back to `past`; rows before `turn_from` only as far as `budget` tokens and the
-    /// limit on their number reach.
+    /// Reads the window, newest first, back to `past`. Rows before `turn_from` are limited to `budget` tokens
+    /// and to [`limits::WINDOW_MESSAGES`].
     pub(crate) fn load(sql: &dyn Sql, past: Past, turn_from: i64, budget: usize) -> Result<Window> {
         Window::load_below(sql, BEYOND, past, turn_from, budget)
     }
 
-    /// The same of what was there before a message.
+    /// Like [`Window::load`], for the messages before one.
     pub(crate) fn load_below(
         sql: &dyn Sql,
         below: i64,
@@ -342,7 +342,7 @@ impl Window {
             } else if past == Past::Unanswered {
                 past_tokens += entry.tokens;
                 if !is_unanswered(&entry.row, opening) || past_tokens > unanswered_tokens(budget) {
-                    // It stays in: it shows that nothing before it belongs to the turn.
+                    // Keep this row: it shows that no earlier one belongs to the turn.
                     reached = entry.row.seq;
                     next = ControlFlow::Break(());
                 }
@@ -357,13 +357,14 @@ impl Window {
         Ok(Window { from: reached, entries })
     }
 
-    /// Forgets everything before `seq`.
+    /// Removes everything before `seq`.
     pub(crate) fn cut(&mut self, seq: i64) {
         self.entries.drain(..self.first_from(seq));
         self.from = self.from.max(seq);
     }
 
-    /// Where the history must begin so that it fits: the current answer if it does, else a jump that leaves room.
+    /// The seq at which the history must begin to fit the budget: the current one if it fits, else a jump
+    /// that leaves room.
     pub(crate) fn fit(&self, past: Past, span: &Span, budget: usize) -> i64 {
         let Past::From(from) = past else { return self.unanswered(span.turn_from, budget) };
         let (past, turn) = (self.between(from, span.turn_from), self.turn(span));
@@ -384,7 +385,7 @@ impl Window {
                 break;
             }
             let row = &entry.row;
-            // A cut before what somebody else says separates no call from its result.
+            // A cut before a message of the other side separates no call from its result.
             if row.role != Role::Tool && row.role != span.own {
                 cut = row.seq;
             }
@@ -392,8 +393,8 @@ impl Window {
         cut
     }
 
-    /// Seq of the first message that was stored directly before the turn and that nobody has answered. How many of them
-    /// are sent does not depend on the length of the turn, so that the beginning of its requests stays the same.
+    /// Seq of the first unanswered message stored directly before the turn. The number of these messages does
+    /// not depend on the length of the turn, so that the beginning of its requests stays the same.
     fn unanswered(&self, turn_from: i64, budget: usize) -> i64 {
         let (past, turn) = self.entries.split_at_checked(self.first_from(turn_from)).unwrap_or_default();
         let opening = turn.first().and_then(|entry| side_of_opening(&entry.row));
@@ -408,28 +409,28 @@ impl Window {
         first
     }
 
-    /// Whether it has everything that a request with this budget may have.
+    /// Whether the window holds everything that a request with this budget may include.
     pub(crate) fn holds(&self, past: Past, turn_from: i64, budget: usize) -> bool {
         match past {
             Past::From(from) => self.reaches(from),
             Past::Unanswered => {
-                // An older row shows that there are no more of them.
+                // An older row proves that there are no more of them.
                 let all = self.reaches(1) || self.unanswered(turn_from, budget) > self.from;
                 all && self.reaches(turn_from)
             }
         }
     }
 
-    /// The first message of a turn that begins at a seq. An older build let it begin with what was stored before the
-    /// message that opened it.
+    /// The first message of a turn that begins at a seq. In rows of an older build, a turn begins with the
+    /// messages stored before the one that opened it.
     pub(crate) fn opening(&self, turn_from: i64) -> i64 {
         let opens = |entry: &&Entry| entry.row.inbound != Inbound::Stored;
         let opening = self.since(turn_from).iter().find(opens);
         opening.filter(|entry| entry.row.inbound != Inbound::Step).map_or(turn_from, |entry| entry.row.seq)
     }
 
-    /// Below which seq the results of a turn that is too long by itself must be shortened, behind a history that begins at
-    /// `cut`.
+    /// The seq below which tool results are shortened, if the turn does not fit behind a history that begins
+    /// at `cut`.
     pub(crate) fn shorten(&self, run_short_below: i64, cut: i64, span: &Span, budget: usize) -> i64 {
         let past = self.between(cut, span.turn_from).iter().map(|entry| entry.tokens).sum();
         let budget = budget.saturating_sub(past);
@@ -457,7 +458,7 @@ impl Window {
     }
 }
 
-/// The side for which a row opens a turn, if it is from outside.
+/// The side for which a row opens a turn, if the row is from outside.
 fn side_of_opening(row: &Row) -> Option<Side> {
     (row.inbound != Inbound::Step).then(|| Side::woken_by(row.role))
 }
@@ -468,17 +469,17 @@ fn is_unanswered(row: &Row, opening: Option<Side>) -> bool {
     row.inbound == Inbound::Stored && opening.is_some_and(is_for)
 }
 
-/// Tokens of such rows at most.
+/// Most tokens of unanswered rows.
 const fn unanswered_tokens(budget: usize) -> usize {
     budget / 2
 }
 
-/// What remains after a jump.
+/// The part that remains after a jump.
 fn share(budget: usize) -> usize {
     (budget as f64 * limits::WINDOW_KEEP) as usize
 }
 
-/// A tool result with a bounded length of text, and a note where it was cut. Other rows as they are.
+/// A tool result whose text is bounded, with a note if it was cut. Other rows are unchanged.
 fn bounded(row: Shared) -> Shared {
     match &row.content {
         Some(text) if row.role == Role::Tool && text.len() > limits::RESULT_IN_CONTEXT_BYTES => {
@@ -494,7 +495,7 @@ fn cut_text(text: &str, max: usize) -> String {
     format!("{kept}\n[cut here: {} of {} bytes are shown]", kept.len(), text.len())
 }
 
-/// Who wrote a reply.
+/// The author of a reply: a prompt on a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Author {
     pub(crate) provider: Provider,
@@ -524,24 +525,24 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// What a row holds. One that cannot be read is as good as none: the reply is then sent without.
+    /// Parses the column of a row. A damaged one counts as none: the reply is then sent without a payload.
     pub(crate) fn read(row: &Row) -> Option<Replay> {
         crate::json::from_str(row.reasoning.as_deref()?).ok()
     }
 
-    /// Whether a row may hold fields: most hold none, and are not read for them.
+    /// Whether a row may hold fields. A cheap check, because most rows hold none.
     fn may_have_fields(row: &Row) -> bool {
         row.reasoning.as_deref().is_some_and(|column| column.contains(FIELD))
     }
 
-    /// Tokens of fields, about.
+    /// Estimated tokens of the fields.
     fn tokens(&self) -> usize {
         self.blocks.iter().map(Placed::tokens).sum()
     }
 
-    /// The blocks, placed among the calls that are left. What stood directly before calls that are all gone goes with
-    /// them: nothing of what it led to is there, and a provider that signs its thinking takes neither two pieces as one
-    /// nor a piece at the end.
+    /// The blocks, placed among the remaining calls. A block directly before calls that are all dropped is
+    /// removed with them: providers that sign their thinking accept neither two adjacent blocks nor one at
+    /// the end.
     pub(crate) fn placed(&self, row: &Row) -> Vec<Placed> {
         if !row.calls.iter().any(ToolCall::is_dropped) {
             return self.blocks.clone();
@@ -567,7 +568,7 @@ impl Replay {
         (block.text, block.calls)
     }
 
-    /// Whether it may be sent to this prompt on this model.
+    /// Whether the payload may be sent to this prompt on this model.
     pub(crate) fn is_by(&self, author: &Author) -> bool {
         self.author == *author
     }

@@ -1,6 +1,6 @@
-//! The table `children`: the registry of subagents (spec §8.5), one row each, written before the child exists.
+//! The table `children`: the registry of subagents (spec §8.5). A row is written before its child exists.
 //!
-//! * here: the row. `open`: the children that are not terminated, in memory once they were needed.
+//! * here: the row. `open`: the children that are not terminated, kept in memory after the first use.
 
 pub(crate) mod open;
 
@@ -19,7 +19,8 @@ use crate::store::grants::ChildBudget;
 use crate::store::side::Side;
 use crate::store::table::Table;
 
-/// `open`: 0 is terminated, 1 is not; `meta.children` counts the latter. `facts`: what never changes of a child, as JSON.
+/// `open`: 0 is terminated, 1 is not; `meta.children` counts the latter. `facts`: the constant facts of a
+/// child, as JSON.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE children (
     open INTEGER NOT NULL, reference TEXT NOT NULL, state TEXT NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL,
@@ -29,16 +30,15 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE children",
 };
 
-/// How far a child is.
+/// The state of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChildState {
-    /// It waits for values of variables before it is made.
+    /// Waits for values of variables before it is created.
     Pending,
-    /// It is being made.
+    /// Is being created.
     Creating,
-    /// It exists.
     Live,
-    /// It takes no more work.
+    /// Accepts no more work.
     Terminated,
 }
 
@@ -63,13 +63,13 @@ impl ChildState {
     }
 }
 
-/// What never changes of a child.
+/// The constant facts of a child.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChildInfo {
     /// Its label, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// The agent's title and what a model reads about it.
+    /// Title and description of its agent, for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
     #[serde(default)]
@@ -78,30 +78,32 @@ pub(crate) struct ChildInfo {
     pub(crate) resumable: bool,
     #[serde(default)]
     pub(crate) communication: Communication,
-    /// The side that made it, `a` or `b`: what it says wakes that one.
+    /// The side that created it, `a` or `b`: its messages wake that side.
     pub(crate) side: String,
-    /// Names of the values that were given to it alone.
+    /// Names of the values that only this child received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) own: Vec<String>,
-    /// Whether it was made once it had the values that its call lacked: nobody waits for its first answer.
+    /// Whether its creation waited for values that its call lacked. No call waits for its first response
+    /// then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) deferred: bool,
-    /// The message whose calls made it, and others with it.
+    /// The message whose calls created it, together with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<String>,
-    /// The id that the model calls it by, if it is a worker (docs/subagents.md); no other child of the thread ever has it.
+    /// The id that the model uses for it if it is a worker (docs/subagents.md). No other child of the thread
+    /// ever gets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) alias: Option<String>,
-    /// The tools that it may call, sorted, where these are a part of its agent's.
+    /// The tools that it may call, sorted, if its agent has more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<Vec<String>>,
-    /// Whether the messages that made it were cut out: nothing that it says is heard any more. The one thing here that changes.
+    /// Whether the messages that created it were cut out: its messages are ignored then. The only fact that
+    /// changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) cut: bool,
 }
 
 impl ChildInfo {
-    /// The side that made it.
     pub(crate) fn side(&self) -> Side {
         Side::parse(&self.side).unwrap_or(Side::A)
     }
@@ -110,39 +112,38 @@ impl ChildInfo {
 /// A receipt that is parked until the child answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// The receipt.
     pub(crate) receipt: i64,
-    /// When the wait is over, microseconds since 1970.
+    /// End of the wait, microseconds since 1970.
     pub(crate) expires_us: i64,
 }
 
 /// A row of `children`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Child {
-    /// Its thread's id, which is also the reference that models use.
+    /// Id of its thread, which models use as the reference.
     pub(crate) reference: String,
     pub(crate) state: ChildState,
-    /// As models and people see it: `running`, `idle`, `failed`, `terminated`, or what it says of itself.
+    /// Shown to models and people: `running`, `idle`, `failed`, `terminated`, or a status that it has set.
     pub(crate) status: String,
     /// The agent that it was created with.
     pub(crate) agent: String,
     pub(crate) facts: ChildInfo,
     pub(crate) created_us: i64,
     pub(crate) envelopes: Envelopes,
-    /// The last letter that wants an answer.
+    /// Number of the last envelope that requires a response.
     pub(crate) asked: i64,
     pub(crate) wait: Option<Wait>,
-    /// When the alarm looks after it: the next time it is asked how it is, or the end of a wait.
+    /// When the alarm next handles it: its next check, or the end of a wait.
     pub(crate) due_us: Option<i64>,
-    /// How often it was asked in this wait.
+    /// Checks during this wait.
     pub(crate) checks: i64,
-    /// What a child in [`ChildState::Pending`] is to be made with, or what a worker came to, as JSON.
+    /// The request that creates a child in [`ChildState::Pending`], or the outcome of a worker, as JSON.
     pub(crate) body: Option<String>,
-    /// What it holds of the thread's budget.
+    /// Its allocation of the thread's budget.
     pub(crate) budget: Option<Box<ChildBudget>>,
 }
 
-/// The columns of [`Child`], with a condition; statements are literals.
+/// Selects the columns of [`Child`] with a condition. A macro, because statements must be literals.
 macro_rules! children {
     ($condition:literal) => {
         concat!(
@@ -195,17 +196,16 @@ impl Child {
         })
     }
 
-    /// Whether it is not terminated.
     pub(crate) fn is_open(&self) -> bool {
         self.state != ChildState::Terminated
     }
 
-    /// Whether a model leads it: what it comes to is kept until it is asked for.
+    /// Whether a model manages it: its outcome is then kept until the model requests it.
     pub(crate) fn is_worker(&self) -> bool {
         self.facts.alias.is_some()
     }
 
-    /// Whether it was stopped by a person and can be called no more: only a person can go on with it.
+    /// Whether a person has stopped it and no call can resume it, so that only a person can continue it.
     pub(crate) fn rests_for_good(&self) -> bool {
         self.state == ChildState::Live
             && !self.facts.resumable
@@ -213,7 +213,7 @@ impl Child {
             && self.status == "idle"
     }
 
-    /// As the API and code see it (spec §8.5).
+    /// The form for the API and for code (spec §8.5).
     pub(crate) fn to_json(&self) -> Value {
         let facts = &self.facts;
         let mut shown = json!({
@@ -233,14 +233,14 @@ impl Child {
         shown
     }
 
-    /// Adds the id that a worker has.
+    /// Adds a worker's id.
     pub(crate) fn add_alias(&self, shown: &mut Value) {
         if let (Some(alias), Some(fields)) = (&self.facts.alias, shown.as_object_mut()) {
             fields.insert("agentId".into(), alias.as_str().into());
         }
     }
 
-    /// As `GET …/diagnostics` shows it.
+    /// The form in `GET …/diagnostics`.
     pub(crate) fn to_diagnostics(&self) -> Value {
         let state = self.state.as_str();
         json!({
@@ -249,7 +249,7 @@ impl Child {
         })
     }
 
-    /// What a parked run waits for, when it is this child, for whoever waits for the run.
+    /// Describes the wait of a parked run for this child, for clients that wait for the run.
     pub(crate) fn waited_for(&self) -> Option<Value> {
         let Wait { expires_us, .. } = self.wait?;
         Some(json!({
@@ -258,7 +258,7 @@ impl Child {
         }))
     }
 
-    /// The receipt that waits for it, as `GET …/diagnostics` shows it.
+    /// Describes the receipt that waits for this child, in `GET …/diagnostics`.
     pub(crate) fn waiting(&self) -> Option<Value> {
         let Wait { receipt, expires_us } = self.wait?;
         Some(json!({
@@ -312,24 +312,24 @@ impl Child {
     }
 }
 
-/// Those that are not terminated.
+/// The children that are not terminated.
 fn open_rows(sql: &dyn Sql) -> Result<Vec<Child>> {
     read(sql, children!("WHERE open = 1"), &[])
 }
 
-/// A terminated one.
+/// A terminated child.
 fn terminated(sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
     let found = read(sql, children!("WHERE open = 0 AND reference = ?"), &[Param::Text(reference)])?;
     Ok(found.into_iter().next())
 }
 
-/// Any of them.
+/// A child, terminated or not.
 fn by_reference(sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
     let statement = children!("WHERE open IN (0, 1) AND reference = ?");
     Ok(read(sql, statement, &[Param::Text(reference)])?.into_iter().next())
 }
 
-/// A terminated worker, by the id that its parent calls it by.
+/// The reference of a terminated worker, by its id.
 pub(crate) fn terminated_worker(sql: &dyn Sql, alias: &str) -> Result<Option<String>> {
     let mut found = None;
     sql.each(
@@ -343,12 +343,12 @@ pub(crate) fn terminated_worker(sql: &dyn Sql, alias: &str) -> Result<Option<Str
     Ok(found)
 }
 
-/// Forgets a child, terminated or not.
+/// Deletes a child, terminated or not.
 pub(crate) fn delete(sql: &dyn Sql, reference: &str) -> Result<()> {
     sql.run("DELETE FROM children WHERE open IN (0, 1) AND reference = ?", &[Param::Text(reference)])
 }
 
-/// All children, newest first, without what those that are not made yet are to be made with.
+/// All children, newest first, without their `body`.
 pub(crate) fn all(sql: &dyn Sql) -> Result<Vec<Child>> {
     let statement =
         "SELECT reference, state, status, agent, facts, created_us, sent, received, receipt, asked, due_us,
@@ -358,7 +358,7 @@ pub(crate) fn all(sql: &dyn Sql) -> Result<Vec<Child>> {
     Ok(found)
 }
 
-/// Fills a page with children, newest first, after the first `offset`. How many there are.
+/// Fills a page with children, newest first, after the first `offset`. Returns how many there are.
 pub(crate) fn list(
     sql: &dyn Sql,
     page: &mut Page,
@@ -376,7 +376,7 @@ pub(crate) fn list(
     Ok(places.len())
 }
 
-/// When each child was made, whether it is open, and its reference; newest first.
+/// Creation time, `open` and reference of each child, newest first.
 fn places(sql: &dyn Sql) -> Result<Vec<(i64, i64, String)>> {
     let mut places = Vec::new();
     sql.each("SELECT created_us, open, reference FROM children", &[], &mut |cells| {
@@ -397,7 +397,7 @@ fn at(sql: &dyn Sql, open: i64, reference: &str) -> Result<Option<Child>> {
     Ok(read(sql, statement, &[Param::Int(open), Param::Text(reference)])?.into_iter().next())
 }
 
-/// What children hold of what a run has lent, and what they have used of it.
+/// Amounts that children hold of a run's budget, and that they have used of it.
 pub(crate) fn lent_by(sql: &dyn Sql, run: i64) -> Result<(Amounts, Amounts)> {
     let (mut lent, mut spent) = (Amounts::default(), Amounts::default());
     let statement = "SELECT budget FROM children WHERE budget IS NOT NULL";
@@ -414,7 +414,7 @@ pub(crate) fn lent_by(sql: &dyn Sql, run: i64) -> Result<(Amounts, Amounts)> {
     Ok((lent, spent))
 }
 
-/// When the alarm must next look after one that is not terminated.
+/// When the alarm must next handle a child that is not terminated.
 fn first_due(sql: &dyn Sql) -> Result<Option<i64>> {
     integer(sql, "SELECT min(due_us) FROM children WHERE open = 1", &[])
 }
@@ -428,11 +428,12 @@ fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<
     Ok(rows)
 }
 
-/// Numbers of the envelopes between two threads, which grow by one each way: what was received is not received again.
+/// Numbers of the envelopes between two threads, which grow by one in each direction, so that none is taken
+/// in twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Envelopes {
-    /// The last one that was written to the other.
+    /// The last one written to the other thread.
     pub(crate) sent: i64,
-    /// The last one that came from the other.
+    /// The last one received from the other thread.
     pub(crate) received: i64,
 }

@@ -1,5 +1,5 @@
-//! The rows of children that are not terminated, in memory once they were needed; a thread without any, which its `meta`
-//! row says, reads nothing.
+//! The rows of children that are not terminated, in memory after the first use. A thread without any,
+//! according to its `meta` row, reads nothing.
 
 use crate::error::Result;
 use crate::host::Sql;
@@ -30,7 +30,7 @@ impl State {
         table::terminated(sql, reference)
     }
 
-    /// Enters a new child. `meta` must be written afterwards.
+    /// Inserts a new child and counts it in `meta`.
     pub(crate) fn insert_child(&mut self, sql: &dyn Sql, child: Child) -> Result<()> {
         self.open_children(sql)?;
         child.insert(sql)?;
@@ -39,9 +39,9 @@ impl State {
         self.meta.update(sql)
     }
 
-    /// Writes what has changed of a child.
+    /// Writes a changed child.
     pub(crate) fn update_child(&mut self, sql: &dyn Sql, child: Child) -> Result<()> {
-        // What is written already is not written again: a transition may come to one child several times.
+        // Skip unchanged rows: a transition may update one child several times.
         if self.open_children(sql)?.contains(&child) {
             return Ok(());
         }
@@ -61,7 +61,7 @@ impl State {
     }
 }
 
-/// When the alarm must next look after a child.
+/// When the alarm must next handle a child.
 pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     if state.meta.children == 0 {
         return Ok(None);
@@ -72,7 +72,7 @@ pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     }
 }
 
-/// A child by its reference, terminated or not, for whoever only reads.
+/// A child by its reference, terminated or not, without a mutable state.
 pub(crate) fn find(state: &State, sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
     let known = state.children.iter().flatten().find(|child| child.reference == reference);
     if let Some(child) = known {
@@ -81,7 +81,7 @@ pub(crate) fn find(state: &State, sql: &dyn Sql, reference: &str) -> Result<Opti
     table::by_reference(sql, reference)
 }
 
-/// The children that calls wait for, for whoever only reads.
+/// The children that calls wait for, without a mutable state.
 pub(crate) fn waited_for(state: &State, sql: &dyn Sql) -> Result<Vec<Child>> {
     let mut open = match &state.children {
         _ if state.meta.children == 0 => Vec::new(),

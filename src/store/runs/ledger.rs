@@ -1,6 +1,6 @@
-//! The budget of a run as its row keeps it: what limits it, and what was used. It is written with the row and by no statement
-//! of its own: what an attempt has used that was logged since is read from the log when the thread is loaded, and the calls
-//! of the open step from their receipts.
+//! The budget of a run, as its row stores it: the limits and the use. It is written only together with the
+//! row. When a thread is loaded, the use of attempts logged since then is read from the log, and the calls of
+//! the open step from their receipts.
 
 use std::ops::ControlFlow;
 
@@ -16,20 +16,19 @@ use crate::store::{logs, receipts};
 pub(crate) use crate::store::amounts::{Amounts, BudgetScope};
 pub(crate) use crate::store::budget_policy::Policy;
 
-/// Whether the run is in its last step.
+/// Whether the run is in its last step, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Finishing {
-    /// It is not.
     #[default]
     No,
-    /// It is: what was kept back for it pays.
+    /// It is the last step, paid for by the reserve.
     Reserved,
-    /// It is: a person has decided so, whatever is left.
+    /// It is the last step because a person decided so, whatever remains.
     Decided,
 }
 
-/// See the module.
+/// Limits and use of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     /// Limits of the run.
@@ -38,51 +37,52 @@ pub(crate) struct Ledger {
     /// Limits of the thread.
     #[serde(rename = "h")]
     thread: Caps,
-    /// What the run has used when the row was written, but for the calls of the open step.
+    /// Use of the run when the row was written, without the calls of the open step.
     #[serde(rename = "s")]
     pub(crate) spent: Amounts,
-    /// What children hold that this run has lent to them; their rows have it.
+    /// Allocations of this run that children still hold; stored in the children's rows.
     #[serde(skip)]
     pub(crate) lent: Amounts,
-    /// What they have used of it, in the same way until the run ends.
+    /// The part of the allocations that children have used, stored likewise until the run ends.
     #[serde(skip)]
     pub(crate) children: Amounts,
-    /// What children of the thread hold or have used otherwise; the thread's row has it.
+    /// Other amounts that children of the thread hold or have used; stored in the thread's row.
     #[serde(skip)]
     pub(crate) late: Amounts,
-    /// What the parent has lent, as limits of this run.
+    /// The parent's allocation, as limits of this run.
     #[serde(skip)]
     pub(crate) grant: Caps,
-    /// What the thread's runs before this one have used; unknown where nothing asks for it.
+    /// Use of the thread's earlier runs; `None` if nothing needs it.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) before: Option<Amounts>,
     #[serde(rename = "p")]
     pub(crate) policy: Policy,
-    /// The limits of which listeners were told: a bit for each.
+    /// The limits that clients were warned about: one bit each.
     #[serde(rename = "w", default)]
     warned: u32,
-    /// Attempts in the log that are among what was used.
+    /// Logged attempts that `spent` includes.
     #[serde(rename = "n", default)]
     booked: u32,
-    /// Attempts of the open step whose end nobody saw, and which are not booked yet.
+    /// Attempts of the open step without a known end that are not charged yet.
     #[serde(rename = "u", default)]
     pub(crate) unseen: u32,
-    /// Whether a part of it is an estimate.
+    /// Whether a part of the use is an estimate.
     #[serde(rename = "e", default)]
     pub(crate) estimated: bool,
     #[serde(rename = "f", default)]
     pub(crate) finishing: Finishing,
-    /// Whether people have denied more, so that they are not asked again; `policy` then says what they want instead.
+    /// Whether people have denied more, so that they are not asked again; `policy` then holds their
+    /// alternative.
     #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) denied: bool,
-    /// Calls of the open step.
+    /// Number of calls of the open step.
     #[serde(skip)]
     pub(crate) calls: i64,
 }
 
 impl Ledger {
-    /// That of a run which begins; none where nothing limits it. The levels: the nearest first. `raised`: limits of the thread
-    /// that people have set. `message`: what starts the run.
+    /// The ledger of a new run; `None` if nothing limits it. `levels`: nearest first. `raised`: limits of the
+    /// thread that people have set. `message`: the budget in the message that starts the run.
     pub(crate) fn of(
         levels: &[&Budget],
         raised: Option<&Caps>,
@@ -94,7 +94,7 @@ impl Ledger {
             run = tightest(&run, &level.run.caps());
             thread = tightest(&thread, &level.thread.caps());
         }
-        // What a person has decided holds.
+        // Limits that a person has set override the definitions.
         for (cap, raised) in thread.iter_mut().zip(raised.into_iter().flatten()) {
             *cap = raised.or(*cap);
         }
@@ -123,7 +123,7 @@ impl Ledger {
         })
     }
 
-    /// As the column has it.
+    /// Parses the column.
     pub(crate) fn parse(column: Option<&str>) -> Result<Option<Box<Ledger>>> {
         column
             .map(crate::json::from_str)
@@ -131,7 +131,6 @@ impl Ledger {
             .map_err(|error| Error::internal(format!("the budget of a run is damaged: {error}")))
     }
 
-    /// The limits of the run, or of the thread.
     pub(crate) fn caps(&self, scope: BudgetScope) -> &Caps {
         match scope {
             BudgetScope::Run => &self.run,
@@ -144,7 +143,7 @@ impl Ledger {
         self.caps(scope).get(unit as usize).copied().flatten()
     }
 
-    /// Sets a limit: a person has decided so.
+    /// Sets a limit that a person has decided on.
     pub(crate) fn set_cap(&mut self, scope: BudgetScope, unit: Unit, cap: i64) {
         let caps = match scope {
             BudgetScope::Run => &mut self.run,
@@ -154,22 +153,21 @@ impl Ledger {
         if let Some(place) = caps.get_mut(unit as usize) {
             *place = Some(cap);
         }
-        // Of the new limit listeners are told anew.
+        // Warn again at the new limit.
         self.warned &= !bit(scope, unit);
     }
 
-    /// Takes in the limits of another level, which can only tighten.
+    /// Adds the limits of another level; they can only become tighter.
     pub(crate) fn tighten(&mut self, level: &Budget) {
         self.run = tightest(&self.run, &level.run.caps());
         self.thread = tightest(&self.thread, &level.thread.caps());
     }
 
-    /// Whether the thread is limited.
     pub(crate) fn limits_thread(&self) -> bool {
         self.thread.iter().any(Option::is_some)
     }
 
-    /// What the run has used by now. `steps`: those that are complete.
+    /// Use of the run so far. `steps`: the complete ones.
     pub(crate) fn used(&self, steps: u32) -> Amounts {
         let mut used = self.spent.and(&self.children);
         used.set(Unit::Steps, i64::from(steps));
@@ -177,7 +175,7 @@ impl Ledger {
         used
     }
 
-    /// The same of a scope.
+    /// Use that counts against the limits of a scope.
     pub(crate) fn used_of(&self, scope: BudgetScope, steps: u32) -> Amounts {
         let used = self.used(steps);
         match (scope, &self.before) {
@@ -186,12 +184,12 @@ impl Ledger {
         }
     }
 
-    /// Books what an attempt has used, and which is in no row of the log, or not as such.
+    /// Charges use that no row of the log holds, or not as an attempt.
     pub(crate) fn book(&mut self, used: &Amounts) {
         self.spent.add(used);
     }
 
-    /// Books an attempt whose row the log has from now on.
+    /// Charges an attempt whose log row is written in the same transition.
     pub(crate) fn book_logged(&mut self, attempt: &Attempt) {
         if let Some(booked) = &attempt.booked {
             self.spent.add(booked);
@@ -200,13 +198,13 @@ impl Ledger {
         }
     }
 
-    /// The step's calls are among what the next steps find.
+    /// Moves the calls of the closed step to the use of the run.
     pub(crate) fn close_step(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         self.spent.add(&Amounts::of(Unit::ToolCalls, calls));
     }
 
-    /// The limits that are near by now and of which nobody was told; they are noted as told.
+    /// The limits that are close and were not reported yet; marks them as reported.
     pub(crate) fn warnings(&mut self, steps: u32) -> Vec<(BudgetScope, Unit, i64, i64)> {
         let mut near = Vec::new();
         for scope in [BudgetScope::Run, BudgetScope::Thread] {
@@ -223,18 +221,19 @@ impl Ledger {
         near
     }
 
-    /// Whether children have, or had, a part of it.
+    /// Whether children hold or have used a part of the budget.
     pub(crate) fn lends(&self) -> bool {
         [self.lent, self.children, self.late] != [Amounts::default(); 3]
     }
 
-    /// What children have used is the run's own from now on.
+    /// Moves the use of children to the run's own.
     pub(crate) fn close_children(&mut self) {
         let children = std::mem::take(&mut self.children);
         self.spent.add(&children);
     }
 
-    /// Takes in what was logged since the row was written, and counts the calls of the open step, which is beyond `block`.
+    /// Adds the attempts logged since the row was written, and counts the calls of the open step, which
+    /// follow `block`.
     pub(crate) fn catch_up(&mut self, sql: &dyn Sql, run: i64, block: i64) -> Result<()> {
         let mut skip = self.booked;
         logs::of_run(sql, run, &mut |row| {
@@ -260,7 +259,7 @@ fn bit(scope: BudgetScope, unit: Unit) -> u32 {
     1 << (unit as u32 + 6 * scope as u32)
 }
 
-/// What a row of the log says that an attempt has used.
+/// The use of an attempt in its log row, and whether it is an estimate.
 fn booked_of(data: &str) -> Option<(Amounts, bool)> {
     let data: Map<String, Value> = crate::json::from_str(data).ok()?;
     let booked = crate::json::from_value(data.get("booked")?.clone()).ok()?;
