@@ -1,57 +1,57 @@
-// Who may compute now. The heaps of all runs of an isolate share its memory.
+// Admission control: which runs may compute now. The heaps of all runs of an isolate share its memory.
 //
-// A run that computes is counted with its whole limit, as it may take that at any moment; one that only waits is counted
-// with what it has. So code that waits, for a model, a tool or for ever, keeps hardly anybody out. One that never waits
-// gives its place up between two slices of time while others wait, and queues again.
+// A computing run is charged with its whole limit, because it may allocate that much at any moment. A run that only waits
+// is charged with the memory it has, so code that waits for a model, a tool or forever blocks hardly anyone. While others
+// are queued, a run that never waits gives up its place after each time slice and queues again.
 //
-// Who waits comes by account and by owner, a thread: first whose runs have least. Whoever has waited for long comes before
-// those, but one run of an account at a time, so that a long queue of one account is no longer than its turn. An account
-// has a share, which leaves room for a run of another one at any moment, and so many runs at once.
+// The queue is fair by account, then by owner (a thread): runs of the account and owner with the smallest charge come first.
+// Accounts that have waited for long come before those, one run at a time, so that a long queue of one account does not
+// delay the others. The share and the number of runs of an account are limited, which leaves room for other accounts.
 //
-// A run that was started from inside of another one must not wait for it for ever: for such runs there is a reserve, and
-// runs that wait for a run of theirs do not count in the share for them. Nobody waits longer than a bound, and where
-// waiting runs alone fill the memory, the one that has waited with most is ended.
+// Nested runs, started from inside another run, must not wait for it forever. There is a reserve for them, and a waiting
+// ancestor is not charged against their share. Every wait has a time limit. If waiting runs alone fill the memory, the run
+// that holds the most is ended.
 //
-// The platform may end a request without a word to its code, and then nobody gives back what the run had. So a place is
-// a lease: its run renews it while it lives, and whoever waits takes away what was not renewed.
+// The platform may end a request without notifying its code, and then nothing releases the run's memory. So a place is a
+// lease: the run renews it while it lives, and queued runs reclaim leases that were not renewed.
 
-/** Bytes that all runs together may have. */
+/** Bytes for all runs together. */
 export const BUDGET = 80 << 20;
-/** More bytes, for runs that are started from inside of runs. */
+/** Additional bytes for nested runs. */
 export const RESERVE = 16 << 20;
-/** Bytes of these that the runs of one account may have: the rest has room for a run of the usual size. */
+/** Bytes for the runs of one account. The rest of the budget has room for a run of the usual size. */
 const SHARE = 60 << 20;
-/** Runs that there may be at once, those that wait for a place included: started from inside of one run, of a thread, of an account. */
+/** Limits on simultaneous runs, queued ones included: of one parent run, one thread and one account. */
 const RUNS = { parent: 64, owner: 128, account: 256 };
-/** How often a lease is renewed, and how often those that wait look at the leases of others. */
+/** The interval at which leases are renewed, and at which queued runs check the leases of others. */
 const RENEW_MS = 1000;
-/** A lease that was not renewed for so long may be taken away; its run had five chances. */
+/** The age at which an unrenewed lease may be reclaimed, after five missed renewals. */
 const LEASE_MS = 5000;
 /** The longest wait for a place. */
 const WAIT_MS = 30_000;
-/** An account of which nothing was admitted for so long, and that has waited so long, comes before those with less. */
+/** An account that has waited this long since its last admission takes precedence over accounts with a smaller charge. */
 const AGED_MS = 2000;
-/** How long a run may compute while others wait. */
+/** The time slice of a run while others are queued. */
 const SLICE_MS = 100;
-/** How long a run may keep memory that others need, and only wait. */
+/** How long an idle run may hold memory that others need. */
 const HOLD_MS = 5000;
 
-/** Why a run has no place: no memory became free in time. */
+/** The error message when no memory became free in time. */
 export const FULL = "sandbox full: there was no memory for it in time; other code has it";
 
 /**
  * @typedef {object} Place
  * @property {string} id
  * @property {string} owner         a thread
- * @property {string} account       the owner's
+ * @property {string} account       the owner's account
  * @property {string[]} ancestors
- * @property {number} size          what it may have
- * @property {number} charge        what it is counted with
+ * @property {number} size          the run's limit
+ * @property {number} charge        what it is charged with now
  * @property {boolean} busy         whether it computes
- * @property {number} since         since when it does, or only waits: milliseconds since 1970
+ * @property {number} since         when it began to compute or to wait: milliseconds since 1970
  * @property {(reason: string) => void} end
  * @property {number} renewed       milliseconds since 1970
- * @property {boolean} suspected    was found not renewed once
+ * @property {boolean} suspected    was found expired once
  *
  * @typedef {object} Waiting
  * @property {Place} place
@@ -61,17 +61,17 @@ export const FULL = "sandbox full: there was no memory for it in time; other cod
 
 export class Admission {
   #settings;
-  /** Those that have a place. @type {Set<Place>} */
+  /** Admitted runs. @type {Set<Place>} */
   #places = new Set();
-  /** Those that wait, new ones and ones that have a place, in the order of their arrival. @type {Set<Waiting>} */
+  /** Queued runs, new or already admitted, in order of arrival. @type {Set<Waiting>} */
   #queue = new Set();
   #running;
-  /** When a run of an account was admitted last: milliseconds since 1970. @type {Map<string, number>} */
+  /** The time of each account's last admission: milliseconds since 1970. @type {Map<string, number>} */
   #served = new Map();
 
   /**
-   * `running`: ids of runs that have a place. Admissions that share it know each other's: the ancestors of a run may have
-   * their place in another one.
+   * `running`: ids of the runs that have a place. Two admissions may share it, because the ancestors of a run may have
+   * their places in the other one.
    *
    * @param {{ budget?: number, reserve?: number, share?: number, runs?: typeof RUNS, leaseMs?: number, waitMs?: number, holdMs?: number, sliceMs?: number, running?: Set<string> }} [settings]
    */
@@ -80,24 +80,24 @@ export class Admission {
     this.#running = running;
   }
 
-  /** How many have a place, and how many wait. */
+  /** The numbers of admitted and of queued runs. */
   get counts() {
     return { running: this.#places.size, waiting: this.#queue.size };
   }
 
-  /** What all are counted with. */
+  /** The total charge. */
   get charged() {
     return this.#sum();
   }
 
   /**
-   * Waits for a place. A text: why there is none.
+   * Waits for a place. Returns the reason as text if there is none.
    *
    * @param {string} id
    * @param {number} size
    * @param {string[]} ancestors
-   * @param {Promise<unknown>} gone   resolves when the run is not wanted any more
-   * @param {{ owner?: string, account?: string, end?: (reason: string) => void }} [more]   `end`: what ends it where others need its memory
+   * @param {Promise<unknown>} gone   resolves when the run is no longer needed
+   * @param {{ owner?: string, account?: string, end?: (reason: string) => void }} [more]   `end` ends the run when others need its memory
    * @returns {Promise<Place | string>}
    */
   async enter(id, size, ancestors, gone, { owner = "", account = owner, end = () => {} } = {}) {
@@ -110,7 +110,7 @@ export class Admission {
     return (await this.#admitted(place, gone)) ? place : FULL;
   }
 
-  /** Why one run more would be too many. @param {Place} place */
+  /** Returns the limit that one more run would exceed, as a message. @param {Place} place */
   #tooMany({ owner, account, ancestors }) {
     const parent = ancestors.at(-1);
     const { runs } = this.#settings;
@@ -125,12 +125,12 @@ export class Admission {
     return reached && `sandbox full: ${reached[1]} has ${reached[0]} runs of code at once, the limit; wait until some have ended`;
   }
 
-  /** Those that have a place, and those that wait for their first one. */
+  /** Admitted runs, and those that wait for their first admission. */
   #all() {
     return [...new Set([...this.#places, ...[...this.#queue].map(({ place }) => place)])];
   }
 
-  /** The run only waits now, and has so much. @param {Place} place @param {number} bytes */
+  /** Marks the run as waiting, with `bytes` of memory. @param {Place} place @param {number} bytes */
   idle(place, bytes) {
     if (!this.#places.has(place)) return;
     if (place.busy) place.since = Date.now();
@@ -140,7 +140,7 @@ export class Admission {
   }
 
   /**
-   * The run wants to compute again. False: there was no room for it in time.
+   * Queues a run that wants to compute again. False: there was no room in time.
    *
    * @param {Place} place @param {Promise<unknown>} gone @returns {Promise<boolean>}
    */
@@ -149,7 +149,7 @@ export class Admission {
     return this.#admitted(place, gone);
   }
 
-  /** Whether a run that computes is to make way, as it has done so for long and others wait. @param {Place} place */
+  /** Whether a computing run must yield: its slice is over and others are queued. @param {Place} place */
   yields(place) {
     return this.#queue.size > 0 && place.busy && Date.now() - place.since >= this.#settings.sliceMs;
   }
@@ -159,7 +159,7 @@ export class Admission {
     if (this.#free(place)) this.#next();
   }
 
-  /** Renews a lease for as long as the request of this code lives; the answer ends that. @param {Place} place @returns {() => void} */
+  /** Renews a lease until the returned function is called, or the request of this code ends. @param {Place} place @returns {() => void} */
   renewing(place) {
     const timer = setInterval(() => this.renew(place), RENEW_MS);
     return () => clearInterval(timer);
@@ -171,7 +171,7 @@ export class Admission {
     place.suspected = false;
   }
 
-  /** Whether it may compute, sooner or later. @param {Place} place @param {Promise<unknown>} gone @returns {Promise<boolean>} */
+  /** Waits until the run may compute. False: it may not. @param {Place} place @param {Promise<unknown>} gone @returns {Promise<boolean>} */
   async #admitted(place, gone) {
     if (this.#queue.size === 0 && this.#withinShare(place) && this.#fits(place)) {
       this.#take(place);
@@ -186,7 +186,7 @@ export class Admission {
     const leave = () => {
       this.#queue.delete(waiting);
       settle(false);
-      // It may have been the one that held up the others.
+      // This one may have held up the others.
       this.#next();
     };
     const look = setInterval(() => {
@@ -202,7 +202,7 @@ export class Admission {
     }
   }
 
-  /** Takes away what was not renewed, twice in a row: a timer may be late once, with all others. */
+  /** Reclaims leases found expired twice in a row: one late timer can delay all renewals once. */
   #reclaim() {
     const now = Date.now();
     for (const place of this.#places) {
@@ -213,10 +213,10 @@ export class Admission {
     if (!this.#next()) this.#evict(now);
   }
 
-  /** Ends a run that only waits, with memory that others need: of the owner with most, the one with most. @param {number} now */
+  /** Ends an idle run that holds memory others need: the largest of the account and owner with the largest charge. @param {number} now */
   #evict(now) {
     if (this.#queue.size === 0 || [...this.#places].some(({ busy }) => busy)) return;
-    // Those that wait for a run of theirs are not idle.
+    // Runs that wait for a nested run are not idle.
     const around = this.#around();
     const queued = new Set([...this.#queue].map(({ place }) => place));
     const victims = [...this.#places].filter((place) => now - place.since >= this.#settings.holdMs && !around.has(place.id) && !queued.has(place));
@@ -225,12 +225,12 @@ export class Admission {
     victim?.end(`sandbox full: this code only waited for ${Math.round((now - victim.since) / 1000)} s, with memory that other code needed`);
   }
 
-  /** Ids of the runs that wait for a run of theirs. */
+  /** Ids of the runs that wait for a nested run. */
   #around() {
     return new Set(this.#all().flatMap(({ ancestors }) => ancestors));
   }
 
-  /** Admits whoever may come now; whether somebody did. */
+  /** Admits the queued runs that fit. Returns whether it admitted any. */
   #next() {
     let admitted = false;
     for (let again = true; again; ) {
@@ -238,10 +238,10 @@ export class Admission {
       let held = false;
       const full = new Set();
       for (const waiting of this.#inOrder()) {
-        // Those that compute make way soon: what comes first would never fit if others always came before it. The reserve
-        // is for runs inside of runs alone.
+        // Computing runs yield soon. Keep room for the first in the queue, which would never fit if smaller runs always
+        // passed it. Nested runs may pass, because the reserve is only theirs.
         if (held && !this.#inside(waiting.place)) continue;
-        // What waits for room of its account keeps no other account waiting.
+        // A full account does not block other accounts.
         if (full.has(waiting.place.account) && !this.#inside(waiting.place)) continue;
         if (!this.#withinShare(waiting.place)) {
           full.add(waiting.place.account);
@@ -262,8 +262,8 @@ export class Admission {
   }
 
   /**
-   * Those that wait, the first to come first: of accounts that have waited long, the one that has waited longest; then whose account,
-   * and whose owner, has least.
+   * The queue, sorted. First the accounts that have waited for long, the longest wait first. Then by the charge of the
+   * account, then of the owner, the smallest first.
    */
   #inOrder() {
     const now = Date.now();
@@ -277,19 +277,19 @@ export class Admission {
     return ranked.map(({ waiting }) => waiting);
   }
 
-  /** What the runs of its account are counted with. @param {Place} place */
+  /** The charge of its account. @param {Place} place */
   #ofAccount({ account }) {
     return this.#sum((place) => place.account === account);
   }
 
-  /** What the runs of its owner are counted with. @param {Place} place */
+  /** The charge of its owner. @param {Place} place */
   #ofOwner({ owner }) {
     return this.#sum((place) => place.owner === owner);
   }
 
   /**
-   * Whether its account has room for it. A run alone has room whatever its size, and of those inside of runs one at a time: runs
-   * wait for them.
+   * Whether its account has room for it. The only run of an account always fits. One nested run at a time fits too,
+   * because its ancestors wait for it.
    *
    * @param {Place} place
    */
@@ -310,13 +310,13 @@ export class Admission {
     return sum;
   }
 
-  /** What all together may have when this run computes. @param {Place} place */
+  /** The memory available to all runs together if this one computes. @param {Place} place */
   #room(place) {
     const { budget, reserve } = this.#settings;
     return this.#inside(place) ? budget + reserve : budget;
   }
 
-  /** Whether a run was started from inside of another one that is still there. @param {Place} place */
+  /** Whether the run is nested in one that still runs. @param {Place} place */
   #inside({ ancestors }) {
     return ancestors.some((ancestor) => this.#running.has(ancestor));
   }
@@ -338,7 +338,7 @@ export class Admission {
     this.#running.add(place.id);
   }
 
-  /** Whether it was taken. @param {Place} place */
+  /** Removes a place. Returns whether it existed. @param {Place} place */
   #free(place) {
     this.#running.delete(place.id);
     return this.#places.delete(place);

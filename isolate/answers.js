@@ -1,15 +1,15 @@
-// What the compiler answered lately. A tool's code or a hook's is the same in every call, and what comes of it depends on
-// nothing but the request: so who asks the same gets the same, and can tell it from how long it took at most.
+// A cache of compiled code. The code of a tool or a hook is the same in every call, and the result depends only on the
+// request. So a hit reveals nothing but the time it took.
 
 const encoder = new TextEncoder();
 
-/** Code units of compiled code that are kept: those of runs share the isolate's memory. */
+/** The limit on the total length of the cached requests, in code units: the cache shares the isolate's memory with the runs. */
 const MOST = 2 << 20;
-/** What is shorter is compiled as quickly as it is found. */
+/** Shorter requests are not cached: compiling them is as fast as a lookup. */
 const LEAST = 4 << 10;
 
 export class Answers {
-  /** By the hash of the request, the latest used at the end. @type {Map<string, { answer: any, size: number }>} */
+  /** By the hash of the request, the most recently used last. @type {Map<string, { answer: any, size: number }>} */
   #kept = new Map();
   #size = 0;
   #most;
@@ -19,13 +19,13 @@ export class Answers {
     this.#most = most;
   }
 
-  /** How many are kept, and how much that is. */
+  /** The number of entries and their total size. */
   get counts() {
     return { answers: this.#kept.size, size: this.#size };
   }
 
   /**
-   * What was answered to the same request, or what `make` answers now; that is kept unless it is an error.
+   * Returns the cached answer to the request, or the result of `make`, which is cached unless it is an error.
    *
    * @template {object} A
    * @param {string} request
@@ -43,7 +43,7 @@ export class Answers {
       return known.answer;
     }
     const answer = await make();
-    // Another request may have asked the same meanwhile.
+    // The same request may have been answered meanwhile.
     if (!("error" in answer) && !this.#kept.has(key)) this.#keep(key, answer, request.length);
     return answer;
   }

@@ -1,7 +1,7 @@
-// The compile step: TypeScript to ECMAScript, and the links between the modules of a run (isolate/compiler, in Rust).
+// The compile step: turns TypeScript into ECMAScript and links the modules of a run (isolate/compiler, in Rust).
 //
-// A source may be nested so deeply or be so large that compiling takes long: so this instance has a meter too, and is
-// suspended and killed like an engine. One that trapped or was killed is dropped.
+// A large or deeply nested source may take long to compile. So the instance has a meter, and is suspended and killed like
+// an engine. An instance that trapped or was killed is dropped.
 
 import { Answers } from "./answers.js";
 import module from "./compiler.wasm";
@@ -10,7 +10,7 @@ import module from "./compiler.wasm";
 const SLICE = 10_000;
 const TURN_MS = 8;
 const TURN_SLICES = 64;
-/** An instance that grew beyond this is not kept: its memory never shrinks. */
+/** An instance that grew beyond this is dropped, because its memory never shrinks. */
 const KEPT_BYTES = 32 << 20;
 
 const encoder = new TextEncoder();
@@ -22,13 +22,13 @@ const decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
  * @typedef {import("./wire.js").Request} Request
  */
 
-/** Sources in which code may be nested too deeply say so here. @type {Failure} */
+/** The error for code that is nested too deeply. @type {Failure} */
 const TOO_DEEP = { name: "SyntaxError", message: "The code is nested too deeply" };
 
 class Compiler {
   /** @type {any} */
   #wasm;
-  /** Whether the present call is not wanted any more; undefined outside of one that can be suspended. @type {(() => boolean) | undefined} */
+  /** Whether the present call is no longer needed; undefined outside a suspendable call. @type {(() => boolean) | undefined} */
   #unwanted;
   #slices = 0;
   #wake = () => {};
@@ -44,13 +44,13 @@ class Compiler {
   /**
    * @param {string} request             as JSON
    * @param {() => boolean} unwanted
-   * @param {Promise<unknown>} over      resolves when it is not wanted any more
-   * @returns {Promise<any>} rejects when the instance was lost
+   * @param {Promise<unknown>} over      resolves when the result is no longer needed
+   * @returns {Promise<any>} rejects when the instance is lost
    */
   async compile(request, unwanted, over) {
     const { at, length } = this.#write(request);
     this.#unwanted = unwanted;
-    // Not to stay suspended for ever, when the request goes that its timer belongs to.
+    // The timer belongs to the request. If the request ends, the instance must not stay suspended forever.
     over.then(() => this.#wake());
     this.#turn = Date.now();
     this.#slices = 0;
@@ -99,7 +99,7 @@ class Compiler {
     return { at, length: bytes.length };
   }
 
-  /** @param {bigint} packed @param {number} at @param {number} length of the request, which is given back */
+  /** @param {bigint} packed @param {number} at @param {number} length of the request, which is freed */
   #read(packed, at, length) {
     const answer = BigInt.asUintN(64, packed);
     const from = Number(answer >> 32n);
@@ -113,7 +113,7 @@ class Compiler {
 
 const answers = new Answers();
 
-/** One that nobody uses. @type {Compiler | undefined} */
+/** An instance that is not in use. @type {Compiler | undefined} */
 let idle;
 
 function take() {
@@ -129,8 +129,8 @@ function giveBack(compiler) {
 
 /**
  * @param {Request} request
- * @param {() => boolean} unwanted   whether the run has ended meanwhile
- * @param {Promise<unknown>} over    resolves when it has
+ * @param {() => boolean} unwanted   whether the run has ended
+ * @param {Promise<unknown>} over    resolves when the run ends
  * @returns {Promise<{ program: Program } | { error: Failure }>}
  */
 export async function compile(request, unwanted, over) {
@@ -138,11 +138,11 @@ export async function compile(request, unwanted, over) {
   const globals = globalNames(request);
   const broken = brokenName(request);
   if (broken) return { error: { name: "InvalidOptions", message: `${broken}: half of a surrogate pair is no part of a name` } };
-  // In a source it becomes what it would be in a file.
+  // Lone surrogates become what they would be in a file.
   const source = request.source.toWellFormed();
   const modules = request.modules.map(([specifier, text]) => [specifier, text.toWellFormed()]);
   const main = { filename, source, language, form };
-  // The export is looked for when the modules were evaluated, and not before (§13.5 of the specification).
+  // Whether the export exists is checked after the modules are evaluated, so `fn` is empty (§13.5 of the specification).
   const links = engine === "v8" ? "keyed" : "written";
   const asked = JSON.stringify({ main, modules, imports: Object.fromEntries(imports), globals, fn: "", links });
   const answer = await answers.of(asked, () => answerTo(asked, filename, unwanted, over));
@@ -167,7 +167,7 @@ export async function compile(request, unwanted, over) {
   return { program: { engine, main: filename, fn, manner, modules: answer.modules, keys, globals, imports, resolve } };
 }
 
-/** What the compiler answers. @param {string} asked @param {string} filename @param {() => boolean} unwanted @param {Promise<unknown>} over @returns {Promise<any>} */
+/** @param {string} asked @param {string} filename @param {() => boolean} unwanted @param {Promise<unknown>} over @returns {Promise<any>} */
 async function answerTo(asked, filename, unwanted, over) {
   const compiler = take();
   try {
@@ -176,18 +176,18 @@ async function answerTo(asked, filename, unwanted, over) {
     return answer;
   } catch {
     if (unwanted()) return { error: { name: "Terminated", message: "" } };
-    // What the compiler does not refuse by itself it did not survive: the depth of its own stack.
+    // The compiler reports all other errors itself. Only exhausting its own stack kills it.
     return { error: { ...TOO_DEEP, filename } };
   }
 }
 
-/** The option with a name that is no text to the compiler. @param {Request} request */
+/** The option with a name that is not well-formed Unicode. @param {Request} request */
 function brokenName({ filename, fn, modules, globals, imports }) {
   const names = { filename: [filename], "execute.fn": [fn], modules: modules.map(([specifier]) => specifier), globals, imports: imports.flat(2) };
   return Object.entries(names).find(([, texts]) => texts.some((text) => !text.isWellFormed()))?.[0];
 }
 
-/** What exists at module scope: what the caller gives, a console in any case, and `report` where it is wanted. @param {Request} request */
+/** The names at module scope: those of the caller, always `console`, and `report` if it is wanted. @param {Request} request */
 function globalNames({ globals, report }) {
   return [...new Set([...globals, "console", ...(report ? ["report"] : [])])];
 }

@@ -1,24 +1,24 @@
-// What went wrong, as the outcome tells it: the engine's stack without the frames of anything but the caller's modules,
-// and the place of the topmost one.
+// Errors in an outcome: the engine's stack with only the frames of the caller's modules, and the position of the
+// topmost frame.
 
 /**
  * @typedef {import("./wire.js").Failure} Failure
  * @typedef {import("./wire.js").Program} Program
  */
 
-/** What a caller is told at most: a stack is short. */
+/** The maximum number of frames in an outcome. */
 const FRAMES = 50;
-/** Lines of a stack that are looked at, and how long one may be: code may make a stack of its own. */
+/** The maximum number of lines of a stack to parse, and of units in a line: code can set a stack itself. */
 const LINES = 1000;
 const LINE_UNITS = 2000;
-/** Brackets at which the name of a file may begin: both it and a function's may have some. */
+/** The maximum number of brackets to try as the start of a file name: file and function names may contain brackets. */
 const BRACKETS = 8;
-/** Lines and characters of sources that are read in all to find columns: beyond that, columns are those of the engine. */
+/** The budget of lines and characters to scan for columns. Beyond it, columns are those of the engine. */
 const READ = 200_000;
 
 /**
- * @param {{ name: string, message: string, stack: string, maker?: string }} error   its stack as the engine writes it,
- *                                                                                 and its class where it has one of its own
+ * @param {{ name: string, message: string, stack: string, maker?: string }} error   with the engine's stack, and its class
+ *                                                                                 if that is the caller's own
  * @param {Program} program
  * @returns {Failure}
  */
@@ -26,7 +26,7 @@ export function failure({ name, message, stack, maker = "" }, program) {
   const head = message === "" ? name : `${name}: ${message}`;
   // V8 writes the error before its frames, and a message may look like a frame.
   let frames = framesOf(stack.startsWith(head) ? stack.slice(head.length) : stack, program);
-  // The constructors of its class come first; where it was made is below them.
+  // The first frames are constructors of its class. The `new` expression is below them.
   const made = maker === "" ? -1 : frames.findIndex(({ called }) => called === maker);
   if (made >= 0 && made + 1 < frames.length) frames = frames.slice(made + 1);
   const [top] = frames;
@@ -43,7 +43,7 @@ export function failure({ name, message, stack, maker = "" }, program) {
 
 /** @param {string} stack @param {Program} program */
 function framesOf(stack, { engine, modules, keys }) {
-  /** What the engine calls each module. @type {Map<string, import("./wire.js").Module>} */
+  /** Modules by the engine's name for them. @type {Map<string, import("./wire.js").Module>} */
   const known = new Map(modules.map((module) => [engine === "v8" ? (keys.get(module.name) ?? module.name) : module.name, module]));
   const columns = new Columns();
   const frames = [];
@@ -56,7 +56,7 @@ function framesOf(stack, { engine, modules, keys }) {
 }
 
 /**
- * A line of a stack: `    at name (file:line:column)`, or without a name. Undefined when it is not of the caller's code.
+ * Parses a line of a stack: `    at name (file:line:column)`, or without a name. Undefined if it is not the caller's code.
  *
  * @param {string} line
  * @param {Program["engine"]} engine
@@ -65,7 +65,7 @@ function framesOf(stack, { engine, modules, keys }) {
  */
 function frameOf(line, engine, known, columns) {
   const [, written = "", at = "", column = ""] = /^\s*at (.*):(\d+):(\d+)\)?$/.exec(line) ?? [];
-  // V8 says how a function was called. A file of QuickJS's may have such a name.
+  // V8 writes how a function was called. In QuickJS that may be part of a file's name.
   const called = engine === "v8" ? written.replace(/^(?:async )?(?:new )?/, "") : written;
   const key = fileIn(called, known);
   if (key === undefined) return undefined;
@@ -79,7 +79,11 @@ function frameOf(line, engine, known, columns) {
   return { called: name, text: name === "" ? `    at ${where}` : `    at ${name} (${where})`, ...place };
 }
 
-/** The file's name in `name (file`: a name of a function may look like anything, so it is found from the end. @param {string} called @param {Map<string, unknown>} known */
+/**
+ * The file in `name (file`. A function's name may look like anything, so the search starts at the end.
+ *
+ * @param {string} called @param {Map<string, unknown>} known
+ */
 function fileIn(called, known) {
   if (known.has(called)) return called;
   let from = called.length;
@@ -92,8 +96,8 @@ function fileIn(called, known) {
 }
 
 /**
- * The column of the source: the compiler may have put code into the line (isolate/compiler/src/edits.rs). A place in that
- * is the place where it was put.
+ * Maps a column to the source: the compiler may have inserted code into the line (isolate/compiler/src/edits.rs). A
+ * position inside inserted code maps to where it was inserted.
  *
  * @param {import("./wire.js").Module} module
  * @param {number} line
@@ -113,10 +117,10 @@ function inSource({ moved = [] }, line, column) {
   return lineAfter === line ? Math.min(own, next) : own;
 }
 
-/** Columns in UTF-16 units, from an engine's in bytes of UTF-8; all from 1. */
+/** Converts columns from an engine's UTF-8 bytes to UTF-16 units; all start at 1. */
 class Columns {
   #left = READ;
-  /** Modules that have more than ASCII. @type {Map<unknown, boolean>} */
+  /** Whether each module has non-ASCII code. @type {Map<unknown, boolean>} */
   #beyond = new Map();
 
   /** @param {import("./wire.js").Module} module @param {number} line @param {number} column */

@@ -1,6 +1,5 @@
-// The isolate Worker: runs code that nobody has read, for the objects of threads, which reach it through a service
-// binding. It has no bindings of its own that such code could want, and nothing of one run is kept for
-// another, except what the compiler made of the same text.
+// The isolate Worker runs untrusted code for threads, which reach it through a service binding. It has no bindings that
+// such code could misuse, and shares nothing between runs but the cache of compiled code.
 
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { Admission, FULL } from "./admission.js";
@@ -20,10 +19,10 @@ import { MEMORY_CEILING, MEMORY_FLOOR } from "./wire.js";
  * @typedef {{ LOADER?: import("./engines/v8.js").Loader }} Env
  */
 
-/** Workers of the engine `v8` that one isolate has at once, and more for runs that are started from inside of runs. */
+/** The limits on Workers of the engine `v8` at once in one isolate, and the reserve for nested runs. */
 const WORKERS = { budget: 32, reserve: 16, share: 24 };
 
-/** The runs of this isolate: those whose heaps share its memory, and those that have a Worker of their own. @type {Set<string>} */
+/** The runs of this isolate: those whose heaps share its memory, and those with a Worker of their own. @type {Set<string>} */
 const running = new Set();
 const heaps = new Admission({ running });
 const workers = new Admission({ ...WORKERS, running });
@@ -31,14 +30,14 @@ const workers = new Admission({ ...WORKERS, running });
 /** @extends {WorkerEntrypoint<Env>} */
 export class Isolate extends WorkerEntrypoint {
   /**
-   * Runs what is asked for. Never rejects for anything that the code does.
+   * Runs a request. Never rejects because of anything that the code does.
    *
    * @param {Request} request
    * @param {Door & { dup?: () => Door } & Partial<Disposable>} door
    * @returns {Promise<Outcome>}
    */
   run(request, door) {
-    // The stub that came as an argument is this call's alone; functions may be called after it.
+    // The stub from the arguments ends with this call, but its functions may be called later.
     const kept = /** @type {Door & Partial<Disposable>} */ (door.dup?.() ?? door);
     if (kept !== door) door[Symbol.dispose]?.();
     const run = new Run(kept);
@@ -57,7 +56,7 @@ async function runIn(run, request, env) {
   const wrong = refusal(request, env);
   if (wrong !== undefined) return run.settle("link_error", { error: { name: "InvalidOptions", message: wrong } });
   const memory = Math.min(Math.max(Math.floor(request.memoryLimitBytes), MEMORY_FLOOR), MEMORY_CEILING);
-  // A Worker of its own has memory of its own: of these, their number counts.
+  // Each Worker of the engine `v8` has its own memory, so only their number counts.
   const [rooms, size] = request.engine === "v8" ? [workers, 1] : [heaps, memory];
   const end = (/** @type {string} */ reason) => run.end(reason);
   const { owner, account } = request;
@@ -101,7 +100,7 @@ async function runIn(run, request, env) {
   run.start(sandbox, request);
 }
 
-/** What cannot be done as it is asked for, in words. @param {Request} request @param {Env} env */
+/** The reason why a request cannot be run, as a message. @param {Request} request @param {Env} env */
 function refusal({ engine, fuel }, env) {
   if (engine === "quickjs") return undefined;
   if (engine !== "v8") return `The engine “${engine}” is not here: this isolate has “quickjs” and “v8”`;

@@ -1,8 +1,7 @@
 // One run, from its request to its outcome.
 //
-// It settles once: by what the code does, by what its caller wants, or by what its engine ran out of. With that its
-// machine is dropped, unless the code gave functions away with its result: then the machine lives until its caller is
-// done with them.
+// A run settles once: when the code ends, when its caller ends it, or when its engine reaches a limit. Then its machine is
+// dropped. If the code gave functions away, the machine lives until its caller no longer needs them.
 
 import { RpcTarget } from "cloudflare:workers";
 import { failure } from "./failure.js";
@@ -23,13 +22,17 @@ import { LOGS_BYTES, LOGS_ENTRIES, PACKED_UNDEFINED, packedError } from "./wire.
  * @property {(values: Packed, reports: boolean) => void} start
  * @property {(id: number, ok: boolean, value: Packed) => Promise<void>} settle   resolves when it has taken the answer
  * @property {(call: number, id: number, args: Packed) => void} invoke
- * @property {() => Promise<void>} quiet   resolves when it has taken what it was told, and what follows from that
+ * @property {() => Promise<void>} quiet   resolves when all messages so far are processed, with their consequences
  * @property {() => void} end
  */
 
 const ENDED = packedError("Error", "the run of this function has ended");
 
-/** How far a run has come. @typedef {"waiting" | "running" | "lingering" | "over"} Phase */
+/**
+ * The state of a run; `lingering`: settled, but its functions may still be called.
+ *
+ * @typedef {"waiting" | "running" | "lingering" | "over"} Phase
+ */
 
 export class Run {
   /** @type {Phase} */
@@ -46,25 +49,25 @@ export class Run {
   #logs = [];
   #logsLeft = LOGS_BYTES;
   #logsCut = false;
-  /** Calls of functions of the sandbox, by their numbers. @type {Map<number, (answer: Answer) => void>} */
+  /** Pending calls of the sandbox's functions, by number. @type {Map<number, (answer: Answer) => void>} */
   #calls = new Map();
   #lastCall = 0;
-  /** What calls functions of the sandbox, once it has given one away. @type {Functions | undefined} */
+  /** The object that calls the sandbox's functions, once it has given one away. @type {Functions | undefined} */
   #functions;
   /** @type {Program | undefined} */
   #program;
-  /** Whether its success waits for the calls that are under way, and how many are. */
+  /** Whether the success waits for pending calls, and their number. */
   #awaitsCalls = false;
   #underWay = 0;
-  /** The success that waits. @type {(() => void) | undefined} */
+  /** The success that waits for pending calls. @type {(() => void) | undefined} */
   #held;
 
   /** @param {Door} door */
   constructor(door) {
     this.#door = door;
-    /** Resolves, and never rejects. @type {Promise<Outcome>} */
+    /** Never rejects. @type {Promise<Outcome>} */
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
-    /** Resolves when nothing of it is left. @type {Promise<void>} */
+    /** Resolves when nothing of the run is left. @type {Promise<void>} */
     this.over = new Promise((resolve) => (this.#finish = resolve));
   }
 
@@ -72,12 +75,12 @@ export class Run {
     return this.#phase === "lingering" || this.#phase === "over";
   }
 
-  /** From here on its time counts. */
+  /** Starts the clock of the run. */
   begin() {
     this.#started = Date.now();
   }
 
-  /** What is run: stacks are told in its terms. @param {Program} program */
+  /** Sets the program that stacks refer to. @param {Program} program */
   program(program) {
     this.#program = program;
   }
@@ -90,7 +93,7 @@ export class Run {
     sandbox.start(request.values, request.report);
   }
 
-  /** The caller wants its end; without a reason it is done with it. @param {string | undefined} reason */
+  /** Ends the run for its caller. Without a reason, the caller is gone. @param {string | undefined} reason */
   end(reason) {
     if (this.#phase === "lingering") this.#close();
     else this.settle("terminated", { error: { name: "Terminated", message: reason ?? "the caller has gone" } });
@@ -133,7 +136,7 @@ export class Run {
   }
 
   /**
-   * What the sandbox says; 0 where it shall say no more of that kind.
+   * Handles a message of the sandbox. Returns 0 if the sandbox shall send no more of that kind.
    *
    * @param {string} kind
    * @param {string} a
@@ -173,7 +176,7 @@ export class Run {
     else settle();
   }
 
-  /** A call has been answered, and the code may make another one because of that. */
+  /** Handles the end of a call. The answer may lead the code to make another call. */
   async #answered() {
     this.#underWay--;
     if (!this.#held || this.#underWay > 0) return;
@@ -181,7 +184,7 @@ export class Run {
     if (this.#underWay === 0) this.#held?.();
   }
 
-  /** @param {Status} status @param {string} text what the harness says of an error */
+  /** @param {Status} status @param {string} text the harness's description of the error */
   #failed(status, text) {
     const [name, message, stack, maker] = JSON.parse(text);
     this.settle(status, { error: this.#program ? failure({ name, message, stack, maker }, this.#program) : { name, message } });
@@ -199,7 +202,7 @@ export class Run {
   }
 
   /**
-   * Resolves when the sandbox has taken the answer.
+   * Sends a call or report. Resolves when the sandbox has taken the answer.
    *
    * @param {number} id
    * @param {string} text
@@ -213,12 +216,12 @@ export class Run {
     try {
       answer = await send(packed);
     } catch (error) {
-      // The caller's object is lost; whether it called the function nobody knows.
+      // The caller's object is lost, and whether it called the function is unknown.
       answer = { error: packedError("Error", `the call was lost: ${error instanceof Error ? error.message : error}`) };
     }
     if ("value" in answer) await this.#sandbox?.settle(id, true, answer.value);
     else await this.#sandbox?.settle(id, false, answer.error);
-    // Where the run is over, nobody counts any more; and a caller that has gone needs no word.
+    // Skipped after the end of the run: the caller no longer counts. Errors are ignored: the caller may be gone.
     if (answer.held !== undefined && this.#sandbox) this.#door.taken(answer.held).catch(() => {});
   }
 
@@ -229,7 +232,7 @@ export class Run {
   }
 }
 
-/** Functions that a sandbox gave away. */
+/** The functions that a sandbox gave away. */
 export class Functions extends RpcTarget {
   #run;
 

@@ -1,11 +1,11 @@
-// What the build puts beside the Worker, or into it.
+// Modules that the build adds to the Worker.
 
 declare module "*.wasm" {
   const module: WebAssembly.Module;
   export default module;
 }
 
-/** The harness as a script, whose value is its function `start`. */
+/** The harness as a script. Its value is the function `start`. */
 declare module "sandbox-harness" {
   const script: string;
   export default script;
@@ -17,7 +17,7 @@ declare module "sandbox-worker" {
   export default source;
 }
 
-/** Beside it: what its generated modules take their exports from. */
+/** The module in that Worker from which the generated modules take their exports. */
 declare module "sandbox-values" {
   export function fill(values: object): void;
 }

@@ -1,33 +1,33 @@
-// The bodies of requests: read with a deadline for silence and a bound on what unfinished ones hold, and read to their end
-// when nobody wants them, so that a refusal reaches its client.
+// Reads the bodies of requests, with a limit on silence and on the memory of unfinished bodies. Bodies that are not needed
+// are read to their end, so that a refusal reaches its client.
 
-/** A body is given up when in this time neither `PACE_BYTES` more of it have come nor its end. */
+/** A body is abandoned if neither `PACE_BYTES` more of it nor its end arrive within this time. */
 const SILENCE_MS = 30_000;
 const PACE_BYTES = 64 << 10;
-/** Bytes that are taken from a body at once: each piece is a crossing into wasm. */
+/** Bytes to read at once, because each piece is a call into wasm. */
 const PIECE_BYTES = 256 << 10;
 
-/** How much of a body that nobody wants is read after all, and for how long; and how long its client may be silent. */
+/** Limits for reading a body that is not needed: bytes, total time, and silence of the client. */
 const DISCARD_BYTES = 16 << 20;
 const DISCARD_MS = 10_000;
 const DISCARD_SILENCE_MS = 2_000;
 
-/** A text of a known length that comes as one or two packets: the platform reads it faster than we do. */
+/** A text of a known length that comes in one or two packets. The platform reads these faster. */
 const SMALL_BYTES = 64 << 10;
-/** What the unfinished texts of an isolate hold together, beyond small ones; the oldest gives way. */
+/** The memory limit of the unfinished texts of an isolate, beyond small ones. The oldest are abandoned. */
 const HELD_BYTES = 32 << 20;
 
-/** The same silence where other bodies of the object wait for their turn. */
+/** The limit on silence while other bodies of the object are queued. */
 const CROWDED_SILENCE_MS = 5_000;
 
-/** Bodies that one object, and that one isolate, reads at the same time. An object's next ones wait; an isolate's are refused. */
+/** Bodies that one object and one isolate read at the same time. More for an object wait; more for an isolate are refused. */
 const READ_AT_ONCE = 8;
 const ISOLATE_READ_AT_ONCE = 32;
 
-/** The header in which an object is told how long a body was declared to be, bytes. */
+/** The header that passes the declared length of a body to an object, in bytes. */
 export const LENGTH = "x-bobbin-length";
 
-/** Why a body could not be read, as the Rust side knows it; any other text is the platform's. */
+/** Reasons for a failed read that the Rust side recognizes. Any other text is the platform's. */
 const STALLED = "stalled";
 const CROWDED = "crowded";
 
@@ -38,7 +38,7 @@ const declared = (request) => {
 };
 
 /**
- * A promise, or after a time a failure. @template T @param {Promise<T>} promise @param {number} ms @returns {Promise<T>}
+ * Returns the promise's result, or fails after a time. @template T @param {Promise<T>} promise @param {number} ms @returns {Promise<T>}
  */
 async function within(promise, ms) {
   /** @type {ReturnType<typeof setTimeout> | null} */
@@ -54,8 +54,8 @@ async function within(promise, ms) {
 /** @typedef {{ read(): Promise<{ done: boolean, value?: Uint8Array | undefined }>, cancel(): Promise<unknown> }} Reader */
 
 /**
- * Reads a body that nobody wants, within bounds: many clients see an answer only when they are done sending, and a
- * connection that is closed before loses it.
+ * Reads a body that is not needed, within limits. Many clients read the response only after they have sent everything,
+ * and lose it if the connection closes before.
  *
  * @param {Reader} reader
  */
@@ -68,14 +68,14 @@ async function discard(reader) {
       length += value?.byteLength ?? 0;
     }
   } catch {
-    // The client has gone, or sends nothing: it is told what there is to tell.
+    // The client is gone or silent. Send the response anyway.
   }
   reader.cancel().catch(() => {});
 }
 
 /**
- * What is left to do before a request may be answered: a promise when its body is unread. One that was declared so long
- * that it would not be read to its end is left alone: its client is answered at once.
+ * Drains the body of a request before its response, if it is unread. A body with a declared length above the limit is left
+ * alone, and its client gets the response at once.
  *
  * @param {Request} request
  * @returns {Promise<void> | undefined}
@@ -90,7 +90,7 @@ export function leftover(request) {
 const unfinished = new Set();
 let held = 0;
 
-/** Makes room for bytes that have come. @param {number} bytes */
+/** Makes room for received bytes. @param {number} bytes */
 function hold(bytes) {
   held += bytes;
   for (const text of unfinished) {
@@ -100,7 +100,7 @@ function hold(bytes) {
 }
 
 /**
- * The body as text; undefined when it is longer than `limit` bytes.
+ * The body as text; undefined if it is longer than `limit` bytes.
  *
  * @param {Request} request
  * @param {number} limit
@@ -118,7 +118,7 @@ export async function bodyText(request, limit, known) {
   return text;
 }
 
-/** What is no UTF-8 is refused: it would be stored as something else. */
+/** A decoder that rejects invalid UTF-8, which would be stored as different text. */
 const strict = () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
 /** @param {ReadableStreamBYOBReader} reader @param {number} limit */
@@ -162,8 +162,8 @@ async function readText(reader, limit) {
 }
 
 /**
- * The bodies that the objects of this isolate read, by when they were last asked for more. What the platform kills does
- * not leave: its entries are old.
+ * The bodies that the objects of this isolate read, with the time of the last read. A body that the platform killed is
+ * never removed, but its time becomes old.
  *
  * @type {Map<object, number>}
  */
@@ -190,27 +190,27 @@ export class Readers {
     if (this.#active < READ_AT_ONCE) return void this.#active++;
     const { promise, resolve } = /** @type {PromiseWithResolvers<void>} */ (Promise.withResolvers());
     this.#waiting.push(resolve);
-    // Those before it may be stalled, and are given up first.
+    // The bodies ahead may be stalled, and are abandoned first.
     return within(promise, 2 * SILENCE_MS).catch((error) => {
       this.#waiting = this.#waiting.filter((other) => other !== resolve);
       throw error;
     });
   }
 
-  /** Whether bodies wait for their turn. */
+  /** Whether bodies are queued. */
   get crowded() {
     return this.#waiting.length > 0;
   }
 
   leave() {
-    // The latest: a pile of bodies that have stalled keeps no new one waiting.
+    // The latest goes first, so that a queue of stalled bodies does not delay new ones.
     const next = this.#waiting.pop();
     if (next) next();
     else this.#active--;
   }
 }
 
-/** The body of a request on its way into wasm: each `next` is answered by one call of `take`. */
+/** The body of a request on its way into wasm. Each `next` leads to one call of `take`. */
 export class Incoming {
   /** @type {ReadableStreamBYOBReader | undefined} */
   #reader;
@@ -218,19 +218,19 @@ export class Incoming {
   #take;
   #ended = false;
   #piece = new ArrayBuffer(0);
-  /** Where it counts as one that is read, and whether it does. @type {Readers | undefined} */
+  /** The object's counter of reads, and whether this body is counted. @type {Readers | undefined} */
   #readers;
   #counted = false;
   #left;
   /** @type {ReturnType<typeof setTimeout> | null} */
   #timer = null;
-  /** Why it was given up, if it was: `stalled` or `crowded`. */
+  /** Why it was abandoned, if it was: `stalled` or `crowded`. */
   why = "";
 
   /**
    * @param {{ body: ReadableStream<Uint8Array> | null, headers?: Headers }} request   or an object of a bucket
-   * @param {(piece: Uint8Array | undefined, error: string | undefined) => void} take   neither: the end
-   * @param {Readers | undefined} readers   those of the object, when the body is a client's
+   * @param {(piece: Uint8Array | undefined, error: string | undefined) => void} take   both undefined: the end
+   * @param {Readers | undefined} readers   those of the object, if the body is a client's
    */
   constructor(request, take, readers) {
     this.#take = take;
@@ -265,20 +265,20 @@ export class Incoming {
 
   /** @param {ReadableStreamBYOBReader} reader */
   #ask(reader) {
-    // One piece of memory for the whole body: it comes back with each answer.
+    // One buffer for the whole body: each read returns it.
     if (this.#piece.byteLength < PIECE_BYTES) this.#piece = new ArrayBuffer(PIECE_BYTES);
     this.#watch(SILENCE_MS);
     if (this.#counted) isolateReads.set(this, Date.now());
     reader.readAtLeast(PACE_BYTES, new Uint8Array(this.#piece)).then(this.#read, this.#failed);
   }
 
-  /** Gives it up when nothing has come for so long, or sooner while others wait. @param {number} ms */
+  /** Abandons the body after a silence of `ms`, or sooner while others are queued. @param {number} ms */
   #watch(ms) {
     const look = () => (ms <= CROWDED_SILENCE_MS || this.#readers?.crowded ? this.#give(STALLED) : this.#watch(ms - CROWDED_SILENCE_MS));
     this.#timer = setTimeout(look, CROWDED_SILENCE_MS);
   }
 
-  /** Gives it up. @param {string} why */
+  /** Abandons the body. @param {string} why */
   #give(why) {
     if (this.#ended) return;
     this.why = why;
@@ -301,20 +301,20 @@ export class Incoming {
     this.#readers?.leave();
   }
 
-  /** `take` is not called any more. */
+  /** Stops calling `take`. */
   leave() {
     this.#take = undefined;
     if (!this.#ended) this.cancel();
   }
 
-  /** Ends it: no more is wanted. */
+  /** Ends it: no more is needed. */
   cancel() {
     if (this.#ended || !this.#reader) return;
     this.#end();
     this.#reader.cancel().catch(() => {});
   }
 
-  /** Reads what is left, within bounds, and gives it away. */
+  /** Reads and drops the rest, within limits. */
   async discard() {
     const reader = this.#reader;
     if (this.#ended || !reader) return;

@@ -1,6 +1,6 @@
-// The feed of one run as a response: what an object sends on a socket, piece after piece, until the run is over. It goes
-// on when the object was restarted, and it never ends cleanly before the run has: a client that is told less than all
-// sees the response break.
+// The feed of a run as a response: forwards what an object sends on a socket until the run is over. It reconnects when the
+// object restarts. It never ends cleanly before the run does: a client that did not receive everything sees the response
+// break.
 
 import { EVENTS_TYPE, answer, forOrigin, RUN } from "./platform.js";
 
@@ -9,23 +9,23 @@ const OVER = 1000;
 const EXPIRED = 3000;
 const MORE = 3003;
 
-/** Bytes that may wait for a client that does not read. */
+/** The limit on bytes that wait for a client that does not read. */
 const WAITING_BYTES = 8 << 20;
-/** Frames that come within so many milliseconds are close upon each other, and gathered for so long, or until they are so much. */
+/** Frames within `CLOSE_MS` of each other are batched, for `GATHER_MS` or up to `GATHER_BYTES`. */
 const CLOSE_MS = 3;
 const GATHER_MS = 2;
 const GATHER_BYTES = 64 << 10;
-/** Pauses before the attempts to reach an object again that was restarted, milliseconds. */
+/** Pauses before the attempts to reconnect to a restarted object, milliseconds. */
 const AGAIN_MS = [100, 400, 1_000, 2_000, 4_000, 8_000];
 
 /**
- * Makes something else of a feed, in wasm.
+ * Converts a feed to another format, in wasm.
  *
  * @typedef {{ push(events: string): string, readonly over: boolean, free(): void }} Encoder
  */
 
 /**
- * The same, with the answer's own end: what it is as a whole, and with which status.
+ * An encoder with a result of its own: the whole body and its status.
  *
  * @typedef {Encoder & { readonly status: number, whole(): string, headers(): string, readonly beatMs: number | undefined, beat(): string | undefined, asks(): string | undefined, answered(status: number, body: string): string, leaving(): string | undefined }} Answering
  */
@@ -34,12 +34,12 @@ const AGAIN_MS = [100, 400, 1_000, 2_000, 4_000, 8_000];
  * @param {WebSocket} first    the object's socket
  * @param {DurableObjectNamespace} objects
  * @param {string} name        of the object
- * @param {string} header      that carries what is wanted
- * @param {string} listen      what is wanted, JSON in ASCII
+ * @param {string} header      the header that carries the call
+ * @param {string} listen      the call, JSON in ASCII
  * @param {{ waitUntil(promise: Promise<unknown>): void }} ctx
- * @param {number} untilMs     when the credentials end; negative when they do not
+ * @param {number} untilMs     when the credentials expire; negative for never
  * @param {number} heartbeatMs
- * @param {number} patienceMs  how long the client may take nothing
+ * @param {number} patienceMs  how long the client may read nothing
  * @param {string | undefined} origin
  * @param {string} extra       more headers, JSON, an array of pairs
  * @param {Encoder | undefined} encoder
@@ -54,7 +54,7 @@ export function feed(first, objects, name, header, listen, ctx, untilMs, heartbe
   return response;
 }
 
-/** Follows a run over as many sockets as it takes, and keeps both sides alive meanwhile.
+/** Follows a run over as many sockets as needed, and keeps both sides alive.
  *
  * @param {Following} following @param {WebSocket} first @param {DurableObjectNamespace} objects @param {string} name
  * @param {string} header @param {string} listen @param {number} untilMs @param {number} heartbeatMs
@@ -64,7 +64,7 @@ function follow(following, first, objects, name, header, listen, untilMs, heartb
     const wanted = id === undefined ? listen : ascii({ ...JSON.parse(listen), last_event_id: id });
     const headers = { upgrade: "websocket", [header]: wanted };
     const answer = await objects.getByName(name).fetch("https://thread/", { headers });
-    // A refusal is for good, unless the object has too much to do.
+    // A refusal is final, unless the object is overloaded.
     if (!answer.webSocket && answer.status < 500) throw new Gone(`the thread answered ${answer.status}`);
     if (!answer.webSocket) throw new Error(`the thread answered ${answer.status}`);
     return answer.webSocket;
@@ -77,20 +77,20 @@ function follow(following, first, objects, name, header, listen, untilMs, heartb
   });
 }
 
-/** A stream begins after this, whether anything was said or not: proxies give up answers that do not begin. */
+/** A stream begins after this time even if it is empty: proxies drop responses that do not begin. */
 const BEGIN_MS = 10_000;
 
-/** How often it is looked whether the client has gone of an answer that is not wanted then. */
+/** The interval of checks for a disconnected client, if the disconnect matters to the thread. */
 const LOOK_MS = 3_000;
 
 /**
- * An answer in another protocol: streamed, whole at the end, or what there is of it now. What fails before anything was said
- * is an answer with the status of an error. If the client of a stream goes before the end, the thread is told what that means to it.
+ * Answers in another protocol: as a stream, whole at the end, or with the current state. A failure before the first output
+ * becomes a response with an error status. If the client of a stream disconnects early, the encoder's `leaving` goes to the thread.
  *
  * @param {WebSocket} first @param {DurableObjectNamespace} objects @param {string} name @param {string} header
  * @param {string} listen @param {{ waitUntil(promise: Promise<unknown>): void }} ctx @param {number} untilMs
  * @param {number} heartbeatMs @param {number} patienceMs @param {string | undefined} origin @param {string} extra
- * @param {Answering} encoder @param {"streamed" | "whole" | "now"} how @param {number} withinMs when it ends at the latest; negative for never
+ * @param {Answering} encoder @param {"streamed" | "whole" | "now"} how @param {number} withinMs the time limit; negative for none
  */
 export async function answered(first, objects, name, header, listen, ctx, untilMs, heartbeatMs, patienceMs, origin, extra, encoder, how, withinMs) {
   const pairs = JSON.parse(extra);
@@ -100,9 +100,9 @@ export async function answered(first, objects, name, header, listen, ctx, untilM
   const call = (/** @type {string} */ text) => /** @type {any} */ (objects.getByName(name)).call(text);
   const following = new Following(writer, encoder, patienceMs, how === "now", call);
   const within = withinMs < 0 ? null : setTimeout(() => following.finish(), withinMs);
-  // Who has gone is known at once where the platform says so, and by the next comment otherwise.
+  // A disconnect shows at once if the platform reports it, and otherwise at the next comment.
   if (streamed) /** @type {WritableStreamDefaultWriter<Uint8Array>} */ (writer).closed.catch(() => following.fail(GONE));
-  // Where it matters that the client goes, it is looked at more often: that is seen by what it does not take.
+  // If the disconnect matters, check more often: only unread output reveals it.
   const matters = encoder.beatMs === undefined && encoder.leaving() !== undefined;
   const beatMs = encoder.beatMs ?? (matters ? LOOK_MS : heartbeatMs);
   const done = follow(following, first, objects, name, header, listen, untilMs, beatMs)
@@ -117,7 +117,7 @@ export async function answered(first, objects, name, header, listen, ctx, untilM
     .finally(() => encoder.free());
   ctx.waitUntil(done);
   if (streamed) {
-    // One whose failures are no statuses begins at once: that its client goes is seen by what it does not take.
+    // An encoder without error statuses begins at once: only unread output reveals a disconnect.
     if (encoder.beatMs === undefined) await Promise.race([following.begun, done, new Promise((resolve) => setTimeout(resolve, matters ? LOOK_MS : BEGIN_MS))]);
     if (following.hasBegun || !following.isOver) {
       const response = new Response(readable, { headers: forOrigin(EVENTS_TYPE, origin) });
@@ -130,18 +130,18 @@ export async function answered(first, objects, name, header, listen, ctx, untilM
   return told(status, text, origin, JSON.stringify([...pairs, ...more]));
 }
 
-/** Why an answer breaks off whose client has gone, and one whose client takes nothing. */
+/** Reasons for a broken response: the client disconnected, or reads nothing. */
 const GONE = "the client has gone";
 const UNREAD = "nobody reads";
 
-/** Takes what nobody reads. */
+/** A writer that discards everything. */
 const SINK = { write: async () => {}, close: async () => {}, abort: async () => {} };
 
 /** @param {string} why */
 const broken = (why) => JSON.stringify({ error: { message: `The answer broke off: ${why}. The run goes on.`, type: "server_error", param: null, code: "overloaded" } });
 
 /**
- * An answer with several headers.
+ * A response with additional headers.
  *
  * @param {number} status @param {string} text  JSON @param {string | undefined} origin @param {string} extra  JSON, an array of pairs
  */
@@ -152,7 +152,7 @@ export function told(status, text, origin, extra) {
 }
 
 /**
- * An answer in server-sent events that is whole already.
+ * A complete response of server-sent events.
  *
  * @param {string} text
  * @param {string | undefined} origin
@@ -164,7 +164,7 @@ export function whole(text, origin, extra) {
   return response;
 }
 
-/** The same, where nothing else is wanted of the socket. @param {Response} response */
+/** Returns the run that an object's socket follows, and closes the socket. @param {Response} response */
 export function runAlone(response) {
   response.webSocket?.accept();
   if (response.webSocket) closeQuietly(response.webSocket);
@@ -174,7 +174,7 @@ export function runAlone(response) {
 /** The run that an object's socket follows, if it has begun. @param {Response} response */
 export const runOf = (response) => response.headers.get(RUN) ?? undefined;
 
-/** @param {unknown} value JSON in ASCII, because headers carry nothing else */
+/** @param {unknown} value JSON in ASCII, because headers allow nothing else */
 const ascii = (value) =>
   JSON.stringify(value).replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
@@ -187,10 +187,10 @@ function closeQuietly(socket) {
   }
 }
 
-/** The thread is not there, or not the caller's any more. */
+/** The thread does not exist, or is no longer the caller's. */
 class Gone extends Error {}
 
-/** One response, over as many sockets as it takes. */
+/** One response, over as many sockets as needed. */
 class Following {
   #writer;
   #encoder;
@@ -198,17 +198,17 @@ class Following {
   #text = new TextEncoder();
   #waiting = 0;
   #takenAt = Date.now();
-  /** Whether the client is taking what frames were. */
+  /** Whether a write of frames is pending. */
   #takes = false;
-  /** When frames were passed on last. */
+  /** When frames were last forwarded. */
   #toldAt = 0;
-  /** Ends the gathering of frames. @type {ReturnType<typeof setTimeout> | null} */
+  /** Ends the batching of frames. @type {ReturnType<typeof setTimeout> | null} */
   #gathering = null;
-  /** Frames that came meanwhile: they go out together. */
+  /** Frames of the next batch. */
   #frames = "";
-  /** @type {(() => void)[]} told when everything was taken, or nothing will be */
+  /** @type {(() => void)[]} called when all output is read, or never will be */
   #drained = [];
-  /** Why the response breaks; empty for a good end. @type {string | undefined} */
+  /** Why the response breaks; empty for a regular end. @type {string | undefined} */
   #end;
   /** @type {WebSocket | undefined} */
   #socket;
@@ -216,17 +216,17 @@ class Following {
   #closed;
   #pinged = false;
   #heard = false;
-  /** Id of the last frame that had one. @type {string | undefined} */
+  /** The id of the last frame that had one. @type {string | undefined} */
   #last;
-  /** Whether it ends with what there is already. */
+  /** Whether to end with the current state. */
   #now;
   /** Calls the object. @type {((text: string) => Promise<[number, unknown, string | undefined]>) | undefined} */
   #call;
-  /** What the encoder has asked the object. @type {Promise<void> | undefined} */
+  /** The encoder's pending request to the object. @type {Promise<void> | undefined} */
   #asked;
   #began = () => {};
   hasBegun = false;
-  /** Resolves when something was said that is no error. @type {Promise<void>} */
+  /** Resolves at the first output that is not an error. @type {Promise<void>} */
   begun = new Promise((resolve) => (this.#began = resolve));
 
   /** @param {Pick<WritableStreamDefaultWriter<Uint8Array>, "write" | "close" | "abort">} writer @param {Encoder | Answering | undefined} encoder @param {number} patienceMs @param {boolean} [now] @param {(text: string) => Promise<any>} [call] */
@@ -236,7 +236,7 @@ class Following {
     this.#patienceMs = patienceMs;
     this.#now = now;
     this.#call = call;
-    // Written at once, so that the client sees the response begin. OpenAI's package for Python takes a `retry` for an event.
+    // Written at once, so that the client sees the response begin. OpenAI's package for Python mistakes a `retry` for an event.
     this.#write(encoder && "status" in encoder ? ": \n\n" : "retry: 1000\n\n");
   }
 
@@ -278,12 +278,12 @@ class Following {
     return this.#end !== undefined;
   }
 
-  /** Why it broke off. */
+  /** Why the response broke. */
   get failure() {
     return this.#end || undefined;
   }
 
-  /** It ends with what there is, and what was gathered. */
+  /** Ends with the output so far. */
   finish() {
     this.#pass();
     this.#end ??= "";
@@ -291,7 +291,7 @@ class Following {
     this.#tellDrained();
   }
 
-  /** The response breaks off. @param {string} why */
+  /** Breaks the response. @param {string} why */
   fail(why) {
     this.#end ??= why;
     this.#frames = "";
@@ -299,7 +299,7 @@ class Following {
     this.#tellDrained();
   }
 
-  /** Keeps the response alive, and looks whether both sides are. */
+  /** Sends a heartbeat, and checks whether both sides are alive. */
   beat() {
     if (this.#waiting > 0 && Date.now() - this.#takenAt > this.#patienceMs) return this.fail(UNREAD);
     this.#write((this.#encoder && "beat" in this.#encoder ? this.#encoder.beat() : undefined) ?? ": \n\n");
@@ -307,14 +307,14 @@ class Following {
     if (this.#pinged) return this.#closed({ code: 0, reason: "no answer" });
     this.#pinged = true;
     try {
-      // The platform answers for the object, without waking it.
+      // The platform answers for the object without waking it.
       this.#socket?.send("ping");
     } catch {
       this.#closed({ code: 0, reason: "broken" });
     }
   }
 
-  /** Passes on what a socket brings, until it is closed. @param {WebSocket} socket @returns {Promise<{ code: number, reason: string }>} */
+  /** Forwards a socket's messages until it closes. @param {WebSocket} socket @returns {Promise<{ code: number, reason: string }>} */
   #read(socket) {
     this.#socket = socket;
     this.#pinged = false;
@@ -331,7 +331,7 @@ class Following {
         if (data !== "pong") return this.#take(data);
         this.#pinged = false;
         if (!this.#now) return;
-        // It comes behind what the object had to say; what of that is still gathered goes first.
+        // The pong follows everything the object had to send. Forward the gathered frames first.
         this.#pass();
         closed({ code: OVER, reason: (this.#end ??= "") });
       });
@@ -352,7 +352,7 @@ class Following {
     else if (this.#waiting + this.#frames.length > WAITING_BYTES) this.fail(UNREAD);
   }
 
-  /** Passes on what has come. */
+  /** Forwards the gathered frames. */
   #pass() {
     const frames = this.#frames;
     if (frames === "") return;
@@ -362,7 +362,7 @@ class Following {
     this.#say(() => encoder.push(frames));
   }
 
-  /** Says what the encoder makes of something. @param {() => string} make */
+  /** Forwards the encoder's output. @param {() => string} make */
   #say(make) {
     if (!this.#encoder || this.#end !== undefined) return;
     try {
@@ -383,7 +383,7 @@ class Following {
     } else if (this.#asked === undefined) this.#asked = this.#ask();
   }
 
-  /** Asks the object what the encoder wants to know, as often as it does. */
+  /** Sends the encoder's requests to the object, one after another. */
   #ask() {
     const encoder = this.#encoder;
     const wanted = encoder && "asks" in encoder ? encoder.asks() : undefined;
@@ -397,7 +397,7 @@ class Following {
     );
   }
 
-  /** Calls the object, and again where it was restarted: what is asked may be asked twice. @param {string} text */
+  /** Calls the object, and retries if it restarted, so the call must be safe to repeat. @param {string} text */
   async reach(text) {
     if (!this.#call) throw new Error("there is no object to ask");
     for (const pause of AGAIN_MS) {
@@ -411,8 +411,8 @@ class Following {
   }
 
   /**
-   * Writes what frames are, and passes on what comes meanwhile behind it, together. Where frames come close upon each other a little more
-   * is waited for: each that is passed on by itself costs as much as many.
+   * Writes frames. Frames that arrive during the write are forwarded together after it. If frames come close together, wait a
+   * little longer: forwarding one frame costs as much as forwarding many.
    *
    * @param {string} text
    */
@@ -428,7 +428,7 @@ class Following {
     });
   }
 
-  /** Passes on what has come, and waits for no more. */
+  /** Forwards the gathered frames without waiting for more. */
   #goOn() {
     clearTimeout(this.#gathering);
     this.#gathering = null;
@@ -436,12 +436,12 @@ class Following {
     this.#pass();
   }
 
-  /** Resolves when it is taken, or never will be. @param {string} text */
+  /** Resolves when the text was read, or never will be. @param {string} text */
   #write(text) {
     const bytes = this.#text.encode(text);
     if (this.#waiting === 0) this.#takenAt = Date.now();
     this.#waiting += bytes.byteLength;
-    // Where the reader has left, a write is rejected with `undefined`.
+    // If the reader has left, a write is rejected with `undefined`.
     const taken = this.#writer.write(bytes).then(
       () => {
         this.#waiting -= bytes.byteLength;

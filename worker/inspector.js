@@ -1,5 +1,5 @@
-// The inspector (docs/inspector.md): a page at /inspector, and at / of a development server. It has no data in it: what it
-// shows it asks of the API, as any client does.
+// The inspector (docs/inspector.md): a page at /inspector, and at / of a development server. The page contains no data: it
+// requests everything from the API, like any client.
 
 import { html, policy, tag } from "bobbin-inspector";
 
@@ -16,7 +16,7 @@ const HEADERS = {
 };
 
 /**
- * The page, where the request asks for it and the deployment has it.
+ * The page, if the request is for it and the deployment has it.
  *
  * @param {Request} request
  * @param {{ BOBBIN_DEV?: string, BOBBIN_SURFACES?: string }} env
@@ -25,7 +25,7 @@ export function inspected(request, env) {
   const place = PLACES.exec(request.url);
   if (place === null || !isOn(env)) return undefined;
   const atRoot = place[1] === undefined;
-  // Who asks the root for JSON is told what the API says of it.
+  // A request for JSON at the root gets the API's response.
   if (atRoot && (env.BOBBIN_DEV !== "1" || !/text\/html|\*\/\*/.test(request.headers.get("accept") ?? ""))) return undefined;
   if (request.method !== "GET" && request.method !== "HEAD") {
     if (atRoot) return undefined;
@@ -36,7 +36,11 @@ export function inspected(request, env) {
   return new Response(request.method === "GET" ? html : null, { headers: HEADERS });
 }
 
-/** As src/request/surfaces.rs has it: what BOBBIN_SURFACES names; unless it is set, on a developer's machine alone. @param {{ BOBBIN_DEV?: string, BOBBIN_SURFACES?: string }} env */
+/**
+ * Same rule as src/request/surfaces.rs: the names in BOBBIN_SURFACES or, if it is unset, a development server.
+ *
+ * @param {{ BOBBIN_DEV?: string, BOBBIN_SURFACES?: string }} env
+ */
 function isOn({ BOBBIN_DEV, BOBBIN_SURFACES }) {
   if (BOBBIN_SURFACES === undefined) return BOBBIN_DEV === "1";
   return BOBBIN_SURFACES.split(",").some((name) => name.trim() === "inspector");

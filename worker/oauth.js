@@ -1,18 +1,18 @@
-// Signatures of access tokens that another system has issued (src/access/oauth.rs checks what they say): the issuer's keys, found by its
-// metadata, kept for a while, and the platform's cryptography.
+// Verifies signatures of access tokens from another issuer (src/access/oauth.rs checks the claims). The issuer's keys are
+// found through its metadata and cached; the platform does the cryptography.
 
-/** So long keys count as new, milliseconds. */
+/** How long keys count as new, milliseconds. */
 const FRESH_MS = 10 * 60_000;
-/** So long they are used while newer ones cannot be had. */
+/** How long keys are used while newer ones are unavailable. */
 const STALE_MS = 60 * 60_000;
-/** Between two requests for keys, whatever tokens name. */
+/** The least time between two requests for keys, whatever tokens name. */
 const AGAIN_MS = 60_000;
-/** After a request that has failed, where there are no keys at all. */
+/** The same after a failed request, while there are no keys at all. */
 const FAILED_MS = 5_000;
-/** The time that an issuer has for each answer, and its size in bytes. */
+/** The limits on each response of an issuer: time and size in bytes. */
 const ANSWER_MS = 5_000;
 const ANSWER_BYTES = 256 << 10;
-/** The shortest modulus of RSA that is taken, bits. */
+/** The shortest accepted RSA modulus, bits. */
 const RSA_BITS = 2048;
 
 /** @typedef {Record<string, any>} Jwk */
@@ -23,11 +23,11 @@ const ALGORITHMS = {
   EdDSA: { kty: "OKP", crv: "Ed25519", fields: ["crv", "x"], imported: { name: "Ed25519" }, verified: "Ed25519" },
 };
 
-/** Keys of issuers: of one, as a deployment has one. @type {Map<string, { keys?: Jwk[], at: number, triedAt: number }>} */
+/** Keys by issuer; a deployment has one issuer. @type {Map<string, { keys?: Jwk[], at: number, triedAt: number }>} */
 const known = new Map();
 
 /**
- * Whether a token is signed by its issuer: `yes`, `no`, or why that cannot be said.
+ * Checks the signature of a token: `yes`, `no`, or the reason why it cannot be checked.
  *
  * @param {string} issuer
  * @param {string} algorithm
@@ -53,13 +53,17 @@ export async function verified(issuer, algorithm, kid, signed, signature) {
       const key = await crypto.subtle.importKey("jwk", { kty, ...plain }, imported, false, ["verify"]);
       if (await crypto.subtle.verify(verified, key, bytes, new TextEncoder().encode(signed))) return "yes";
     } catch {
-      // The issuer has published something that is no key.
+      // The issuer published an invalid key.
     }
   }
   return "no";
 }
 
-/** Those that may have made a signature. Without a name all of the kind may, and there are few. @param {Jwk[]} keys @param {string} algorithm @param {string | undefined} kid */
+/**
+ * The keys that may have made a signature. Without a `kid`, all of its kind may.
+ *
+ * @param {Jwk[]} keys @param {string} algorithm @param {string | undefined} kid
+ */
 function fitting(keys, algorithm, kid) {
   const of = ALGORITHMS[algorithm];
   if (!of) return [];
@@ -73,13 +77,17 @@ function fitting(keys, algorithm, kid) {
   return keys.filter(fits).slice(0, 8);
 }
 
-/** The keys of an issuer, or why there are none. @param {string} issuer @param {boolean} newer  others than those that are known are wanted */
+/**
+ * The keys of an issuer, or why there are none.
+ *
+ * @param {string} issuer @param {boolean} newer  whether to look for others than the cached ones
+ */
 async function keysOf(issuer, newer) {
   const entry = known.get(issuer) ?? { at: -STALE_MS, triedAt: -AGAIN_MS };
   known.set(issuer, entry);
   const now = Date.now();
   if (entry.keys && !newer && now - entry.at < FRESH_MS) return entry.keys;
-  // Nothing of one request may be waited for by another: whoever comes meanwhile looks again a little later.
+  // A request must not await a promise of another request (a limit of the platform). Concurrent requests poll instead.
   const pause = entry.keys ? AGAIN_MS : FAILED_MS;
   if (now - entry.triedAt >= pause) {
     entry.triedAt = now;

@@ -1,40 +1,40 @@
-// What the Worker does on the JavaScript side, because it would cross into wasm many times there for nothing, or
-// because it must go on when the wasm instance is lost: the heads of requests, making responses, and the bridge from an
-// object's socket to a stream of server-sent events. Bodies of requests are in bodies.js.
+// The parts of the Worker in JavaScript: those that would otherwise cross into wasm many times, and those that must survive
+// the loss of the wasm instance. They read the heads of requests, build responses, and bridge an object's socket to a
+// stream of server-sent events. bodies.js reads the bodies of requests.
 
 import { LENGTH, bodyText } from "./bodies.js";
 
-// The executor of the wasm side needs a microtask for each wake. The platform's own function wraps each, to report
-// what it throws, and costs six times a promise's job.
+// The wasm executor needs a microtask per wake. The platform's own `queueMicrotask` wraps each one to report errors, and
+// costs six times as much as a promise job.
 globalThis.queueMicrotask = (job) => void Promise.resolve().then(/** @type {() => void} */ (job));
 
-/** Counts the wasm instances; each adds itself. */
+/** Counts the wasm instances; each increments it. */
 export const instances = { instanceId: 0 };
 
 const SAFE = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 const JSON_TYPE = { ...SAFE, "content-type": "application/json; charset=utf-8" };
 export const EVENTS_TYPE = { ...SAFE, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
-/** The run that an answer is about. */
+/** The header with the run that a response is about. */
 export const RUN = "x-bobbin-run";
 
-/** Headers of an answer that a page may read: those of src/request/cors.rs. */
+/** Response headers that a web page may read: those of src/request/cors.rs. */
 const EXPOSED =
   "accept-ranges, content-length, content-range, etag, last-modified, location, mcp-session-id, " +
   "retry-after, www-authenticate, x-bobbin-run, x-bobbin-thread, x-request-id, x-vercel-ai-ui-message-stream";
 
-/** @param {Record<string, string>} headers @param {string | undefined} origin one that may read the answer */
+/** @param {Record<string, string>} headers @param {string | undefined} origin an origin that may read the response */
 export function forOrigin(headers, origin) {
   if (origin === undefined) return headers;
   return { ...headers, "access-control-allow-origin": origin, "access-control-expose-headers": EXPOSED, vary: "origin" };
 }
 
 /**
- * An answer of the API.
+ * A response of the API.
  *
  * @param {number} status
  * @param {string | undefined} body     JSON
- * @param {string | undefined} origin   a page's, when it may read the answer
+ * @param {string | undefined} origin   of a web page that may read the response
  * @param {string | undefined} extra    one more header, `name: value`
  */
 export function answer(status, body, origin, extra) {
@@ -46,7 +46,7 @@ export function answer(status, body, origin, extra) {
   return new Response(body ?? null, { status, headers });
 }
 
-/** What a page for people may do: be read. */
+/** Headers of an HTML page for people: no scripts, forms or frames. */
 const PAGE_TYPE = {
   ...SAFE,
   "content-type": "text/html; charset=utf-8",
@@ -60,18 +60,18 @@ export function page(status, html) {
   return new Response(html, { status, headers: PAGE_TYPE });
 }
 
-/** @param {WebSocket} client @param {string | undefined} run    the one that it follows, if it has begun */
+/** @param {WebSocket} client @param {string | undefined} run    the run that it follows, if it has begun */
 export function upgraded(client, run) {
   return new Response(null, { status: 101, webSocket: client, headers: run === undefined ? {} : { [RUN]: run } });
 }
 
 /**
- * The answer to a preflight of an allowed origin.
+ * The response to a preflight of an allowed origin.
  *
  * @param {string} origin
  * @param {string} methods
  * @param {string} headers
- * @param {number} seconds   how long it may be remembered
+ * @param {number} seconds   how long a browser may cache it
  */
 export function preflight(origin, methods, headers, seconds) {
   return new Response(null, {
@@ -91,15 +91,15 @@ const HEAD = [
   ...["upgrade", "last-event-id"],
 ];
 
-/** A key in a header of its own, as some clients send it, is the same as one of `authorization`. @param {Request} request */
+/** `x-api-key`, which some clients send, as the value of `authorization`. @param {Request} request */
 function keyOf(request) {
   const key = request.headers.get("x-api-key");
   return key === null ? null : `Bearer ${key}`;
 }
 
 /**
- * What the router reads of a request, as lines, because each value by itself would be a crossing into JavaScript: the
- * method, the URL, `body` if there is one, and each header of `HEAD` after an equals sign, or nothing where it is absent.
+ * The parts of a request that the router reads, as lines, because reading each value would be a call into JavaScript: the
+ * method, the URL, `body` if there is one, and each header of `HEAD` after an equals sign, or an empty line if it is absent.
  *
  * @param {Request} request
  */
@@ -113,7 +113,7 @@ export function headOf(request) {
 }
 
 /**
- * Those of these headers that a request has: JSON, an array of pairs.
+ * The named headers of a request: JSON, an array of pairs.
  *
  * @param {Request} request
  * @param {string} names   separated by commas; `*` for all
@@ -128,15 +128,15 @@ export function headersOf(request, names) {
 }
 
 /**
- * Sends a call with the body of a request, as a stream, to an object, and gives its answer back as it comes. No header
- * of the client's goes along: what the object is to know of them is in the call.
+ * Sends a call with the body of a request, as a stream, to an object, and returns its response as it comes. The client's
+ * headers are not forwarded: the call has all that the object needs.
  *
  * @param {DurableObjectNamespace} objects
  * @param {string} name     of the object
- * @param {string} header   that carries the call
+ * @param {string} header   the header that carries the call
  * @param {string} call     ASCII
  * @param {Request} request
- * @param {string | undefined} origin   a page's, when it may read the answer
+ * @param {string | undefined} origin   of a web page that may read the response
  */
 export async function forward(objects, name, header, call, request, origin) {
   const { method, body } = request;
@@ -150,10 +150,10 @@ export async function forward(objects, name, header, call, request, origin) {
   return response;
 }
 
-/** The head of an answer: its status, a line break, its headers as JSON. @param {Response} answer */
+/** The head of a response: its status, a line break, its headers as JSON. @param {Response} answer */
 const headText = (answer) => `${answer.status}\n${JSON.stringify([...answer.headers])}`;
 
-/** A request to another object, and its answer: an `Incoming` is made of that. */
+/** A request to another object, and its response, which an `Incoming` reads. */
 export class Asked {
   #cancel = new AbortController();
   #asked;
@@ -163,7 +163,7 @@ export class Asked {
   /**
    * @param {DurableObjectNamespace} objects
    * @param {string} name     of the object
-   * @param {string} header   that carries the call
+   * @param {string} header   the header that carries the call
    * @param {string} call     ASCII
    */
   constructor(objects, name, header, call) {
@@ -181,14 +181,14 @@ export class Asked {
   }
 }
 
-/** Bytes of an answer that are poured at once: each piece is a crossing into wasm. */
+/** Bytes of a response to write at once, because each piece is a call into wasm. */
 const PIECE_BYTES = 256 << 10;
 
-/** How long a client may take nothing, or an object give nothing, before an answer is broken off. */
+/** How long a client may read nothing, or an object produce nothing, before a response is broken off. */
 const PATIENCE_MS = 60_000;
 
 /**
- * An object's answer with any headers.
+ * An object's response with any headers.
  *
  * @param {number} status
  * @param {string} headers    JSON, an array of pairs
@@ -199,13 +199,13 @@ export function served(status, headers, bytes) {
 }
 
 /**
- * An object's answer whose body is made piece by piece, each when the one before was taken.
+ * An object's response whose body is made piece by piece, each after the previous one was read.
  *
  * @param {number} status
  * @param {string} headers    JSON, an array of pairs
- * @param {number} length     bytes; negative when they are not known
+ * @param {number} length     bytes; negative if unknown
  * @param {Flow} flow
- * @param {{ waitUntil(promise: Promise<unknown>): void }} ctx   the object's, which is kept meanwhile
+ * @param {{ waitUntil(promise: Promise<unknown>): void }} ctx   the object's, which stays alive meanwhile
  */
 export function poured(status, headers, length, flow, ctx) {
   const { readable, writable } = length < 0 ? new IdentityTransformStream() : new FixedLengthStream(length);
@@ -213,16 +213,20 @@ export function poured(status, headers, length, flow, ctx) {
   return new Response(readable, { status, headers: JSON.parse(headers) });
 }
 
-/** Fills as much of a piece as it can, and says how much; 0 is the end. @typedef {{ next(piece: Uint8Array): Promise<number>, free(): void }} Flow */
+/**
+ * Fills a piece as far as it can, and returns the number of bytes; 0 is the end.
+ *
+ * @typedef {{ next(piece: Uint8Array): Promise<number>, free(): void }} Flow
+ */
 
 /**
- * That somebody is gone is not always reported by the platform: what is not taken for too long tells.
+ * Writes a flow. The platform does not always report a disconnected client, so a time limit on each step detects it.
  *
  * @param {Flow} flow
  * @param {WritableStreamDefaultWriter<Uint8Array>} writer
  */
 async function pour(flow, writer) {
-  // One piece of memory for the whole body: a write resolves when it was taken.
+  // One buffer for the whole body: a write resolves when its bytes were read.
   const piece = new Uint8Array(PIECE_BYTES);
   try {
     for (;;) {
@@ -232,7 +236,7 @@ async function pour(flow, writer) {
     }
     await inTime(writer.close());
   } catch (error) {
-    // The answer is broken off; its status has been sent, so that is all that the client can be told.
+    // Break off the response. Its status was already sent, so the client can get no other sign.
     writer.abort(error).catch(() => {});
   } finally {
     flow.free();
@@ -240,7 +244,7 @@ async function pour(flow, writer) {
 }
 
 /**
- * Stores an object, whose content is made piece by piece: all of it or nothing.
+ * Stores an object whose content is made piece by piece: all of it or nothing.
  *
  * @param {R2Bucket} bucket
  * @param {string} key
@@ -250,14 +254,14 @@ async function pour(flow, writer) {
 export async function putObject(bucket, key, length, flow) {
   const { readable, writable } = new FixedLengthStream(length);
   const stored = bucket.put(key, readable);
-  // Heard below; a refusal may come while the content is still poured.
+  // Awaited below; a rejection may come while the content is still written.
   stored.catch(() => {});
   await pour(flow, writable.getWriter());
   await inTime(stored);
 }
 
 /**
- * A part of an object as a stream; null when there is no such object.
+ * A part of an object as a stream; null if it does not exist.
  *
  * @param {R2Bucket} bucket
  * @param {string} key
@@ -292,9 +296,9 @@ async function inTime(promise) {
  * @param {string} name       of the object
  * @param {string} head
  * @param {Request} request
- * @param {number} limit      bytes that the body has at most
+ * @param {number} limit      the maximum size of the body in bytes
  * @param {boolean} known     the length was declared and is within the limit
- * @returns {Promise<unknown>}   the object's answer; undefined when the body is too long; a text that says why it cannot be read
+ * @returns {Promise<unknown>}   the object's answer; undefined if the body is too long; a text if it cannot be read
  */
 export async function relay(objects, name, head, request, limit, known) {
   let body;
@@ -307,8 +311,8 @@ export async function relay(objects, name, head, request, limit, known) {
 }
 
 /**
- * A request to elsewhere and its answer. The calls between here and wasm are few: one sends, one gives the head, and
- * each `next` is answered by one call of `take`, as a promise for each chunk would cost more.
+ * An outgoing request and its response. Calls between here and wasm are few: one sends, one returns the head, and each `next`
+ * leads to one call of `take`, because a promise for each chunk would cost more.
  */
 export class Outgoing {
   #cancel = new AbortController();
@@ -319,14 +323,14 @@ export class Outgoing {
   #take;
 
   /**
-   * Sends it, and follows no redirect.
+   * Sends the request. Redirects are not followed.
    *
    * @param {string} method
    * @param {string} url
    * @param {string} headers                  JSON, an array of pairs
    * @param {Uint8Array | undefined} body     taken over
-   * @param {(chunk: Uint8Array | undefined, error: string | undefined) => void} take   neither: the end
-   * @param {Ai} [ai]   asks a model of Workers AI instead: `url` is its id, `headers` the gateway, JSON or empty
+   * @param {(chunk: Uint8Array | undefined, error: string | undefined) => void} take   both undefined: the end
+   * @param {Ai} [ai]   calls a model of Workers AI instead: `url` is its id, `headers` the gateway, JSON or empty
    */
   constructor(method, url, headers, body, take, ai) {
     this.#take = take;
@@ -339,8 +343,8 @@ export class Outgoing {
   }
 
   /**
-   * The head of the answer: its status, a line break, its headers as JSON, an array of pairs. All headers when it
-   * failed or when they are wanted: going through them takes longer than everything else about a short answer.
+   * The head of the response: its status, a line break, its headers as JSON, an array of pairs. After a success only the
+   * content type, unless `all` is set: iterating over headers takes longer than the rest of a short response.
    *
    * @param {boolean} all
    * @returns {Promise<string>}
@@ -358,7 +362,7 @@ export class Outgoing {
     else this.#take?.(undefined, undefined);
   }
 
-  /** `take` is not called any more. @param {boolean} cancel   whether the answer has not come to its end */
+  /** Stops calling `take`. @param {boolean} cancel   whether the response is unfinished */
   leave(cancel) {
     this.#take = undefined;
     if (cancel) this.#cancel.abort();
@@ -371,8 +375,8 @@ export class Outgoing {
 }
 
 /**
- * The answer of a model of Workers AI, whatever its status. A binding that gives none itself (one that stands in for it) gives a
- * stream or an object, of which one is made.
+ * The response of a model of Workers AI, whatever its status. A stand-in for the binding may return a stream or an object
+ * instead, which is wrapped in a response.
  *
  * @param {Ai} ai
  * @param {string} model
@@ -390,16 +394,16 @@ async function askModel(ai, model, gateway, input, signal) {
   return Response.json(answer);
 }
 
-/** Bytes that may wait for a client that does not read. */
+/** The limit on bytes that wait for a client that does not read. */
 const WAITING_BYTES = 8 << 20;
 
 /**
- * Copies what an object sends on a socket, which is server-sent-events text already, into a response. The socket
- * hibernates, so that an open page keeps no object awake; this side holds the stream and its heartbeat.
+ * Copies what an object sends on a socket, already formatted as server-sent events, into a response. The socket hibernates,
+ * so that an open page does not keep the object awake. This side holds the stream and its heartbeat.
  *
- * The response ends when the socket does, when the object's side leaves a ping unanswered, after `lifeMs`, or when
- * the client has taken nothing for `patienceMs`; the client then comes back with Last-Event-ID. That somebody
- * is gone is never reported by the platform: only what is not taken tells.
+ * The response ends when the socket does, when the object does not answer a ping, after `lifeMs`, or when the client has
+ * read nothing for `patienceMs`. The client then reconnects with Last-Event-ID. The platform never reports a disconnected
+ * client: only unread output reveals it.
  *
  * @param {WebSocket} socket
  * @param {{ waitUntil(promise: Promise<unknown>): void }} ctx
@@ -421,7 +425,7 @@ export function bridge(socket, ctx, lifeMs, heartbeatMs, patienceMs, origin) {
   let ended;
   ctx.waitUntil(new Promise((resolve) => (ended = () => resolve(undefined))));
 
-  /** @param {boolean} gone the client does not read any more */
+  /** @param {boolean} gone the client no longer reads */
   const end = (gone) => {
     if (over) return;
     over = true;
@@ -456,7 +460,7 @@ export function bridge(socket, ctx, lifeMs, heartbeatMs, patienceMs, origin) {
     write(": \n\n");
     pinged = true;
     try {
-      // The platform answers for the object, without waking it.
+      // The platform answers for the object without waking it.
       socket.send("ping");
     } catch {
       end(false);
@@ -471,7 +475,7 @@ export function bridge(socket, ctx, lifeMs, heartbeatMs, patienceMs, origin) {
   });
   socket.addEventListener("close", () => end(false));
   socket.addEventListener("error", () => end(false));
-  // A client waits so long before it comes back; written at once, so that it sees the response begin.
+  // The client waits this long before it reconnects. Written at once, so that it sees the response begin.
   write("retry: 1000\n\n");
   socket.accept();
   return new Response(readable, { headers: forOrigin(EVENTS_TYPE, origin) });

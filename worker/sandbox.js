@@ -1,16 +1,24 @@
-// Runs of code in the isolate Worker, from the side of the object that starts them: remote calls both ways. Values pass
-// packed, a text and bytes beside it; only the Rust sides read them.
+// Runs of code in the isolate Worker, on the side of the object that starts them: remote calls in both directions. Values
+// are packed as a text and bytes, which only the Rust sides read.
 
 import { RpcTarget } from "cloudflare:workers";
 
 /** @typedef {{ text: string, bytes: Uint8Array[] }} Packed */
-/** An answer; `held` is a number for `taken`, where one is wanted. @typedef {({ value: Packed } | { error: Packed }) & { held?: number }} Called */
-/** @typedef {{ call(fn: number, args: Packed): Promise<Called>, dup?(): Functions } & Partial<Disposable>} Functions  of the other side */
+/**
+ * A result; `held` is the number to pass to `taken`, if that is needed.
+ *
+ * @typedef {({ value: Packed } | { error: Packed }) & { held?: number }} Called
+ */
+/**
+ * The functions of the other side.
+ *
+ * @typedef {{ call(fn: number, args: Packed): Promise<Called>, dup?(): Functions } & Partial<Disposable>} Functions
+ */
 /** @typedef {[ok: boolean, text: string, bytes: Uint8Array[]]} Answer */
-/** The same, and bytes that `taken` is told. @typedef {[...Answer, held: number]} Counted */
+/** An answer with the bytes to pass to `taken`. @typedef {[...Answer, held: number]} Counted */
 
 /**
- * What Rust hears. `call` and `report` are given the functions of the sandbox, to call those among the values.
+ * The callbacks into Rust. `call` and `report` receive the sandbox's functions, to call those among the values.
  *
  * @typedef {object} Ear
  * @property {(fn: number, text: string, bytes: Uint8Array[], functions: Functions | undefined) => Promise<Counted>} call
@@ -22,19 +30,23 @@ import { RpcTarget } from "cloudflare:workers";
 /** @type {Packed} */
 const OVER = { text: JSON.stringify([[1], ["e", "Error", "The run has ended, and its calls with it.", ""]]), bytes: [] };
 
-/** Frees the memory of contents that were copied, long before the engine would. @param {Uint8Array[]} bytes */
+/** Frees the memory of copied contents, long before the engine would. @param {Uint8Array[]} bytes */
 function release(bytes) {
   for (const { buffer } of bytes) {
     if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
   }
 }
 
-/** What the isolate may ask of the object. */
+/** The object's interface for the isolate. */
 class Door extends RpcTarget {
   /** @type {Ear | undefined} */
   #ear;
   #keep;
-  /** Answers that are sent and not taken yet, and what each counts, by their numbers. @type {Map<number, { contents: Uint8Array[], held: number }>} */
+  /**
+   * Answers that were sent and not taken yet, by number, and the bytes of each.
+   *
+   * @type {Map<number, { contents: Uint8Array[], held: number }>}
+   */
   #sent = new Map();
   #last = 0;
 
@@ -47,7 +59,7 @@ class Door extends RpcTarget {
 
   /** @param {number} fn @param {Packed} args @param {Functions} [functions] @returns {Promise<Called>} */
   async call(fn, args, functions) {
-    // A call that was on its way when its run ended. To throw would be the platform's to report.
+    // A call that was in flight when its run ended. The platform would report an exception.
     if (!this.#ear) return { error: OVER };
     const answer = this.#ear.call(fn, args.text, args.bytes, this.#keep(functions));
     release(args.bytes);
@@ -59,7 +71,7 @@ class Door extends RpcTarget {
     return { ...called, held: this.#last };
   }
 
-  /** The sandbox has taken an answer. @param {number} answer its `held` */
+  /** Handles that the sandbox took an answer. @param {number} answer its `held` */
   taken(answer) {
     const sent = this.#sent.get(answer);
     if (!sent) return;
@@ -75,13 +87,13 @@ class Door extends RpcTarget {
     await heard;
   }
 
-  /** Why the run is to end; with `null` nobody needs it any more. */
+  /** Resolves to the reason why the run is to end, or to `null` when it is no longer needed. */
   async ended() {
     const reason = await this.#ear?.ended();
     return reason === undefined ? null : { reason };
   }
 
-  /** Rust does not hear any more. */
+  /** Disconnects Rust. */
   close() {
     this.#ear = undefined;
     this.#sent.clear();
@@ -91,7 +103,7 @@ class Door extends RpcTarget {
 /** One run. */
 export class SandboxRun {
   #door;
-  /** What calls the sandbox's functions, once it has given one away. @type {Functions | undefined} */
+  /** Calls the sandbox's functions, once it has given one away. @type {Functions | undefined} */
   #functions;
   #left = false;
 
@@ -106,7 +118,7 @@ export class SandboxRun {
   }
 
   /**
-   * The outcome: JSON, then the packed value and the arguments of each log, then the sandbox's functions.
+   * Returns the outcome: JSON, then the packed value and the arguments of each log, then the sandbox's functions.
    *
    * @param {{ run(request: object, door: Door): Promise<any> }} isolate   the binding
    * @param {string} request   JSON
@@ -121,13 +133,13 @@ export class SandboxRun {
       const plain = { ...rest, logs: logs.map((/** @type {{ level: string, timestamp: number }} */ log) => ({ level: log.level, timestamp: log.timestamp })) };
       return [JSON.stringify(plain), packed.map((one) => one?.text), packed.map((one) => one?.bytes), this.#keep(functions)];
     } finally {
-      // What it has of the sandbox's was kept, or nobody wants it any more.
+      // Its stub of the sandbox's functions was kept above, or is not needed.
       outcome[Symbol.dispose]?.();
     }
   }
 
   /**
-   * Calls a function of the sandbox's.
+   * Calls a function of the sandbox.
    *
    * @param {Functions} functions @param {number} fn @param {string} text @param {Uint8Array[]} bytes
    * @returns {Promise<Answer>}
@@ -138,7 +150,7 @@ export class SandboxRun {
     return [ok, packed.text, packed.bytes];
   }
 
-  /** Nothing here is called any more, in either direction. */
+  /** Ends all calls, in both directions. */
   leave() {
     this.#left = true;
     this.#door.close();
@@ -147,7 +159,7 @@ export class SandboxRun {
   }
 
   /**
-   * A stub that came with a call is the callee's only for as long as that takes. All of a run are the same.
+   * Keeps a stub beyond the call that brought it. All stubs of a run are equivalent, so one is kept.
    *
    * @param {Functions | undefined} functions
    */

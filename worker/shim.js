@@ -1,11 +1,10 @@
 // The JavaScript side of the Worker: classes the platform can construct and call, which forward to Rust.
 //
-// They exist because a class exported by wasm-bindgen cannot extend DurableObject and so cannot serve remote
-// calls, and because somebody must outlive the wasm instance. All objects of an isolate share that one
-// instance. A panic unwinds and stays the error of its call. A trap (stack overflow, memory exhausted,
-// `unreachable`) destroys the instance, and then every call that waits in it, in any object, would wait for
-// ever. The guard below ends that wait: while calls are in flight it looks every 150 ms whether the
-// instance is still the one they entered, and whether its executor still runs tasks.
+// A class exported by wasm-bindgen cannot extend DurableObject and so cannot serve remote calls. These classes also
+// outlive the wasm instance, which all objects of an isolate share. A panic unwinds and stays the error of its call. A
+// trap (stack overflow, memory exhausted, `unreachable`) destroys the instance, and every call that waits in it, in any
+// object, would wait forever. The guard below ends that wait: while calls are in flight it checks every 150 ms whether
+// the instance is still the one they entered, and whether its executor still runs tasks.
 
 import { DurableObject } from "cloudflare:workers";
 import openapi from "bobbin-openapi";
@@ -13,22 +12,22 @@ import * as wasm from "bobbin-wasm";
 import definitions from "./catalog.json";
 import { inspected } from "./inspector.js";
 
-/** Where wrangler has bundled a project's definitions they are an object. */
+/** An object if wrangler bundled a project's definitions, otherwise a text. */
 const catalog = typeof definitions === "string" ? definitions : JSON.stringify(definitions);
 
 const WATCH_MS = 150;
 const LOST = "the wasm instance was lost";
 
-// An object of the JavaScript side, so it outlives the instances that count themselves in it.
+// On the JavaScript side, so it outlives the instances that count themselves in it.
 const state = wasm.instances();
 
-/** The present instance; a destroyed one is replaced first. */
+/** The id of the present instance. Replaces a destroyed instance first. */
 function instance() {
   wasm.instances();
   return state.instanceId;
 }
 
-/** Watches the calls in flight of one object, or one request to the Worker. */
+/** Watches the calls in flight of one object, or of one request to the Worker. */
 class Guard {
   #instance = instance();
   #inFlight = 0;
@@ -57,7 +56,7 @@ class Guard {
     try {
       return await call();
     } catch (error) {
-      // A trap in this very call: the others in flight here end now, not at the next look.
+      // A trap in this very call: end the others in flight here now, not at the next check.
       if (this.lost) this.#onLost();
       throw error;
     } finally {
@@ -71,8 +70,8 @@ class Guard {
     setTimeout(() => {
       this.#watching = false;
       if (this.idle) return;
-      // A call that the platform killed can leave the executor believing that it is about to run. One missed
-      // answer is not enough: a panic among the tasks ahead of the probe holds that up until the next one.
+      // A call that the platform killed can leave the executor believing that it is about to run. One missed answer is not
+      // enough: a panic in a task ahead of the probe delays it until the next one.
       if (this.#unanswered >= 2 && !this.lost) wasm.__wbg_reset_state();
       if (this.lost) return this.#onLost();
       this.#unanswered++;
@@ -85,7 +84,7 @@ class Guard {
   }
 }
 
-/** @param {import("bobbin-wasm").Constructor} Rust the class that does the work */
+/** @param {import("bobbin-wasm").Constructor} Rust the class to forward to */
 const forwarding = (Rust) =>
   class extends DurableObject {
     #rust;
@@ -98,21 +97,21 @@ const forwarding = (Rust) =>
       this.#rust = new Rust(ctx, env, catalog);
     }
 
-    // Drops the object with its calls and its memory; the next event makes it anew, from its storage.
+    // Drops the object with its calls and its memory; the next event creates it again from its storage.
     #newGuard = () => new Guard(() => this.ctx.abort(LOST));
 
     /** @template T @param {(rust: import("bobbin-wasm").Entries) => T} call */
     #enter(call) {
       if (this.#guard.lost) {
         if (!this.#guard.idle) this.ctx.abort(LOST);
-        // Nobody waits here, so nobody needs to see an error: a new Rust object, from storage, goes on.
+        // No call is in flight, so nobody needs to see an error: continue with a new Rust object from storage.
         this.#guard = this.#newGuard();
         this.#rust = new Rust(this.ctx, this.env, catalog);
       }
       return this.#guard.run(() => call(this.#rust));
     }
 
-    /** @param {string} json the one remote call: what it says is between the Rust sides */
+    /** @param {string} json the only remote call, between the Rust sides */
     call(json) {
       return this.#enter((rust) => rust.call(json));
     }
@@ -138,7 +137,7 @@ const forwarding = (Rust) =>
     }
   };
 
-/** The description of the HTTP API, which is nobody's secret. @param {Request} request */
+/** The description of the HTTP API, which is public. @param {Request} request */
 function described(request) {
   const headers = { "access-control-allow-origin": "*", "cache-control": "public, max-age=300", "content-type": "application/json" };
   if (request.method === "GET" || request.method === "HEAD") {
@@ -159,7 +158,7 @@ export default {
     const page = inspected(request, env);
     if (page) return page;
     return new Promise((resolve, reject) => {
-      // A request has no object to abort; its client is told to come back.
+      // A request has no object to abort; its client is asked to retry.
       const guard = new Guard(() =>
         resolve(
           Response.json(

@@ -1,4 +1,4 @@
-// What the shim uses of the Worker's wasm (worker/src/, through wasm-bindgen).
+// The parts of the Worker's wasm that the shim uses (worker/src/, through wasm-bindgen).
 
 declare module "bobbin-wasm" {
   interface Entries {
@@ -15,18 +15,18 @@ declare module "bobbin-wasm" {
   export const DirectoryObject: Constructor;
   export const MemoryObject: Constructor;
 
-  /** Every request to the Worker. */
+  /** Handles every request to the Worker. */
   export function fetch(request: Request, env: unknown, ctx: ExecutionContext, catalog: string): Promise<Response>;
   /** Resolves as soon as the executor runs tasks. */
   export function probe(): Promise<void>;
-  /** `instanceId` grows with each instance; asking for it replaces an instance that a trap has destroyed. */
+  /** `instanceId` grows with each instance; calling this replaces an instance that a trap has destroyed. */
   export function instances(): { instanceId: number };
   /** Replaces the instance. */
   export function __wbg_reset_state(): void;
 }
 
 declare module "*/catalog.json" {
-  /** The text, or what wrangler has made of it. */
+  /** The text, or the object that wrangler made of it. */
   const definitions: string | object;
   export default definitions;
 }
@@ -40,6 +40,6 @@ declare module "bobbin-inspector" {
   export const html: string;
   /** Its Content-Security-Policy. */
   export const policy: string;
-  /** Another one where the page is another one. */
+  /** Differs between versions of the page. */
   export const tag: string;
 }

@@ -1,41 +1,41 @@
-// One instance of QuickJS (isolate/../quickjs.wasm, with the meter of scripts/build/src/fuel.rs), and how to speak to it.
+// One instance of QuickJS (isolate/../quickjs.wasm, with the meter of scripts/build/src/fuel.rs) and its interface.
 //
-// Code of the caller runs only inside of `enter`: there the instance may be suspended in the middle of anything, between
-// two rounds of any loop, so that the isolate's event loop goes on, and there it may be killed. While it is suspended
-// nothing else may touch it; whoever uses a machine takes turns.
+// The caller's code runs only inside `enter`. There the instance may be suspended between two rounds of any loop, so that
+// the isolate's event loop continues, and there it may be killed. While it is suspended nothing else may touch it: users
+// of a machine take turns.
 //
-// A machine that was killed, that ran out of memory or that broke is never entered again.
+// A machine that was killed, ran out of memory or broke is never entered again.
 
 import engine from "../quickjs.wasm";
 import { PIECE_BYTES, PIECE_UNITS } from "../wire.js";
 import { Meter } from "./meter.js";
 
 /**
- * What QuickJS may take of the stack in its memory; deeper code gets a RangeError that it can catch. The machine's own stack,
- * of just under 1 MB, is to last longer, also where nothing is optimized yet: the frames in memory are as large as they are
- * for this (scripts/build/src/fuel/stack.rs).
+ * QuickJS's limit of the stack in its memory. Deeper code gets a RangeError that it can catch. The wasm stack, just under
+ * 1 MB, must not overflow first, even where nothing is optimized yet. For this the frames in memory are made large enough
+ * (scripts/build/src/fuel/stack.rs).
  */
 const STACK_BYTES = 260_000;
-/** What fragments may take beyond the limit before the instance is too large. */
+/** Bytes that fragmentation may take beyond the limit. */
 const SLACK_BYTES = 8 << 20;
 
-/** Parts of the language that an instance has: not `performance`, `DOMException`, `atob`. */
+/** The intrinsics of an instance: without `performance`, `DOMException`, `atob`. */
 const INTRINSICS = 0x3ff;
 
-/** Units that a call out of the sandbox counts for in its turn: about what the network's side of one takes. */
+/** Units charged for a call out of the sandbox: about the cost of its network side. */
 const CROSSING = 4000;
-/** Rejected promises that nobody waits for, as many as are kept. */
+/** The maximum number of unhandled rejections to keep. */
 const UNCAUGHT = 20;
-/** UTF-16 units of a specifier that is looked up. */
+/** The maximum length of a specifier, in UTF-16 units. */
 const SPECIFIER_UNITS = 4096;
 
 const MODULE = 1;
 const COMPILE_ONLY = 32;
 const STRIP_SOURCE = 16;
-/** Of a property: writable, enumerable, configurable. */
+/** Property flags: writable, enumerable, configurable. */
 const ORDINARY = 7;
 
-/** Offsets in structures of this build of QuickJS; `modules` finds out when they are not true. */
+/** Offsets in structures of this build of QuickJS. `modules` fails if they are wrong. */
 const MODULE_LINK = 4;
 const LINK_NEXT = 4;
 const STRING_LENGTH = -24;
@@ -43,7 +43,7 @@ const STRING_LENGTH = -24;
 const decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
 const encoder = new TextEncoder();
 
-/** Why a sandbox stopped; one is lost when the platform took it away. @typedef {"killed" | "memory" | "fuel" | "broken" | "lost"} Stop */
+/** Why a sandbox stopped; `lost`: the platform removed it. @typedef {"killed" | "memory" | "fuel" | "broken" | "lost"} Stop */
 
 export class Stopped extends Error {
   /** @param {Stop} why @param {string} message @param {unknown} [cause] */
@@ -53,7 +53,7 @@ export class Stopped extends Error {
   }
 }
 
-/** What the code of the caller is to catch. */
+/** An error that the caller's code can catch. */
 export class Refused extends Error {
   /** @param {string} name @param {string} message */
   constructor(name, message) {
@@ -64,13 +64,13 @@ export class Refused extends Error {
 
 /**
  * @typedef {object} Hooks
- * @property {(args: import("./machine.js").Arguments) => number | Handle} send   the harness says something
+ * @property {(args: import("./machine.js").Arguments) => number | Handle} send   a message of the harness
  * @property {(from: string, specifier: string) => string} resolve             throws a Refused
  * @property {(name: string) => string} load                                  the source of a module
- * @property {() => Promise<void>} turned                                      after a turn of the event loop: may wait for room
+ * @property {() => Promise<void>} turned                                      after a turn of the event loop; may wait for room
  */
 
-/** A value of the machine's. @typedef {{ handle: number }} Handle */
+/** A value of the machine. @typedef {{ handle: number }} Handle */
 
 /** The arguments of a call out of the sandbox. */
 export class Arguments {
@@ -97,7 +97,7 @@ export class Arguments {
   number(index) {
     return this.#machine.wasm.qjs_get_float64(this.#pointer(index));
   }
-  /** Copies a part of an array buffer to its place in `target`. @param {number} index @param {Uint8Array} target @param {number} from */
+  /** Copies a part of an array buffer to its offset in `target`. @param {number} index @param {Uint8Array} target @param {number} from */
   bytes(index, target, from) {
     if (index < this.#count) this.#machine.readBytes(this.#pointer(index), target, from);
   }
@@ -107,13 +107,13 @@ export class Machine {
   #hooks;
   /** @type {Stop | undefined} */
   #stop;
-  /** Whether code of the sandbox runs, and not ours in the middle of it: what runs can be suspended and killed. */
+  /** Whether sandbox code runs, which can be suspended and killed, rather than our own code in the middle of it. */
   #metered = false;
   #meter;
   #limit = Number.MAX_SAFE_INTEGER;
   /** @type {Map<string, (...args: any[]) => Promise<any>>} */
   #entries = new Map();
-  /** Promises that were rejected and that nobody waits for: handles, by what is the same for the same promise. @type {Map<number, number>} */
+  /** Unhandled rejections: handles of the promises, by the promise's pointer. @type {Map<number, number>} */
   #uncaught = new Map();
 
   /** @param {Hooks} hooks */
@@ -130,7 +130,7 @@ export class Machine {
     this.wasm.qjs_set_promise_rejection_handler(1);
   }
 
-  /** Sets what may be allocated beyond what is, and how much fuel may be burnt. @param {number} bytes @param {number | null} fuel */
+  /** Sets how many more bytes may be allocated, and how much fuel may be used. @param {number} bytes @param {number | null} fuel */
   limit(bytes, fuel) {
     this.wasm.qjs_set_memory_limit(this.#allocated() + bytes);
     this.#limit = this.wasm.memory.buffer.byteLength + bytes + SLACK_BYTES;
@@ -138,15 +138,15 @@ export class Machine {
   }
 
   /**
-   * Ends what runs: at its next loop, or at once where it is suspended. It must not stay suspended: with the request
-   * that waits for it here its timer is gone, and its stack would stay for ever.
+   * Ends the running code: at its next loop, or at once if it is suspended. A suspended machine must be woken. Its timer
+   * ends with the request that waits for it, and its stack would stay forever.
    */
   kill() {
     this.#stop ??= "killed";
     this.#meter.wake();
   }
 
-  /** Bytes that the engine has allocated. */
+  /** Bytes allocated by the engine. */
   #allocated() {
     const at = this.#allocate(26 * 8);
     this.wasm.qjs_compute_memory_usage(at);
@@ -162,11 +162,11 @@ export class Machine {
    *
    * @param {string} name
    * @param {any[]} args
-   * @returns {Promise<any>} rejects with a Stopped: the machine is gone then
+   * @returns {Promise<any>} rejects with a Stopped; then the machine is gone
    */
   async enter(name, ...args) {
     this.#alive();
-    // Many short calls keep others waiting like one that is long.
+    // Many short calls block the event loop like one long call.
     if (this.#meter.due) {
       await this.#meter.turn();
       this.#alive();
@@ -192,7 +192,7 @@ export class Machine {
     if (this.#stop) throw this.stopped(undefined);
   }
 
-  /** Why the machine is gone, from what was thrown. @param {unknown} error */
+  /** Derives why the machine is gone from a thrown error. @param {unknown} error */
   stopped(error) {
     if (error instanceof Stopped) return error;
     if (this.wasm.oom.value !== 0) this.#stop = "memory";
@@ -203,9 +203,9 @@ export class Machine {
     return new Stopped(this.#stop, this.#stop);
   }
 
-  /** The fuel has run out: 0 to go on, 1 to die, 2 to wait first. */
+  /** The slice is used up. Returns 0 to continue, 1 to die, 2 to wait first. */
   #tick = () => {
-    // Our own code never burns so much.
+    // Our own code never uses this much.
     if (!this.#metered) return 1;
     this.#meter.next();
     if (this.#meter.exhausted) this.#stop ??= "fuel";
@@ -214,19 +214,19 @@ export class Machine {
     return this.#meter.due ? 2 : 0;
   };
 
-  /** A turn of the event loop: whoever wants this machine's end is heard. */
+  /** Waits for a turn of the event loop, in which the run may be ended. */
   #wait = async () => {
     await this.#meter.turn();
     await this.#hooks.turned();
     return this.#stop ? 1 : 0;
   };
 
-  /** Lets the event loop turn, if it did not for a while. */
+  /** Yields to the event loop if the last turn was long ago. */
   breathe() {
     return this.#meter.breathe();
   }
 
-  /** Units of fuel that were burnt. */
+  /** Units of fuel used. */
   get spent() {
     return this.#meter.spent;
   }
@@ -252,7 +252,7 @@ export class Machine {
             view().setUint32(length, text.length, true);
             return text.at;
           }),
-        // The interpreter's own handler is not set: the meter is everywhere.
+        // The interpreter's own interrupt handler is not set, because the meter is in every loop.
         host_interrupt: nothing,
         host_promise_rejection: (/** @type {number} */ promise, /** @type {number} */ reason, /** @type {number} */ handled) =>
           this.#outside(() => this.#rejected(promise, reason, handled !== 0)),
@@ -276,8 +276,8 @@ export class Machine {
   }
 
   /**
-   * Work of ours in the middle of a call of the sandbox, where nothing can be suspended: so it is short. Afterwards the
-   * sandbox goes on with a slice, or with none when others have waited long enough.
+   * Runs our own work in the middle of a call of the sandbox. Nothing can be suspended there, so the work must be short.
+   * Afterwards the sandbox continues with a slice, or with none if others have waited long enough.
    *
    * @template T
    * @param {() => T} work
@@ -295,7 +295,7 @@ export class Machine {
     }
   }
 
-  /** @param {number} promise @param {number} reason handles that are ours now @param {boolean} handled */
+  /** @param {number} promise @param {number} reason both handles are now owned here @param {boolean} handled */
   #rejected(promise, reason, handled) {
     this.free(reason);
     const id = this.wasm.qjs_get_value_ptr(promise);
@@ -310,7 +310,7 @@ export class Machine {
     this.free(kept);
   }
 
-  /** What they were rejected with. @returns {Handle[]} */
+  /** The reasons of the unhandled rejections. @returns {Handle[]} */
   uncaught() {
     return [...this.#uncaught.values()].map((promise) => ({ handle: this.wasm.qjs_promise_result(promise) }));
   }
@@ -320,7 +320,7 @@ export class Machine {
     try {
       const text = this.#readText(specifier);
       if (text.length > SPECIFIER_UNITS) throw new Refused("LinkError", `Cannot import "${text.slice(0, 100)}…": a specifier has no more than ${SPECIFIER_UNITS} characters`);
-      // The engine cuts a specifier at its first NUL, but the string that it is in knows its length.
+      // The engine cuts a specifier at its first NUL, but the string's header has the full length.
       const length = this.view.getUint32(specifier + STRING_LENGTH, true) & 0x7fffffff;
       const bytes = this.#end(specifier) - specifier;
       if (length !== bytes) throw new Refused("LinkError", `Cannot import "${text}…": a specifier has no NUL`);
@@ -335,7 +335,7 @@ export class Machine {
     }
   }
 
-  // Values. Every function gives a handle: a pointer to a reference that the caller of the function owns.
+  // Values. Every function returns a handle: a pointer to a reference that the caller owns.
 
   get view() {
     return new DataView(this.wasm.memory.buffer);
@@ -353,14 +353,14 @@ export class Machine {
     return handle;
   }
 
-  /** A text that may be long: others are not kept waiting. @param {string} text */
+  /** Creates a text that may be long, in pieces, so that it does not block the event loop. @param {string} text */
   async newText(text) {
     if (text.length <= PIECE_UNITS) return this.newString(text);
     const pieces = [];
     let length = 0;
     for (let from = 0; from < text.length; ) {
       const last = text.charCodeAt(from + PIECE_UNITS - 1);
-      // Not in the middle of a pair.
+      // Do not split a surrogate pair.
       const to = from + PIECE_UNITS - (last >= 0xd800 && last < 0xdc00 ? 1 : 0);
       const bytes = encoder.encode(text.slice(from, to));
       pieces.push(bytes);
@@ -397,7 +397,7 @@ export class Machine {
     return handle;
   }
 
-  /** Between two pieces of work of ours. */
+  /** Yields between two pieces of our own work. */
   async #pause() {
     this.#meter.charge(CROSSING);
     await this.breathe();
@@ -429,7 +429,7 @@ export class Machine {
     return this.wasm.qjs_is_exception(handle) !== 0;
   }
 
-  /** The exception that is being thrown; it is not any more. */
+  /** Takes the pending exception. */
   caught() {
     return this.wasm.qjs_get_exception();
   }
@@ -446,7 +446,7 @@ export class Machine {
     return text;
   }
 
-  /** A piece of a buffer, to the same place in `target`. @param {number} buffer @param {Uint8Array} target @param {number} from */
+  /** Copies a piece of a buffer to the same offset in `target`. @param {number} buffer @param {Uint8Array} target @param {number} from */
   readBytes(buffer, target, from) {
     const lengthAt = this.#allocate(4);
     const at = this.wasm.qjs_get_array_buffer(buffer, lengthAt);
@@ -464,14 +464,14 @@ export class Machine {
     return result;
   }
 
-  /** A list of handles, as the engine takes arguments. @param {number[]} args */
+  /** A list of handles, in the engine's format of arguments. @param {number[]} args */
   argumentsAt(args) {
     const at = this.#allocate(4 * Math.max(1, args.length));
     args.forEach((arg, index) => this.view.setUint32(at + 4 * index, arg, true));
     return at;
   }
 
-  /** The one function that leads out of the sandbox. */
+  /** The only function that leads out of the sandbox. */
   newSend() {
     const { at, length } = this.writeText("send");
     return this.wasm.qjs_new_host_function(at, length, 0);
@@ -479,7 +479,7 @@ export class Machine {
 
   // Code.
 
-  /** Bytecode of a script of ours, without its source. @param {string} source @param {string} name */
+  /** Compiles one of our scripts to bytecode, without its source. @param {string} source @param {string} name */
   compileOwn(source, name) {
     const code = this.writeText(source);
     const lengthAt = this.#allocate(4);
@@ -488,7 +488,7 @@ export class Machine {
     return new Uint8Array(this.wasm.memory.buffer, at, this.view.getUint32(lengthAt, true)).slice();
   }
 
-  /** The value of a script of ours. @param {Uint8Array} bytecode */
+  /** Evaluates one of our scripts. @param {Uint8Array} bytecode */
   runOwn(bytecode) {
     const at = this.#allocate(bytecode.length);
     new Uint8Array(this.wasm.memory.buffer).set(bytecode, at);
@@ -497,7 +497,7 @@ export class Machine {
     return handle;
   }
 
-  /** A module of ours: evaluated at once. @param {string} source @param {string} name */
+  /** Evaluates one of our modules at once. @param {string} source @param {string} name */
   evaluateOwn(source, name) {
     const code = this.writeText(source);
     const handle = this.wasm.qjs_eval(code.at, code.length, this.writeText(name).at, MODULE);
@@ -505,7 +505,7 @@ export class Machine {
     return handle;
   }
 
-  /** Compiles a module and what it imports; tells whether that worked. @param {string} source @param {string} name */
+  /** Compiles a module and its imports. Returns undefined if that fails. @param {string} source @param {string} name */
   async compileModule(source, name) {
     const code = this.writeText(source);
     const nameAt = this.writeText(name);
@@ -515,7 +515,7 @@ export class Machine {
     return this.wasm.JS_HasException(this.wasm.qjs_get_context_ptr()) === 0 ? Number(value & 0xffffffffn) : undefined;
   }
 
-  /** All modules that are loaded, by name, found from one of them. @param {number} any @returns {Promise<Map<string, number>>} */
+  /** All loaded modules by name, found from any one of them. @param {number} any @returns {Promise<Map<string, number>>} */
   async modules(any) {
     const context = this.wasm.qjs_get_context_ptr();
     /** @type {Map<string, number>} */
@@ -524,7 +524,7 @@ export class Machine {
     const start = any + MODULE_LINK;
     let link = start;
     do {
-      // The head of the list lies in the context; all others in a module.
+      // The head of the list lies in the context, all others in modules.
       const inContext = link > context && link < context + 1000;
       if (!inContext) {
         const module = link - MODULE_LINK;
@@ -538,7 +538,7 @@ export class Machine {
     return found;
   }
 
-  /** Gives a module its `import.meta.url`. @param {number} module @param {string} url */
+  /** Sets the `import.meta.url` of a module. @param {number} module @param {string} url */
   async setMetaUrl(module, url) {
     await this.#pause();
     const context = this.wasm.qjs_get_context_ptr();
@@ -569,7 +569,7 @@ export class Machine {
     return new Uint8Array(this.wasm.memory.buffer).indexOf(0, at);
   }
 
-  /** Up to its NUL. @param {number} at */
+  /** Reads up to the NUL. @param {number} at */
   #readText(at) {
     return decoder.decode(new Uint8Array(this.wasm.memory.buffer, at, this.#end(at) - at));
   }

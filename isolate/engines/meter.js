@@ -1,17 +1,17 @@
-// What a machine burns, and how long it keeps the event loop waiting.
+// Measures the fuel that a machine uses, and how long it blocks the event loop.
 //
-// The machine's code takes a unit from the exported global `fuel` with every round of a loop, and calls its host when there
-// is none left (scripts/build/src/fuel.rs). A slice of units is given for each stretch of metered code; before and after
-// each call out of the machine what was burnt is counted, so that nothing that our own code does takes the slice away or
-// adds to it. What our own code does is no fuel of the program, but it keeps others waiting as well: it counts as work.
+// The machine's code takes a unit from the exported global `fuel` in every round of a loop, and calls its host when none is
+// left (scripts/build/src/fuel.rs). Each stretch of metered code gets a slice of units. Usage is counted before and after
+// each call out of the machine, so that our own code neither uses up the slice nor adds to it. Our own code is not charged
+// to the program's fuel, but it blocks the event loop as well: it counts as work.
 
-/** Units of fuel between two looks at the clock: a fraction of a millisecond. */
+/** Units of fuel between two checks of the clock: a fraction of a millisecond. */
 const SLICE = 20_000;
-/** How long the event loop may be kept waiting. */
+/** How long the event loop may be blocked. */
 const TURN_MS = 8;
-/** The same in units, where the platform stops the clock while code runs. */
+/** The same limit in units, because the platform may stop the clock while code runs. */
 const TURN_UNITS = 64 * SLICE;
-/** Units for a stretch of our own code. All such work is bounded by far less. */
+/** Units for a stretch of our own code, far more than it needs. */
 const OWN = 0x7fffffff;
 
 export class Meter {
@@ -19,7 +19,7 @@ export class Meter {
   #filled = 0;
   #spent = 0;
   #cap = Number.POSITIVE_INFINITY;
-  /** Units of this turn of the event loop. */
+  /** Units used in this turn of the event loop. */
   #work = 0;
   #turn = Date.now();
   /** Ends the present turn of the event loop. */
@@ -31,38 +31,38 @@ export class Meter {
     this.#fill(OWN);
   }
 
-  /** From here on counts what is burnt. @param {number | null} cap units; null: as many as it likes */
+  /** Starts counting. @param {number | null} cap units; null: no limit */
   begin(cap) {
     this.#cap = cap ?? Number.POSITIVE_INFINITY;
     this.#spent = 0;
-    // What was done so far took as long as it takes; the sandbox has not kept anybody waiting yet.
+    // Exclude the time and work of the setup.
     this.#turn = Date.now();
     this.#work = 0;
     this.#fill(OWN);
   }
 
-  /** Units of the program's. */
+  /** Units used by the program. */
   get spent() {
     return this.#spent;
   }
 
-  /** More was burnt than may be. */
+  /** Whether the program used more than its cap. */
   get exhausted() {
     return this.#spent > this.#cap;
   }
 
-  /** Whether others have waited long enough. */
+  /** Whether the event loop must turn. */
   get due() {
     return this.#work >= TURN_UNITS || Date.now() - this.#turn >= TURN_MS;
   }
 
-  /** Metered code begins, or goes on; what must not go on runs into its next loop and no further. @param {boolean} halted */
+  /** Metered code begins or continues. Halted code gets no units, so it stops at its next loop. @param {boolean} halted */
   metered(halted) {
     this.#work += this.#filled - this.#fuel.value;
     this.#slice(halted || this.due ? 0 : SLICE);
   }
 
-  /** The slice has run out: counts it, and gives another one. */
+  /** Counts a used slice and starts the next one. */
   next() {
     this.#count();
     this.#slice(SLICE);
@@ -74,12 +74,12 @@ export class Meter {
     this.#fill(OWN);
   }
 
-  /** Work that was not measured. @param {number} units */
+  /** Adds work that was not measured. @param {number} units */
   charge(units) {
     this.#work += units;
   }
 
-  /** Lets the event loop turn, if it did not for a while. */
+  /** Yields to the event loop if a turn is due. */
   async breathe() {
     if (this.due) await this.turn();
   }
@@ -93,7 +93,7 @@ export class Meter {
     this.#work = 0;
   }
 
-  /** Nobody is to go on waiting for a turn. */
+  /** Ends a wait for a turn at once. */
   wake() {
     this.#wake();
   }

@@ -1,14 +1,14 @@
-// The engine `quickjs`: one fresh machine for one run. It links what the compiler made, starts it, and carries messages
-// in both directions.
+// The engine `quickjs`: one fresh machine per run. It links the compiled modules, starts them, and carries messages in
+// both directions.
 
 import harness from "sandbox-harness";
 import { release } from "../wire.js";
 import { Machine, Refused, Stopped } from "./machine.js";
 
-/** The harness as bytecode: compiled once, by the first machine. @type {Uint8Array | undefined} */
+/** The harness as bytecode, compiled once by the first machine. @type {Uint8Array | undefined} */
 let harnessCode;
 
-/** Modules that the isolate makes; no specifier of a caller may look like these. */
+/** Modules that the isolate makes. Callers' specifiers cannot look like these. */
 const ENTRY = "sandbox:entry";
 const HARNESS = "sandbox:harness";
 const GLOBALS = "globals:";
@@ -19,12 +19,12 @@ const IMPORT = "import:";
  * @typedef {import("../wire.js").Program} Program
  *
  * @typedef {object} Listener
- * @property {(kind: string, a: string, b: number, text: string, buffers: () => Uint8Array[]) => number} onMessage   0: no more of that kind
- * @property {(stopped: Stopped) => void} stopped    it is over; nothing more will be said
+ * @property {(kind: string, a: string, b: number, text: string, buffers: () => Uint8Array[]) => number} onMessage   0: no more of this kind
+ * @property {(stopped: Stopped) => void} stopped    the sandbox is over; no more messages follow
  * @property {(error: { name: string, message: string, stack: string }) => void} unlinked   the modules cannot be linked
  * @property {() => Promise<void>} [computes]        it is about to compute; resolves when it may
- * @property {(bytes: number) => void} [waits]       it only waits now, and has so much memory
- * @property {(bytes: () => number) => Promise<void>} [turned]   it computes on; resolves when it may
+ * @property {(bytes: number) => void} [waits]       it only waits now, with so much memory
+ * @property {(bytes: () => number) => Promise<void>} [turned]   it wants to compute on; resolves when it may
  */
 
 export class QuickJsSandbox {
@@ -32,9 +32,9 @@ export class QuickJsSandbox {
   #machine;
   #program;
   #listener;
-  /** What is to be done in the machine, one after another. @type {Promise<void>} */
+  /** The chain of tasks in the machine, one after another. @type {Promise<void>} */
   #turn = Promise.resolve();
-  /** How much of that has not begun. */
+  /** The number of tasks that have not begun. */
   #tasks = 0;
   #over = false;
   #harness = 0;
@@ -44,11 +44,11 @@ export class QuickJsSandbox {
   #evaluation = 0;
   /** Sources by name. @type {Map<string, string>} */
   #modules = new Map();
-  /** What was said of a message that comes in pieces. @type {{ texts: string[], buffers: Uint8Array[] }} */
+  /** The pieces of the message that is arriving. @type {{ texts: string[], buffers: Uint8Array[] }} */
   #pieces = { texts: [], buffers: [] };
-  /** What the harness asked for. @type {import("./machine.js").Handle[]} */
+  /** The unhandled rejections that the harness requested. @type {import("./machine.js").Handle[]} */
   #uncaught = [];
-  /** Until all modules are compiled. */
+  /** True until all modules are compiled. */
   #linking = true;
 
   /**
@@ -86,7 +86,7 @@ export class QuickJsSandbox {
     });
   }
 
-  /** The answer to a call or a report. @param {number} id @param {boolean} ok @param {Packed} value */
+  /** Passes the answer to a call or a report. @param {number} id @param {boolean} ok @param {Packed} value */
   settle(id, ok, value) {
     return this.#do(async () => {
       const packed = await this.#packed(value);
@@ -94,7 +94,7 @@ export class QuickJsSandbox {
     });
   }
 
-  /** Calls a function that the sandbox gave away. @param {number} call @param {number} id @param {Packed} args */
+  /** Calls a function that the sandbox exported. @param {number} call @param {number} id @param {Packed} args */
   invoke(call, id, args) {
     this.#do(async () => {
       const packed = await this.#packed(args);
@@ -102,18 +102,18 @@ export class QuickJsSandbox {
     });
   }
 
-  /** Resolves when it has done all that it was told to do so far. */
+  /** Resolves when all tasks so far are done. */
   quiet() {
     return this.#turn;
   }
 
-  /** Ends it, whatever it is doing. Nothing more is said. */
+  /** Ends the sandbox whatever it is doing. No more messages follow. */
   end() {
     this.#over = true;
     this.#machine.kill();
   }
 
-  /** Resolves when it is done. @param {() => Promise<unknown>} task @returns {Promise<void>} */
+  /** Queues a task; resolves when it is done. @param {() => Promise<unknown>} task @returns {Promise<void>} */
   #do(task) {
     this.#tasks++;
     const turn = this.#turn.then(async () => {
@@ -122,7 +122,7 @@ export class QuickJsSandbox {
       await this.#listener.computes?.();
       if (this.#over) return;
       try {
-        // Answers that come one after another, each a turn of the network's only, would keep all else waiting.
+        // Answers that arrive back to back are turns of the network only, and would block everything else.
         await this.#machine.breathe();
         if (this.#over) return;
         await task();
@@ -138,7 +138,7 @@ export class QuickJsSandbox {
     return turn;
   }
 
-  /** The memory that it has. */
+  /** The size of the machine's memory. */
   get #bytes() {
     return this.#machine.wasm.memory.buffer.byteLength;
   }
@@ -157,10 +157,10 @@ export class QuickJsSandbox {
     }
   }
 
-  /** Runs all jobs that are due. */
+  /** Runs all pending jobs. */
   async #drain() {
     const machine = this.#machine;
-    // What a job threw may be large: giving it back can take as long as code.
+    // The exception of a job may be large, and freeing it can take as long as running code.
     while ((await machine.enter("drain")) < 0) await machine.enter("qjs_free_value", machine.caught());
   }
 
@@ -185,7 +185,7 @@ export class QuickJsSandbox {
     return handles;
   }
 
-  /** What the harness says; what is long comes in pieces (harness/quickjs.js). @param {import("./machine.js").Arguments} args */
+  /** Receives the harness's messages; long ones come in pieces (harness/quickjs.js). @param {import("./machine.js").Arguments} args */
   #onSend(args) {
     if (this.#over) return 0;
     const [kind, text] = [args.text(0), args.text(3)];
@@ -217,7 +217,7 @@ export class QuickJsSandbox {
     }
     const loaded = await machine.modules(compiled);
     for (const { name, code } of modules) {
-      // Those that only a dynamic import can reach. One with a mistake fails when it is imported.
+      // Modules that only a dynamic import can reach. An error in one of them appears when it is imported.
       if (loaded.has(name)) continue;
       const found = await machine.compileModule(code, name);
       if (found === undefined) await machine.enter("qjs_free_value", machine.caught());
@@ -245,10 +245,10 @@ export class QuickJsSandbox {
     return 0;
   }
 
-  /** The name of the module that `specifier` means in `from`. @param {string} from @param {string} specifier */
+  /** Resolves `specifier` in the module `from` to a module name. @param {string} from @param {string} specifier */
   #resolve(from, specifier) {
     if (from === ENTRY || from === GLOBALS || from.startsWith(IMPORT)) return specifier;
-    // The line that the compiler adds to every module. Code that runs cannot import it.
+    // The line that the compiler adds to every module. Running code cannot import it.
     if (specifier === GLOBALS && this.#linking) return specifier;
     const resolved = this.#program.resolve(from, specifier);
     if ("error" in resolved) throw new Refused(resolved.error.name, resolved.error.message);

@@ -1,20 +1,20 @@
-// The engine `v8`: a Worker of its own for one run, which the platform makes on the spot (a Worker Loader). It is as fast
-// as the platform, and what the platform cannot do it cannot: docs/run-code.md lists that.
+// The engine `v8`: a Worker for each run, created by the platform's Worker Loader. It is as fast as the platform and has
+// its limits: docs/run-code.md lists them.
 
 import { RpcTarget } from "cloudflare:workers";
 import worker from "sandbox-worker";
 import { Stopped } from "./machine.js";
 
-/** The date of the isolate's own Worker. From 2026-12-01 on code would find `Temporal` here, and not in the engine `quickjs`. */
+/** The compatibility date of the run's Worker. From 2026-12-01 on it would have `Temporal`, which the engine `quickjs` lacks. */
 const COMPATIBILITY_DATE = "2026-10-01";
 const SANDBOX = "sandbox";
-/** What the generated modules take their exports from; the main module fills it. */
+/** The generated modules take their exports from `sandbox-values`; the main module fills it. */
 const ENTRY = "entry";
 const VALUES = "sandbox-values";
 const VALUES_CODE = "export let harness; export const fill = (values) => { harness = values };";
-/** How long one run may keep the event loop waiting by asking for the next message. */
+/** How long one run may block the event loop by fetching messages. */
 const TURN_MS = 8;
-/** Messages of one run that are heard between two turns. */
+/** Messages of one run that are processed between two turns. */
 const BATCH = 64;
 
 /**
@@ -32,15 +32,15 @@ export class V8Sandbox {
   #program;
   #listener;
   #over = false;
-  /** What the sandbox is to be told. @type {ToSandbox[]} */
+  /** Messages for the sandbox. @type {ToSandbox[]} */
   #told = [];
-  /** Called when the sandbox has fetched the messages above. @type {(() => void)[]} */
+  /** Callbacks for when the sandbox has fetched the messages above. @type {(() => void)[]} */
   #untaken = [];
   #wake = () => {};
   #turn = Date.now();
-  /** What was said before is heard. @type {Promise<void>} */
+  /** Resolves when the earlier messages are processed. @type {Promise<void>} */
   #hearing = Promise.resolve();
-  /** Names of modules, by what they are called in the sandbox. @type {Map<string, string>} */
+  /** Names of modules, by their keys in the sandbox. @type {Map<string, string>} */
   #names = new Map();
   /** @type {any} */
   #entry;
@@ -50,7 +50,7 @@ export class V8Sandbox {
     this.#program = program;
     this.#listener = listener;
     for (const [name, key] of program.keys) this.#names.set(key, name);
-    // Not `get` with an id: an id whose Worker has failed once would stay failed.
+    // Not `get` with an id: if the Worker of an id fails once, that id stays failed.
     this.#entry = loader.load(workerOf(program)).getEntrypoint("Sandbox");
   }
 
@@ -65,24 +65,28 @@ export class V8Sandbox {
     );
   }
 
-  /** The answer to a call or a report. Resolves when the sandbox has fetched it, and never where it is over. @param {number} id @param {boolean} ok @param {Packed} value */
+  /**
+   * Passes the answer to a call or a report. Resolves when the sandbox has fetched it, never if it is over.
+   *
+   * @param {number} id @param {boolean} ok @param {Packed} value
+   */
   settle(id, ok, { text, bytes }) {
     this.#tell({ kind: "settle", a: id, b: ok ? 1 : 0, text, bytes });
     return new Promise((taken) => this.#untaken.push(() => taken(undefined)));
   }
 
-  /** Calls a function that the sandbox gave away. @param {number} call @param {number} id @param {Packed} args */
+  /** Calls a function that the sandbox exported. @param {number} call @param {number} id @param {Packed} args */
   invoke(call, id, { text, bytes }) {
     this.#tell({ kind: "invoke", a: call, b: id, text, bytes });
   }
 
-  /** Resolves when it had the time to take what it was told. It runs in turns of its own. */
+  /** Resolves when the sandbox had time to process its messages. It runs in its own event loop. */
   async quiet() {
     await this.#breathe();
     await this.#hearing;
   }
 
-  /** Nothing more is said. What runs goes on until it waits, and is then forgotten by the platform. */
+  /** No more messages follow. Running code continues until it waits, and is then dropped by the platform. */
   end() {
     if (this.#over) return;
     this.#over = true;
@@ -91,7 +95,7 @@ export class V8Sandbox {
     this.#entry[Symbol.dispose]?.();
   }
 
-  /** What the sandbox says, in order. @param {FromSandbox[]} messages @returns {Promise<void>} */
+  /** Processes the sandbox's messages in order. @param {FromSandbox[]} messages @returns {Promise<void>} */
   onMessage(messages) {
     return (this.#hearing = this.#hearing.then(() => this.#hear(messages)));
   }
@@ -99,7 +103,7 @@ export class V8Sandbox {
   /** @param {FromSandbox[]} messages */
   async #hear(messages) {
     for (const [at, message] of messages.entries()) {
-      // Where the platform stops the clock while code runs, it is their number.
+      // The number of messages matters too, because the platform may stop the clock while code runs.
       if (at % BATCH === BATCH - 1 || Date.now() - this.#turn >= TURN_MS) await this.#breathe();
       if (this.#over) return;
       this.#take(message);
@@ -118,9 +122,9 @@ export class V8Sandbox {
     else this.#listener.onMessage(kind, String(a), b, text, () => buffers.map((buffer) => new Uint8Array(buffer)));
   }
 
-  /** What the sandbox is to be told, as soon as there is something. @returns {Promise<ToSandbox[]>} */
+  /** Resolves to the messages for the sandbox as soon as there are any. @returns {Promise<ToSandbox[]>} */
   async nextMessages() {
-    // A sandbox that asks and is answered for ever would keep all else waiting.
+    // A sandbox in an endless loop of requests and answers would block everything else.
     if (Date.now() - this.#turn >= TURN_MS) await this.#breathe();
     if (this.#told.length === 0) await new Promise((resolve) => (this.#wake = () => resolve(undefined)));
     const [told, untaken] = [this.#told, this.#untaken];
@@ -145,7 +149,7 @@ export class V8Sandbox {
     this.#tell({ kind: "resolved", a: id, b: 0, text: JSON.stringify(answer), bytes: [] });
   }
 
-  /** @param {Error} error why the Worker is lost */
+  /** @param {Error} error why the Worker failed */
   #failed(error) {
     const [, name, message, place] = /^Failed to start Worker:\s+Uncaught (\w+): ([^\n]*)(?:\n\s*at ([^\n]*))?/.exec(error.message) ?? [];
     if (name === undefined || message === undefined) {
@@ -165,7 +169,7 @@ export class V8Sandbox {
   }
 }
 
-/** What the sandbox reaches: this and nothing else. */
+/** The only object that the sandbox can reach. */
 class Ear extends RpcTarget {
   #sandbox;
 

@@ -1,9 +1,9 @@
-// A console for code that was given none: what it prints goes into the outcome's logs, within bounds.
+// The default console: its output goes into the outcome's logs, up to their limits.
 
 import * as i from "./intrinsics.js";
 import { pack } from "./pack.js";
 
-/** One entry is never larger than all of them may be. */
+/** The limit on one entry, above the limit on all of them. */
 const LARGEST = 2 << 20;
 
 /** @param {import("./outbox.js").Send} send @param {(value: Function) => number} exported */
@@ -12,13 +12,13 @@ export function capture(send, exported) {
   /** @param {string} level */
   const logger = (level) => {
     const log = (/** @type {unknown[]} */ ...args) => {
-      // Once the logs are full nothing is even copied.
+      // Once the logs are full, nothing is even packed.
       if (full) return;
       let packed;
       try {
         packed = pack(args, "console", "told", exported, LARGEST);
       } catch {
-        // Larger than all logs may be together.
+        // Larger than the limit on all logs.
         packed = { text: "", buffers: i.list(), size: LARGEST };
       }
       full = send("log", level, packed.size, packed.text, packed.buffers) === 0;

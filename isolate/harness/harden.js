@@ -1,8 +1,8 @@
-// What an engine offers beyond ECMAScript, and what makes code of text, is taken away before code of the caller runs.
+// Removes what an engine offers beyond ECMAScript, and what compiles text, before the caller's code runs.
 
 import * as i from "./intrinsics.js";
 
-/** What a sandbox has: the intrinsics of ECMAScript, without shared memory. Whatever else an engine brings goes. */
+/** The globals of a sandbox: the intrinsics of ECMAScript, without shared memory. All others are deleted. */
 const INTRINSICS = [
   ...["globalThis", "Infinity", "NaN", "undefined", "eval", "isFinite", "isNaN", "parseFloat", "parseInt"],
   ...["decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "unescape"],
@@ -16,7 +16,7 @@ const INTRINSICS = [
 ];
 
 export function harden() {
-  // Ordinary functions, async ones, generators and async generators each have a constructor that compiles text.
+  // Functions, async functions, generators and async generators each have a constructor that compiles text.
   const kinds = [
     ["Function", Function.prototype],
     ["AsyncFunction", Object.getPrototypeOf(async () => {})],
@@ -34,9 +34,9 @@ export function harden() {
   for (const name of i.ownKeys(globalThis)) {
     if (name !== Symbol.toStringTag && !INTRINSICS.includes(/** @type {string} */ (name))) i.deleteProperty(globalThis, name);
   }
-  // The platform's own functions come to a global object by what it inherits.
+  // The global object inherits the platform's own functions.
   i.setPrototypeOf(globalThis, Object.prototype);
-  // A hook that engines call with the frames of every error, those of this harness among them: whoever sets it sets nothing.
+  // Engines call this hook with the frames of every error, the harness's own included. Setting it has no effect.
   const [get, set] = [i.hidden(() => undefined, "get"), i.hidden(() => {}, "set")];
   i.defineProperty(Error, "prepareStackTrace", { get, set, enumerable: false, configurable: false });
 }
@@ -49,7 +49,7 @@ function refusing(name, what, prototype) {
   const hidden = i.hidden(refuse, name);
   if (prototype) {
     i.fix(hidden, "prototype", prototype);
-    // `instanceof` asks the function behind a bound one.
+    // `instanceof` checks the function behind a bound one.
     i.fix(refuse, "prototype", prototype);
   }
   return hidden;

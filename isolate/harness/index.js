@@ -1,7 +1,7 @@
-// The harness: what runs inside the sandbox, before and around the code of the caller. One source for every engine.
+// The harness runs inside the sandbox, before and around the caller's code. All engines use the same source.
 //
-// It talks to the isolate through one function, `send(kind, a, b, text, ...buffers)`, and is spoken to through the
-// functions it returns. Code of the caller never gets hold of either.
+// It calls the isolate through one function, `send(kind, a, b, text, ...buffers)`, and is called through the functions it
+// returns. The caller's code never gets either.
 
 import * as i from "./intrinsics.js";
 import { capture } from "./console.js";
@@ -12,14 +12,14 @@ import { frozenDeep, unpack } from "./unpack.js";
 
 /** @typedef {import("./outbox.js").Send} Send */
 
-/** Finds out what promises were rejected with that nobody waits for. @typedef {(then: (reasons: unknown[]) => void) => void} Uncaught */
+/** Passes the reasons of the unhandled rejections to `then`. @typedef {(then: (reasons: unknown[]) => void) => void} Uncaught */
 
 /** @param {Send} send @param {Uncaught} uncaught */
 export function start(send, uncaught) {
   harden();
   const outbox = new Outbox(send);
 
-  /** Functions of the sandbox that were given away: by id, and their ids. */
+  /** Functions of the sandbox that were exported: by id, and their ids. */
   const given = new i.Maps();
   const givenIds = new i.Maps();
   let lastGiven = 0;
@@ -39,7 +39,7 @@ export function start(send, uncaught) {
     const made = (/** @type {unknown[]} */ ...args) =>
       new i.Promises((resolve, reject) => {
         const packed = pack(args, "args", "strict", exported);
-        // The error of the other side has no place in this code; it gets that of the call, which its reader looks for.
+        // An error of the other side has no stack here. It gets that of the call, which its reader looks for.
         const place = i.stackOf(new i.Errors());
         outbox.call(id, packed, (ok, value) => (ok ? resolve(value) : reject(i.isError(value) ? placed(value, place) : value)));
       });
@@ -51,12 +51,12 @@ export function start(send, uncaught) {
 
   const log = capture(send, exported);
   /**
-   * The end: with what nobody has caught. To the program it makes no difference, to its author it does.
+   * Sends the outcome, after logging the unhandled rejections. They do not change the outcome, but they matter to the author.
    *
    * @param {string} status
    * @param {string} text
    * @param {ArrayBuffer[]} buffers
-   * @param {unknown} [error]     is told as the outcome
+   * @param {unknown} [error]     the error of the outcome, which is not logged again
    */
   const done = (status, text, buffers, error) =>
     uncaught((reasons) => {
@@ -69,7 +69,7 @@ export function start(send, uncaught) {
   const failed = (status, error) => done(status, failure(error), i.list(), error);
 
   return {
-    /** Takes the caller's values. @param {boolean} reports @param {string} text @param {ArrayBuffer[]} buffers */
+    /** Installs the caller's values. @param {boolean} reports @param {string} text @param {ArrayBuffer[]} buffers */
     install(reports, text, ...buffers) {
       values = unpack(text, buffers, imported);
       const { globals, imports } = values;
@@ -88,7 +88,7 @@ export function start(send, uncaught) {
     imported: (specifier, name) => values.imports[specifier][name],
 
     /**
-     * Runs the export that was asked for; `namespace` is that of the main module.
+     * Runs the requested export; `namespace` is that of the main module.
      *
      * @param {any} namespace
      * @param {string} name
@@ -106,21 +106,25 @@ export function start(send, uncaught) {
         else if (values.args.length > 0) {
           throw new i.TypeErrors('export "' + name + '" is not a function, but arguments were given');
         }
-        // As often as the value is a thenable: that is what `await` does.
+        // `await` unwraps nested thenables.
         value = await value;
         packed = manner === "told" ? packedOrTold(value, exported) : pack(value, "result", "strict", exported);
       } catch (error) {
         failed("error", error);
         return;
       }
-      // A result comes after everything that was reported before it.
+      // The result comes after all earlier reports.
       outbox.drained(() => done("success", packed.text, packed.buffers));
     },
 
     /** The evaluation of the modules failed. @param {any} error */
     fail: (error) => failed("error", error),
 
-    /** The answer to a call, or to a report. @param {number} id @param {boolean} ok @param {string} text @param {ArrayBuffer[]} buffers */
+    /**
+     * Passes the answer to a call or a report.
+     *
+     * @param {number} id @param {boolean} ok @param {string} text @param {ArrayBuffer[]} buffers
+     */
     settle(id, ok, text, ...buffers) {
       outbox.settle(id, (answer) => {
         let value;
@@ -133,7 +137,7 @@ export function start(send, uncaught) {
       });
     },
 
-    /** Calls a function that was given away. @param {number} call @param {number} id @param {string} text @param {ArrayBuffer[]} buffers */
+    /** Calls an exported function. @param {number} call @param {number} id @param {string} text @param {ArrayBuffer[]} buffers */
     async invoke(call, id, text, ...buffers) {
       try {
         const called = i.mapGet(given, id);
@@ -149,7 +153,11 @@ export function start(send, uncaught) {
   };
 }
 
-/** A result; what cannot be copied is described as the console does it. @param {unknown} value @param {(value: Function) => number} exported */
+/**
+ * Packs a result. Describes it like the console if it cannot be copied.
+ *
+ * @param {unknown} value @param {(value: Function) => number} exported
+ */
 function packedOrTold(value, exported) {
   try {
     return pack(value, "result", "strict", exported);
@@ -158,7 +166,7 @@ function packedOrTold(value, exported) {
   }
 }
 
-/** What was thrown, as a value for the other side. @param {any} error @param {(value: Function) => number} exported */
+/** Packs a thrown value for the other side. @param {any} error @param {(value: Function) => number} exported */
 function thrown(error, exported) {
   try {
     if (i.isError(error)) return { text: "[[1]," + errorNode(error, brief) + "]", buffers: i.list() };
@@ -168,7 +176,7 @@ function thrown(error, exported) {
   }
 }
 
-/** What was thrown, for the outcome. @param {any} error */
+/** Describes a thrown value for the outcome. @param {any} error */
 function failure(error) {
   if (typeof error === "object" && error !== null && i.isError(error)) {
     return failureText(textOf(error, "name", "Error"), textOf(error, "message", ""), traceOf(error), makerOf(error));
@@ -176,7 +184,7 @@ function failure(error) {
   return failureText("Error", told(error), "");
 }
 
-/** The name of an error's own class: its constructor's frame is no place of interest. @param {any} error */
+/** The name of an error's own class. The frames of its constructor are hidden. @param {any} error */
 function makerOf(error) {
   try {
     const { constructor } = error;
@@ -187,7 +195,7 @@ function makerOf(error) {
 }
 
 /**
- * Bounded: what a program throws is not a way to send much.
+ * Builds the text of a failure. Its length is limited, so that errors cannot carry much data.
  *
  * @param {string} name
  * @param {string} message
@@ -203,12 +211,12 @@ function cut(text, units) {
   return text.length > units ? i.slice(text, 0, units) + "…" : text;
 }
 
-/** A text of an error, as JSON. @param {string} text */
+/** A text of an error, shortened, as JSON. @param {string} text */
 function brief(text) {
   return i.stringify(cut(text, 100_000));
 }
 
-/** A value that is no error, in words. @param {any} value @returns {string} */
+/** Describes a value that is not an error. @param {any} value @returns {string} */
 function told(value) {
   try {
     if (typeof value === "function") return "[Function: " + nameOf(value) + "]";

@@ -1,11 +1,11 @@
 // The intrinsics as they are before any code of the caller runs. That code may replace or poison every one of them
-// (`Array.prototype.push = …`, a setter on `Array.prototype[0]`, `Object.prototype.toJSON`), and the harness must go on
-// working, and must not hand it anything. So the harness uses these, and none of the syntax that looks methods up: no
-// `for…of`, no spread, no destructuring of arrays, no assignment to an index that an ordinary array does not have yet, and
-// no templates, which QuickJS makes by calling `String.prototype.concat`.
+// (`Array.prototype.push = …`, a setter on `Array.prototype[0]`, `Object.prototype.toJSON`). The harness must still work,
+// and must not leak anything to it. So the harness uses these, and no syntax that looks up methods: no `for…of`, no spread,
+// no destructuring of arrays, no assignment to an index that an ordinary array does not have yet, and no templates, which
+// QuickJS builds by calling `String.prototype.concat`.
 
 const { bind, call } = Function.prototype;
-/** A method as a function of its object. @type {(method: Function) => (...args: any[]) => any} */
+/** Turns a method into a function of its object. @type {(method: Function) => (...args: any[]) => any} */
 const uncurry = bind.bind(call);
 const bindTo = uncurry(bind);
 /** @param {object} object @param {PropertyKey} key */
@@ -21,7 +21,7 @@ export const isView = ArrayBuffer.isView;
 export const ObjectPrototype = Object.prototype;
 export const now = Date.now;
 
-// Constructors, under names that code of the caller cannot shadow.
+// Constructors, under names that the caller's code cannot shadow.
 export const Promises = Promise;
 export const Maps = Map;
 export const Sets = Set;
@@ -48,7 +48,7 @@ export const setForEach = uncurry(Set.prototype.forEach);
 export const setSize = getterOf(Set.prototype, "size");
 export const dateTime = uncurry(Date.prototype.getTime);
 export const patternSource = getterOf(RegExp.prototype, "source");
-/** Each flag's own getter: that of all flags asks these, by name. */
+/** The getter of each flag: the getter `flags` would look these up by name. */
 const flagGetters = list();
 for (const [letter, name] of Object.entries({
   ...{ d: "hasIndices", g: "global", i: "ignoreCase", m: "multiline" },
@@ -72,7 +72,7 @@ export const indexOf = uncurry(String.prototype.indexOf);
 export const unitAt = uncurry(String.prototype.charCodeAt);
 export const symbolText = uncurry(Symbol.prototype.toString);
 const stackGetter = Reflect.getOwnPropertyDescriptor(Error.prototype, "stack")?.get;
-/** Where an error was made, as the engine wrote it: engines have it in different places. @type {(error: any) => any} */
+/** The engine's stack of an error; engines store it in different places. @type {(error: any) => any} */
 export const stackOf = stackGetter ? uncurry(stackGetter) : (error) => error.stack;
 
 const TypedArrayPrototype = getPrototypeOf(Uint8Array.prototype);
@@ -87,11 +87,11 @@ export const viewBytes = getterOf(DataView.prototype, "byteLength");
 export const bufferBytes = getterOf(ArrayBuffer.prototype, "byteLength");
 
 /**
- * What tells a value of a kind from all others: a getter that throws for these, whatever their prototype is. Typed arrays and errors
- * have something better.
+ * Brand checks: getters that throw for any value of another kind, whatever its prototype. Typed arrays and errors have
+ * better checks.
  */
 export const kinds = list();
-/** The one of each prototype. */
+/** The brand check of each prototype. */
 const kindOfPrototype = new Map();
 for (const [prototype, getter] of [
   ...[[Map.prototype, mapSize], [Set.prototype, setSize], [Date.prototype, dateTime]],
@@ -101,13 +101,17 @@ for (const [prototype, getter] of [
   kindOfPrototype.set(prototype, getter);
 }
 
-/** The kind that a value with this prototype most probably is. @param {unknown} prototype @returns {((value: unknown) => unknown) | undefined} */
+/**
+ * The most probable kind of a value with this prototype.
+ *
+ * @param {unknown} prototype @returns {((value: unknown) => unknown) | undefined}
+ */
 export const likelyKind = (prototype) => mapGet(kindOfPrototype, prototype);
 
 const setBytes = uncurry(/** @type {any} */ (TypedArrayPrototype).set);
 
 /**
- * A copy of a part of a buffer. `ArrayBuffer.prototype.slice` would ask the buffer what to make of it, and take what it is given.
+ * Copies a part of a buffer. `ArrayBuffer.prototype.slice` would look up the species, which the caller's code can replace.
  *
  * @param {ArrayBuffer} buffer
  * @param {number} from
@@ -116,26 +120,30 @@ const setBytes = uncurry(/** @type {any} */ (TypedArrayPrototype).set);
  */
 export function copyOf(buffer, from, bytes) {
   const copy = new Buffers(bytes);
-  // One that was detached has none, and nothing looks at it.
+  // A detached buffer has no bytes and must not be viewed.
   if (bytes > 0) setBytes(new Bytes(copy), new Bytes(buffer, from, bytes));
   return copy;
 }
 
-/** An object without a prototype: nothing is inherited where a key is missing. @param {Record<string, any>} entries @returns {Record<string, any>} */
+/**
+ * Makes an object without a prototype, so that missing keys inherit nothing.
+ *
+ * @param {Record<string, any>} entries @returns {Record<string, any>}
+ */
 const table = (entries) => /** @type {any} */ (setPrototypeOf(entries, null), entries);
 
-/** What binary values are made with, by their kind. */
+/** The constructors of binary values, by kind. */
 export const binaryKinds = table({
   ...{ ArrayBuffer, DataView, Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array },
   ...{ Uint32Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
   ...("Float16Array" in globalThis ? { Float16Array: /** @type {any} */ (globalThis).Float16Array } : {}),
 });
 
-/** The kinds of errors that every program knows. */
+/** The standard kinds of errors. */
 export const errorKinds = table({ Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError });
 
 /**
- * A list that code of the caller cannot interfere with: to write an index of an ordinary array may run a setter of
+ * Makes a list that the caller's code cannot intercept: writing an index of an ordinary array may run a setter of
  * `Array.prototype`.
  *
  * @returns {any}
@@ -146,7 +154,7 @@ export function list() {
   return items;
 }
 
-/** A function of the harness that code of the caller gets: its text is not shown. @param {Function} made @param {string} name */
+/** Wraps a function of the harness for the caller's code, without its source text. @param {Function} made @param {string} name */
 export function hidden(made, name) {
   const bound = bindTo(made, undefined);
   fix(bound, "name", name);

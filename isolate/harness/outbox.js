@@ -1,11 +1,11 @@
-// Calls and reports on their way out. Only so many are under way at once; the others wait here, in the sandbox's own
-// memory, so that what a sandbox floods is itself.
+// Outgoing calls and reports. A limited number is in flight. The others wait here, in the sandbox's own memory, so that a
+// flood harms only the sandbox.
 
 import * as i from "./intrinsics.js";
 import { LARGEST } from "./pack.js";
 
 /**
- * Tells the isolate something; the answer is 0 where it wants no more of that kind.
+ * Sends a message to the isolate. Returns 0 if the isolate wants no more of that kind.
  *
  * @typedef {(kind: string, a: number | string, b: number, text: string, buffers?: ArrayBuffer[]) => number} Send
  * @typedef {import("./pack.js").Packed} Packed
@@ -17,15 +17,15 @@ const MOST = 256;
 
 export class Outbox {
   #send;
-  /** What waits, by its number. @type {Map<number, Item>} */
+  /** Waiting items, by number. @type {Map<number, Item>} */
   #waiting = new i.Maps();
   #first = 1;
   #last = 0;
-  /** What is under way, by its number. @type {Map<number, Item>} */
+  /** Items in flight, by number. @type {Map<number, Item>} */
   #under = new i.Maps();
   #count = 0;
   #bytes = 0;
-  /** Reports that were not taken yet. */
+  /** Reports without an acknowledgement. */
   #reports = 0;
   /** @type {(() => void) | undefined} */
   #drained;
@@ -50,7 +50,7 @@ export class Outbox {
     this.#add({ kind: "report", target: 0, packed, answer });
   }
 
-  /** Calls back when no report is under way. @param {() => void} then */
+  /** Calls `then` when no report is pending. @param {() => void} then */
   drained(then) {
     if (this.#reports === 0) then();
     else this.#drained = then;
@@ -84,7 +84,7 @@ export class Outbox {
       this.#count++;
       this.#bytes += packed.size;
       const { text, buffers } = packed;
-      // Gone from here, but for its size.
+      // Free the contents, and keep only their size.
       item.packed = { text: "", buffers: i.list(), size: packed.size };
       this.#send(item.kind, id, item.target, text, buffers);
     }

@@ -1,26 +1,26 @@
-// Values on their way out of the sandbox: a flat table as JSON text, and the contents of binary values beside it.
-// Flat, and made by a loop, so that no nesting is too deep. What cannot be copied is refused with the path to it.
+// Packs values that leave the sandbox: a flat table as JSON text, with the contents of binary values beside it. A loop
+// builds the table, so the depth of nesting is unlimited. A value that cannot be copied is refused with the path to it.
 
 import * as i from "./intrinsics.js";
 import { writtenOut } from "./weight.js";
 
-/** What a value may take on its way, in bytes: two for each UTF-16 unit of the text, and the contents of binary values. */
+/** The limit on a packed value, in bytes: two for each UTF-16 unit of the text, plus the contents of binary values. */
 export const LARGEST = 24 << 20;
-/** What its texts and its parts may take where it is read, in bytes, each counted as often as it is used. */
+/** The limit on its texts and parts as its reader sees them, in bytes, each counted as often as it is used. */
 const TEXTS = 8 << 20;
-/** What a part counts besides its text. */
+/** The cost of a part besides its text. */
 const PART = 16;
-/** What the contents of a binary value count besides themselves: the object that holds them on their way. */
+/** The cost of a binary value besides its contents: the object that carries them. */
 const BUFFER = 256;
-/** Keys that are written once, for all objects that have them, and how long such a one may be. */
+/** The limits of the cache of quoted keys: its entries, and the length of a key. */
 const KEYS = 256;
 const KEY = 32;
-/** Parts of a value between two looks at how large it is: no part alone is larger than all may be. */
+/** Parts of a value between two checks of its size. No single part can exceed the limit on its own. */
 const PARTS = 32;
-/** Levels that the console shows. */
+/** Levels of nesting that the console shows. */
 const LEVELS = 100;
 
-/** How values are copied that cannot be: refused, or, for the console, told in words. @typedef {"strict" | "told"} Manner */
+/** How to treat values that cannot be copied: refuse them, or describe them (for the console). @typedef {"strict" | "told"} Manner */
 
 /**
  * @typedef {object} Packed
@@ -36,13 +36,13 @@ export function serializationError(message) {
   return placed(error, i.stackOf(error));
 }
 
-/** An error with a stack of ours. @template {object} E @param {E} error @param {string} stack */
+/** Gives an error this stack. @template {object} E @param {E} error @param {string} stack */
 export function placed(error, stack) {
   i.defineProperty(error, "stack", /** @type {any} */ ({ __proto__: null, value: outside(stack), writable: true, enumerable: false, configurable: true }));
   return error;
 }
 
-/** A stack without the frames of the harness, which tell its reader nothing. @param {string} stack */
+/** A stack without the frames of the harness. @param {string} stack */
 function outside(stack) {
   if (typeof stack !== "string") return stack;
   let kept = "";
@@ -57,7 +57,7 @@ function outside(stack) {
 
 /**
  * @param {unknown} root
- * @param {string} path                             what the root is called in errors
+ * @param {string} path                             the root's name in errors
  * @param {Manner} manner
  * @param {(value: Function) => number} exported    makes a function callable from outside; returns its id
  * @param {number} [largest]
@@ -66,14 +66,14 @@ function outside(stack) {
 export function pack(root, path, manner, exported, largest = LARGEST) {
   /** The id of each object. */
   const ids = new i.Maps();
-  /** Keys as JSON, as rows of a table have the same ones: to look one up takes less than to write it. */
+  /** Cached keys as JSON. Rows of a table share their keys, and a lookup is faster than quoting. */
   const keyTexts = new i.Maps();
-  /** By id: the object, the id of the one it was found in, and where there. */
+  /** By id: the object, the id of its first parent, and its place there. */
   const found = i.list();
   const parents = i.list();
   const places = i.list();
   const buffers = i.list();
-  /** By id, 0 for the root: what it is alone, in bytes of texts and of contents, and where its references begin. */
+  /** By id, 0 for the root: its own size in bytes of texts and of contents, and where its references begin. */
   const ownTexts = i.list();
   const ownContents = i.list();
   const starts = i.list();
@@ -81,10 +81,10 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
   let shared = false;
   const heaviest = largest < TEXTS ? largest : TEXTS;
   let count = 0;
-  /** Of binary contents, with their objects, and alone. */
+  /** Bytes of binary contents, with and without their objects. */
   let size = 0;
   let contents = 0;
-  /** Of texts and parts. */
+  /** Bytes of texts and parts. */
   let weight = 0;
 
   /** @param {number} parent @param {string} place */
@@ -110,7 +110,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     return i.stringify(value);
   };
 
-  /** Whether a value is one of those that `parent` was found in, or is too far below them to be shown. @param {number} id @param {number} parent */
+  /** The console's text for a value that contains itself, or that is nested too deeply. @param {number} id @param {number} parent */
   const hiddenBelow = (id, parent) => {
     let levels = 0;
     for (let at = parent; at > 0; at = parents[at]) {
@@ -120,7 +120,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     return undefined;
   };
 
-  /** The slot of a value. @param {any} value @param {number} parent @param {Place} place @returns {string} */
+  /** The slot that refers to a value. @param {any} value @param {number} parent @param {Place} place @returns {string} */
   const slot = (value, parent, place) => {
     weight += PART;
     if (value === null) return "null";
@@ -128,7 +128,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
       case "string":
         return quoted(value);
       case "number":
-        // Every number but these two kinds is as in JSON.
+        // JSON has every number but -0, NaN and the infinities.
         if (value - value === 0 && (value !== 0 || 1 / value > 0)) return "" + value;
         return '["n","' + (value === 0 ? "-0" : i.Strings(value)) + '"]';
       case "boolean":
@@ -185,7 +185,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     return made;
   };
 
-  /** What the console shows under a key: a getter that throws is no reason to print nothing. @param {any} value @param {string} key */
+  /** The value that the console shows for a key. A throwing getter must not prevent the output. @param {any} value @param {string} key */
   const toldOf = (value, key) => {
     try {
       return value[key];
@@ -275,7 +275,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     throw serializationError(pathOf(id, "") + " is " + described(value) + ", which cannot leave the sandbox");
   };
 
-  /** The console shows what it can. @param {any} value @param {number} id */
+  /** A node for the console, which shows what it can. @param {any} value @param {number} id */
   const toldNode = (value, id) => {
     try {
       return node(value, id);
@@ -313,7 +313,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
   return { text: text + "]", buffers, size: sent > texts + bytes ? sent : texts + bytes };
 }
 
-/** Where a value was found in another: an index, a key, or words. @typedef {number | string} Place */
+/** Where a value was found in another: an index, a key, or a description. @typedef {number | string} Place */
 
 /** @param {Place} place */
 function placeText(place) {
@@ -324,8 +324,8 @@ function placeText(place) {
 }
 
 /**
- * The getter, of those that tell kinds, that a value answers. To throw takes QuickJS a hundredth of a millisecond, so the one that
- * belongs to the prototype is asked before the others.
+ * The brand check that accepts a value. A throw takes QuickJS a hundredth of a millisecond, so the check of the value's
+ * prototype comes first.
  *
  * @param {unknown} value
  * @param {unknown} prototype
@@ -341,7 +341,7 @@ function kindOf(value, prototype) {
   return undefined;
 }
 
-/** Whether it is what the getter is for. @param {(value: unknown) => unknown} getter @param {unknown} value */
+/** Whether the brand check accepts the value. @param {(value: unknown) => unknown} getter @param {unknown} value */
 function has(getter, value) {
   try {
     getter(value);
@@ -358,7 +358,7 @@ export function errorNode(error, quoted) {
   return '["e",' + name + "," + message + "," + quoted(traceOf(error)) + "]";
 }
 
-/** A property that should be text, whatever code of the caller made of it. @param {any} object @param {string} key @param {string} otherwise */
+/** A property as text, even if the caller's code changed it. @param {any} object @param {string} key @param {string} otherwise */
 export function textOf(object, key, otherwise) {
   try {
     const value = object[key];
@@ -368,7 +368,7 @@ export function textOf(object, key, otherwise) {
   }
 }
 
-/** Where an error was made: the engine's own record. @param {any} error @returns {string} */
+/** The stack of an error. @param {any} error @returns {string} */
 export function traceOf(error) {
   try {
     const stack = i.hasOwn(error, "stack") ? error.stack : i.stackOf(error);
@@ -395,7 +395,7 @@ function described(value) {
   return "an instance of a class";
 }
 
-/** Whether a key can stand after a dot; ASCII is enough for a message. @param {string} key */
+/** Whether a key can follow a dot; ASCII is enough for a message. @param {string} key */
 function isIdentifier(key) {
   for (let at = 0; at < key.length; at++) {
     const unit = /** @type {string} */ (key[at]);

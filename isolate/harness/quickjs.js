@@ -1,5 +1,5 @@
-// The harness in QuickJS. What it says leaves the machine in calls of the isolate, during which nothing can be suspended:
-// so what is long goes in pieces, each a call of its own, and between these the isolate may do something else.
+// The harness in QuickJS. Its messages leave the machine in calls to the isolate, which cannot be suspended. So long
+// messages are split into pieces, one call each, and the isolate may do other work between them.
 
 import { PIECE_BYTES, PIECE_UNITS } from "../wire.js";
 import { start as startWith } from "./index.js";
@@ -17,7 +17,7 @@ export function start(host) {
   return startWith(send, (then) => then(uncaught(host)));
 }
 
-/** What promises were rejected with that nobody waits for: the engine tells the isolate, which has them. @param {Host} host */
+/** The reasons of the unhandled rejections, which the isolate collects. @param {Host} host */
 function uncaught(host) {
   const reasons = i.list();
   const count = host("uncaught", 0, 0, "");
@@ -25,12 +25,12 @@ function uncaught(host) {
   return reasons;
 }
 
-/** Sends all but the last piece, and returns that. @param {Host} host @param {string} text */
+/** Sends all but the last piece, and returns the last. @param {Host} host @param {string} text */
 function sendText(host, text) {
   let from = 0;
   while (text.length - from > PIECE_UNITS) {
     const last = i.unitAt(text, from + PIECE_UNITS - 1);
-    // Not in the middle of a pair.
+    // Do not split a surrogate pair.
     const to = from + PIECE_UNITS - (last >= 0xd800 && last < 0xdc00 ? 1 : 0);
     host("text", 0, 0, i.slice(text, from, to));
     from = to;

@@ -1,5 +1,5 @@
-// Values on their way into the sandbox. The table is checked as if it came from an enemy: whatever is not of the form
-// is refused, and nothing is looked up outside of it.
+// Unpacks values that enter the sandbox. The table is not trusted: any malformed part is refused, and every reference is
+// checked.
 
 import * as i from "./intrinsics.js";
 
@@ -13,7 +13,7 @@ export function unpack(text, buffers, imported) {
   const table = i.parse(text);
   check(i.isArray(table) && table.length > 0);
   const made = i.list();
-  // First every object, empty; then what is in them: so that any may refer to any.
+  // First create every object empty, then fill them, so that any object can refer to any other.
   for (let id = 1; id < table.length; id++) made[id] = shell(table[id], buffers, imported);
   const slot = (/** @type {any} */ value) => {
     if (typeof value !== "object" || value === null) return value;
@@ -29,7 +29,7 @@ export function unpack(text, buffers, imported) {
   return slot(table[0]);
 }
 
-/** Freezes arrays and plain objects, and what is in them. @param {any} root */
+/** Freezes arrays and plain objects deeply. @param {any} root */
 export function frozenDeep(root) {
   const todo = i.list();
   const seen = new i.Maps();
@@ -105,7 +105,7 @@ function error(node) {
   const Kind = i.errorKinds[node[1]] ?? i.Errors;
   const made = new Kind(node[2]);
   if (!i.errorKinds[node[1]]) hide(made, "name", node[1]);
-  // The stack of the other side is not for this one, and that of this function says nothing.
+  // Hide the stack of this function. The stack of the other side is not sent.
   hide(made, "stack", "");
   return made;
 }

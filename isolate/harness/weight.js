@@ -1,15 +1,15 @@
-// How large a value is for whoever reads it: written out, so that what is used twice counts twice. A table says each object
-// once, however often it is used, and the other side makes a copy of it for each use.
+// The size of a value for its reader, who copies a shared object for each use. A packed table has each object once, however
+// often it is used.
 
 import * as i from "./intrinsics.js";
 
 /**
- * The sum of what is under the root, depth first; in time, and not by recursion. What contains itself counts once there: its
- * reader refuses it.
+ * Sums the sizes of everything under the root, depth first and in linear time, without recursion. A cycle is counted once:
+ * its reader refuses it.
  *
- * @param {number[]} own            what each object is alone, by its id; the root is 0
- * @param {number[]} starts         where the references of each begin
- * @param {number[]} references     ids that objects refer to, one object's after another's
+ * @param {number[]} own            the size of each object alone, by its id; the root is 0
+ * @param {number[]} starts         where the references of each object begin
+ * @param {number[]} references     the ids that objects refer to, object after object
  * @returns {number}
  */
 export function writtenOut(own, starts, references) {

@@ -1,12 +1,12 @@
-// The sandbox of the engine `v8`: the main module of a Worker that the platform makes for one run, without bindings and
-// without network. Beside it are the modules of the caller, and `entry`, `globals`, `imports` and `h0`, `h1`, …, which take what
-// they export from `sandbox-values` (isolate/engines/v8.js). None of these runs before `run` does.
+// The sandbox of the engine `v8`: the main module of a Worker that the platform creates for one run, without bindings and
+// without network. Its other modules are those of the caller, and `entry`, `globals`, `imports` and `h0`, `h1`, …, which
+// take their exports from `sandbox-values` (isolate/engines/v8.js). None of them is evaluated before `run` is called.
 //
-// What the harness says is sent in batches: a module that is being evaluated may not reach out of its Worker, so nothing
-// is sent before the modules were evaluated.
+// Messages are sent in batches. A module may not reach out of its Worker during its evaluation, so nothing is sent before
+// all modules are evaluated.
 
 import { WorkerEntrypoint } from "cloudflare:workers";
-// Beside the modules of the caller, too: what is exported here would be an entrypoint.
+// In a separate module, because every export of this one would be an entrypoint.
 import { fill } from "sandbox-values";
 import { LOGS_BYTES, LOGS_ENTRIES } from "../wire.js";
 import { start } from "./index.js";
@@ -18,31 +18,31 @@ import * as i from "./intrinsics.js";
  *
  * @typedef {object} Isolate
  * @property {(messages: FromSandbox[]) => Promise<void>} onMessage
- * @property {() => Promise<ToSandbox[]>} nextMessages      resolves when there is something
+ * @property {() => Promise<ToSandbox[]>} nextMessages      resolves when there are messages
  *
  * @typedef {object} Start
  * @property {boolean} reports
  * @property {string} text
  * @property {Uint8Array[]} bytes
- * @property {string} entry                    key of the module that hands the main module over
+ * @property {string} entry                    key of the module that provides the main module
  * @property {string} fn
  * @property {import("./pack.js").Manner} manner
- * @property {[string, [string, string][]][]} resolved   key of a module, and what its specifiers mean
+ * @property {[string, [string, string][]][]} resolved   the key of a module, and the keys for its specifiers
  */
 
-/** Rejected promises that nobody waits for, as many as are kept. */
+/** The maximum number of unhandled rejections to keep. */
 const UNCAUGHT = 20;
 
-/** What a module that waits for its Worker's surroundings is told by the platform, and what its author is told. */
+/** The platform's error for a top-level await on something outside the module, and the message for the author. */
 const UNSETTLED = "Top-level await in module is unsettled.";
 const NO_WAITING = "the engine v8 does not wait at the top level of a module for anything outside of it: wait in a function that you export";
 
 export class Sandbox extends WorkerEntrypoint {
-  /** One run, to its end. @param {Start} program @param {Isolate} isolate */
+  /** Runs a program to its end. @param {Start} program @param {Isolate} isolate */
   async run({ reports, text, bytes, entry, fn, manner, resolved }, isolate) {
     const outbox = new Messages();
     const send = limited((message) => outbox.add(message));
-    // The platform tells of promises between the turns of its event loop: one turn, there and back, and it has told of all.
+    // The platform reports rejections between turns of its event loop. After one round trip it has reported all of them.
     /** @type {import("./index.js").Uncaught} */
     const uncaught = (then) => {
       turned = () => then(reasonsOf(rejected));
@@ -61,7 +61,7 @@ export class Sandbox extends WorkerEntrypoint {
     });
     try {
       handed(run.install, [reports, text], bytes);
-      // Of the entry, and not of the caller's module: that may export a `then`.
+      // Import the entry, not the caller's module, which may export a `then`.
       await import(entry);
       void run.run(namespace, fn, manner);
     } catch (error) {
@@ -73,7 +73,11 @@ export class Sandbox extends WorkerEntrypoint {
   }
 }
 
-/** Does what the isolate tells, until that is to end. @param {Isolate} isolate @param {ReturnType<typeof start>} run @param {Links} links @param {() => void} turned */
+/**
+ * Processes the isolate's messages until `over`.
+ *
+ * @param {Isolate} isolate @param {ReturnType<typeof start>} run @param {Links} links @param {() => void} turned
+ */
 async function listen(isolate, run, links, turned) {
   for (;;) {
     const messages = await isolate.nextMessages();
@@ -88,7 +92,7 @@ async function listen(isolate, run, links, turned) {
   }
 }
 
-/** Promises that were rejected and that nobody waits for, with what. @type {Map<unknown, unknown>} */
+/** Unhandled rejections: promises and their reasons. @type {Map<unknown, unknown>} */
 const rejected = new i.Maps();
 addEventListener("unhandledrejection", (event) => {
   if (i.mapSize(rejected) < UNCAUGHT) i.mapSet(rejected, event.promise, event.reason);
@@ -102,7 +106,7 @@ function reasonsOf(promises) {
   return reasons;
 }
 
-/** What is to be sent, in order. */
+/** The outgoing messages, in order. */
 class Messages {
   /** @type {FromSandbox[]} */
   #waiting = [];
@@ -114,7 +118,7 @@ class Messages {
     this.#wake();
   }
 
-  /** Resolves when there is one. @returns {Promise<void>} */
+  /** Resolves when there is a message. @returns {Promise<void>} */
   any() {
     return new i.Promises((resolve) => {
       this.#wake = () => resolve(undefined);
@@ -122,13 +126,13 @@ class Messages {
     });
   }
 
-  /** Never ends by itself. @param {Isolate} isolate */
+  /** Sends forever. @param {Isolate} isolate */
   async sendTo(isolate) {
     for (;;) {
       await this.any();
       const batch = this.#waiting;
       this.#waiting = [];
-      // Not waited for: what is sent arrives in order.
+      // Not awaited: messages arrive in order.
       void this.#sent(isolate.onMessage(batch));
     }
   }
@@ -138,12 +142,16 @@ class Messages {
     try {
       await sending;
     } catch {
-      // The isolate has gone, and with it whoever could be told; `listen` ends for the same reason.
+      // The isolate is gone, and nobody can receive the message. `listen` ends for the same reason.
     }
   }
 }
 
-/** Keeps logs within their bounds, by the same count as the isolate's: the first that does not fit is told, without its text. @param {(message: FromSandbox) => void} add @returns {import("./outbox.js").Send} */
+/**
+ * Enforces the limits on logs, with the isolate's count. The first entry that does not fit is sent without its text.
+ *
+ * @param {(message: FromSandbox) => void} add @returns {import("./outbox.js").Send}
+ */
 function limited(add) {
   let entries = 0;
   let left = LOGS_BYTES;
@@ -160,9 +168,9 @@ function limited(add) {
   };
 }
 
-/** What `import` means in the modules of the caller. */
+/** Implements `import` for the caller's modules. */
 class Links {
-  /** By key of a module: what its specifiers mean. @type {Map<string, Map<string, string>>} */
+  /** By key of a module: the keys for its specifiers. @type {Map<string, Map<string, string>>} */
   #known = new i.Maps();
   /** @type {Map<number, (text: string) => void>} */
   #asked = new i.Maps();
@@ -175,11 +183,11 @@ class Links {
     for (const [key, specifiers] of resolved) this.#known.set(key, new i.Maps(specifiers));
   }
 
-  /** What stands for `import` in a module. @param {string} key @param {string} name */
+  /** The function that replaces `import` in a module. @param {string} key @param {string} name */
   importer(key, name) {
     const known = i.mapGet(this.#known, key);
     const imports = async (/** @type {unknown} */ specifier) => {
-      // As the language does: an object's own text, and no symbol's.
+      // Convert as the language does: ToString, which throws for a symbol.
       const text = i.slice(specifier, 0);
       return import(i.mapGet(known, text) ?? (await this.#ask(key, text)));
     };
@@ -187,7 +195,7 @@ class Links {
     return imports;
   }
 
-  /** The key of what a specifier means. @param {string} from @param {string} specifier @returns {Promise<string>} */
+  /** Asks the isolate for the key of a specifier. @param {string} from @param {string} specifier @returns {Promise<string>} */
   #ask(from, specifier) {
     return new i.Promises((resolve, reject) => {
       const id = ++this.#last;
@@ -210,7 +218,11 @@ class Links {
   }
 }
 
-/** A list as an ordinary array: what crosses between Workers is of ordinary kinds. @param {ArrayBuffer[]} list @returns {ArrayBuffer[]} */
+/**
+ * Copies a list into an ordinary array: only ordinary values can cross between Workers.
+ *
+ * @param {ArrayBuffer[]} list @returns {ArrayBuffer[]}
+ */
 function plain(list) {
   /** @type {ArrayBuffer[]} */
   const array = [];
@@ -218,7 +230,11 @@ function plain(list) {
   return array;
 }
 
-/** Calls a function of the harness with contents as buffers of their own. @param {Function} callee @param {unknown[]} args @param {Uint8Array[]} bytes */
+/**
+ * Calls a function of the harness, with the contents copied into separate buffers.
+ *
+ * @param {Function} callee @param {unknown[]} args @param {Uint8Array[]} bytes
+ */
 function handed(callee, args, bytes) {
   for (let at = 0; at < bytes.length; at++) {
     const content = bytes[at];

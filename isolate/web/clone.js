@@ -5,13 +5,13 @@ const ERRORS = [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, U
 const TypedArray = Object.getPrototypeOf(Uint8Array);
 
 /**
- * A deep copy. What is transferred is copied, too, and then empty.
+ * A deep copy. Transferred buffers are copied, then detached.
  *
  * @param {any} value
  * @param {{ transfer?: ArrayBuffer[] }} [options]
  */
 export function structuredClone(value, options = {}) {
-  /** Copies by what they are copies of: shared parts stay shared, and circles close. @type {Map<object, object>} */
+  /** Copies by their originals, so that shared parts stay shared and cycles close. @type {Map<object, object>} */
   const copies = new Map();
   const transfer = [...(options?.transfer ?? [])];
   for (const buffer of transfer) {
@@ -40,7 +40,7 @@ function copied(value, copies) {
   return copy;
 }
 
-/** The copy of an object that has no values of its own. @param {any} value @param {Map<object, object>} copies */
+/** The copy of an object that contains no other values. @param {any} value @param {Map<object, object>} copies */
 function flat(value, copies) {
   if (value instanceof Date) return new Date(value.getTime());
   if (value instanceof RegExp) return new RegExp(value.source, value.flags);
@@ -57,7 +57,7 @@ function flat(value, copies) {
 }
 
 /**
- * The empty copy of an object, and what fills it.
+ * The empty copy of an object, and the function that fills it.
  *
  * @param {any} value
  * @param {Map<object, object>} copies

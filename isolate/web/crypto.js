@@ -1,7 +1,7 @@
 // crypto.getRandomValues and crypto.randomUUID, for code in the sandbox.
 //
-// The host gives each run 32 random bytes; ChaCha20 makes as many of them as are wanted. Each block's first half is the
-// next key, so what was given away tells nothing about what comes.
+// The host provides 32 random bytes per run, which ChaCha20 expands. The first half of each block becomes the next key, so
+// earlier output does not reveal later output.
 
 const INTEGERS = ["Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array", "Int32Array", "Uint32Array"];
 const LARGE = ["BigInt64Array", "BigUint64Array"];
@@ -12,7 +12,7 @@ const CONSTANTS = [0x61707865, 0x3320646e, 0x79622d32, 0x6b206574];
 const KEY_WORDS = 8;
 
 const key = new Uint32Array(KEY_WORDS);
-/** The bytes of a block that were not given away yet. @type {number[]} */
+/** Unused bytes of the current block. @type {number[]} */
 let left = [];
 
 {
@@ -22,7 +22,7 @@ let left = [];
   for (let at = 0; at < KEY_WORDS; at++) key[at] = words.getUint32(at * 4, true);
 }
 
-/** The next block: half of it becomes the key. */
+/** Generates the next block. Half of it becomes the key. */
 function turn() {
   const start = Uint32Array.of(...CONSTANTS, ...key, 0, 0, 0, 0);
   const block = start.slice();
@@ -83,5 +83,5 @@ function randomUUID() {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** No `subtle`: what needs keys belongs on the host's side. */
+/** No `subtle`: cryptography with keys belongs on the host's side. */
 export const crypto = Object.freeze({ getRandomValues, randomUUID });

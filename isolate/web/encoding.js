@@ -1,16 +1,16 @@
-// TextEncoder, TextDecoder (UTF-8 alone), atob and btoa, for code in the sandbox.
+// TextEncoder, TextDecoder (UTF-8 only), atob and btoa, for code in the sandbox.
 
 const LABELS = ["utf-8", "utf8", "unicode-1-1-utf-8", "unicode11utf8", "unicode20utf8", "x-unicode20utf8"];
-/** As many units as one call of `String.fromCharCode` is given. */
+/** The number of units per call of `String.fromCharCode`. */
 const PIECE = 4096;
 const REPLACEMENT = 0xfffd;
 
 /**
- * Writes the text's bytes with `put`, which says whether there was room.
+ * Writes the text's bytes with `put`, which returns whether there was room.
  *
  * @param {string} text
  * @param {(bytes: number[]) => boolean} put
- * @returns {number} how many units of the text were written
+ * @returns {number} the number of units that were written
  */
 function write(text, put) {
   let at = 0;
@@ -41,7 +41,7 @@ export class TextEncoder {
   /** @param {string} [input] @returns {Uint8Array} */
   encode(input = "") {
     const text = String(input);
-    // Three bytes a unit is the most.
+    // A unit needs at most three bytes.
     const bytes = new Uint8Array(text.length * 3);
     return bytes.slice(0, this.encodeInto(text, bytes).written);
   }
@@ -61,12 +61,12 @@ export class TextEncoder {
 export class TextDecoder {
   #fatal;
   #ignoreBOM;
-  /** Of a character that has begun: its bits so far, how many bytes are missing, and between what the next must lie. */
+  /** The unfinished character: its bits so far, the number of missing bytes, and the range of the next byte. */
   #code = 0;
   #missing = 0;
   #low = 0x80;
   #high = 0xbf;
-  /** Whether nothing of the text was seen yet. */
+  /** Whether the text is still at its start, where a BOM is skipped. */
   #first = true;
 
   /** @param {string} [label] @param {{ fatal?: boolean, ignoreBOM?: boolean }} [options] */
@@ -123,12 +123,12 @@ export class TextDecoder {
         if (--this.#missing === 0) put(this.#code);
         return;
       }
-      // The character ends too early, and this byte begins the next one.
+      // The character is cut short, and this byte begins the next one.
       this.#wrong(put);
     }
     if (byte < 0x80) put(byte);
     else if (byte >= 0xc2 && byte <= 0xdf) this.#begin(byte & 0x1f, 1);
-    // Not everything that could be written in three or four bytes may be.
+    // Overlong forms and surrogates are invalid.
     else if (byte >= 0xe0 && byte <= 0xef) this.#begin(byte & 0x0f, 2, byte === 0xe0 ? 0xa0 : 0x80, byte === 0xed ? 0x9f : 0xbf);
     else if (byte >= 0xf0 && byte <= 0xf4) this.#begin(byte & 0x07, 3, byte === 0xf0 ? 0x90 : 0x80, byte === 0xf4 ? 0x8f : 0xbf);
     else this.#wrong(put);
@@ -160,7 +160,7 @@ function view(input) {
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** @param {string} data  of units below 256 */
+/** @param {string} data  its units must be below 256 */
 export function btoa(data) {
   const text = String(data);
   let coded = "";

@@ -1,9 +1,9 @@
-// DOMException, Event, EventTarget, AbortController and AbortSignal, for code in the sandbox. Targets are flat: nothing is
-// captured and nothing bubbles, because no target lies in another.
+// DOMException, Event, EventTarget, AbortController and AbortSignal, for code in the sandbox. Targets have no parents, so
+// there is no capturing and no bubbling.
 
 import { clearTimeout, setTimeout } from "./timers.js";
 
-/** The names that still have numbers. @type {Record<string, number>} */
+/** Names with a legacy code. @type {Record<string, number>} */
 const CODES = { InvalidCharacterError: 5, SyntaxError: 12, AbortError: 20, QuotaExceededError: 22, TimeoutError: 23, DataCloneError: 25 };
 
 export class DOMException extends Error {
@@ -32,7 +32,7 @@ export class DOMException extends Error {
 /** @typedef {((event: Event) => void) | { handleEvent: (event: Event) => void }} Listener */
 /** @typedef {{ once?: boolean, signal?: AbortSignal, capture?: boolean, passive?: boolean }} ListenerOptions */
 
-/** Sets the target; throws for what is no event. @type {(event: Event, target: EventTarget) => void} */
+/** Sets the target; throws for anything but an event. @type {(event: Event, target: EventTarget) => void} */
 let begin;
 /** @type {(event: Event) => boolean} */
 let stopped;
@@ -121,7 +121,7 @@ export class EventTarget {
   dispatchEvent(event) {
     begin(event, this);
     for (const known of this.#listeners.filter(({ type }) => type === event.type)) {
-      // One may take the next away.
+      // A listener may remove the next one.
       if (stopped(event) || !this.#listeners.includes(known)) continue;
       if (known.once) this.#listeners = this.#listeners.filter((other) => other !== known);
       told(known.listener, this, event);
@@ -134,7 +134,7 @@ export class EventTarget {
   }
 }
 
-/** Nobody waits for what a listener throws. @param {Listener} listener @param {EventTarget} target @param {Event} event */
+/** Calls a listener and logs what it throws. @param {Listener} listener @param {EventTarget} target @param {Event} event */
 function told(listener, target, event) {
   try {
     if (typeof listener === "function") listener.call(target, event);
@@ -144,7 +144,7 @@ function told(listener, target, event) {
   }
 }
 
-/** Signals are made here alone: of controllers, timers and other signals. */
+/** The key of the constructor: only controllers, timers and other signals create signals. */
 const OWN = Symbol("AbortSignal");
 /** Aborts a signal, once. @type {(signal: AbortSignal, reason: unknown) => void} */
 let end;

@@ -1,4 +1,4 @@
-// FormData of texts, for code in the sandbox: there are no files.
+// FormData with text fields only, for code in the sandbox. Files are not supported.
 
 export class FormData {
   /** @type {[name: string, value: string][]} */

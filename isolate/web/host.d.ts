@@ -1,4 +1,4 @@
-// What the harness's run has at module scope (src/work/code/file.rs).
+// The globals of the run that the harness belongs to (src/work/code/file.rs).
 
 interface HostAnswer {
   status: number;
@@ -10,14 +10,14 @@ interface HostRequest {
   method: string;
   headers: [name: string, value: string][];
   body?: string | Uint8Array | undefined;
-  /** What `abort` is told to end it. */
+  /** The id to pass to `abort`. */
   id?: number;
 }
 
 declare const host: {
   sleep(ms: number): Promise<void>;
   fetch(url: string, init: HostRequest): Promise<HostAnswer>;
-  /** Ends a request that was given this id. */
+  /** Ends the request with this id. */
   abort(id: number): Promise<void>;
 };
 declare const facts: { entropy: Uint8Array };

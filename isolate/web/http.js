@@ -1,5 +1,5 @@
-// Headers, Request, Response and fetch, for code in the sandbox. Bodies are whole: text, bytes or the parameters of a
-// form, also of several parts. There are no streams and no files; `body` is always null.
+// Headers, Request, Response and fetch, for code in the sandbox. A body is complete: text, bytes, or the fields of a form,
+// multipart included. There are no streams and no files; `body` is always null.
 
 import { AbortController, AbortSignal } from "./events.js";
 import { TextDecoder, TextEncoder } from "./encoding.js";
@@ -14,13 +14,13 @@ export { Headers };
 /** @typedef {{ method?: string, headers?: HeadersInit, body?: BodyInit, signal?: AbortSignal | null }} RequestInit */
 /** @typedef {{ status?: number, statusText?: string, headers?: HeadersInit }} ResponseInit */
 
-/** Methods that are written large, however they were given. */
+/** Methods that are normalized to upper case. */
 const METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"];
-/** Statuses whose answers have no body. */
+/** Statuses of responses without a body. */
 const EMPTY = [101, 103, 204, 205, 304];
 const REDIRECTS = [301, 302, 303, 307, 308];
 
-/** What a request and an answer carry. */
+/** The common part of requests and responses. */
 class Message {
   /** @type {string | Uint8Array | null} */
   #content;
@@ -69,14 +69,14 @@ class Message {
   }
 
   #take() {
-    // One without a body can be asked again and again.
+    // An empty body can be read repeatedly.
     if (this.#content === null) return null;
     if (this.#used) throw new TypeError("The body was read already; `clone()` before the first time");
     this.#used = true;
     return this.#content;
   }
 
-  /** The body for another one, without taking it. @param {Message} message */
+  /** The body for another message, without consuming it. @param {Message} message */
   static contentOf(message) {
     if (message.#used) throw new TypeError("The body was read already");
     return message.#content;
@@ -86,7 +86,7 @@ class Message {
 /** @param {FormData} form @returns {[string, string]} */
 function multipart(form) {
   const fields = [...form];
-  // One that stands in no value.
+  // Choose a boundary that no field contains.
   let boundary = "----bobbin";
   while (fields.some(([name, value]) => `${name}${value}`.includes(boundary))) boundary += "-";
   const escaped = (/** @type {string} */ name) => name.replace(/\r?\n|\r/g, "%0D%0A").replaceAll('"', "%22");
@@ -94,7 +94,11 @@ function multipart(form) {
   return [`${parts.join("")}--${boundary}--\r\n`, `multipart/form-data; boundary=${boundary}`];
 }
 
-/** The content of a body, and its type where it has one of itself. @param {BodyInit} body @returns {[string | Uint8Array | null, string?]} */
+/**
+ * The content of a body, and its own content type if it has one.
+ *
+ * @param {BodyInit} body @returns {[string | Uint8Array | null, string?]}
+ */
 function contentOf(body) {
   if (body === null || body === undefined) return [null];
   if (body instanceof URLSearchParams) return [String(body), "application/x-www-form-urlencoded;charset=UTF-8"];
@@ -112,7 +116,7 @@ export class Request extends Message {
   #url;
   /** @type {string} */
   #method;
-  /** Made when somebody asks for it. @type {AbortSignal | undefined} */
+  /** Created on first access. @type {AbortSignal | undefined} */
   #signal;
 
   /** @param {string | URL | Request} input @param {RequestInit} [init] */
@@ -144,7 +148,7 @@ export class Request extends Message {
     return (this.#signal ??= new AbortController().signal);
   }
 
-  /** The signal that somebody gave or asked for. @param {Request} request */
+  /** The signal, if one was given or accessed. @param {Request} request */
   static signalOf(request) {
     return request.#signal;
   }
@@ -169,7 +173,7 @@ function methodOf(method) {
 export class Response extends Message {
   #status;
   #statusText;
-  /** Where an answer came from; empty for one that was made here. */
+  /** The URL of a fetched response; empty for one created here. */
   #url = "";
   /** @type {"default" | "basic"} */
   #type = "default";
@@ -199,7 +203,7 @@ export class Response extends Message {
     return new Response(null, { status, headers: { location: new URL(url).href } });
   }
 
-  /** What `fetch` gives. @param {HostAnswer} answer @param {string} url */
+  /** The response that `fetch` returns. @param {HostAnswer} answer @param {string} url */
   static from({ status, headers, body }, url) {
     const response = new Response(EMPTY.includes(status) ? null : body, { status, headers: receivedHeaders(headers) });
     response.#url = url;
@@ -243,11 +247,11 @@ export class Response extends Message {
   }
 }
 
-/** Numbers of requests that can be aborted. */
+/** The id of the last abortable request. */
 let lastFetch = 0;
 
 /**
- * Reaches the hosts that the definition allows. Redirects are not followed: their answers are as they came.
+ * Sends a request to a host that the definition allows. Redirects are not followed but returned.
  *
  * @param {string | URL | Request} input
  * @param {RequestInit} [init]
@@ -266,7 +270,7 @@ export async function fetch(input, init) {
 }
 
 /**
- * A request that ends when its signal says so, out there too.
+ * A request that the signal also aborts at the host.
  *
  * @param {string} url
  * @param {HostRequest} sent
@@ -276,7 +280,7 @@ export async function fetch(input, init) {
 function abortable(url, sent, signal) {
   const id = ++lastFetch;
   return new Promise((resolve, reject) => {
-    // Told first: whoever hears of the end may be done, and then nothing is told any more.
+    // Abort at the host first: the rejection may end the run, and then nothing more can be sent.
     const abort = () => void host.abort(id).finally(() => reject(signal.reason));
     signal.addEventListener("abort", abort, { once: true });
     const over = () => signal.removeEventListener("abort", abort);
@@ -284,10 +288,10 @@ function abortable(url, sent, signal) {
   });
 }
 
-// For the harness.
+// Functions for the harness.
 
 /**
- * The request that an endpoint answers.
+ * The request for an endpoint.
  *
  * @param {{ url: string, method: string, headers: Record<string, string> | [string, string][], body: Uint8Array }} facts
  */
@@ -296,7 +300,7 @@ export function received({ url, method, headers: given, body }) {
   return new Request(url, { method, headers, body: body.length === 0 || method === "GET" ? null : body });
 }
 
-/** What an endpoint gave, for the host. @param {unknown} answer */
+/** Converts an endpoint's result for the host. @param {unknown} answer */
 export function answered(answer) {
   if (!(answer instanceof Response)) return { value: answer };
   const { status, headers } = answer;

@@ -1,21 +1,21 @@
-// setTimeout, setInterval, what clears them, and queueMicrotask, for code in the sandbox. An interval ends with its call:
-// nothing here keeps a call from ending.
+// setTimeout, setInterval, their clear functions and queueMicrotask, for code in the sandbox. Timers do not keep a call
+// alive: an interval ends with its call.
 //
-// The engine has no clock that calls back: the host sleeps. One sleep serves all timers that are due after it, so a
-// timer that was cleared leaves nothing behind that counts.
+// The engine cannot call back after a time, so the host sleeps. A sleep serves all timers that are due at its end or later,
+// so cleared timers do not pile up sleeps.
 
-/** Timers that may wait at the same time. */
+/** The limit on pending timers. */
 const WAITING = 256;
-/** The longest, in milliseconds; the host waits no longer either. */
+/** The longest delay in milliseconds, which is also the host's limit. */
 const LONGEST_MS = 600_000;
-/** The shortest time between two rings of an interval: each is a crossing to the host. */
+/** The shortest interval, because each round is a call to the host. */
 const SHORTEST_MS = 4;
 
 /** @typedef {{ id: number, due: number, run: () => void, every?: number }} Timer */
 
 /** @type {Map<number, Timer>} */
 const timers = new Map();
-/** When the host's sleeps end. @type {Set<number>} */
+/** When the host's pending sleeps end. @type {Set<number>} */
 const sleeps = new Set();
 let last = 0;
 
@@ -35,7 +35,7 @@ export function clearTimeout(id) {
   timers.delete(Number(id));
 }
 
-/** The same as `clearTimeout`: numbers are given once. */
+/** Same as `clearTimeout`, because ids are unique across both. */
 export const clearInterval = clearTimeout;
 
 /** @param {string} name @param {unknown} delay */
@@ -67,12 +67,12 @@ export function queueMicrotask(callback) {
   Promise.resolve().then(() => guarded(callback));
 }
 
-/** Sees to it that the host wakes us when the first timer is due. */
+/** Makes the host wake this module when the first timer is due. */
 function wake() {
   const first = Math.min(...[...timers.values()].map(({ due }) => due));
   if (first === Infinity || [...sleeps].some((end) => end <= first)) return;
   sleeps.add(first);
-  // A sleep that fails ends with its run.
+  // A failed sleep means that the run ends.
   host.sleep(Math.max(0, first - Date.now())).then(
     () => {
       sleeps.delete(first);
@@ -82,14 +82,14 @@ function wake() {
   );
 }
 
-/** Runs what is due by then, in order. @param {number} until */
+/** Runs the timers that are due at `until`, in order. @param {number} until */
 function ring(until) {
   const now = Math.max(until, Date.now());
   const due = [...timers.values()].filter((timer) => timer.due <= now).sort((a, b) => a.due - b.due || a.id - b.id);
   for (const timer of due) {
-    // One may clear the next.
+    // A timer may clear the next one.
     if (!timers.has(timer.id)) continue;
-    // Rings that were missed are left out.
+    // Missed rounds are skipped.
     if (timer.every !== undefined) timer.due = Math.max(timer.due, now) + timer.every;
     else timers.delete(timer.id);
     guarded(timer.run);
@@ -97,7 +97,7 @@ function ring(until) {
   wake();
 }
 
-/** Nobody waits for what a callback throws. @param {() => void} run */
+/** Runs a callback and logs what it throws. @param {() => void} run */
 function guarded(run) {
   try {
     run();

@@ -1,4 +1,4 @@
-// URL and URLSearchParams, for code in the sandbox: the URL Standard, but for some rare names beyond ASCII.
+// URL and URLSearchParams, for code in the sandbox: the URL Standard, except for some rare non-ASCII hosts.
 
 import { encoded, USERINFO } from "./url/encode.js";
 import { follow, read, URLSearchParams } from "./url/params.js";
@@ -149,7 +149,7 @@ export class URL {
   }
 }
 
-/** A text without halves of characters. @param {unknown} value */
+/** A text without lone surrogates. @param {unknown} value */
 function text(value) {
   const string = String(value);
   return string.isWellFormed() ? string : string.toWellFormed();
@@ -170,7 +170,7 @@ function written({ scheme, username, password, host, port, path, query, fragment
   const secret = password === "" ? "" : `:${password}`;
   const who = username === "" && secret === "" ? "" : `${username}${secret}@`;
   const where = host === null ? "" : `//${who}${host}${port === null ? "" : `:${port}`}`;
-  // Else the path would be read as a host.
+  // Otherwise the path would be read as a host.
   const apart = host === null && typeof path !== "string" && path.length > 1 && path[0] === "" ? "/." : "";
   const rest = `${query === null ? "" : `?${query}`}${fragment === null ? "" : `#${fragment}`}`;
   return `${scheme}:${where}${apart}${pathOf(path)}${rest}`;

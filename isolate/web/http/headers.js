@@ -2,18 +2,18 @@
 
 /** @typedef {Headers | Iterable<Iterable<string>> | Record<string, string>} HeadersInit */
 
-/** A name of a method or of a header. */
+/** The syntax of the names of methods and headers. */
 export const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
 /**
- * Headers that came from outside: their values are as the platform read them, which may be text beyond Latin-1.
+ * Builds received headers. Their values are as the platform read them, and may contain text beyond Latin-1.
  *
  * @type {(headers: Iterable<[name: string, value: string]>) => Headers}
  */
 export let receivedHeaders;
 
 export class Headers {
-  /** By the name in small letters. `set-cookie` alone may not be joined. @type {Map<string, string[]>} */
+  /** By name in lower case. Only the values of `set-cookie` may not be joined. @type {Map<string, string[]>} */
   #values = new Map();
 
   static {
@@ -31,7 +31,7 @@ export class Headers {
   constructor(init = {}) {
     if (typeof init !== "object" || init === null) throw new TypeError("Headers: an object or a list of pairs is expected");
     if (init instanceof Headers) {
-      // What came from outside can be passed on.
+      // Received headers can be passed on without a check.
       for (const [name, values] of init.#values) this.#values.set(name, [...values]);
       return;
     }

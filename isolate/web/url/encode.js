@@ -1,11 +1,11 @@
-// Percent-encoding, as the URL Standard has it.
+// Percent-encoding of the URL Standard.
 
 import { TextDecoder, TextEncoder } from "../encoding.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** What of ASCII is encoded, beside the control characters; all else is. Each holds the one before it. */
+/** Sets of printable ASCII characters to encode. Control characters and non-ASCII text are always encoded. */
 export const CONTROL = "";
 export const FRAGMENT = ' "<>`';
 export const QUERY = ' "#<>';
@@ -23,7 +23,7 @@ export function encoded(text, set) {
   return result;
 }
 
-/** As a form writes it. @param {string} text */
+/** Encodes a text for a form. @param {string} text */
 export function formEncoded(text) {
   let result = "";
   for (const byte of encoder.encode(text)) {
@@ -34,7 +34,7 @@ export function formEncoded(text) {
   return result;
 }
 
-/** Text that may be percent-encoded; what is not UTF-8 becomes U+FFFD. @param {string} text */
+/** Percent-decodes a text; invalid UTF-8 becomes U+FFFD. @param {string} text */
 export function decoded(text) {
   if (!text.includes("%")) return text;
   const bytes = encoder.encode(text);

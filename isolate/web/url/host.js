@@ -1,17 +1,17 @@
-// Hosts of URLs, as the URL Standard has them; of names beyond ASCII the usual ones (no rules for single scripts).
+// Hosts of the URL Standard. Non-ASCII names get the common mappings, but no rules for single scripts.
 
 import { CONTROL, decoded, encoded } from "./encode.js";
 
 const FORBIDDEN = /[\x00\t\n\r #/:<>?@[\\\]^|]/;
-/** U+FFFD stands for what was not UTF-8. */
+/** U+FFFD stands for invalid UTF-8. */
 const FORBIDDEN_IN_DOMAINS = /[\x00-\x20#%/:<>?@[\\\]^|\x7f\ufffd]/;
 
 /**
- * The host in its one form.
+ * The host in its canonical form.
  *
  * @param {string} text
- * @param {boolean} special   of a scheme such as http
- * @returns {string | undefined} nothing when it is none
+ * @param {boolean} special   whether the scheme is special, like http
+ * @returns {string | undefined} undefined if it is invalid
  */
 export function parseHost(text, special) {
   if (text.startsWith("[")) {
@@ -30,7 +30,7 @@ export function parseHost(text, special) {
 /** @param {string} domain */
 function ascii(domain) {
   if (/^[\x00-\x7f]*$/.test(domain)) return domain.toLowerCase();
-  // Characters that are left out, full stops of other scripts, and a letter whose small form depends on its place.
+  // Remove ignored characters, and map full stops of other scripts and the sigma, whose lower case depends on its position.
   const mapped = domain
     .replace(/[\u00ad\u034f\u180b-\u180d\u180f\u200b\u2060\u2064\ufe00-\ufe0f\ufeff]/g, "")
     .replace(/[\u3002\uff0e\uff61]/g, ".")
@@ -41,7 +41,7 @@ function ascii(domain) {
   return mapped.split(".").map(punycode).join(".");
 }
 
-/** A label as DNS writes it (RFC 3492). @param {string} label */
+/** Encodes a label as Punycode (RFC 3492). @param {string} label */
 function punycode(label) {
   const points = Array.from(label, (char) => /** @type {number} */ (char.codePointAt(0)));
   const basic = points.filter((point) => point < 0x80);
@@ -67,7 +67,7 @@ function punycode(label) {
   return `xn--${coded}`;
 }
 
-/** A number of variable length. @param {number} delta @param {number} bias */
+/** Encodes a variable-length integer. @param {number} delta @param {number} bias */
 function varied(delta, bias) {
   let [rest, digits] = [delta, ""];
   for (let k = 36; ; k += 36) {
@@ -79,7 +79,7 @@ function varied(delta, bias) {
   }
 }
 
-/** From JavaScript's digits, 0–9 and then letters, to letters and then 0–9. @param {string} char */
+/** Converts JavaScript's digit (0–9, then letters) to Punycode's (letters, then 0–9). @param {string} char */
 const digit = (char) => "abcdefghijklmnopqrstuvwxyz0123456789".charAt(parseInt(char, 36));
 
 /** @param {number} delta @param {number} count @param {boolean} first */
@@ -108,7 +108,7 @@ function ipv4(domain) {
   return numbers.reduce((sum, part, at) => sum + part * 256 ** (3 - at), last);
 }
 
-/** Decimal, octal or hexadecimal; NaN when it is none. @param {string} text */
+/** Reads a decimal, octal or hexadecimal number; NaN if it is invalid. @param {string} text */
 function number(text) {
   if (/^0x[0-9a-f]*$/i.test(text)) return text.length === 2 ? 0 : parseInt(text, 16);
   if (/^0[0-7]+$/.test(text)) return parseInt(text, 8);
@@ -127,7 +127,7 @@ function ipv6(text) {
   return [...head, ...new Array(missing).fill(0), ...tail];
 }
 
-/** @param {string} text @param {boolean} last  whether an IPv4 address may end it @returns {number[] | undefined} */
+/** @param {string} text @param {boolean} last  whether it may end with an IPv4 address @returns {number[] | undefined} */
 function pieces(text, last) {
   if (text === "") return [];
   /** @type {number[]} */
@@ -147,7 +147,7 @@ function pieces(text, last) {
   return found;
 }
 
-/** With the longest run of zeros, the first of several, as `::`. @param {number[]} address */
+/** Writes an address with the longest run of zeros, the first of several, as `::`. @param {number[]} address */
 function shortened(address) {
   let [best, length] = [-1, 1];
   for (let from = 0; from < 8; from++) {

@@ -4,15 +4,15 @@ import { decoded, formEncoded } from "./encode.js";
 
 /** @typedef {[name: string, value: string]} Pair */
 
-/** Tells the parameters of a URL that they changed. @type {unique symbol} */
+/** Sets the callback for changes, which updates the URL. @type {unique symbol} */
 export const follow = Symbol("follow");
-/** Replaces them with those of a query. @type {unique symbol} */
+/** Replaces the parameters with those of a query. @type {unique symbol} */
 export const read = Symbol("read");
 
 export class URLSearchParams {
   /** @type {Pair[]} */
   #pairs = [];
-  /** What hears of changes. @type {() => void} */
+  /** Called on changes. @type {() => void} */
   #changed = () => {};
 
   /** @param {string | Iterable<Iterable<string>> | Record<string, string>} [init] */
@@ -88,7 +88,7 @@ export class URLSearchParams {
     this.#changed();
   }
 
-  /** By name; those of the same name stay in order. */
+  /** Sorts by name, stably. */
   sort() {
     this.#pairs.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
     this.#changed();
@@ -101,7 +101,7 @@ export class URLSearchParams {
 
   /** @returns {IterableIterator<Pair>} */
   *entries() {
-    // Those that are added meanwhile are seen, too.
+    // The loop includes pairs that are added meanwhile.
     for (let at = 0; at < this.#pairs.length; at++) yield /** @type {Pair} */ ([.../** @type {Pair} */ (this.#pairs[at])]);
   }
 

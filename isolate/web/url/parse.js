@@ -1,4 +1,4 @@
-// The parser of URLs: the state machine of the URL Standard, a method for each of its states.
+// The parser of URLs: the state machine of the URL Standard, with a method for each state.
 
 import { CONTROL, encoded, FRAGMENT, PATH, QUERY, SPECIAL_QUERY, USERINFO } from "./encode.js";
 import { parseHost } from "./host.js";
@@ -14,13 +14,13 @@ const PORTS = new Map([["http", 80], ["https", 443], ["ws", 80], ["wss", 443], [
  * @property {string} username
  * @property {string} password
  * @property {string | null} host
- * @property {number | null} port           null: the scheme's own
- * @property {string[] | string} path       a text is opaque
+ * @property {number | null} port           null: the scheme's default
+ * @property {string[] | string} path       a string is an opaque path
  * @property {string | null} query
  * @property {string | null} fragment
  *
  * @typedef {string | undefined} Char       one character; undefined: the end
- * @typedef {boolean | void} Ended          false: not a URL, or nothing to set; true: nothing more is to be read
+ * @typedef {boolean | void} Ended          false: not a URL, or nothing to set; true: stop reading
  * @typedef {(char: Char) => Ended} State
  */
 
@@ -35,7 +35,11 @@ const STARTS_WITH_DRIVE = /^[A-Za-z][:|]([/\\?#]|$)/;
 const DOT = /^(\.|%2e)$/i;
 const DOTS = /^(\.|%2e){2}$/i;
 
-/** What a setter sets: where the machine begins. @typedef {"scheme" | "host" | "hostname" | "port" | "path" | "query" | "fragment"} Part */
+/**
+ * The part that a setter sets, and the machine's first state.
+ *
+ * @typedef {"scheme" | "host" | "hostname" | "port" | "path" | "query" | "fragment"} Part
+ */
 
 /** @param {string} input @param {Parts | null} base @returns {Parts | undefined} */
 export function parse(input, base) {
@@ -43,7 +47,7 @@ export function parse(input, base) {
   return parser.run(parser.schemeStart) ? parser.url : undefined;
 }
 
-/** Sets a part of `url`, unless the text is none. @param {Parts} url @param {Part} part @param {string} input */
+/** Sets a part of `url` if the text is valid. @param {Parts} url @param {Part} part @param {string} input */
 export function change(url, part, input) {
   const parser = new Parser(input, null, url, part);
   const { schemeStart, hostState, portState, pathStart, queryState, fragmentState } = parser;
@@ -54,7 +58,7 @@ export function change(url, part, input) {
 class Parser {
   #chars;
   #base;
-  /** What is set; undefined while a whole URL is read. @type {Part | undefined} */
+  /** The part to set; undefined when a whole URL is read. @type {Part | undefined} */
   #setting;
   #at = 0;
   #buffer = "";
@@ -73,7 +77,7 @@ class Parser {
     this.url = url;
   }
 
-  /** @param {State} state where it begins @returns {boolean} */
+  /** @param {State} state the first state @returns {boolean} */
   run(state) {
     this.#state = state;
     for (; ; this.#at++) {
@@ -92,18 +96,18 @@ class Parser {
     return char === "/" || (this.#special && char === "\\");
   }
 
-  /** @param {Char} char  whether it ends what stands before a path */
+  /** @param {Char} char  whether it ends the part before a path */
   #endsAuthority(char) {
     return char === undefined || char === "?" || char === "#" || this.#isSlash(char);
   }
 
-  /** Goes on with `state`; `back` reads the same character again. @param {State} state @param {"on" | "back"} [how] */
+  /** Continues with `state`; `back` reads the same character again. @param {State} state @param {"on" | "back"} [how] */
   #go(state, how = "on") {
     this.#state = state;
     if (how === "back") this.#at--;
   }
 
-  /** Takes parts over from the base. @param {(keyof Parts)[]} names */
+  /** Copies parts from the base. @param {(keyof Parts)[]} names */
   #inherit(...names) {
     const base = /** @type {Parts} */ (this.#base);
     const { url } = this;
@@ -119,7 +123,7 @@ class Parser {
     path.pop();
   }
 
-  /** What follows a path's beginning. @param {Char} char @returns {boolean} */
+  /** Begins the query or the fragment. Returns whether it did. @param {Char} char @returns {boolean} */
   #tail(char) {
     if (char === "?") {
       this.url.query = "";
@@ -249,7 +253,7 @@ class Parser {
       this.#buffer = "";
     } else if (this.#endsAuthority(char)) {
       if (this.#sawAt && this.#buffer === "") return false;
-      // Read again, as a host.
+      // Read it again as a host.
       this.#at -= Array.from(this.#buffer).length + 1;
       this.#buffer = "";
       this.#go(this.hostState);
@@ -386,7 +390,7 @@ class Parser {
   opaquePath = (char) => {
     if (this.#tail(char) || char === undefined) return;
     const next = this.#chars[this.#at + 1];
-    // A space at its very end would be lost when the URL is read again.
+    // A space at the end would be lost if the URL were parsed again.
     this.url.path += char === " " && (next === "?" || next === "#") ? "%20" : encoded(char, CONTROL);
   };
 
