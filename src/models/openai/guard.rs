@@ -1,8 +1,9 @@
-//! Models that refuse a part of a request, and cannot be told by their name, such as a deployment at Azure: one refusal teaches
-//! it, and the request is made again in a form that the model takes.
+//! Models that refuse a part of a request, and cannot be recognized by name, such as a deployment at Azure.
+//! After one refusal the request is repeated in an accepted form, and the refusal is remembered.
 //!
-//! Ids of calls go back as they came, since some models read them (Kimi's prompt contains them). Servers have rules for ids that
-//! others have made, though: Mistral takes nine letters or digits, OpenAI's chat completions 40 characters. One form fits all.
+//! Call ids go back unchanged, because some models read them (Kimi's prompt contains them). Servers have
+//! rules for foreign ids, though: Mistral accepts nine letters or digits, OpenAI's chat completions 40
+//! characters. One form satisfies all.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -10,23 +11,23 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::models::{CachedJson, ChatMessage, ChatRequest, ProviderError};
 
-/// Models that are remembered at most.
+/// Maximum number of remembered refusals.
 const REMEMBERED: usize = 64;
 
-/// Characters of an id that every server takes.
+/// Characters of an id that every server accepts.
 const ID_CHARS: usize = 9;
 
 thread_local! {
-    // Addresses and models that have refused something: what an isolate has learned, which may be forgotten at any moment.
+    // Refusals by address and model. A cache of the isolate, which may be lost at any time.
     static REFUSED: RefCell<Vec<(Refused, String, String)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a model refuses.
+/// A part of a request that a model refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Functions together with an effort of reasoning.
+    /// Functions together with a reasoning effort.
     Effort,
-    /// Ids of calls as they are.
+    /// Call ids from other servers.
     Ids,
 }
 
@@ -34,7 +35,7 @@ impl Refused {
     /// Everything that a model may refuse.
     pub(crate) const ALL: [Refused; 2] = [Refused::Effort, Refused::Ids];
 
-    /// Whether a failure says so.
+    /// Whether a failure reports this refusal.
     pub(crate) fn is_meant(self, error: &ProviderError) -> bool {
         match self {
             Refused::Effort => refuses_effort(error),
@@ -42,7 +43,7 @@ impl Refused {
         }
     }
 
-    /// The request without it; `None` where there is nothing to change.
+    /// The request without it; `None` when there is nothing to change.
     pub(crate) fn without(self, chat: &ChatRequest) -> Option<ChatRequest> {
         match self {
             Refused::Effort => without_effort(chat),
@@ -50,7 +51,7 @@ impl Refused {
         }
     }
 
-    /// What the log says of the change.
+    /// Log text for the change.
     pub(crate) fn note(self, model: &str) -> String {
         match self {
             Refused::Effort => format!(
@@ -69,7 +70,7 @@ impl Refused {
         })
     }
 
-    /// Remembers that it has.
+    /// Remembers the refusal.
     pub(crate) fn remember(self, base_url: &str, model: &str) {
         REFUSED.with_borrow_mut(|all| {
             if all.len() >= REMEMBERED {
@@ -89,12 +90,12 @@ pub(crate) fn adjusted<'a>(chat: &'a ChatRequest, base_url: &str) -> Cow<'a, Cha
     })
 }
 
-/// Whether a failure says that functions and an effort do not go together.
+/// Whether a failure says that functions and a reasoning effort exclude each other.
 fn refuses_effort(error: &ProviderError) -> bool {
     error.status == Some(400) && error.message.contains("reasoning_effort") && error.message.contains("tools")
 }
 
-/// The request without an effort. `None` where there is nothing to leave out: it has no functions, or asks for none already.
+/// The request without a reasoning effort. `None` when it has no functions, or already requests none.
 fn without_effort(chat: &ChatRequest) -> Option<ChatRequest> {
     let none = chat.options.get(EFFORT).is_some_and(|effort| effort == "none");
     (!chat.tools.is_empty() && !none).then(|| {
@@ -106,7 +107,7 @@ fn without_effort(chat: &ChatRequest) -> Option<ChatRequest> {
 
 const EFFORT: &str = "reasoning_effort";
 
-/// Whether a failure says that the id of a call is none that the server takes.
+/// Whether a failure says that a call's id is not accepted.
 fn refuses_ids(error: &ProviderError) -> bool {
     let message = error.message.to_ascii_lowercase();
     let names_id = ["tool call id", "tool_call_id", "tool_calls[0].id", "].id'"]
@@ -115,8 +116,8 @@ fn refuses_ids(error: &ProviderError) -> bool {
     matches!(error.status, Some(400 | 422)) && names_id
 }
 
-/// The request with ids that every server takes, the same for a call and its result, and the same each time. `None` where all are
-/// such already.
+/// The request with ids that every server accepts. A call and its result get the same id, and it is the same
+/// each time. `None` when all ids already fit.
 fn with_short_ids(chat: &ChatRequest) -> Option<ChatRequest> {
     let mut changed = false;
     let mut short = |id: &mut String| {

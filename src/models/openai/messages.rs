@@ -1,5 +1,5 @@
-//! The history of a request, written directly from the engine's messages: nothing is copied except what JSON must
-//! escape.
+//! The history of a request, written directly from the engine's messages: only text with JSON escapes is
+//! copied.
 
 use std::borrow::Cow;
 
@@ -36,8 +36,8 @@ impl Serialize for Messages<'_> {
     }
 }
 
-/// Results hold no images here: they follow in a user's message once all calls have their results, which many servers
-/// want directly behind the calls.
+/// Writes the images of results. Results have no images in this API, so these follow in a user message after
+/// all results, because many servers require results directly after the calls.
 fn show<L: SerializeSeq>(results: &mut Vec<&ChatMessage>, list: &mut L) -> Result<(), L::Error> {
     if results.is_empty() {
         return Ok(());
@@ -45,12 +45,12 @@ fn show<L: SerializeSeq>(results: &mut Vec<&ChatMessage>, list: &mut L) -> Resul
     list.serialize_element(&Shown(&std::mem::take(results)))
 }
 
-/// A user's message with the images of results.
+/// A user message with the images of results.
 struct Shown<'a>(&'a [&'a ChatMessage]);
 
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        /// What stands before the images of a result, and they.
+        /// The images of each result, after a label.
         struct Content<'a>(&'a [&'a ChatMessage]);
         impl Serialize for Content<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -110,7 +110,7 @@ impl Serialize for Message<'_> {
                         map.serialize_entry(name, text)?;
                     }
                 }
-                // What responses wanted back is nothing here.
+                // Data for the responses API is not used here.
                 let details = payload.iter().filter(|placed| !placed.is_field() && !is_item(&placed.block));
                 let details: Vec<_> = details.map(|placed| &placed.block).collect();
                 if !details.is_empty() {
@@ -130,7 +130,7 @@ impl Serialize for Message<'_> {
     }
 }
 
-/// The content of a reply whose thinking is among its parts, and its text.
+/// The content of a reply with thinking among its parts, and its text.
 struct Thinking<'a>(&'a [&'a RawValue], &'a str);
 
 impl Serialize for Thinking<'_> {
@@ -144,8 +144,8 @@ impl Serialize for Thinking<'_> {
     }
 }
 
-/// A user's content: a string while it is only text (joined by line feeds), because many compatible servers take a
-/// list from models that see and from no others.
+/// A user's content: a string when it is only text (joined by line feeds), because many compatible servers
+/// accept lists only for models that see.
 struct Parts<'a>(&'a [Part]);
 
 impl Serialize for Parts<'_> {
@@ -192,7 +192,7 @@ struct Image<'a> {
 
 impl Serialize for Image<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        /// Written piece by piece: an image is megabytes, and needs no second copy of itself.
+        /// Written piece by piece, so that an image of megabytes is not copied.
         struct DataUrl<'a>(&'a Image<'a>);
         impl Serialize for DataUrl<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -231,9 +231,9 @@ impl Serialize for Calls<'_> {
     }
 }
 
-/// Arguments as they may stand in a history. vLLM, llama.cpp and others parse the arguments of past calls as a JSON
-/// object and refuse the whole request when they cannot, so that one malformed call would end the thread for good.
-/// The call's result has told the model what was wrong with them (spec §35.21).
+/// Arguments in a form that a history may contain. vLLM, llama.cpp and others parse the arguments of past
+/// calls as a JSON object and refuse the whole request on failure, so that one malformed call would block the
+/// thread for good. The call's result has explained the error to the model (spec §35.21).
 pub(crate) fn parseable(arguments: &str) -> Cow<'_, str> {
     let text = arguments.trim();
     if text.is_empty() {

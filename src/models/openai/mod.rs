@@ -3,8 +3,8 @@
 //!
 //! * `request`: a [`ChatRequest`](crate::models::ChatRequest) as bytes; `messages`: the history in it.
 //!   `guard`: models that refuse a part of it.
-//! * `decoder`: the answer, streamed or whole, as deltas. `chunk` is its shape on the wire, `calls` finds the tool call
-//!   that a piece belongs to, and `details` and `thought` keep the reasoning that is sent back.
+//! * `decoder`: the response, streamed or whole, as deltas. `chunk`: its JSON. `calls`: the tool call of each
+//!   piece. `details` and `thought`: reasoning that is sent back.
 
 pub(crate) mod calls;
 pub(crate) mod chunk;

@@ -17,8 +17,8 @@ use crate::spec::prompt::ToolChoice;
 /// OpenAI's own address.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
-/// The HTTP request for a chat request. `base_url` may end with a slash and may carry a query (Azure's
-/// `?api-version=…`), which is kept; empty means [`DEFAULT_BASE_URL`]. An absent or blank key sends no `authorization`.
+/// The HTTP request of a chat request. `base_url` may end with a slash, and a query in it (Azure's
+/// `?api-version=…`) is kept; empty means [`DEFAULT_BASE_URL`]. Without a key there is no `authorization`.
 pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: Answer) -> Request {
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
@@ -27,19 +27,19 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
     if let Some(key) = api_key.map(str::trim).filter(|key| !key.is_empty()) {
         headers.push(("authorization".to_owned(), format!("Bearer {key}")));
     }
-    // Nothing in a body can fail to serialize: keys are strings, and writing to memory does not fail.
+    // Serialization cannot fail: keys are strings, and the output is memory.
     let url = address(base_url, DEFAULT_BASE_URL, &["/chat/completions"], "/chat/completions");
     let is_openai = url.starts_with(DEFAULT_BASE_URL);
     let body = serde_json::to_vec(&Body { chat, answer, is_openai }).unwrap_or_default();
     Request { method: "POST", url, headers, body: Some(Bytes::from(body)), reads: Reads::Type }
 }
 
-/// Bytes of its body, with the texts of all images.
+/// Bytes of the body, including all images.
 pub(crate) fn bytes(chat: &ChatRequest) -> usize {
     written(chat).len()
 }
 
-/// The body, for whoever is no server.
+/// The body, for purposes other than sending it.
 pub(crate) fn written(chat: &ChatRequest) -> String {
     let body = Body { chat, answer: Answer::Stream, is_openai: false };
     serde_json::to_string(&body).unwrap_or_default()
@@ -48,11 +48,11 @@ pub(crate) fn written(chat: &ChatRequest) -> String {
 struct Body<'a> {
     chat: &'a ChatRequest,
     answer: Answer,
-    /// Whether it goes to OpenAI itself.
+    /// Whether it goes to OpenAI.
     is_openai: bool,
 }
 
-/// The keys that options cannot replace.
+/// Keys that options cannot replace.
 const FIXED: [&str; 2] = ["messages", "stream"];
 
 impl Serialize for Body<'_> {
@@ -62,7 +62,7 @@ impl Serialize for Body<'_> {
         let mut map = serializer.serialize_map(None)?;
         let mut ours = Ours { map: &mut map, options };
         ours.entry("model", model)?;
-        // Tools before messages: both are part of the prefix that providers cache, and tools change less.
+        // Tools before messages: both are in the cached prefix, and tools change less often.
         if !tools.is_empty() {
             ours.entry("tools", &Offered(tools))?;
             if *tool_choice != ToolChoice::Auto {
@@ -80,7 +80,7 @@ impl Serialize for Body<'_> {
             ours.entry("user", user)?;
         }
         if let Some(tokens) = self.chat.max_output_tokens {
-            // OpenAI's models that reason refuse the old name, and most other servers know no new one.
+            // OpenAI's reasoning models refuse the old name, and most other servers do not know the new one.
             let name = match self.chat.output_limit_param {
                 OutputLimitParam::None => None,
                 OutputLimitParam::Named(name) => Some(name),
@@ -106,7 +106,7 @@ impl Serialize for Body<'_> {
             ours.entry("reasoning_effort", effort)?;
         }
         for (key, value) in options {
-            // `null` takes a key out, for servers that refuse it.
+            // `null` omits a key, for servers that refuse it.
             if !FIXED.contains(&key.as_str()) && !value.is_null() {
                 map.serialize_entry(key, value)?;
             }
@@ -115,21 +115,21 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// Whether a model refuses functions together with an effort of reasoning in chat completions: OpenAI's from gpt-5.4 on,
-/// some of which take the absence of an effort for one.
+/// Whether a model refuses functions together with a reasoning effort in chat completions: OpenAI's from
+/// gpt-5.4 on, some of which have a default effort.
 pub fn refuses_effort_with_tools(model: &str) -> bool {
     let Some(version) = model.strip_prefix("gpt-") else { return false };
     let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
     let mut numbers = version.get(..end).unwrap_or_default().split('.').map(|part| part.parse::<u32>().ok());
     match (numbers.next().flatten(), numbers.next().flatten()) {
         (Some(5), Some(minor)) => minor >= 4,
-        // The letter of gpt-4o is no version.
+        // gpt-4o has a letter after its number.
         (Some(major), _) => major >= 6,
         _ => false,
     }
 }
 
-/// The model's own word for a level, else OpenAI's. There is none for a number of tokens.
+/// The model's own name for a level, else OpenAI's. A number of tokens has none.
 pub(crate) fn effort(reasoning: &Reasoning) -> Option<&str> {
     let usual = |level: u8| match level {
         0..50 => "low",
@@ -139,7 +139,7 @@ pub(crate) fn effort(reasoning: &Reasoning) -> Option<&str> {
     reasoning.word.as_deref().or(reasoning.level.map(usual))
 }
 
-/// Without a schema any object will do. The API wants a name of every schema.
+/// Without a schema any object is valid. The API requires a name for a schema.
 fn response_format(mode: &JsonMode) -> Value {
     match &mode.schema {
         None => json!({ "type": "json_object" }),
@@ -152,7 +152,7 @@ fn response_format(mode: &JsonMode) -> Value {
     }
 }
 
-/// The entries that options may replace.
+/// Entries that options may replace.
 struct Ours<'a, M> {
     map: &'a mut M,
     options: &'a Map<String, Value>,

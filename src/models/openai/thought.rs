@@ -1,6 +1,6 @@
-//! What a model has thought, where its server has a field of the message for it and wants that back with the calls that it led
-//! to: `reasoning_content` (DeepSeek, Kimi), `reasoning` (vLLM, Ollama, Groq), or parts of `content` (Mistral). It goes back under
-//! the name that it had; a server that sends none of these is sent none.
+//! The thinking of a model whose server has a message field for it and needs it back with the calls that
+//! followed: `reasoning_content` (DeepSeek, Kimi), `reasoning` (vLLM, Ollama, Groq), or parts of `content`
+//! (Mistral). It goes back under the same name. A server that sends none of these receives none.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,7 +12,7 @@ use crate::models::openai::chunk::Message;
 use crate::models::reasoning::FIELD;
 use crate::spec::opaque::Opaque;
 
-/// Where a server has it.
+/// The field of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     ReasoningContent,
@@ -20,7 +20,7 @@ enum Field {
     Content,
 }
 
-/// What was thought so far.
+/// The thinking so far.
 #[derive(Debug, Default)]
 pub(crate) struct Thought {
     field: Option<Field>,
@@ -28,7 +28,8 @@ pub(crate) struct Thought {
 }
 
 impl Thought {
-    /// Takes what a message says of it. Some servers send the same under two names: then the first one counts.
+    /// Reads the thinking in a message. Some servers send the same text under two names; the first one is
+    /// used.
     pub(crate) fn take(&mut self, message: &Message<'_>, out: &mut Vec<Delta>) {
         let fields = [
             (Field::ReasoningContent, strings(message.reasoning_content.as_slice())),
@@ -36,7 +37,7 @@ impl Thought {
             (Field::Content, strings(&message.content.thinking)),
         ];
         for (field, pieces) in fields {
-            // DeepSeek wants an empty one back, too.
+            // DeepSeek requires an empty one back, too.
             if !pieces.is_empty() {
                 self.field = self.field.or(Some(field));
             }
@@ -55,7 +56,7 @@ impl Thought {
         }
     }
 
-    /// Hands on what came.
+    /// Passes on the data for the server.
     pub(crate) fn hand_over(&mut self, out: &mut Vec<Delta>) {
         let (before, after) = match self.field.take() {
             None => return,
@@ -79,7 +80,7 @@ fn strings<'a>(texts: &[&'a RawValue]) -> Vec<&'a RawValue> {
     strings
 }
 
-/// What was kept, as a message has it.
+/// The stored thinking, as fields of a message.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Kept<'a> {
     #[serde(borrow, default)]

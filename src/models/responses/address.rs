@@ -1,18 +1,18 @@
-//! Which of OpenAI's two APIs is spoken at an address.
+//! The choice between OpenAI's two APIs for an address.
 
 use crate::spec::model::{Api, Model, Provider};
 use crate::spec::template;
 
-/// The end of an address that names chat completions.
+/// Suffix of an address of chat completions.
 const CHAT: &str = "/chat/completions";
-/// The one that names responses.
+/// Suffix of an address of responses.
 const RESPONSES: &str = "/responses";
-/// OpenAI's host; those of its regions end with it.
+/// OpenAI's host; its regional hosts end with it.
 const OPENAI: &str = "api.openai.com";
 
-/// Whether responses are spoken at a model's address, which is empty for the provider's own. What a model says counts; else
-/// what its address ends with; else whether it is OpenAI's. Others that have responses (Azure, Bedrock, Cloudflare,
-/// OpenRouter) have them for some of their models, at some of their addresses, so that these must say so.
+/// Whether a model's address uses the responses API; an empty address means the provider's own. The model's
+/// `api` decides, then the suffix of its address, then whether it is OpenAI's. Other servers (Azure, Bedrock,
+/// Cloudflare, OpenRouter) have responses only for some models or addresses, so their models must set `api`.
 pub fn speaks_responses(api: Api, base_url: &str) -> bool {
     match api {
         Api::Chat => return false,
@@ -33,8 +33,8 @@ pub fn speaks_responses(api: Api, base_url: &str) -> bool {
 }
 
 impl Model {
-    /// Whether it will be asked by responses, as far as its definition tells: a variable in its address is taken to be unset
-    /// where the provider's own is then meant, and to be somebody else's address otherwise.
+    /// Whether the model will use responses, judged by its definition alone: a variable in its address is
+    /// assumed to be unset when that means the provider's own address, and a foreign address otherwise.
     pub(crate) fn expects_responses(&self) -> bool {
         let base = self.base_url.as_deref().unwrap_or_default();
         let own = template::names(base).into_iter().any(|name| self.means_default(name));

@@ -1,4 +1,5 @@
-//! Answers that the provider goes on with by itself (`background`): one that was lost here is fetched, not paid twice.
+//! Responses that the provider continues in the background (`background`): a lost one is fetched, and not
+//! paid twice.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,45 +13,45 @@ use crate::models::sse::EVENT_BYTES;
 use crate::models::{Answer, ChatRequest, ProviderCode, ProviderError};
 use crate::spec::model::{Model, Provider};
 
-/// The option that asks for it.
+/// The option that enables it.
 pub(crate) const BACKGROUND: &str = "background";
 
-/// What became of an answer.
+/// The state of an earlier response.
 pub(crate) enum Earlier {
-    /// It is still being made.
+    /// Still running.
     Running,
-    /// It is complete, or was cut: its body.
+    /// Complete or incomplete, with its body.
     Over(Vec<u8>),
-    /// The provider has none, or it has failed.
+    /// Unknown to the provider, or failed.
     Lost,
 }
 
-/// Whether a request asks for it. The server must then keep the answer, which options may forbid.
+/// Whether a request uses it. The server must store the response, which options may forbid.
 pub(crate) fn is_in_background(chat: &ChatRequest) -> bool {
     let is = |key: &str, value: bool| chat.options.get(key).is_some_and(|given| *given == value);
     is(BACKGROUND, true) && !is("store", false)
 }
 
-/// Whether any answer of a model is asked for so.
+/// Whether a model's definition enables it.
 pub(crate) fn is_used_by(model: &Model) -> bool {
     model.provider == Provider::Openai && model.provider_options.get(BACKGROUND) == Some(&Value::Bool(true))
 }
 
-/// The request that ends an answer.
+/// The request that cancels a response.
 pub(crate) fn cancel(base_url: &str, key: Option<&str>, id: &str) -> Request {
     let url = address_of(base_url, id, "/cancel");
     Request { method: "POST", url, headers: headers(key, Answer::Whole), body: None, reads: Reads::Type }
 }
 
-/// Where an answer is.
+/// The address of a response.
 fn address_of(base_url: &str, id: &str, what: &str) -> String {
-    // An id is the provider's word, and must lead nowhere else.
+    // The id is from the provider and must not lead to another path.
     let id: String = id.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).collect();
     let known = ["/responses", "/chat/completions"];
     address(base_url, DEFAULT_BASE_URL, &known, &format!("/responses/{id}{what}"))
 }
 
-/// The request for an answer that was asked for before: as it stands, or as a stream from its beginning.
+/// The request for an earlier response: in its current state, or as a stream from the beginning.
 pub(crate) fn fetch(base_url: &str, key: Option<&str>, id: &str, answer: Answer) -> Request {
     let url = address_of(base_url, id, "");
     let url = match (answer, url.contains('?')) {
@@ -61,10 +62,10 @@ pub(crate) fn fetch(base_url: &str, key: Option<&str>, id: &str, answer: Answer)
     Request { method: "GET", url, headers: headers(key, answer), body: None, reads: Reads::Type }
 }
 
-/// What became of an answer, by what the provider says of it.
+/// The state of an earlier response, according to the provider.
 ///
 /// # Errors
-/// The provider could not be asked, or not now.
+/// The provider could not be reached, or not now.
 pub(crate) async fn state(call: &ProviderCall, request: Request) -> Result<Earlier, ProviderError> {
     #[derive(Default, Deserialize)]
     struct Said {

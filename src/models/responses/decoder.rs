@@ -1,6 +1,6 @@
-//! Decodes the answer into deltas: a stream of events, or one JSON body. Unknown events and items (server tools, whatever
-//! comes next) are skipped. An item's last event has it whole, which makes good what its other events did not say. `items`
-//! finds the item that an event is about.
+//! Decodes a response into deltas: a stream of events, or one JSON body. Unknown events and items (server
+//! tools, future ones) are skipped. An item's last event contains all of it, which fills in what earlier
+//! events lacked. `items` finds the item of an event.
 
 use serde_json::value::RawValue;
 
@@ -13,10 +13,10 @@ use crate::models::writing::quoted;
 use crate::models::{Delta, FinishReason, ProviderError, halves};
 use crate::spec::opaque::Opaque;
 
-/// Decodes one answer. It is complete with the event that ends it.
+/// Decoder of one response. It is complete with its final event.
 pub type Decoder = Decoding<State>;
 
-/// What the events said so far.
+/// State of a response so far.
 #[derive(Debug, Default)]
 pub struct State {
     items: Items,
@@ -32,7 +32,7 @@ impl Format for State {
     }
 
     fn is_last(&mut self, data: &[u8], _out: &mut Vec<Delta>) -> bool {
-        // Some servers end all their streams alike. Whether the answer was complete is said before.
+        // Some servers end all streams with it. An earlier event shows whether the response was complete.
         data == b"[DONE]"
     }
 
@@ -100,9 +100,9 @@ impl State {
         Ok(())
     }
 
-    /// An item is whole: what was not said of it is said now.
+    /// Reads a complete item, and passes on what earlier events lacked.
     fn complete(&mut self, index: Option<u64>, raw: &RawValue, out: &mut Vec<Delta>) -> Result<(), Wrong> {
-        // What is kept as it came was not looked into before.
+        // Raw parts were not searched for halves of characters yet.
         let mended = halves::marked(raw.get());
         let item = item(mended.as_deref().unwrap_or(raw.get()));
         let progress = self.items.whole(index, &item)?;
@@ -128,7 +128,7 @@ impl State {
                 for part in pieces.filter(|_| !progress.said) {
                     thought(&part.text, out);
                 }
-                // One that is neither encrypted nor told is known to nobody: the server would look for it in vain.
+                // Reasoning that is neither encrypted nor readable is useless: the server would not find it.
                 let told = item.content.0.iter().any(|part| !part.text.is_empty());
                 if !item.encrypted_content.is_empty() || told {
                     out.push(Delta::Payload(Opaque::new(raw)));
@@ -139,7 +139,7 @@ impl State {
         Ok(())
     }
 
-    /// The answer is over, or came whole.
+    /// Ends the response, which may have arrived whole.
     fn close(&mut self, answered: &Answered<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
         self.named.take(&answered.id.0, &answered.model.0, out);
         let status = &*answered.status.0;
@@ -163,7 +163,7 @@ impl State {
     }
 }
 
-/// What a message is said as is kept, before its text: such models want it back.
+/// Stores the phase of a message before its text, because such models need it back.
 fn phase(progress: &mut Progress, item: &Item<'_>, out: &mut Vec<Delta>) {
     if item.phase.is_empty() || std::mem::replace(&mut progress.phased, true) {
         return;
@@ -172,7 +172,7 @@ fn phase(progress: &mut Progress, item: &Item<'_>, out: &mut Vec<Delta>) {
     out.extend(Opaque::parse(block).map(Delta::Payload));
 }
 
-/// A call begins, unless it has.
+/// Begins a call, unless it has begun.
 fn call(progress: &mut Progress, calls: &mut usize, item: &Item<'_>, out: &mut Vec<Delta>) {
     if progress.call.is_some() {
         return;
@@ -191,7 +191,7 @@ fn arguments(progress: &mut Progress, text: &Text<'_>, out: &mut Vec<Delta>) {
     }
 }
 
-/// An answer that events are about. What cannot be read of it is no reason to lose what they say.
+/// The response in an event; unreadable parts must not fail the event.
 fn answered(raw: Option<&RawValue>) -> Answered<'_> {
     raw.and_then(|raw| crate::json::from_str(raw.get()).ok()).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! One event of a stream, or a whole answer, in its shape on the wire. What is absent or `null` counts as empty; items stay
-//! raw, because some are sent back unchanged.
+//! One event of a stream, or a whole response, as JSON. An absent or `null` field is empty. Items stay raw,
+//! because some are sent back unchanged.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,25 +7,25 @@ use serde_json::value::RawValue;
 use crate::models::lenient::{List, Number, Object, Text};
 use crate::spec::model::Usage;
 
-/// An event (`type` tells which) or a whole answer (`object` is `response`).
+/// An event, or a whole response (`object` is `response`).
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Event<'a> {
     #[serde(borrow, default)]
     pub(crate) r#type: Text<'a>,
     #[serde(borrow, default)]
     pub(crate) object: Text<'a>,
-    /// Id of the item that the event is about, or of its call.
+    /// Id of the event's item, or of its call.
     #[serde(borrow, default)]
     pub(crate) item_id: Text<'a>,
-    /// Place of an item in the answer.
+    /// Position of an item in the response.
     #[serde(default)]
     pub(crate) output_index: Number,
-    /// Place of a part in a summary.
+    /// Position of a part in a summary.
     #[serde(default)]
     pub(crate) summary_index: Number,
     #[serde(borrow, default)]
     pub(crate) delta: Text<'a>,
-    /// All arguments of a call, once they are complete.
+    /// All arguments of a call, when complete.
     #[serde(borrow, default)]
     pub(crate) arguments: Text<'a>,
     #[serde(borrow, default)]
@@ -36,7 +36,7 @@ pub(crate) struct Event<'a> {
     pub(crate) error: Option<&'a RawValue>,
 }
 
-/// An answer, as far as it has come.
+/// A response, as far as it has come.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Answered<'a> {
     #[serde(borrow, default)]
@@ -61,17 +61,17 @@ pub(crate) struct Incomplete<'a> {
     pub(crate) reason: Text<'a>,
 }
 
-/// A message, a call, what was reasoned, or something else, begun or whole.
+/// A message, a call, reasoning, or something else; begun or complete.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Item<'a> {
     #[serde(borrow, default)]
     pub(crate) r#type: Text<'a>,
     #[serde(borrow, default)]
     pub(crate) id: Text<'a>,
-    /// Of a message: what it is said as.
+    /// The phase of a message.
     #[serde(borrow, default)]
     pub(crate) phase: Text<'a>,
-    /// Of a message, its parts; of what was reasoned, its text where it is not encrypted.
+    /// The parts of a message, or the text of reasoning that is not encrypted.
     #[serde(borrow, default)]
     pub(crate) content: List<ItemPart<'a>>,
     #[serde(borrow, default)]
@@ -94,7 +94,7 @@ pub(crate) struct ItemPart<'a> {
     pub(crate) refusal: Text<'a>,
 }
 
-/// Token counts. Numbers are read as `f64` because some servers write `12.0`.
+/// Token counts, read as `f64` because some servers write `12.0`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireUsage {
@@ -112,7 +112,7 @@ struct Details {
     reasoning_tokens: Option<f64>,
 }
 
-/// The usage of an answer; `None` when it cannot be read, which is no reason to lose the answer.
+/// The usage of a response; `None` when it is unreadable, which must not fail the response.
 pub(crate) fn usage(raw: &RawValue) -> Option<Usage> {
     let wire: Option<WireUsage> = crate::json::from_str(raw.get()).ok()?;
     let wire = wire?;

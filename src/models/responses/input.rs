@@ -1,5 +1,4 @@
-//! The history of a request, as items. A reply is several: texts, calls, and what the model had reasoned, each where it
-//! stood.
+//! The history of a request, as items. A reply is several: texts, calls and reasoning, in their positions.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,10 +13,10 @@ use crate::spec::message::ToolCall;
 use crate::spec::opaque::Opaque;
 use crate::text::{boundary, first_bytes};
 
-/// Characters of a call's id that the API takes.
+/// Maximum characters of a call's id.
 const ID_CHARS: usize = 64;
 
-/// The system messages that stand at the beginning, as `instructions`, and how many they are.
+/// The leading system messages as `instructions`, and their number.
 pub(crate) fn instructions(messages: &[CachedJson<ChatMessage>]) -> (Option<Cow<'_, str>>, usize) {
     let texts: Vec<&str> = messages
         .iter()
@@ -34,7 +33,7 @@ pub(crate) fn instructions(messages: &[CachedJson<ChatMessage>]) -> (Option<Cow<
     (text, texts.len())
 }
 
-/// The other messages, as the list that `input` is.
+/// The messages after them, as the list `input`.
 pub(crate) fn input(messages: &[CachedJson<ChatMessage>]) -> String {
     let mut out = String::from("[");
     for message in messages {
@@ -48,7 +47,7 @@ pub(crate) fn input(messages: &[CachedJson<ChatMessage>]) -> String {
     out
 }
 
-/// The items of a message, with commas between them.
+/// The items of a message, separated by commas.
 fn items(message: &ChatMessage) -> String {
     let mut out = String::new();
     match message {
@@ -90,7 +89,7 @@ fn said(role: &str, text: &str, phase: Option<&str>, out: &mut String) {
     out.push('}');
 }
 
-/// A user's content: a string while it is only text.
+/// A user's content: a string when it is only text.
 fn content(parts: &[Part], out: &mut String) {
     let texts: Vec<&str> = parts
         .iter()
@@ -102,7 +101,7 @@ fn content(parts: &[Part], out: &mut String) {
     }
 }
 
-/// A result that shows images: its text and they.
+/// A result with its text and images.
 fn result(content: &str, images: &[Part], out: &mut String) {
     let text = (!content.trim().is_empty()).then(|| Part::Text(content.to_owned()));
     list(text.iter().chain(images), out);
@@ -120,7 +119,7 @@ fn list<'a>(parts: impl Iterator<Item = &'a Part>, out: &mut String) {
                 out.push_str(&quoted(text));
             }
             Part::Image { media_type, data } => {
-                // Neither a media type nor base64 has anything to escape in it, but who knows what a file says it is.
+                // Base64 needs no escapes. The media type comes from a file and may.
                 let prefix = quoted(&format!("data:{media_type};base64,"));
                 out.push_str(r#"{"type":"input_image","detail":"auto","image_url":"#);
                 out.push_str(prefix.strip_suffix('"').unwrap_or(&prefix));
@@ -133,7 +132,7 @@ fn list<'a>(parts: impl Iterator<Item = &'a Part>, out: &mut String) {
     out.push(']');
 }
 
-/// What a kept piece is: an item to be sent back, or what the text after it was said as.
+/// A stored piece: an item to send back, or the phase of the text after it.
 #[derive(Default, Deserialize)]
 struct Kept<'a> {
     #[serde(borrow, default)]
@@ -142,16 +141,16 @@ struct Kept<'a> {
     phase: Option<Cow<'a, str>>,
 }
 
-/// Whether a kept piece is one of responses.
+/// Whether a stored piece belongs to the responses API.
 pub(crate) fn is_item(block: &Opaque) -> bool {
     let kept: Kept<'_> = crate::json::from_str(block.get()).unwrap_or_default();
     matches!(&*kept.r#type, "reasoning" | "message")
 }
 
-/// A reply: what the server wants back, each item where it stood, and between them texts and calls.
+/// A reply: the server's items at their positions, and texts and calls between them.
 fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String) {
     let (mut text_at, mut call_at) = (0, 0);
-    // Text and calls may be fewer than they were: nothing then is lost, nor said twice.
+    // Text and calls may be shorter than when they were stored. Clamping loses and repeats nothing.
     let mut up_to = |text: usize, call: usize, phase: Option<&str>, out: &mut String| {
         let (text, call) = (boundary(content, text).max(text_at), call.min(calls.len()).max(call_at));
         let piece = content.get(text_at..text).unwrap_or_default();
@@ -162,7 +161,7 @@ fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String
         (text_at, call_at) = (text, call);
     };
     let mut phase = None;
-    // What was reasoned without anything that it led to is refused: the answer was cut off there.
+    // The API refuses reasoning without a continuation, which it takes as cut off.
     let leads_on = |placed: &Placed| placed.text < content.len() || placed.calls < calls.len();
     for placed in payload.iter().filter(|placed| leads_on(placed)) {
         let kept: Kept<'_> = crate::json::from_str(placed.block.get()).unwrap_or_default();
@@ -176,7 +175,7 @@ fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String
                 up_to(placed.text, placed.calls, phase.take().as_deref(), out);
                 phase = kept.phase;
             }
-            // What chat completions wanted back is nothing here.
+            // Data for chat completions is not used here.
             _ => {}
         }
     }
@@ -197,7 +196,7 @@ fn function_call(call: &ToolCall, out: &mut String) {
     out.push('}');
 }
 
-/// An id as the API takes it. Those of other providers' replies may be longer: the end of such a one is a hash of it.
+/// An id that the API accepts. Longer ones, from other providers, end with a hash.
 fn permitted(id: &str) -> Cow<'_, str> {
     if id.len() <= ID_CHARS {
         return id.into();

@@ -1,14 +1,15 @@
-//! Which item an event is about. By the standard every event carries the item's place, and those of its pieces its id. Servers
-//! differ: some send no place (llama.cpp), the same place for all, or another id in each event.
+//! Finds the item of an event. In the standard every event has the item's position, and events of pieces have
+//! its id. Servers differ: some send no position (llama.cpp), the same position for all, or another id in
+//! each event.
 
 use crate::models::ProviderError;
 use crate::models::decoding::Wrong;
 use crate::models::responses::event::{Event, Item};
 
-/// Items of an answer at most.
+/// Maximum number of items of a response.
 const ITEMS: usize = 2048;
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Message,
@@ -32,19 +33,19 @@ impl Kind {
 #[derive(Debug, Default)]
 pub(crate) struct Items(Vec<Progress>);
 
-/// How far an item has come.
+/// The progress of an item.
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) kind: Kind,
-    /// Its id, and that of its call.
+    /// Its id, and its call's id.
     ids: [String; 2],
-    /// Its place in the answer; where that is not said, behind the item before it.
+    /// Its position in the response; without one, after the previous item.
     place: u64,
-    /// Of a call, its place among the calls.
+    /// For a call: its index among the calls.
     pub(crate) call: Option<usize>,
-    /// Of a message, whether it was told what it is said as.
+    /// For a message: whether its phase was passed on.
     pub(crate) phased: bool,
-    /// Whether its text, its arguments or what was reasoned have begun.
+    /// Whether its text, arguments or reasoning have begun.
     pub(crate) said: bool,
     /// Whether it is complete.
     pub(crate) done: bool,
@@ -57,14 +58,14 @@ impl Progress {
 }
 
 impl Items {
-    /// One that begins. Only its own id tells that it has begun before.
+    /// Begins an item. Only its own id shows that it has begun before.
     pub(crate) fn begin(&mut self, place: Option<u64>, item: &Item<'_>) -> Result<&mut Progress, Wrong> {
         let id = if item.id.is_empty() { &item.call_id } else { &item.id };
         let known = self.last(|progress| progress.has_id(&id.0));
         self.at(known, place, Kind::of(item), [&item.id.0, &item.call_id.0])
     }
 
-    /// One that is whole: by its ids, else by its place, else the first of its kind that is not complete.
+    /// Finds a complete item: by its ids, else by its position, else the first incomplete one of its kind.
     pub(crate) fn whole(&mut self, place: Option<u64>, item: &Item<'_>) -> Result<&mut Progress, Wrong> {
         let kind = Kind::of(item);
         let by_id = self
@@ -78,7 +79,7 @@ impl Items {
         self.at(known, place, kind, [&item.id.0, &item.call_id.0])
     }
 
-    /// The item of a piece: by its id, else by its place, else the last one of its kind.
+    /// Finds the item of a piece: by its id, else by its position, else the last one of its kind.
     pub(crate) fn of(&mut self, event: &Event<'_>, kind: Kind) -> Result<&mut Progress, Wrong> {
         let of_kind = |progress: &Progress| progress.kind == kind;
         let known = self.last(|progress| of_kind(progress) && progress.has_id(&event.item_id.0));
@@ -93,7 +94,7 @@ impl Items {
         self.0.iter().rposition(is)
     }
 
-    /// The one that is known, or a new one.
+    /// Returns the known item, or adds one.
     fn at(
         &mut self,
         known: Option<usize>,
@@ -135,15 +136,16 @@ mod tests {
         builder.finish()
     }
 
-    /// How a server says which item an event is about.
+    /// A server's way to identify the item of an event.
     struct Manner {
-        /// The place of an item.
+        /// Position of an item.
         place: fn(usize) -> String,
-        /// The id that later events have for it.
+        /// Its id in later events.
         later_id: fn(&str) -> String,
     }
 
-    /// Reasoning, a text and two calls. The pieces of the first call come when both have begun, and all items end at the end.
+    /// Reasoning, a text and two calls. The pieces of the first call come after both have begun, and all
+    /// items end last.
     fn events(manner: &Manner) -> Vec<String> {
         let Manner { place, later_id } = manner;
         let items = [

@@ -1,11 +1,12 @@
-//! OpenAI's responses (`POST {base}/responses`), which OpenRouter, vLLM, llama.cpp and others offer too. Nothing is left
-//! with the server: a request brings the whole history, with the reasoning that the server encrypted.
+//! OpenAI's responses (`POST {base}/responses`), which OpenRouter, vLLM, llama.cpp and others offer too.
+//! Except for background responses, the server stores nothing: a request contains the whole history, with the
+//! encrypted reasoning.
 //!
-//! * `address`: which servers are asked this way unless a model says. `request`: a
-//!   [`ChatRequest`](crate::models::ChatRequest) as bytes; `input`: the history in it.
-//!   `background`: answers that the server goes on with by itself.
-//! * `decoder`: the answer, streamed or whole, as deltas. `event` is its shape on the wire, `items` finds the item that an event
-//!   is about.
+//! * `address`: servers that use this API by default. `request`: a
+//!   [`ChatRequest`](crate::models::ChatRequest) as bytes; `input`: the history in it. `background`:
+//!   responses that the server continues in the background.
+//! * `decoder`: the response, streamed or whole, as deltas. `event`: its JSON. `items`: the item of each
+//!   event.
 
 pub(crate) mod address;
 pub(crate) mod background;

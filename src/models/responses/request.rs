@@ -1,5 +1,5 @@
-//! The bytes of a request. What stays the same comes first (tools, instructions, history) and is written the same way each
-//! time, so that the provider's prompt cache finds the prefix of the previous request in this one.
+//! The bytes of a request. Stable parts come first (tools, instructions, history) and are always written in
+//! the same way, so that the provider's prompt cache finds the prefix of the previous request.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -16,14 +16,14 @@ use crate::models::writing::Body;
 use crate::models::{Answer, ChatRequest, JsonMode, ToolDefinition};
 use crate::spec::prompt::ToolChoice;
 
-/// The keys that options cannot replace.
+/// Keys that options cannot replace.
 const FIXED: [&str; 3] = ["input", "instructions", "stream"];
 
-/// The fewest tokens that an answer may be limited to.
+/// The API's minimum for the output limit.
 const OUTPUT_TOKENS_MIN: u64 = 16;
 
-/// The HTTP request for a chat request. `base_url` may end with `/responses` or a slash and may carry a query, which is
-/// kept; empty means OpenAI's own. An absent or blank key sends no `authorization`.
+/// The HTTP request of a chat request. `base_url` may end with `/responses` or a slash, and a query in it is
+/// kept; empty means OpenAI's. Without a key there is no `authorization`.
 pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: Answer) -> Request {
     let url = address(base_url, DEFAULT_BASE_URL, &["/responses", "/chat/completions"], "/responses");
     let body = Bytes::from(body(chat, answer));
@@ -53,7 +53,7 @@ fn body(chat: &ChatRequest, answer: Answer) -> String {
     }
     body.raw("input", &input::input(history));
     body.raw("stream", if answer == Answer::Stream { "true" } else { "false" });
-    // The thread is the store; an answer that the server goes on with by itself must lie there until it is fetched.
+    // The thread is the store. A background response must be stored at the server until it is fetched.
     body.entry("store", &is_in_background(chat));
     if may_reason(&chat.model) {
         body.entry("include", &["reasoning.encrypted_content"]);
@@ -70,10 +70,10 @@ fn body(chat: &ChatRequest, answer: Answer) -> String {
     body.finish(|key| FIXED.contains(&key) || MERGED.contains(&key))
 }
 
-/// Objects that options add to instead of replacing them.
+/// Objects that options extend instead of replacing them.
 const MERGED: [&str; 2] = ["text", "reasoning"];
 
-/// An object of which one entry is ours, and those of the options are the others.
+/// Writes an object with one entry of ours. Entries of the options are added, and override it.
 fn merged(body: &mut Body<'_>, key: &str, ours: Option<(&str, Value)>) {
     let object = match body.options.get(key) {
         Some(Value::Null) => return,
@@ -92,8 +92,8 @@ fn merged(body: &mut Body<'_>, key: &str, ours: Option<(&str, Value)>) {
     }
 }
 
-/// Whether a model may reason: those that never do refuse to be asked for what they reasoned. That is OpenAI's up to
-/// gpt-4.1, and those that are made for conversation alone.
+/// Whether a model may reason: others refuse a request for encrypted reasoning. Those are OpenAI's up to
+/// gpt-4.1, and pure chat models.
 fn may_reason(model: &str) -> bool {
     let never = ["gpt-3", "gpt-4", "chatgpt-", "ft:gpt-3", "ft:gpt-4"];
     !never.iter().any(|prefix| model.starts_with(prefix)) && !model.contains("-chat")
@@ -113,8 +113,8 @@ fn tools(body: &mut Body<'_>, chat: &ChatRequest) {
     body.entry("parallel_tool_calls", &chat.parallel_tool_calls);
 }
 
-/// The tools, with commas between them and no brackets around them. Here a function is strict unless it says otherwise, and
-/// a strict one has no optional arguments.
+/// The tools, separated by commas, without brackets. In this API a function is strict by default, and a
+/// strict one has no optional arguments.
 fn offers(tools: &[ToolDefinition]) -> String {
     #[derive(Serialize)]
     struct Offer<'a> {
@@ -132,7 +132,7 @@ fn offers(tools: &[ToolDefinition]) -> String {
     tools.iter().map(offer).collect::<Vec<_>>().join(",")
 }
 
-/// Without a schema any object will do. The API wants a name of every schema.
+/// Without a schema any object is valid. The API requires a name for a schema.
 fn format(mode: &JsonMode) -> Value {
     match &mode.schema {
         None => json!({ "type": "json_object" }),
