@@ -1,5 +1,5 @@
-//! From inside which runs code is called. A run that is started there must never wait for room that those runs hold.
-//! And which call of a sandbox is being made.
+//! The runs inside which code is called. A run that is started there must never wait for capacity that those
+//! hold. Also, the call of a sandbox that is being answered.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -10,10 +10,10 @@ use futures::future::LocalBoxFuture;
 
 use crate::sandbox::backlog::CallRoom;
 
-/// What code is called for.
+/// The caller of code.
 #[derive(Clone, Default)]
 pub(crate) struct Caller {
-    /// Ids of the runs from inside which it is called, outermost first.
+    /// Ids of the runs inside which it is called, outermost first.
     pub(crate) runs: Vec<String>,
     /// The call of a sandbox that it answers.
     pub(crate) room: Option<Rc<CallRoom>>,
@@ -23,17 +23,17 @@ thread_local! {
     static CALLER: RefCell<Caller> = const { RefCell::new(Caller { runs: Vec::new(), room: None }) };
 }
 
-/// Ids of the runs from inside which this code is called, outermost first.
+/// Ids of the runs inside which this code is called, outermost first.
 pub(crate) fn runs() -> Vec<String> {
     CALLER.with_borrow(|caller| caller.runs.clone())
 }
 
-/// Room in the answer to the call that is being made.
+/// Room for the answer to the current call.
 pub(crate) fn room() -> Option<Rc<CallRoom>> {
     CALLER.with_borrow(|caller| caller.room.clone())
 }
 
-/// Work that is done for this caller, wherever it is polled.
+/// Work for a caller, wherever it is polled.
 pub(crate) struct CalledBy<T> {
     pub(crate) caller: Caller,
     pub(crate) work: LocalBoxFuture<'static, T>,
@@ -49,7 +49,7 @@ impl<T> Future for CalledBy<T> {
     }
 }
 
-/// Puts back what was there before, also when the work panics.
+/// Restores the previous caller, also when the work panics.
 struct Around(Caller);
 
 impl Drop for Around {

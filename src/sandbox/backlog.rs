@@ -1,9 +1,9 @@
-//! Answers to a sandbox's calls that the sandbox has not taken yet, and room for those to come.
+//! Answers to a sandbox's calls that it has not taken yet, and room for more.
 //!
-//! Code may make 256 calls at once, and each answer may be large. So a call starts only while there is room for answers, one
-//! after another: work that is done at once, such as reading a file, is done for one call at a time. Work that collects much
-//! while it waits, such as the body of a response, reserves room before it does. An answer that finds the backlog empty is
-//! always sent, however large it is; so nothing waits for ever.
+//! Code may make 256 calls at once, and each answer may be large. So a call starts only while there is room,
+//! and one at a time: synchronous work, such as reading a file, runs for one call after another. Work that
+//! collects much data while it waits, such as the body of a response, reserves room first. With an empty
+//! backlog an answer of any size is sent, so nothing waits forever.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,21 +14,21 @@ use futures::channel::oneshot;
 use crate::limits;
 use crate::sandbox::ancestry;
 
-/// Bytes below which an answer does not count: no more than 256 calls are under way.
+/// Smaller answers are not counted: at most 256 calls are active.
 pub(crate) const SMALL_BYTES: usize = limits::CODE_CALLS_BYTES / 256;
 
-/// The answers of one run.
+/// The backlog of one run.
 #[derive(Default)]
 pub(crate) struct Backlog {
     /// Bytes of answers that were sent and not taken yet.
     sent: Cell<usize>,
-    /// Bytes that calls under way have reserved.
+    /// Bytes that active calls have reserved.
     reserved: Cell<usize>,
     /// Whether a call is starting.
     starting: Cell<bool>,
-    /// Calls that start and answers that are to be sent, in order.
+    /// Starting calls and waiting answers, in order.
     senders: Queue,
-    /// Calls that reserve room, in order.
+    /// Waiting reservations, in order.
     reservers: Queue,
 }
 
@@ -42,7 +42,7 @@ enum Wanted {
     Reserve(usize),
 }
 
-/// What was granted; it is given back when this is dropped.
+/// A granted share, returned when dropped.
 pub(crate) struct Share {
     backlog: Rc<Backlog>,
     wanted: Wanted,
@@ -56,12 +56,12 @@ impl Drop for Share {
 }
 
 impl Backlog {
-    /// The start of a call, up to the end of its first stretch of work.
+    /// Waits for the start of a call. The share covers it up to its first pause.
     pub(crate) async fn start(self: &Rc<Backlog>) -> Option<Share> {
         self.granted(&self.senders, Wanted::Start).await
     }
 
-    /// Waits until an answer can be sent, and counts it; the number is for [`Backlog::taken`].
+    /// Waits until an answer can be sent, and counts it. Returns the number for [`Backlog::taken`].
     pub(crate) async fn send(self: &Rc<Backlog>, bytes: usize) -> usize {
         if bytes < SMALL_BYTES {
             return 0;
@@ -72,7 +72,7 @@ impl Backlog {
         bytes
     }
 
-    /// Counts an answer that does not wait; the number is for [`Backlog::taken`].
+    /// Counts an answer that does not wait. Returns the number for [`Backlog::taken`].
     pub(crate) fn send_now(&self, bytes: usize) -> usize {
         if bytes < SMALL_BYTES {
             return 0;
@@ -81,13 +81,13 @@ impl Backlog {
         bytes
     }
 
-    /// The sandbox has taken an answer.
+    /// Records that the sandbox has taken an answer.
     pub(crate) fn taken(self: &Rc<Backlog>, bytes: usize) {
         self.give_back(Wanted::Send(bytes));
         self.grant();
     }
 
-    /// `None` when the backlog was dropped first.
+    /// Returns `None` when the backlog was dropped first.
     async fn granted(self: &Rc<Backlog>, queue: &Queue, wanted: Wanted) -> Option<Share> {
         if queue.0.borrow().is_empty() && self.fits(wanted) {
             return Some(self.take(wanted));
@@ -124,12 +124,12 @@ impl Backlog {
         }
     }
 
-    /// Grants what fits now, in order.
+    /// Grants waiting requests that fit, in order.
     fn grant(self: &Rc<Backlog>) {
         for queue in [&self.senders, &self.reservers] {
             while let Some((wanted, waiting)) = self.next(queue) {
                 if let Err(share) = waiting.send(self.take(wanted)) {
-                    // Its call has gone.
+                    // Its call was dropped.
                     self.give_back(share.wanted);
                     std::mem::forget(share);
                 }
@@ -144,26 +144,26 @@ impl Backlog {
     }
 }
 
-/// What one call has reserved.
+/// The reservation of one call.
 pub(crate) struct CallRoom {
     backlog: Rc<Backlog>,
     reserved: RefCell<Vec<Share>>,
 }
 
 impl CallRoom {
-    /// One of a call that begins.
+    /// The room of a new call.
     pub(crate) fn of(backlog: &Rc<Backlog>) -> Rc<CallRoom> {
         Rc::new(CallRoom { backlog: backlog.clone(), reserved: RefCell::default() })
     }
 
-    /// What it has reserved, as its answer counts instead.
+    /// Takes the reservation, because the answer itself counts now.
     pub(crate) fn take(&self) -> Vec<Share> {
         self.reserved.take()
     }
 }
 
-/// Waits for room in the answer of the call that is being made, where sandboxed code makes it. A call reserves once: one that
-/// waits with room of its own could keep others waiting for ever.
+/// Waits for room for the answer of the current call, if sandboxed code makes it. A call reserves once: one
+/// that waits while holding room could block others forever.
 pub(crate) async fn reserve(bytes: usize) {
     let Some(room) = ancestry::room() else { return };
     let share = room.backlog.granted(&room.backlog.reservers, Wanted::Reserve(bytes)).await;

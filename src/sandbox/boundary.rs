@@ -1,4 +1,4 @@
-//! What a host is asked for when code is to run, and what it answers: the wire of docs/run-code.md, without its transport.
+//! The interface between the runtime and a host that runs code: docs/run-code.md, without the transport.
 
 use std::rc::Rc;
 
@@ -10,40 +10,40 @@ use crate::sandbox::packed::Packed;
 use crate::sandbox::result::{CodeError, Status};
 use crate::spec::tool::Engine;
 
-/// A run that is wanted. As JSON it is the isolate Worker's request, without `values`.
+/// A run of code. As JSON it is the isolate Worker's request, without `values`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
-    /// Names it.
+    /// Unique id.
     pub id: String,
-    /// Whose it is, a thread's id: runs of one owner share what the sandbox has, and leave room for others.
+    /// The thread's id. Runs of one owner share a quota of the sandbox, so that there is capacity for others.
     pub owner: String,
-    /// The account that the owner belongs to, or the owner: the same holds for accounts.
+    /// The owner's account, or the owner. Accounts have a quota, too.
     pub account: String,
-    /// Ids of the runs from inside which it was started, outermost first.
+    /// Ids of the runs inside which it was started, outermost first.
     pub ancestors: Vec<String>,
-    /// What runs it.
+    /// The engine that runs it.
     pub engine: Engine,
     /// The source.
     pub source: String,
-    /// What that is written in.
+    /// Language of the source.
     pub language: Language,
-    /// What it is.
+    /// Form of the source.
     pub form: Form,
-    /// What that is called.
+    /// File name of the source.
     pub filename: String,
-    /// The export that is run.
+    /// The exported function to run.
     #[serde(rename = "fn")]
     pub function: String,
     /// Relative specifiers and their sources.
     pub modules: Vec<(String, String)>,
-    /// Bytes of heap, as wanted.
+    /// Requested heap, in bytes.
     pub memory_limit_bytes: u64,
-    /// The safety cap.
+    /// Maximum fuel.
     pub fuel: Option<u64>,
-    /// Whether the code can report.
+    /// Whether the code may report values.
     pub report: bool,
-    /// Whether its success is told of only once no call of [`HostCalls::call`] is under way.
+    /// Whether success waits until no call of [`HostCalls::call`] is active.
     pub awaits_calls: bool,
     /// Names of the globals.
     pub globals: Vec<String>,
@@ -54,89 +54,90 @@ pub struct Run {
     pub values: Packed,
 }
 
-/// What a called function came to.
+/// The outcome of a called function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Its value.
+    /// Its return value.
     Value(Packed),
-    /// What it threw.
+    /// Its exception.
     Error(Packed),
 }
 
 /// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// What the called function came to.
+    /// The outcome of the function.
     pub answer: Answer,
-    /// Bytes that count as under way until [`HostCalls::taken`] has them; 0 for a small answer.
+    /// Bytes in transit, for [`HostCalls::taken`]; 0 for a small answer.
     pub held: usize,
 }
 
-/// Calls a function that the sandbox has given away.
+/// Calls a function that the sandbox has passed out.
 pub type Back = Rc<dyn Fn(u64, Packed) -> LocalBoxFuture<'static, Answer>>;
 
-/// What runs code.
+/// A host that runs code.
 pub trait Sandbox {
-    /// Runs it. Whatever happens to it is an outcome.
+    /// Runs code. Every error is an outcome.
     fn run(&self, run: Run, door: Rc<dyn HostCalls>) -> LocalBoxFuture<'static, Outcome>;
 
-    /// Whether there is one: without it every run of code fails.
+    /// Whether a sandbox is bound. Without one every run of code fails.
     fn is_bound(&self) -> bool;
 }
 
-/// What a sandbox may ask of the side that started it. Its texts are hostile.
+/// Calls of a sandbox to the side that started it. Texts from it are untrusted.
 pub trait HostCalls {
-    /// Calls a function of this side. `back` calls those among its arguments.
-    /// It waits while the sandbox has not taken earlier answers.
+    /// Calls a function of this side. `back` calls functions among its arguments. Waits while the sandbox has
+    /// not taken earlier answers.
     fn call(&self, function: u64, args: Packed, back: Back) -> LocalBoxFuture<'static, Answered>;
 
-    /// The sandbox has taken an answer: its [`Answered::held`].
+    /// Records that the sandbox has taken an answer, by its [`Answered::held`].
     fn taken(&self, bytes: usize);
 
-    /// A value was reported.
+    /// Receives a reported value.
     fn report(&self, value: Packed, back: Back) -> LocalBoxFuture<'static, ()>;
 
-    /// Resolves with a reason when the run is to end, and with none when nobody needs it or its functions any more.
+    /// Resolves with a reason when the run must end, and with `None` when neither the run nor its functions
+    /// are needed any more.
     fn ended(&self) -> LocalBoxFuture<'static, Option<String>>;
 }
 
-/// What a host answers.
+/// The result of a run, from a host.
 pub struct Outcome {
     /// How it ended.
     pub status: Status,
     /// The value, on success.
     pub value: Option<Packed>,
-    /// What went wrong, otherwise.
+    /// The error, otherwise.
     pub error: Option<CodeError>,
-    /// What was written to the console.
+    /// The console output.
     pub logs: Vec<RawLog>,
-    /// Whether there was more of that.
+    /// Whether console output was cut.
     pub logs_cut: bool,
-    /// How long it took, milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: f64,
-    /// Calls the functions in the value.
+    /// Calls functions in the value.
     pub back: Back,
 }
 
-/// Something that was written to the console.
+/// A line of console output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawLog {
     /// `log`, `info`, `warn`, `error` or `debug`.
     pub level: String,
-    /// What was written, an array.
+    /// The arguments, as an array.
     pub args: Packed,
     /// Milliseconds since 1970.
     pub timestamp: f64,
 }
 
 impl Outcome {
-    /// The sandbox was lost with whatever ran in it.
+    /// The sandbox was lost with the code in it.
     pub fn lost(why: &str) -> Outcome {
         let message = format!("The sandbox was lost while the code ran: {why}");
         Outcome::failed(Status::Terminated, CodeError::new("Terminated", message))
     }
 
-    /// It ended without a value.
+    /// The code ended without a value.
     pub fn failed(status: Status, error: CodeError) -> Outcome {
         Outcome {
             status,
@@ -150,7 +151,7 @@ impl Outcome {
     }
 }
 
-/// Calls none.
+/// Fails for every function.
 fn no_functions() -> Back {
     Rc::new(|_, _| {
         let gone = Packed::error("The function is gone: its sandbox has ended.");

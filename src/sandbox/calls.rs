@@ -1,5 +1,5 @@
-//! Calls of the host that a sandbox has under way. They are the run's, whoever polls them: with the run they are dropped, and
-//! with them what they do.
+//! Active calls from a sandbox to the host. They belong to the run: dropping the run drops them and their
+//! work, whoever polls them.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -21,9 +21,9 @@ struct Open {
     calls: RefCell<SortedMap<u64, Rc<dyn Ends>>>,
     last: Cell<u64>,
     closed: Cell<bool>,
-    /// What the arguments of these calls take.
+    /// Bytes of the calls' arguments.
     bytes: Cell<usize>,
-    /// Who waits until none is under way.
+    /// Waiters for the moment when none is active.
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
@@ -44,7 +44,7 @@ trait Ends {
 }
 
 impl Calls {
-    /// Owns some work, and gives what polls it: `None` when it was dropped first.
+    /// Adopts some work, and returns a future for it, which gives `None` when the work was dropped first.
     pub(crate) fn add<T: 'static>(&self, work: LocalBoxFuture<'static, T>) -> Call<T> {
         let id = self.0.last.get() + 1;
         self.0.last.set(id);
@@ -61,7 +61,7 @@ impl Calls {
         Call { slot, id, open: Rc::downgrade(&self.0) }
     }
 
-    /// Drops all of them, the latest first, and those to come.
+    /// Drops all calls, the latest first, and refuses new ones.
     pub(crate) fn close(&self) {
         self.0.closed.set(true);
         let calls = self.0.calls.take();
@@ -70,19 +70,19 @@ impl Calls {
         }
     }
 
-    /// Resolves when none is under way.
+    /// Resolves when none is active.
     pub(crate) fn none(&self) -> impl Future<Output = ()> + 'static {
         let (tell, told) = oneshot::channel();
         if !self.0.calls.borrow().is_empty() {
             self.0.waiting.borrow_mut().push(tell);
         }
         async move {
-            // Told, or nobody is left to tell.
+            // The result does not matter: a dropped sender signals the end, too.
             let _none = told.await;
         }
     }
 
-    /// Counts the arguments of a call for as long as it is under way; none when there are too many already.
+    /// Counts the arguments of a call while it is active; `None` when the total is too large.
     pub(crate) fn hold(&self, bytes: usize) -> Option<Held> {
         let all = self.0.bytes.get() + bytes;
         if all > limits::CODE_CALLS_BYTES {
@@ -99,7 +99,7 @@ impl Calls {
 }
 
 struct Slot<T> {
-    /// Not there while it is polled, and after its end.
+    /// `None` while it is polled, and after its end.
     work: RefCell<Option<LocalBoxFuture<'static, T>>>,
     ended: Cell<bool>,
     waker: RefCell<Option<Waker>>,
@@ -108,7 +108,7 @@ struct Slot<T> {
 impl<T> Ends for Slot<T> {
     fn end(&self) {
         self.ended.set(true);
-        // One that ends its own run is being polled, and goes after that.
+        // A call that ends its own run is being polled, and is dropped after that.
         drop(self.work.take());
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -116,7 +116,7 @@ impl<T> Ends for Slot<T> {
     }
 }
 
-/// What polls a call.
+/// The future of a call.
 pub(crate) struct Call<T> {
     slot: Rc<Slot<T>>,
     id: u64,
@@ -146,7 +146,7 @@ impl<T> Drop for Call<T> {
         if let Some(open) = self.open.upgrade() {
             open.calls.borrow_mut().remove(&self.id);
             if open.calls.borrow().is_empty() {
-                // Nobody is told twice: they are dropped, which tells, too.
+                // Dropping the senders wakes the waiters.
                 open.waiting.take();
             }
         }

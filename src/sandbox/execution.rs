@@ -1,4 +1,4 @@
-//! The handle of an execution (spec §17.3), and how it is started.
+//! The handle of an execution (spec §17.3), and how one starts.
 
 use std::future::IntoFuture;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::sandbox::result::{CodeError, CodeResult, Status};
 use crate::sandbox::session::{Session, read};
 use crate::sandbox::value::{Thrown, Value};
 
-/// Running code. It settles with a [`CodeResult`], whatever happens, and never fails:
+/// Running code. It always settles with a [`CodeResult`] and never fails:
 ///
 /// ```
 /// # use bobbin::sandbox::{Options, Status};
@@ -34,15 +34,14 @@ use crate::sandbox::value::{Thrown, Value};
 /// });
 /// ```
 ///
-/// Code that nobody holds any more is ended: dropping the handle terminates, and so does the end of the tool, hook or run
-/// that waited for it.
+/// Dropping the handle terminates the code; so does the end of the tool, hook or run that waited for it.
 pub struct CodeHandle {
     keep: Rc<Keep>,
     settled: Shared<oneshot::Receiver<Rc<CodeResult>>>,
 }
 
 impl CodeHandle {
-    /// Ends the code, at once whatever it does. A second time, or after its end, nothing changes.
+    /// Ends the code immediately. Does nothing a second time, or after its end.
     pub fn terminate(&self, reason: &str) {
         self.keep.0.end(reason);
     }
@@ -52,7 +51,7 @@ impl CodeHandle {
         self.keep.0.running()
     }
 
-    /// What was reported so far.
+    /// The values reported so far.
     pub fn reports(&self) -> Vec<Value> {
         match self.settled.peek() {
             Some(Ok(result)) => result.reports.clone(),
@@ -60,16 +59,16 @@ impl CodeHandle {
         }
     }
 
-    /// Resolves when it has no call of the host's under way: some may outlive the result.
+    /// Resolves when none of its calls to the host is active: some may outlive the result.
     pub(crate) fn calls_ended(&self) -> impl Future<Output = ()> + 'static {
         self.keep.0.calls.none()
     }
 
-    /// What comes of it; asked twice, the same.
+    /// The result; the same each time.
     pub fn result(&self) -> LocalBoxFuture<'static, Rc<CodeResult>> {
         let settled = self.settled.clone();
         async move {
-            // Nobody settles it when the object is torn down with everything in it.
+            // No result arrives when the whole object is torn down.
             let lost = || CodeError::new("Terminated", "The runtime was lost while the code ran.");
             settled.await.unwrap_or_else(|_| Rc::new(CodeResult::failed(Status::Terminated, lost())))
         }
@@ -107,19 +106,19 @@ impl IntoFuture for CodeHandle {
     }
 }
 
-/// What it takes to start one.
+/// The parameters of an execution.
 pub(crate) struct Start {
     pub(crate) source: String,
     pub(crate) options: Options,
     pub(crate) id: String,
-    /// Whose it is: the thread's id.
+    /// The thread's id.
     pub(crate) owner: String,
-    /// The account of the thread, or the thread's id where it has none.
+    /// The thread's account, or the thread's id if it has none.
     pub(crate) account: String,
     pub(crate) sleep: Sleep,
 }
 
-/// Starts code. The second value drives it and is to run beside the caller, until the execution has settled.
+/// Starts code. Drive the returned future beside the caller until the execution has settled.
 pub(crate) fn start<F>(
     start: Start,
     sandbox: impl FnOnce(Run, Rc<dyn HostCalls>) -> F,
@@ -137,7 +136,7 @@ where
     let life = keep.0.clone();
     let settle = move |result: CodeResult| {
         let reports = life.settled(result.status == Status::Success);
-        // The handle may be gone.
+        // The handle may have been dropped.
         let _gone = settle.send(Rc::new(CodeResult { reports, ..result }));
     };
     let refused = |error: CodeError| CodeResult::failed(Status::LinkError, error);
@@ -164,13 +163,13 @@ where
             }
         };
         settle(result);
-        // Whoever has the handle, or functions of the result, holds it from here on.
+        // From here on, the handle or the result's functions keep it.
         drop((keep, given));
     };
     (execution, Some(drive.boxed_local()))
 }
 
-/// Who runs, and where from.
+/// Identity and origin of a run.
 struct Named {
     id: String,
     owner: String,
@@ -180,8 +179,8 @@ struct Named {
     reports: bool,
 }
 
-/// What the code is given, packed; and what keeps the functions of other runs in it, which have to live for as long as the
-/// code runs. Those around this one do so by themselves.
+/// Packs the values for the code. Also returns handles for functions of other runs among them, which must
+/// stay alive while the code runs. Enclosing runs stay alive by themselves.
 fn values(options: &Options, life: &Life) -> Result<(Packed, Vec<Rc<Keep>>), Thrown> {
     let imports = options
         .imports
@@ -229,7 +228,7 @@ fn run(named: Named, options: &Options, values: Packed) -> Run {
     }
 }
 
-/// Resolves with the reason some time after the code was told to end, should the sandbox not answer.
+/// Resolves with the reason some time after the end was requested, in case the sandbox does not respond.
 fn late(life: &Rc<Life>, sleep: Sleep) -> LocalBoxFuture<'static, String> {
     let ended = life.ended();
     async move {
@@ -238,7 +237,7 @@ fn late(life: &Rc<Life>, sleep: Sleep) -> LocalBoxFuture<'static, String> {
                 sleep(limits::CODE_END_US).await;
                 reason
             }
-            // Only once it has settled.
+            // The execution has settled.
             None => std::future::pending().await,
         }
     }

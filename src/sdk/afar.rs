@@ -1,4 +1,4 @@
-//! A call of a member of another thread, on its way.
+//! Calls of members of other threads, in transit.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -8,11 +8,11 @@ use crate::limits;
 use crate::sandbox::{BinaryKind, Value};
 use crate::store::base64_text::{base64, bytes_of};
 
-/// A value on its way between two threads.
+/// A value in transit between two threads.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Plain {
-    /// What JSON holds.
+    /// JSON.
     Json(Json),
     /// Bytes, in base64.
     Bytes(String),
@@ -40,16 +40,16 @@ impl Plain {
     }
 }
 
-/// A call of a member of another thread's.
+/// A call of a member of another thread.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Asked {
     pub(crate) method: String,
     #[serde(default)]
     pub(crate) args: Vec<Plain>,
-    /// The package of the code that asks: names that it gives are looked up there first.
+    /// The calling code's package. Names in the call are looked up there first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) package: Option<String>,
-    /// Whether the code that asks only reads.
+    /// Whether the calling code is read-only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) only_reads: bool,
 }

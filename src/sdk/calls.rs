@@ -9,13 +9,13 @@ use crate::sdk::scope::Scope;
 use crate::spec::message::ToolResult;
 
 impl ThreadState {
-    /// Calls something now and gives its result (spec §6.4): a tool, or a prompt, which answers in one step. What is
-    /// called need not be listed in any prompt; whatever is wrong with the call is an error result. No message is stored.
-    /// An exposed agent takes the thread over after the step that this code works in; apart from a run it is refused
-    /// with `would_wait`: queue it instead.
+    /// Makes a call now and returns its result (spec §6.4): a tool, or a prompt, which replies in one step.
+    /// The definition need not be listed in any prompt, and every error is an error result. No message is
+    /// stored. An exposed agent takes over the thread after the step in which this code runs. Outside a run
+    /// it is refused with `would_wait`; queue it instead.
     ///
-    /// When the code that calls is run again after the process was lost, the same calls in the same order have the same
-    /// keys: one that has ended gives its stored result, and one whose outcome is unknown is made again only if its tool
+    /// When the calling code is run again after a crash, the same calls in the same order have the same keys.
+    /// A finished call returns its stored result. A call with an unknown outcome is repeated only if its tool
     /// is `idempotent`.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl ThreadState {
     }
 }
 
-/// The thread behind it.
+/// The thread's side of the calls.
 pub(crate) trait CallsApi {
     fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>>;
     fn scope(&self) -> &Scope;

@@ -5,47 +5,48 @@ use crate::sandbox::{CodeHandle, Function, Options, Thrown, Value};
 use crate::sdk::ThreadState;
 
 impl ThreadState {
-    /// Runs an ES module in the sandbox (spec §17.1): TypeScript unless the options say otherwise, with nothing of the
-    /// host's but what they give it. It starts at once; the handle gives its result, ends it, and must be held for as long
-    /// as it is to run. There is no time limit: whoever wants one calls [`CodeHandle::terminate`].
+    /// Runs an ES module in the sandbox (spec §17.1), as TypeScript unless the options say otherwise. It can
+    /// use only what the options give it. It starts at once. The handle returns its result and can end it;
+    /// keep the handle for as long as the code is to run. There is no time limit; use
+    /// [`CodeHandle::terminate`].
     ///
-    /// Whatever is wrong with the source or the options is a result, too.
+    /// Errors in the source or the options are results, too.
     pub fn run_code(&self, source: &str, options: Options) -> CodeHandle {
         self.code_api().run_code(source, options)
     }
 }
 
 impl ThreadState {
-    /// What this code needs to reach these hosts, and no others.
+    /// Network access of this code, limited to these hosts.
     pub(crate) fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web {
         self.code_api().web(code, allowed_hosts)
     }
 
-    /// Names of what the prompt offers here.
+    /// Names of everything that the prompt offers here.
     pub(crate) fn offered(&self) -> Result<Vec<String>> {
         self.code_api().offered()
     }
 }
 
-/// The thread behind it.
+/// The thread's side of running code.
 pub(crate) trait CodeApi {
     fn run_code(&self, source: &str, options: Options) -> CodeHandle;
     fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web;
     fn offered(&self) -> Result<Vec<String>>;
 }
 
-/// What code has of the web: modules, and the statements that bring their names in.
+/// Network access of code: modules, and statements that import them.
 pub(crate) struct Web {
-    /// Imports that bring the names in; they stand behind the code, where they move no line.
+    /// Imports of the modules. They come after the code, so that its line numbers stay the same.
     pub(crate) imports: String,
-    /// The modules that it names.
+    /// The imported modules, by name.
     pub(crate) modules: Vec<(String, String)>,
-    /// A global, with its name: what the modules ask, or the one function that says that there is no network.
+    /// A global and its name: the host function behind the modules, or a `fetch` that always fails.
     pub(crate) global: (&'static str, Value),
 }
 
 impl Web {
-    /// There is no network: `fetch` says why.
+    /// No network: `fetch` fails with the reason.
     pub(crate) fn closed(why: &'static str) -> Web {
         let fetch = Function::new("fetch", move |_| {
             let refused = Thrown { name: "TypeError".to_owned(), ..Thrown::new(why) };

@@ -7,24 +7,24 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::store::repeat::Repetition;
 
-/// An effect to be scheduled.
+/// An effect to schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEffect {
     /// The definition's name.
     pub name: String,
-    /// Its arguments; an object, kept as they are now.
+    /// Its arguments: an object, stored as it is now.
     pub args: Value,
-    /// When it is due, in milliseconds from now. One that repeats every so often is due for the first time after
-    /// this, or after one interval where this is `None`.
+    /// When it is due, in milliseconds from now. `None` on an effect with an interval means after one
+    /// interval.
     pub delay_ms: Option<i64>,
-    /// When it is due, in microseconds since 1970, in place of `delay_ms`; what is past is due at once.
+    /// When it is due, in microseconds since 1970, instead of `delay_ms`. A time in the past is due at once.
     pub at_us: Option<i64>,
-    /// Whether it comes again.
+    /// Whether it repeats.
     pub repeats: Repetition,
 }
 
 impl NewEffect {
-    /// One that is due once, after so many milliseconds.
+    /// An effect that runs once, after `delay_ms` milliseconds.
     pub fn once(name: impl Into<String>, args: Value, delay_ms: i64) -> NewEffect {
         NewEffect {
             name: name.into(),
@@ -36,8 +36,8 @@ impl NewEffect {
     }
 }
 
-/// A date, or milliseconds since 1970. A number that is none from 1973 on is refused: it was meant to be seconds, or
-/// another time than the beginning of 1970.
+/// Reads a date, or milliseconds since 1970. Numbers outside the years 1973 to 5138 are refused: they are
+/// probably seconds, or another unit.
 pub(crate) fn at_time(at: &Value) -> Result<i64> {
     match at {
         Value::String(text) => instant("at", text, Edge::Start),

@@ -1,4 +1,5 @@
-//! The family, for the code that works in a thread (spec §12.2, §12.3): its children, and other threads from afar.
+//! Related threads, for the code that works in a thread (spec §12.2, §12.3): its children, and remote access
+//! to others.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,32 +20,32 @@ use crate::sdk::messages::{MessageUpdate, NewAttachment};
 use crate::sdk::{Identity, NewMessage, ThreadState};
 use crate::store::children::Child;
 
-/// The header of a message that code of another thread gives: whether it is queued or only stored.
+/// The header of a message from another thread's code: whether it is queued or only stored.
 pub(crate) const BY_CODE: &str = "x-bobbin-code";
 
 /// An entry of the registry of children (spec §8.5).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subagent {
-    /// The child's thread, which is also how models name it.
+    /// The child's thread id, which models also use as its name.
     pub reference: String,
-    /// The agent that it was created with.
+    /// The agent of the child.
     pub name: String,
     /// The agent's title.
     pub title: Option<String>,
     /// What models read about it.
     pub description: String,
-    /// Whether it stays to be written to.
+    /// Whether it accepts further messages.
     pub resumable: bool,
-    /// Whether calls wait for it.
+    /// Whether calls wait for its result.
     pub blocking: bool,
     /// Its label.
     pub thread_name: Option<String>,
-    /// The message whose calls made it, and others with it.
+    /// The message whose calls created it, and others in the same group.
     pub spawn_group_id: Option<String>,
     /// Microseconds since 1970.
     pub created_at: i64,
-    /// `running`, `idle`, `failed`, `terminated`, or what it says of itself.
+    /// `running`, `idle`, `failed`, `terminated`, or the status that it reported.
     pub status: String,
     /// `implicit` or `explicit`.
     pub parent_communication: &'static str,
@@ -69,26 +70,27 @@ impl Subagent {
     }
 }
 
-/// The family of a thread. What is said to the parent is durable when a method returns, and reaches it surely.
+/// The relations of a thread. A message to the parent is durable when the method returns, and will be
+/// delivered.
 impl ThreadState {
-    /// Its children, terminated ones too, newest first.
+    /// The children, newest first, including terminated ones.
     pub fn children(&self) -> Result<Vec<Subagent>> {
         self.door().children()
     }
 
-    /// A child by its reference; `None` for every thread that is not a child of this one, or is not made yet.
+    /// A child by its reference; `None` for any thread that is not a child of this one, or not created yet.
     pub fn get_child_thread(&self, reference: &str) -> Result<Option<RemoteThread>> {
         let is_child = self.door().is_child(reference)?;
         Ok(is_child.then(|| RemoteThread { id: reference.to_owned(), from: self.clone() }))
     }
 
-    /// The parent; `None` in a thread that is nobody's child.
+    /// The parent; `None` in a thread without one.
     pub fn get_parent_thread(&self) -> Result<Option<RemoteThread>> {
         Ok(self.door().parent()?.map(|id| RemoteThread { id, from: self.clone() }))
     }
 
-    /// Says something to the parent (spec §24.2): a silent message there, which starts a run. Without a parent nothing
-    /// happens.
+    /// Sends a text to the parent (spec §24.2): a silent message there, which starts a run. Does nothing
+    /// without a parent.
     ///
     /// # Errors
     /// `missing_field` for a blank text; `terminated`.
@@ -96,7 +98,7 @@ impl ThreadState {
         self.door().notify_parent(text)
     }
 
-    /// Says how the thread is, which the parent's registry then shows (spec §24.3). Without a parent nothing happens.
+    /// Sets the status that the parent's registry shows (spec §24.3). Does nothing without a parent.
     ///
     /// # Errors
     /// `missing_field` for a blank text; `terminated`.
@@ -104,16 +106,16 @@ impl ThreadState {
         self.door().set_status(text)
     }
 
-    /// What the thread was created with as a child (spec §8.3); empty in others.
+    /// The arguments with which the thread was created as a child (spec §8.3); empty in others.
     pub fn arguments(&self) -> Result<Map<String, Value>> {
         self.door().arguments()
     }
 }
 
-/// Another thread of the family, from afar. Each method is a request to it.
+/// Remote access to a related thread. Each method is a request to it.
 ///
-/// Methods fail with the codes of the API, and with `overloaded` when the other thread does not answer: then it is not
-/// known whether it did what it was asked to.
+/// Methods fail with the codes of the API, and with `overloaded` when the other thread does not answer. It is
+/// then unknown whether it executed the request.
 #[derive(Clone)]
 pub struct RemoteThread {
     id: String,
@@ -126,7 +128,7 @@ impl RemoteThread {
         &self.id
     }
 
-    /// Who it is; times are those of the API, in whole seconds.
+    /// Its identity. Times are those of the API, in whole seconds.
     pub async fn identity(&self) -> Result<Identity> {
         let body = self.get(ThreadRoute::Get, Query::default()).await?;
         let thread = body.get("thread").unwrap_or(&Value::Null);
@@ -141,36 +143,36 @@ impl RemoteThread {
         })
     }
 
-    /// A page of its messages: the query and the answer of `GET …/messages`.
+    /// A page of its messages: the query and the response of `GET …/messages`.
     pub async fn get_messages(&self, query: &Query) -> Result<Value> {
         self.get(ThreadRoute::ListMessages, query.clone()).await
     }
 
-    /// Queues a message, which starts a run or joins the one that is under way. Its id. Files are paths of the other
-    /// thread, or come with the message.
+    /// Queues a message, which starts a run or joins the active one. Returns its id. Attached files are paths
+    /// of the other thread, or come with the message.
     pub async fn queue_message(&self, message: NewMessage) -> Result<String> {
         self.post("queue", message, None).await
     }
 
-    /// The same, once for a key within a day.
+    /// Like `queue_message`, but once for a key within a day.
     ///
     /// # Errors
-    /// `idempotency_mismatch` when the key came with another message.
+    /// `idempotency_mismatch` when the key was used with another message.
     pub async fn queue_message_once(&self, message: NewMessage, key: &str) -> Result<String> {
         self.post("queue", message, Some(key)).await
     }
 
-    /// Stores a message that starts nothing. Its id.
+    /// Stores a message without starting a run. Returns its id.
     pub async fn inject_message(&self, message: NewMessage) -> Result<String> {
         self.post("inject", message, None).await
     }
 
-    /// Calls a member of the thread over there by the name that it has in code (`updateMessage`, `statFile`,
-    /// `scheduleEffect`, …), with JSON for its arguments and its result. Everything that [`ThreadState`] does is there but
-    /// what is the thread's own: its values (spec §18.1), those of its variables, and its run.
+    /// Calls a member of the other thread by its name in code (`updateMessage`, `statFile`, `scheduleEffect`,
+    /// …), with JSON arguments and a JSON result. Everything in [`ThreadState`] is available except the
+    /// thread's private parts: its values (spec §18.1), its variables, and its run.
     ///
     /// # Errors
-    /// Those of the member; `invalid_field`, of the field `method`, for one that does not reach another thread.
+    /// Those of the member; `invalid_field`, of the field `method`, for one that is not available remotely.
     pub async fn member(&self, method: &str, args: Vec<Value>) -> Result<Value> {
         match self.call(method, args.into_iter().map(Plain::Json).collect()).await? {
             Plain::Json(value) => Ok(value),
@@ -178,9 +180,9 @@ impl RemoteThread {
         }
     }
 
-    /// The same, with bytes.
+    /// Like `member`, with bytes.
     pub(crate) async fn call(&self, method: &str, args: Vec<Plain>) -> Result<Plain> {
-        // The other thread may not know the secrets of this one.
+        // The other thread must not learn this one's secrets.
         let told = |plain: Plain| match plain {
             Plain::Json(value) => Plain::Json(self.from.redact_json(value)),
             Plain::Bytes(base64) => Plain::Bytes(base64),
@@ -200,12 +202,12 @@ impl RemoteThread {
         crate::json::from_value(answer?).map_err(Error::internal)
     }
 
-    /// A thread of this one's family, which this one has named.
+    /// A related thread whose id this thread provides.
     pub(crate) fn relative(&self, id: &str) -> RemoteThread {
         RemoteThread { id: id.to_owned(), from: self.from.clone() }
     }
 
-    /// A message as the API shows it, silent ones too.
+    /// A message as the API shows it, including silent ones.
     pub async fn get_message(&self, id: &str) -> Result<Option<Value>> {
         let message = self.member("getMessage", vec![id.into()]).await?;
         Ok(Some(message).filter(|message| !message.is_null()))
@@ -216,12 +218,12 @@ impl RemoteThread {
         self.member("updateMessage", vec![id.into(), update.into().to_json()]).await.map(drop)
     }
 
-    /// Deletes a message; whether there was one.
+    /// Deletes a message; returns whether there was one.
     pub async fn delete_message(&self, id: &str) -> Result<bool> {
         Ok(self.member("deleteMessage", vec![id.into()]).await? == Value::Bool(true))
     }
 
-    /// A page of its log, without its envelope.
+    /// A page of its log, without the envelope.
     pub async fn get_logs(&self, options: Value) -> Result<Value> {
         self.member("getLogs", vec![options]).await
     }
@@ -231,23 +233,23 @@ impl RemoteThread {
         self.member("queueTool", vec![name.into(), args]).await.map(drop)
     }
 
-    /// Schedules an effect there, due after so many milliseconds. Its id.
+    /// Schedules an effect there, due after `delay_ms` milliseconds. Returns its id.
     pub async fn schedule_effect(&self, name: &str, args: Value, delay_ms: i64) -> Result<String> {
         let id = self.member("scheduleEffect", vec![name.into(), args, delay_ms.into()]).await?;
         Ok(id.as_str().unwrap_or_default().to_owned())
     }
 
-    /// Cancels an effect; whether it was still to run.
+    /// Cancels an effect; returns whether it was still pending.
     pub async fn remove_scheduled_effect(&self, id: &str) -> Result<bool> {
         Ok(self.member("removeScheduledEffect", vec![id.into()]).await? == Value::Bool(true))
     }
 
-    /// Tells whoever listens to it; nothing is stored.
+    /// Sends an event to its clients. Nothing is stored.
     pub async fn emit(&self, event: &str, data: Value) -> Result<()> {
         self.member("emit", vec![event.into(), data]).await.map(drop)
     }
 
-    /// Writes a file there, of at most [`limits::REMOTE_BYTES`]; its record.
+    /// Writes a file there, of at most [`limits::REMOTE_BYTES`]. Returns its record.
     pub async fn write_file(&self, path: &str, data: &[u8], mime_type: &str) -> Result<Value> {
         if data.len() > limits::REMOTE_BYTES {
             let text = format!("{} bytes are too many; the limit is {}.", data.len(), limits::REMOTE_BYTES);
@@ -264,7 +266,7 @@ impl RemoteThread {
         }
     }
 
-    /// A file's bytes; `None` when there is none.
+    /// The bytes of a file; `None` when it does not exist.
     ///
     /// # Errors
     /// `too_large` beyond [`limits::FILE_WHOLE_BYTES`]; `conflict` for a directory.
@@ -292,12 +294,12 @@ impl RemoteThread {
         }
     }
 
-    /// Ends its run (spec §30), and those of its children.
+    /// Stops its run (spec §30), and those of its children.
     pub async fn stop(&self) -> Result<()> {
         self.ask(to_thread(&self.id, ThreadRoute::Stop)).await.map(drop)
     }
 
-    /// Ends its run and all further work, and its children's.
+    /// Ends its run and all further work, also of its children.
     pub async fn terminate(&self) -> Result<()> {
         self.ask(to_thread(&self.id, ThreadRoute::Terminate)).await.map(drop)
     }
@@ -322,7 +324,7 @@ impl RemoteThread {
     }
 }
 
-/// The family of a thread, whatever its host.
+/// The thread's side of its relations, for any host.
 pub(crate) trait FamilyApi {
     fn children(&self) -> Result<Vec<Subagent>>;
     fn is_child(&self, reference: &str) -> Result<bool>;
@@ -330,13 +332,13 @@ pub(crate) trait FamilyApi {
     fn arguments(&self) -> Result<Map<String, Value>>;
     fn notify_parent(&self, text: &str) -> Result<()>;
     fn set_status(&self, text: &str) -> Result<()>;
-    /// A message as another thread is told it.
+    /// A message as JSON for another thread.
     fn told(&self, message: NewMessage) -> Result<Value>;
     fn ask_thread(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Value>>;
     fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response>>;
 }
 
-/// An attachment as the API takes it.
+/// An attachment as JSON for the API.
 pub(crate) fn attached(attachment: &NewAttachment) -> Value {
     match attachment {
         NewAttachment::Path { path, description } => json!({ "path": path, "description": description }),

@@ -1,4 +1,4 @@
-//! The files of [`ThreadState`] (spec §16.2): every method acts at once.
+//! The files of [`ThreadState`] (spec §16.2). Every method acts immediately.
 
 use bytes::Bytes;
 use futures::stream::LocalBoxStream;
@@ -9,13 +9,13 @@ use crate::request::Query;
 use crate::sdk::ThreadState;
 use crate::store::file_record::{FileChunk, FileOptions, FileRecord, FileStats, GrepResult};
 
-/// Paths of files are brought into their form: `notes//a.md` is `/notes/a.md`. Methods fail with the codes of the API:
-/// `invalid_field` for what is no path, `conflict` for a directory where a file is wanted and the other way round.
+/// Paths are normalized: `notes//a.md` is `/notes/a.md`. Methods fail with the codes of the API:
+/// `invalid_field` for an invalid path, `conflict` for a directory instead of a file or the reverse.
 impl ThreadState {
-    /// Writes a file, in place of an earlier one, and the directories above it that are missing.
+    /// Writes a file, replacing an existing one, and creates missing directories above it.
     ///
     /// # Errors
-    /// `too_large` beyond [`limits::FILE_WHOLE_BYTES`] and the other caps.
+    /// `too_large` beyond [`limits::FILE_WHOLE_BYTES`] and the other limits.
     pub fn write_file(
         &self,
         path: &str,
@@ -26,7 +26,7 @@ impl ThreadState {
         self.door().write_file(path, data.as_ref(), mime_type, options)
     }
 
-    /// A file's bytes; `None` when there is none.
+    /// The bytes of a file; `None` when it does not exist.
     ///
     /// # Errors
     /// `too_large` beyond [`limits::FILE_WHOLE_BYTES`]: read it as a stream.
@@ -34,22 +34,23 @@ impl ThreadState {
         self.door().read_file(path)
     }
 
-    /// A file piece by piece; `None` when there is none. A piece is an error when the file was replaced meanwhile.
+    /// A file in pieces; `None` when it does not exist. A piece is an error if the file was replaced
+    /// meanwhile.
     pub fn read_file_stream(&self, path: &str) -> Result<Option<LocalBoxStream<'static, Result<FileChunk>>>> {
         self.door().read_file_stream(path)
     }
 
-    /// What is at a path.
+    /// The record of a path.
     pub fn stat_file(&self, path: &str) -> Result<Option<FileRecord>> {
         self.door().stat_file(path)
     }
 
-    /// The entries of a directory, directories first, then by name; none when there is no such directory.
+    /// The entries of a directory, directories first, then by name; empty when it does not exist.
     pub fn readdir_file(&self, path: &str) -> Result<Vec<FileRecord>> {
         self.door().readdir_file(path)
     }
 
-    /// A page of them: the query (`limit`, `cursor`) and the answer of `GET …/fs/{path}`.
+    /// A page of the entries: the query (`limit`, `cursor`) and the response of `GET …/fs/{path}`.
     ///
     /// # Errors
     /// `not_found`; `conflict` for a file.
@@ -57,17 +58,17 @@ impl ThreadState {
         self.door().readdir_page(path, query)
     }
 
-    /// Removes a file; without one nothing happens.
+    /// Deletes a file; does nothing when it does not exist.
     pub fn unlink_file(&self, path: &str) -> Result<()> {
         self.door().unlink_file(path)
     }
 
-    /// Makes a directory, and those above it; one that is there stays.
+    /// Creates a directory, and those above it. An existing one is kept.
     pub fn mkdir_file(&self, path: &str) -> Result<FileRecord> {
         self.door().mkdir_file(path)
     }
 
-    /// Removes an empty directory.
+    /// Deletes an empty directory.
     ///
     /// # Errors
     /// `not_found`; `conflict` when it is not empty.
@@ -75,25 +76,26 @@ impl ThreadState {
         self.door().rmdir_file(path)
     }
 
-    /// Removes a directory with everything in it, or a file; without one nothing happens.
+    /// Deletes a directory with its contents, or a file; does nothing when it does not exist.
     pub fn remove_all(&self, path: &str) -> Result<()> {
         self.door().remove_all(path)
     }
 
-    /// Gives a file, or a directory with everything in it, another path.
+    /// Moves a file, or a directory with its contents, to another path.
     ///
     /// # Errors
-    /// `not_found`; `conflict` when something is there; `invalid_field` for the root and a directory into itself.
+    /// `not_found`; `conflict` when the destination exists; `invalid_field` for the root, and for a directory
+    /// into itself.
     pub fn move_file(&self, from: &str, to: &str) -> Result<FileRecord> {
         self.door().move_file(from, to)
     }
 
-    /// How much there is.
+    /// The number and size of the files.
     pub fn get_file_stats(&self) -> Result<FileStats> {
         self.door().get_file_stats()
     }
 
-    /// Lines of text files with `pattern` in them, whatever its case; of at most [`limits::FOUND_FILES`] files.
+    /// Lines of text files that contain `pattern`, ignoring case; in at most [`limits::FOUND_FILES`] files.
     pub fn grep_files(&self, pattern: &str) -> Result<Vec<GrepResult>> {
         self.door().grep_files(pattern)
     }
@@ -103,13 +105,13 @@ impl ThreadState {
         self.door().find_files(pattern)
     }
 
-    /// The thumbnail that a file was given.
+    /// The thumbnail that is stored with a file.
     pub fn get_file_thumbnail(&self, path: &str) -> Result<Option<Bytes>> {
         self.door().get_file_thumbnail(path)
     }
 }
 
-/// The files of the thread behind a [`ThreadState`], whatever its host.
+/// The thread's side of files, for any host.
 pub(crate) trait FilesApi {
     fn write_file(&self, path: &str, data: &[u8], mime: &str, options: FileOptions) -> Result<FileRecord>;
     fn read_file(&self, path: &str) -> Result<Option<Bytes>>;

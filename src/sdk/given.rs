@@ -1,4 +1,4 @@
-//! Attachments as a body gives them: `[{name, mimeType, data, …} | {path, …}]`.
+//! Attachments in a request: `[{name, mimeType, data, …} | {path, …}]`.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use crate::request::fields::Body;
 use crate::sdk::messages::NewAttachment;
 use crate::store::base64_text;
 
-/// What an attachment that is stored says of itself: it may be given back as it was read, and its path counts.
+/// Fields of a stored attachment. A client may send them back unchanged; only the path is used.
 const OF_STORED: [&str; 8] = ["id", "type", "name", "mimeType", "size", "width", "height", "notShown"];
 
-/// Fields of an attachment that comes with its message; `path` is there as `null` at most.
+/// Fields of an attachment that comes with its message. `path` may only be `null`.
 const OF_NEW: [&str; 9] =
     ["name", "mimeType", "data", "description", "width", "height", "metadata", "thumbnail", "path"];
 
-/// The `attachments` of a request's body.
+/// Parses the `attachments` of a request's body.
 pub(crate) fn parse(body: &mut Body) -> Result<Vec<NewAttachment>> {
     match body.take("attachments") {
         None => Ok(Vec::new()),
@@ -24,7 +24,7 @@ pub(crate) fn parse(body: &mut Body) -> Result<Vec<NewAttachment>> {
     }
 }
 
-/// Attachments that a message or the result of a tool gives.
+/// Parses the attachments of a message, or of a tool's result.
 pub(crate) fn listed(list: Vec<Value>) -> Result<Vec<NewAttachment>> {
     if list.len() > limits::ATTACHMENTS {
         let message =
@@ -33,13 +33,13 @@ pub(crate) fn listed(list: Vec<Value>) -> Result<Vec<NewAttachment>> {
     }
     let mut left = limits::ATTACHMENT_BYTES;
     let parsed = list.into_iter().enumerate().map(|(at, item)| {
-        // An error names the field within the item.
+        // Errors name the field within the item.
         one(item, &mut left).map_err(|error| within(at, error))
     });
     parsed.collect()
 }
 
-/// An error of one attachment, with its place.
+/// Adds the index of an attachment to its error.
 pub(crate) fn within(at: usize, error: Error) -> Error {
     let field = error.field.as_deref().map_or(String::new(), |field| format!(".{field}"));
     error.at(format!("attachments[{at}]{field}"))
@@ -89,7 +89,7 @@ fn inline(body: &mut Body, left: &mut usize) -> Result<NewAttachment> {
     Ok(NewAttachment::Inline { name, mime_type, data: data.into(), options, description })
 }
 
-/// Refuses names and descriptions that are too long: each stands in a row, and in every request to the model.
+/// Refuses long names and descriptions: each is stored in a row, and sent with every request to the model.
 pub(crate) fn check(attachment: &NewAttachment) -> Result<()> {
     let (name, description) = match attachment {
         NewAttachment::Path { description, .. } => (None, description),
@@ -100,7 +100,7 @@ pub(crate) fn check(attachment: &NewAttachment) -> Result<()> {
         ("description", description.as_ref(), limits::ATTACHMENT_TEXT_BYTES),
     ];
     for (field, text, limit) in texts {
-        // The row has it as JSON, in which a control character takes six bytes.
+        // The row stores JSON, where a control character takes six bytes.
         let bytes = text.map_or(0, |text| Value::from(text.as_str()).to_string().len().saturating_sub(2));
         if bytes > limit {
             return Err(too_large(field, format!("`{field}` has {bytes} bytes; the limit is {limit}.")));

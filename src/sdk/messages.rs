@@ -10,33 +10,33 @@ use crate::request::fields::{Unchecked, bounded};
 use crate::store::file_record::FileOptions;
 use crate::store::messages::Row;
 
-/// A file to be attached to a message.
+/// A file to attach to a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NewAttachment {
     /// A file of this thread.
     Path {
-        /// Where it is.
+        /// Its path.
         path: String,
-        /// What it shows, for models that do not see it.
+        /// What it shows, for models that do not see images.
         description: Option<String>,
     },
-    /// One that comes with the message.
+    /// A file that comes with the message.
     Inline {
-        /// Its name, as its author has it; at most [`limits::ATTACHMENT_NAME_BYTES`]. Control characters become spaces.
+        /// Its original name; at most [`limits::ATTACHMENT_NAME_BYTES`]. Control characters become spaces.
         name: String,
-        /// `image/png`, … Of an image, the type of its bytes is stored.
+        /// `image/png`, … For an image, the type of its bytes is stored instead.
         mime_type: String,
         /// Its content.
         data: Bytes,
-        /// Its size in pixels is read from its content where it is not given.
+        /// Its size in pixels is read from the content unless given.
         options: FileOptions,
-        /// What it shows, for models that do not see it.
+        /// What it shows, for models that do not see images.
         description: Option<String>,
     },
 }
 
 impl NewAttachment {
-    /// The type and the bytes of what comes with the message.
+    /// Type and size of a file that comes with the message.
     pub(crate) fn content(&self) -> Option<(&str, u64)> {
         match self {
             NewAttachment::Path { .. } => None,
@@ -45,22 +45,22 @@ impl NewAttachment {
     }
 }
 
-/// A change to a message (spec §14.2); what is absent stays. A text alone is one, too.
+/// A change to a message (spec §14.2). Absent fields stay unchanged. A text alone is a change, too.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MessageUpdate {
-    /// Another text; not blank.
+    /// The new text; not blank.
     pub content: Option<String>,
-    /// Whether it is kept from people.
+    /// Whether it is hidden from users.
     pub silent: Option<bool>,
-    /// Merged into what is there, key by key; `null` takes a key away.
+    /// Merged into the existing metadata, key by key; `null` removes a key.
     pub metadata: Option<Map<String, Value>>,
 }
 
 impl MessageUpdate {
-    /// Fields of a body, or of `updates` in code.
+    /// Parses the fields of a body, or of `updates` in code.
     ///
     /// # Errors
-    /// `missing_field` where nothing is to change; `invalid_field` for a field that is none, and for a blank text.
+    /// `missing_field` when nothing is to change; `invalid_field` for an unknown field, and for a blank text.
     pub(crate) fn of(body: Unchecked) -> Result<MessageUpdate> {
         let mut body = body.known(&["content", "silent", "metadata"])?;
         let silent = match body.take("silent") {
@@ -92,7 +92,7 @@ impl MessageUpdate {
         Ok(())
     }
 
-    /// What is given, as hooks see it.
+    /// The changed fields, as hooks see them.
     pub(crate) fn to_json(&self) -> Value {
         let mut fields = Map::new();
         fields.extend(self.content.as_deref().map(|text| ("content".to_owned(), text.into())));
@@ -101,7 +101,7 @@ impl MessageUpdate {
         Value::Object(fields)
     }
 
-    /// The row as it is then.
+    /// Applies the change to a row.
     pub(crate) fn applied(self, row: Row) -> Result<Row> {
         let metadata = match self.metadata {
             None => row.metadata.clone(),
@@ -118,7 +118,7 @@ impl MessageUpdate {
                 (merged != json!({})).then(|| merged.to_string())
             }
         };
-        // What led to the old text goes with it.
+        // The reasoning belongs to the old text.
         let reasoning = if self.content.is_some() { None } else { row.reasoning.clone() };
         let content = self.content.or_else(|| row.content.clone());
         Ok(Row { content, reasoning, metadata, silent: self.silent.unwrap_or(row.silent), ..row })

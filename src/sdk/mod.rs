@@ -1,10 +1,10 @@
-//! `ThreadState` (spec §12): a thread as the code that works in it sees it. The work is done by the engine (`engine/handle`),
-//! which is reached through traits: `ThreadApi`, and those of the files below.
+//! `ThreadState` (spec §12): a thread as seen by the code that works in it. The engine does the work
+//! (`engine/handle`), behind the trait `ThreadApi` and those of the files below.
 //!
-//! * Here: who the thread is, its values, and what has no file of its own.
-//! * `messages`, `effects`, `files`, `env`, `resources`, `calls`, `code`: what each is about.
-//! * `run_handle`: the run (`execution`). `family`: other threads; `afar`: a call to one of them.
-//! * `scope`: where code works, and the keys of the calls that it makes. `given`: attachments as a body gives them.
+//! * Here: the thread's identity, its values, and everything without its own file.
+//! * `messages`, `effects`, `files`, `env`, `resources`, `calls`, `code`: as named.
+//! * `run_handle`: the run (`execution`). `family`: related threads; `afar`: calls to them.
+//! * `scope`: where code runs, and the keys of its calls. `given`: attachments in a request.
 
 pub(crate) mod afar;
 pub(crate) mod calls;
@@ -40,11 +40,11 @@ use crate::sdk::run_handle::RunApi;
 use crate::spec::finite;
 use crate::spec::message::Role;
 
-/// What native tools and endpoints are given of their thread. A clone is the same thread.
+/// The thread, for native tools and endpoints. A clone is the same thread.
 ///
-/// Methods are synchronous, except those that hooks may hold up, which return a future. When one is done, the change is in
-/// the thread's database, and no later answer, frame or request leaves the thread before it is durable. A change is not
-/// undone when the tool fails afterwards.
+/// Methods are synchronous, except those that hooks may delay, which return a future. When a method returns,
+/// the change is in the thread's database, and no response, frame or request leaves the thread before it is
+/// durable. A change is kept even if the tool fails afterwards.
 ///
 /// ```
 /// # use bobbin::spec::message::ToolResult;
@@ -63,11 +63,11 @@ use crate::spec::message::Role;
 /// });
 /// ```
 ///
-/// Methods fail with the codes of the API: `terminated` on a terminated thread, `too_large` with the cap that was hit.
+/// Methods fail with the codes of the API: `terminated` on a terminated thread, `too_large` with the limit.
 #[derive(Clone)]
 pub struct ThreadState(pub(crate) Rc<dyn ThreadApi>);
 
-/// Who a thread is (spec §12.2).
+/// The identity of a thread (spec §12.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The thread's id.
@@ -82,23 +82,23 @@ pub struct Identity {
     pub terminated_us: Option<i64>,
 }
 
-/// A message to be stored (spec §14.4).
+/// A message to store (spec §14.4).
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewMessage {
-    /// `user` or `system`; `assistant` for side A's words, which make side B act where that is a model.
+    /// `user` or `system`; `assistant` for a message of side A, which makes side B act if that is a model.
     pub role: Role,
-    /// Its text; not blank, unless something is attached.
+    /// Its text; not blank, unless it has attachments.
     pub content: String,
-    /// Kept from people, seen by the model.
+    /// Hidden from users, visible to the model.
     pub silent: bool,
-    /// Whatever its author wants to find again.
+    /// Data of the author.
     pub metadata: Map<String, Value>,
-    /// Files that it shows.
+    /// Attached files.
     pub attachments: Vec<NewAttachment>,
 }
 
 impl NewMessage {
-    /// A user's message.
+    /// A message of the user.
     pub fn user(content: impl Into<String>) -> NewMessage {
         NewMessage {
             role: Role::User,
@@ -111,15 +111,15 @@ impl NewMessage {
 }
 
 impl ThreadState {
-    /// Who the thread is.
+    /// The thread's identity.
     pub fn identity(&self) -> Result<Identity> {
         self.0.identity()
     }
 
-    /// The value of a key (spec §18); `None` when it was never set or was deleted.
+    /// The value of a key (spec §18); `None` when it was never set, or was deleted.
     ///
     /// # Errors
-    /// `invalid_field` when it is no `T`.
+    /// `invalid_field` when it is not a `T`.
     pub fn get_value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
         let Some(value) = self.0.value(key)? else { return Ok(None) };
         let typed = crate::json::from_value(value);
@@ -128,18 +128,18 @@ impl ThreadState {
             .map_err(|error| Error::field("value", format!("The value of “{key}” does not fit: {error}.")))
     }
 
-    /// Sets a value; one that is `null` as JSON deletes the key.
+    /// Sets a value. A value that is `null` as JSON deletes the key.
     ///
     /// # Errors
-    /// `invalid_field` for what is no JSON: NaN and infinities, by name.
+    /// `invalid_field` for anything that JSON cannot express: NaN and infinities, by name.
     pub fn set_value<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<()> {
         let value = finite::to_json(value)
             .map_err(|error| Error::field("value", format!("The value for “{key}” is refused: {error}.")))?;
         self.0.set_value(key, &value)
     }
 
-    /// Sets a value, but only while the one that is there is `expected`, a value that was read before; `null`: while there
-    /// is none. Whether it did: who is told no reads again, and tries again. Of writers at the same time one is told yes.
+    /// Sets a value if the current one is `expected`, a value that was read before; `null` means none.
+    /// Returns whether it did. Otherwise read again and retry. Of concurrent writers exactly one succeeds.
     ///
     /// # Errors
     /// As [`ThreadState::set_value`].
@@ -147,28 +147,29 @@ impl ThreadState {
         self.0.compare_and_set(key, expected, value)
     }
 
-    /// A page of values: the query (without `key`) and the answer of `GET …/kv`.
+    /// A page of values: the query (without `key`) and the response of `GET …/kv`.
     pub fn get_values(&self, query: &Query) -> Result<Value> {
         self.0.values(query)
     }
 
-    /// Queues a message: the run that is under way takes it in before its next model call; without one it starts a run.
-    /// Its id.
+    /// Queues a message. An active run takes it in before its next model call; otherwise it starts a run.
+    /// Returns its id.
     pub fn queue_message(&self, message: NewMessage) -> Result<String> {
         self.0.add_message(message, Wakes::Yes, None)
     }
 
-    /// The same, once for a key within a day: code that may run again for the same work gives the key of that work.
-    /// The id of the message, also when it was queued before.
+    /// Like `queue_message`, but once for a key within a day. Code that may run again for the same work
+    /// passes the key of that work. Returns the message's id, also when it was queued before.
     ///
     /// # Errors
-    /// `idempotency_mismatch` when the key came with another text; `conflict` when the message was deleted.
+    /// `idempotency_mismatch` when the key was used with another text; `conflict` when the message was
+    /// deleted.
     pub fn queue_message_once(&self, message: NewMessage, key: &str) -> Result<String> {
         self.0.add_message(message, Wakes::Yes, Some(key))
     }
 
-    /// Stores a message that starts nothing (spec §35.16). Its id. Where no `before_create_message` is listed the message
-    /// is stored when this is first polled.
+    /// Stores a message without starting a run (spec §35.16). Returns its id. If no `before_create_message`
+    /// hook is listed, it is stored when the future is first polled.
     ///
     /// # Errors
     /// `hook_failed` when such a hook fails (spec §9.1).
@@ -176,32 +177,32 @@ impl ThreadState {
         self.0.inject_message(message)
     }
 
-    /// A page of messages: the query and the answer of `GET …/messages` (spec §14.3).
+    /// A page of messages: the query and the response of `GET …/messages` (spec §14.3).
     pub fn get_messages(&self, query: &Query) -> Result<Value> {
         query.check(table::MESSAGES)?;
         self.0.messages(query)
     }
 
-    /// A message as the API shows it, silent ones too.
+    /// A message as the API shows it, including silent ones.
     pub fn get_message(&self, id: &str) -> Result<Option<Value>> {
         self.0.message(id)
     }
 
-    /// Queues a call (spec §6.4): of a tool, a prompt, or an exposed agent, which takes the thread over. While a step
-    /// runs it is made after the calls of the step's reply; on an idle thread it starts a run. What is called need not
-    /// be listed in any prompt. The id of the message that holds the call.
+    /// Queues a call (spec §6.4) of a tool, a prompt, or an exposed agent, which takes over the thread.
+    /// During a step it is made after the calls of the step's reply; on an idle thread it starts a run. The
+    /// definition need not be listed in any prompt. Returns the id of the message that holds the call.
     ///
     /// # Errors
-    /// `invalid_field` for an unknown name or arguments that do not fit; `queue_full`.
+    /// `invalid_field` for an unknown name or invalid arguments; `queue_full`.
     pub fn queue_tool(&self, name: &str, args: Value) -> Result<String> {
         self.0.queue_tool(name, args)
     }
 
-    /// Changes a message: another text, or a [`MessageUpdate`]. Where no hook of such a change is listed that is done
-    /// when this is first polled.
+    /// Changes a message: another text, or a [`MessageUpdate`]. If no hook for such a change is listed, it
+    /// happens when the future is first polled.
     ///
     /// # Errors
-    /// `message_not_found`; `conflict` for a message of the step that is running.
+    /// `message_not_found`; `conflict` for a message of the current step.
     pub fn update_message(
         &self,
         id: &str,
@@ -210,63 +211,63 @@ impl ThreadState {
         self.0.update_message(id.to_owned(), update.into())
     }
 
-    /// Deletes a message; a reply with the results of its calls. Whether there was one.
+    /// Deletes a message; a reply with the results of its calls. Returns whether there was one.
     pub fn delete_message(&self, id: &str) -> Result<bool> {
         self.0.delete_message(id)
     }
 
-    /// Schedules an effect (spec §10.3), whose arguments are checked now and kept. Its id.
+    /// Schedules an effect (spec §10.3). Its arguments are checked and stored now. Returns its id.
     ///
     /// # Errors
-    /// `invalid_field` for an unknown name or arguments that do not fit.
+    /// `invalid_field` for an unknown name or invalid arguments.
     pub fn schedule_effect(&self, effect: NewEffect) -> Result<String> {
         self.0.schedule_effect(effect)
     }
 
-    /// Effects that are still to run, the next one first, of one name or of all: as `GET …/effects` shows them.
+    /// Pending effects, the next one first, of one name or all, as `GET …/effects` shows them.
     pub fn get_scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
         self.0.scheduled_effects(name)
     }
 
-    /// Cancels an effect; whether it was still to run.
+    /// Cancels an effect; returns whether it was still pending.
     pub fn remove_scheduled_effect(&self, id: &str) -> Result<bool> {
         self.0.remove_effect(id)
     }
 
-    /// Ends the run and refuses all further work (spec §30); the thread stays readable. A tool that calls this has no
-    /// result: it ends at its next await, and the call is told to have been interrupted. A second time nothing changes.
+    /// Ends the run and refuses all further work (spec §30); the thread stays readable. A tool that calls
+    /// this has no result: it ends at its next await, and the call is recorded as interrupted. A second call
+    /// changes nothing.
     pub fn terminate(&self) -> Result<()> {
         self.0.terminate()
     }
 
-    /// A text without the secrets that the thread knows of. Results, errors and events lose theirs by themselves; what
-    /// is cut before it becomes one has to lose them first, or part of one would remain.
+    /// Removes the secrets that the thread knows from a text. Results, errors and events are redacted
+    /// automatically. Redact a text before cutting it, or a part of a secret would remain.
     pub fn redact(&self, text: String) -> String {
         self.0.redact(text)
     }
 
-    /// The same for JSON.
+    /// Like `redact`, for JSON.
     pub fn redact_json(&self, value: Value) -> Value {
         self.0.redact_json(value)
     }
 
-    /// Sends an `event` frame to whoever listens; nothing is stored.
+    /// Sends an `event` frame to the thread's clients. Nothing is stored.
     pub fn emit(&self, event: &str, data: Value) {
         self.0.emit(event, data);
     }
 
-    /// Adds an entry to the trace of the run that this code works in (`GET …/runs/:run?trace=1`). `kind` begins with
-    /// `app.`; `data` may have 8 KB as JSON. Of one run 100 entries are kept, which its diagnostics say when there were
-    /// more.
+    /// Adds an entry to the trace of the current run (`GET …/runs/:run?trace=1`). `kind` begins with `app.`;
+    /// `data` has at most 8 KB as JSON. A run keeps 100 entries; its diagnostics report when there were more.
     ///
     /// # Errors
-    /// `invalid_field` for another kind; `too_large`; `conflict` where no run is under way.
+    /// `invalid_field` for another kind; `too_large`; `conflict` without a run.
     pub fn trace(&self, kind: &str, data: Value) -> Result<()> {
         self.0.trace(kind, data)
     }
 
-    /// Tells whoever listens what this code is doing: a line of at most 200 characters, and not more than one a second;
-    /// others are left out. Nothing is stored.
+    /// Sends clients a progress line of this code: at most 200 characters, and at most one a second; others
+    /// are dropped. Nothing is stored.
     ///
     /// # Errors
     /// `thread_not_found` when the thread was deleted.
@@ -276,27 +277,27 @@ impl ThreadState {
 }
 
 impl ThreadState {
-    /// Its files and values of variables; `files/state.rs` and `env/state.rs` have their methods.
+    /// Files and variables.
     pub(crate) fn door(&self) -> &dyn ThreadApi {
         &*self.0
     }
 
-    /// The run; `execution.rs`.
+    /// The run.
     pub(crate) fn run_api(&self) -> Rc<dyn RunApi> {
         self.0.clone()
     }
 
-    /// Calls; `invoke.rs`.
+    /// Calls.
     pub(crate) fn calls_api(&self) -> &dyn CallsApi {
         &*self.0
     }
 
-    /// Code; `code/`.
+    /// Code.
     pub(crate) fn code_api(&self) -> &dyn CodeApi {
         &*self.0
     }
 
-    /// Definitions and logs; `resources.rs`.
+    /// Definitions and logs.
     pub(crate) fn resources(&self) -> &dyn ResourcesApi {
         &*self.0
     }
@@ -305,13 +306,13 @@ impl ThreadState {
 /// Whether a message starts a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wakes {
-    /// Once nothing runs.
+    /// It does, once nothing runs.
     Yes,
-    /// It waits for a run that something else starts.
+    /// It waits for another message's run.
     No,
 }
 
-/// The thread behind it, whatever its host.
+/// The thread's side, for any host.
 pub(crate) trait ThreadApi:
     FilesApi + EnvApi + RunApi + ResourcesApi + CallsApi + FamilyApi + CodeApi
 {

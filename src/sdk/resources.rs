@@ -1,4 +1,4 @@
-//! Definitions and logs for the code that works in a thread (spec §12.3).
+//! Definitions and logs, for the code that works in a thread (spec §12.3).
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::sdk::ThreadState;
 use crate::spec::{Agent, Catalog, Model, Prompt, Sought};
 
 impl ThreadState {
-    /// The definition of a model. Its address and the name of its key are in it, the key is not.
+    /// The definition of a model. It contains the address and the name of the key, but not the key.
     ///
     /// # Errors
-    /// `not_found` for an unknown name; `invalid_field` for one that its package hides.
+    /// `not_found` for an unknown name; `invalid_field` for one that its package does not export.
     pub fn load_model(&self, name: &str) -> Result<Model> {
         let name = &*self.resources().named(name, Sought::Model)?;
         found("model", name, self.resources().catalog().models.get(name))
@@ -22,7 +22,7 @@ impl ThreadState {
     /// The definition of a prompt.
     ///
     /// # Errors
-    /// `not_found` for an unknown name; `invalid_field` for one that its package hides.
+    /// `not_found` for an unknown name; `invalid_field` for one that its package does not export.
     pub fn load_prompt(&self, name: &str) -> Result<Prompt> {
         let name = &*self.resources().named(name, Sought::Prompt)?;
         found("prompt", name, self.resources().catalog().prompts.get(name))
@@ -31,28 +31,28 @@ impl ThreadState {
     /// The definition of an agent.
     ///
     /// # Errors
-    /// `not_found` for an unknown name; `invalid_field` for one that its package hides.
+    /// `not_found` for an unknown name; `invalid_field` for one that its package does not export.
     pub fn load_agent(&self, name: &str) -> Result<Agent> {
         let name = &*self.resources().named(name, Sought::Agent)?;
         found("agent", name, self.resources().catalog().agents.get(name))
     }
 
-    /// Names of all models that are seen here.
+    /// Names of all models that are visible here.
     pub fn get_model_names(&self) -> Vec<String> {
         self.resources().seen(Box::new(self.resources().catalog().models.keys()), Sought::Model)
     }
 
-    /// Names of all prompts that are seen here.
+    /// Names of all prompts that are visible here.
     pub fn get_prompt_names(&self) -> Vec<String> {
         self.resources().seen(Box::new(self.resources().catalog().prompts.keys()), Sought::Prompt)
     }
 
-    /// Names of all agents that are seen here.
+    /// Names of all agents that are visible here.
     pub fn get_agent_names(&self) -> Vec<String> {
         self.resources().seen(Box::new(self.resources().catalog().agents.keys()), Sought::Agent)
     }
 
-    /// A page of the thread's log: the query and the answer of `GET …/logs`.
+    /// A page of the thread's log: the query and the response of `GET …/logs`.
     pub fn get_logs(&self, query: &Query) -> Result<Value> {
         self.resources().logs(query)
     }
@@ -63,15 +63,15 @@ pub(crate) fn found<T: Clone>(noun: &str, name: &str, definition: Option<&T>) ->
     definition.cloned().ok_or_else(unknown)
 }
 
-/// Names in the catalog.
+/// Names of definitions in the catalog.
 pub(crate) type Keys<'k> = Box<dyn Iterator<Item = &'k String> + 'k>;
 
-/// The thread behind it.
+/// The thread's side of definitions and logs.
 pub(crate) trait ResourcesApi {
     fn catalog(&self) -> &Catalog;
-    /// The name in the catalog of what the code here calls by this one.
+    /// The catalog's name for a name that the code here uses.
     fn named<'n>(&self, name: &'n str, sought: Sought) -> Result<Cow<'n, str>>;
-    /// Those of these names in the catalog that the code here may use.
+    /// Those of the names that the code here may use.
     fn seen(&self, names: Keys<'_>, sought: Sought) -> Vec<String>;
     fn logs(&self, query: &Query) -> Result<Value>;
 }

@@ -1,5 +1,4 @@
-//! `ThreadState.execution` (spec §13): the run as the code inside one of its steps sees it, and what that code may ask
-//! of it.
+//! `ThreadState.execution` (spec §13): the run, for code inside one of its steps.
 
 use std::rc::Rc;
 
@@ -11,22 +10,22 @@ use crate::error::Result;
 use crate::sdk::ThreadState;
 use crate::store::side::{Asked, Side};
 
-/// The run that code works in: as it was when it was asked for.
+/// The run in which code works, as a snapshot.
 #[derive(Clone)]
 pub struct RunHandle {
     /// The run's id, as the API shows it.
     pub flow_id: String,
     /// The side that acts.
     pub current_side: Side,
-    /// Steps of the run so far, this one included.
+    /// Number of steps of the run so far, including this one.
     pub step_count: u32,
-    /// Those of side A since its counter was last reset.
+    /// Steps of side A since its counter was last reset.
     pub side_a_step_count: u32,
-    /// Those of side B.
+    /// Steps of side B.
     pub side_b_step_count: u32,
-    /// Whether the run was asked to end after this step.
+    /// Whether the run ends after this step.
     pub stopped: bool,
-    /// The side that asked for that.
+    /// The side that requested the end.
     pub stopped_by: Option<Side>,
     /// The prompts that led here, the active side's first.
     pub prompt_path: Vec<String>,
@@ -34,38 +33,38 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
-    /// Makes a side act next: once the step's calls are done, whatever the reply was. Forcing the side that acts makes
-    /// its turn go on. Stored before this returns; the last word of a step counts.
+    /// Makes a side act next, once the step's calls are done, whatever the reply is. If that side is active,
+    /// its turn continues. Stored before this returns; the last request in a step wins.
     ///
     /// # Errors
-    /// `invalid_field` where side B is a person; `conflict` when no step is running any more.
+    /// `invalid_field` when side B is the user; `conflict` when no step is running.
     pub fn force_turn(&self, side: Side) -> Result<()> {
         self.door.ask(Asked::Turn(side))
     }
 
-    /// The newest messages, silent ones too, in order of time, as the API shows them: at most
+    /// The newest messages, oldest first, including silent ones, as the API shows them: at most
     /// [`limits::PAGE_DEFAULT`](crate::limits::PAGE_DEFAULT).
     pub fn message_history(&self) -> Result<Vec<Value>> {
         self.door.history()
     }
 
-    /// Says when the run ends, however it does. A tool's own future is dropped then; this is for what it started
-    /// elsewhere.
+    /// A signal for the end of the run. A tool's own future is dropped at the end; use the signal for work
+    /// that it started elsewhere.
     pub fn abort_signal(&self) -> AbortSignal {
         AbortSignal(self.door.aborted())
     }
 
-    /// Ends the run once the step's calls are done, with the reason `stopped_by_code`. Queued messages wait for the next
-    /// send or `continue`.
+    /// Ends the run once the step's calls are done, with the reason `stopped_by_code`. Queued messages wait
+    /// for the next send or `continue`.
     ///
     /// # Errors
-    /// `conflict` when no step is running any more.
+    /// `conflict` when no step is running.
     pub fn stop(&self) -> Result<()> {
         self.door.ask(Asked::Stop)
     }
 }
 
-/// Tells of the end of a run.
+/// Signals the end of a run.
 #[derive(Clone)]
 pub struct AbortSignal(Shared<oneshot::Receiver<()>>);
 
@@ -75,49 +74,49 @@ impl AbortSignal {
         self.0.clone().now_or_never().is_some()
     }
 
-    /// Waits for its end.
+    /// Waits for the end.
     pub async fn aborted(&self) {
-        // It never says anything: the sender goes with the run.
+        // The sender never sends: it is dropped with the run.
         let _gone = self.0.clone().await;
     }
 }
 
-/// The end of the active run, for whoever waits for it: dropped when it comes.
+/// The end of the active run; dropped when it comes.
 pub(crate) struct Abort {
     pub(crate) _end: oneshot::Sender<()>,
     pub(crate) signal: Shared<oneshot::Receiver<()>>,
 }
 
 impl ThreadState {
-    /// The run that this code works in; `None` for what runs apart from any: effects and endpoints.
+    /// The run in which this code works; `None` in detached work: effects and endpoints.
     pub fn execution(&self) -> Result<Option<RunHandle>> {
         let door = self.run_api();
         let seen = door.clone().execution()?;
         Ok(seen.map(|execution| execution.with(door)))
     }
 
-    /// A value of the run's scratch space, which is in memory only: it is gone when the run ends or its process does.
+    /// A value of the run's scratch space. It is in memory only, and lost when the run or the process ends.
     pub fn get_context(&self, key: &str) -> Option<Value> {
         self.run_api().context(key)
     }
 
-    /// The whole of it.
+    /// The whole scratch space.
     pub(crate) fn whole_context(&self) -> Context {
         self.run_api().whole_context()
     }
 
-    /// Takes such a value away.
+    /// Removes a scratch value.
     pub fn remove_context(&self, key: &str) {
         self.run_api().remove_context(key);
     }
 
-    /// Sets such a value. Nothing is kept where no run works ([`ThreadState::execution`]).
+    /// Sets a scratch value. Does nothing outside a run ([`ThreadState::execution`]).
     pub fn set_context(&self, key: &str, value: Value) {
         self.run_api().set_context(key, value);
     }
 }
 
-/// An [`RunHandle`] without its door.
+/// A [`RunHandle`] without its thread.
 pub(crate) struct Seen {
     pub(crate) run: crate::store::runs::Run,
     pub(crate) prompt_path: Vec<String>,
@@ -141,7 +140,7 @@ impl Seen {
     }
 }
 
-/// The run behind it.
+/// The thread's side of the run.
 pub(crate) trait RunApi {
     fn execution(&self) -> Result<Option<Seen>>;
     fn ask(&self, asked: Asked) -> Result<()>;
@@ -152,7 +151,7 @@ pub(crate) trait RunApi {
     fn history(&self) -> Result<Vec<Value>>;
     fn trace(&self, kind: &str, data: Value) -> Result<()>;
     fn progress(&self, text: &str) -> Result<()>;
-    /// Whether a run works here.
+    /// Whether a run is active here.
     fn at_work(&self) -> bool;
     fn aborted(&self) -> Shared<oneshot::Receiver<()>>;
 }
