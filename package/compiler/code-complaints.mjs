@@ -1,5 +1,5 @@
-// What is said of code that cannot be bundled: the place in a file of the application's, also where the mistake lies in a
-// package that it imports.
+// Errors for code that cannot be bundled. Each points to a place in the application's own files, even if the mistake is
+// in a package that they import.
 
 import { readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
@@ -7,17 +7,20 @@ import { join, relative, sep } from "node:path";
 
 /** @typedef {import("esbuild").Message} Message */
 /** @typedef {import("./compile.mjs").Finding} Finding */
-/** An import: what was asked for in which file, and what it led to. @typedef {{ importer: string, specifier: string, path: string }} Import */
+/**
+ * An import: the importing file, its specifier, and the resolved path.
+ * @typedef {{ importer: string, specifier: string, path: string }} Import
+ */
 
 const TRACED = Symbol("traced");
 
 /**
- * The errors of one file's bundle, each with its place.
+ * Returns the errors of one file's bundle, each with its place.
  *
  * @param {Message[]} errors
  * @param {string} agents
  * @param {string} file
- * @param {(plugin: import("esbuild").Plugin) => Promise<unknown>} again   builds it once more
+ * @param {(plugin: import("esbuild").Plugin) => Promise<unknown>} again   builds the bundle again
  * @returns {Promise<Finding[]>}
  */
 export async function complaintsOf(errors, agents, file, again) {
@@ -25,7 +28,10 @@ export async function complaintsOf(errors, agents, file, again) {
   const own = errors.filter((error) => !inPackages.includes(error)).map((error) => told(file, error));
   if (inPackages.length === 0) return own;
   const imports = await traced(again);
-  /** What is wrong with a package, by the place that imports it. @type {Map<string, { place: Place, specifier: string, wrong: Set<string>, where: string }>} */
+  /**
+   * The errors of packages, by the place of the import.
+   * @type {Map<string, { place: Place, specifier: string, wrong: Set<string>, where: string }>}
+   */
   const packages = new Map();
   for (const error of inPackages) {
     const path = join(agents, error.location?.file ?? "");
@@ -48,7 +54,7 @@ export async function complaintsOf(errors, agents, file, again) {
 /** @param {string} path */
 const isPackage = (path) => /(^|[\\/])node_modules[\\/]/.test(path);
 
-/** Who imports what. @param {(plugin: import("esbuild").Plugin) => Promise<unknown>} again */
+/** Records all imports during another build. @param {(plugin: import("esbuild").Plugin) => Promise<unknown>} again */
 async function traced(again) {
   /** @type {Import[]} */
   const imports = [];
@@ -66,12 +72,12 @@ async function traced(again) {
       });
     },
   };
-  // It fails as it did before; how, is known.
+  // The build fails as before. Its errors are already known.
   await again(tracing).catch(() => {});
   return imports;
 }
 
-/** The import of the application's that leads to a file of a package. @param {Import[]} imports @param {string} path */
+/** Finds the application's import that leads to a file of a package. @param {Import[]} imports @param {string} path */
 function wayTo(imports, path) {
   const seen = new Set([path]);
   let ways = [path];
@@ -87,20 +93,20 @@ function wayTo(imports, path) {
 
 /** @typedef {{ file: string, line: number, column: number }} Place */
 
-/** Where a file has this specifier. @param {string} agents @param {string} path @param {string} specifier @returns {Place} */
+/** Returns the place of a specifier in a file. @param {string} agents @param {string} path @param {string} specifier @returns {Place} */
 function placeOf(agents, path, specifier) {
   let text = "";
   try {
     text = readFileSync(path, "utf8");
   } catch {
-    // It is gone meanwhile; its name is told anyway.
+    // The file was removed in the meantime. Report its name anyway.
   }
   const at = Math.max(0, text.search(new RegExp(`["'\`]${specifier.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}["'\`]`)));
   const before = text.slice(0, at).split("\n");
   return { file: relative(agents, path).split(sep).join("/"), line: before.length, column: (before.at(-1) ?? "").length + 1 };
 }
 
-/** An error with its place. @param {string} file  that is bundled @param {Message} message @returns {Finding} */
+/** Converts an error of esbuild. @param {string} file  the bundled file @param {Message} message @returns {Finding} */
 function told(file, { text, location }) {
   const message = whatIsWrong(text);
   if (!location) return { file, severity: "error", message };

@@ -1,10 +1,11 @@
-// Code of an application for the sandbox: each file with what it imports, as one module.
+// Bundles an application's code for the sandbox: each file and its imports become one module.
 //
 //   agents folder → esbuild → { "tools/x.ts": { source, uses } } → the compiler of definitions
 //
-// A file that imports nothing stays as it is, so that errors name its own lines. Names that browsers and Workers have
-// and the language has not (`URL`, `fetch`, …) are imported from modules of isolate/web/, which go into the catalog
-// where somebody uses them.
+// A file without imports stays unchanged, so that errors name its own lines. Names of browsers and Workers that are not
+// part of the language (`URL`, `fetch`, …) are imported from modules of isolate/web/. The catalog contains those
+// modules
+// that are used.
 
 import { readFileSync } from "node:fs";
 import { extname, join, posix } from "node:path";
@@ -14,17 +15,17 @@ import { linesOf } from "./source-map.mjs";
 /**
  * @typedef {object} Source
  * @property {string} source
- * @property {string[]} uses                                               modules below `bobbin/` that it imports
- * @property {[line: number, file: string, first: number][]} [lines]       what its lines were: see src/spec/catalog.rs
- * @property {string[]} [exports]                                          names; of the application's own files
+ * @property {string[]} uses                                               the modules below `bobbin/` that it imports
+ * @property {[line: number, file: string, first: number][]} [lines]       the origins of its lines: see src/spec/catalog.rs
+ * @property {string[]} [exports]                                          the names it exports; only for the application's files
  */
 /** @typedef {import("esbuild").BuildOptions} BuildOptions */
 /** @typedef {import("esbuild").Message} Message */
 
-/** Extensions of files that can run in the sandbox; src/code.rs has the same. */
+/** Extensions of files that can run in the sandbox. src/code.rs has the same list. */
 const EXTENSIONS = [".ts", ".mts", ".js", ".mjs", ".tsx"];
 
-/** The modules of isolate/web/, and the names that each stands for. */
+/** The modules of isolate/web/, and the names that each provides. */
 export const WEB = {
   "url.js": ["URL", "URLSearchParams"],
   "encoding.js": ["TextEncoder", "TextDecoder", "atob", "btoa"],
@@ -38,32 +39,32 @@ export const WEB = {
 
 /** The folder of packages of agents. */
 const PACKAGES = "packages";
-/** The folders of a package that hold its code; others may hold what is not for the sandbox. */
+/** The folders of a package that hold code for the sandbox. Its other code runs elsewhere. */
 const PACKED = ["tools", "hooks", "effects", "api", "lib"];
 
-/** Where they are in the catalog, as seen from the folder of definitions. */
+/** Their folder in the catalog, relative to the folder of definitions. */
 const FOLDER = "bobbin";
 
-/** What a name is called while it is not yet known which of them a file uses. */
+/** The prefix of a name in the first build, which finds out which names a file uses. */
 const PROBE = "bobbin-global:";
 const INJECTED = "bobbin-globals";
 const ENTRY = "bobbin-entry";
-/** What the global object is called while it is not yet known whether a file asks for it. */
+/** The name of the global object in the first build, which finds out whether a file uses it. */
 const OBJECT = "__bobbin_globalThis";
 
 const NAMES = Object.values(WEB).flat();
 
-/** How all code is read: for an engine that knows the language and nothing around it. @type {BuildOptions} */
+/** Build options for all code. The engine provides the language and nothing else. @type {BuildOptions} */
 const READING = {
   bundle: true,
   format: "esm",
-  // What a package has in place of Node's modules, whole files or some, is in its field `browser`.
+  // Use a package's replacements of Node modules, which its field `browser` lists.
   platform: "browser",
   target: "esnext",
-  // Syntax that the engine does not know yet.
+  // Syntax that the engine does not support yet.
   supported: { decorators: false, using: false },
   mainFields: ["browser", "module", "main"],
-  // Where a package has one file for Node and one for everybody else, it is the latter.
+  // If a package has a file for Node and one for other platforms, use the latter.
   conditions: ["module", "worker", "browser"],
   jsx: "automatic",
   loader: { ".txt": "text", ".md": "text" },
@@ -75,9 +76,9 @@ const READING = {
  * Bundles the code of a folder of definitions.
  *
  * @param {string} agents
- * @param {import("./folder.mjs").Read} folder                      what is in it
- * @param {{ esbuild: typeof import("esbuild"), web: string }} tools       `web`: the folder of the modules that stand for the web's names
- * @returns {Promise<{ bundles: Record<string, Source>, findings: import("./compile.mjs").Finding[] }>} all that is wrong at once
+ * @param {import("./folder.mjs").Read} folder                      its contents
+ * @param {{ esbuild: typeof import("esbuild"), web: string }} tools       `web`: the folder of the modules that provide the web's names
+ * @returns {Promise<{ bundles: Record<string, Source>, findings: import("./compile.mjs").Finding[] }>} all errors at once
  */
 export async function bundleCode(agents, folder, { esbuild, web }) {
   const files = codeFiles(folder);
@@ -85,7 +86,7 @@ export async function bundleCode(agents, folder, { esbuild, web }) {
   const made = await Promise.all(files.map(async (file) => ({ file, bundle: await bundled(esbuild, agents, file) })));
   /** @type {Record<string, Source>} */
   const bundles = {};
-  /** By what is told of them: two files may import what is wrong. @type {Map<string, import("./compile.mjs").Finding>} */
+  /** Keyed by content: two files may import the same mistake. @type {Map<string, import("./compile.mjs").Finding>} */
   const findings = new Map();
   for (const { file, bundle } of made) {
     if (!("errors" in bundle)) bundles[file] = bundle;
@@ -96,8 +97,9 @@ export async function bundleCode(agents, folder, { esbuild, web }) {
 }
 
 /**
- * Whether a prompt may let the code of its model reach hosts: that needs the web's modules, too. What it says the
- * compiler of definitions reads; here it is enough that some file of the folder has the word.
+ * Returns whether a prompt may let its model's code send requests, which needs the web's modules. This only searches
+ * for
+ * the field's name in any file. The compiler of definitions reads the field itself.
  *
  * @param {import("./folder.mjs").Read} folder
  */
@@ -106,7 +108,7 @@ function letsModelsFetch({ files }) {
 }
 
 /**
- * The files of code in the folder's folders, by their paths with `/`: what definitions may name.
+ * Returns the files of code that definitions may name, by path.
  *
  * @param {import("./folder.mjs").Read} folder
  */
@@ -119,13 +121,13 @@ function codeFiles({ files, packages }) {
   return Object.keys(files).filter((path) => holdsCode(path) && isCode(posix.basename(path))).sort();
 }
 
-/** Declarations hold no code, and tests of it run elsewhere. @param {string} name */
+/** Returns whether a file holds code for the sandbox. Declarations hold none, and tests run elsewhere. @param {string} name */
 function isCode(name) {
   return EXTENSIONS.includes(extname(name)) && !/\.(d|test|spec)\.[^.]+$/.test(name);
 }
 
 /**
- * One file with everything that it imports.
+ * Bundles a file with all its imports.
  *
  * @param {typeof import("esbuild")} esbuild
  * @param {string} agents
@@ -133,15 +135,16 @@ function isCode(name) {
  * @returns {Promise<Source | { errors: import("./compile.mjs").Finding[] }>}
  */
 async function bundled(esbuild, agents, file) {
-  // Read once: it may be saved meanwhile, and what was looked at is what is to be served.
+  // Read the file only once. It may be saved in the meantime, and the text that is checked must be the one that is
+  // served.
   const text = readFileSync(join(agents, file), "utf8").replace(/^\uFEFF/, "");
-  /** @param {string} object  what the global object is called @param {import("esbuild").Plugin[]} plugins */
+  /** @param {string} object  the name of the global object @param {import("esbuild").Plugin[]} plugins */
   const build = (object, ...plugins) =>
     esbuild.build({
       ...READING,
       metafile: true,
       absWorkingDir: agents,
-      // Not by its path, in which `*` would stand for many.
+      // The path cannot be the entry point, because `*` in it would be a wildcard.
       entryPoints: [ENTRY],
       outfile: join(agents, "out.js"),
       sourcemap: "external",
@@ -152,7 +155,7 @@ async function bundled(esbuild, agents, file) {
     });
   try {
     const probe = await build(OBJECT, globals((name) => PROBE + name));
-    // A package may ask for more than there is, as long as it can do without.
+    // A package may import names that do not exist, if it works without them.
     const used = imported(probe)
       .filter((path) => path.startsWith(PROBE))
       .map((path) => path.slice(PROBE.length));
@@ -160,7 +163,7 @@ async function bundled(esbuild, agents, file) {
     const inputs = Object.keys(probe.metafile.inputs).filter((path) => !path.endsWith(INJECTED));
     const source = inputs.length > 1 ? undefined : await asItIs(esbuild, file, text, used);
     const modules = (/** @type {string[]} */ names) => [...new Set(names.map((name) => `${FOLDER}/${moduleOf(name)}`))].sort();
-    // `execution.abortSignal` is made of it (src/work/code/file.rs).
+    // `execution.abortSignal` needs it (src/work/code/file.rs).
     const signals = text.includes("abortSignal") ? ["AbortController"] : [];
     if (source !== undefined) return { source, uses: modules([...used, ...signals]), exports };
     const installed = used.includes(OBJECT) ? mentioned(probe) : [];
@@ -174,7 +177,10 @@ async function bundled(esbuild, agents, file) {
   }
 }
 
-/** The web's names that stand somewhere in the code: those that it could ask the global object for. @param {import("esbuild").BuildResult} probe */
+/**
+ * Returns the web's names that appear in the code. It could read these from the global object.
+ * @param {import("esbuild").BuildResult} probe
+ */
 function mentioned(probe) {
   const code = probe.outputFiles?.find(({ path }) => path.endsWith(".js"))?.text ?? "";
   const words = new Set(code.match(/[A-Za-z]+/g));
@@ -182,13 +188,13 @@ function mentioned(probe) {
 }
 
 /**
- * The file's own text, with what brings its globals in as the last line, where it moves nothing. Nothing if the engine
- * does not understand it as it is.
+ * Returns the file's own text, with the imports of its globals as the last line, so that no line moves. Returns nothing
+ * if the engine cannot run the text unchanged.
  *
  * @param {typeof import("esbuild")} esbuild
  * @param {string} file
  * @param {string} source
- * @param {string[]} used   the globals
+ * @param {string[]} used   the globals that it uses
  */
 async function asItIs(esbuild, file, source, used) {
   if (extname(file) === ".tsx" || used.includes(OBJECT)) return undefined;
@@ -208,7 +214,7 @@ async function asItIs(esbuild, file, source, used) {
 }
 
 /**
- * The file that is bundled.
+ * A plugin that provides the file to bundle.
  *
  * @param {string} path
  * @param {string} text
@@ -225,14 +231,14 @@ function entry(path, text) {
   };
 }
 
-/** A pattern for this text alone. @param {string} text */
+/** Escapes a text for a regular expression. @param {string} text */
 const exactly = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 
 /**
- * Brings the globals in that a file uses, each from the module at `place`.
+ * A plugin that imports the globals that a file uses, each from the module returned by `place`.
  *
  * @param {(name: string) => string} place
- * @param {string[]} [installed]   names that the global object is to have, too; nothing while that is not known
+ * @param {string[]} [installed]   names to add to the global object; absent in the first build
  * @returns {import("esbuild").Plugin}
  */
 function globals(place, installed) {
@@ -259,23 +265,23 @@ function globals(place, installed) {
   };
 }
 
-/** @param {string} name  of a global */
+/** @param {string} name  the name of a global */
 function moduleOf(name) {
   const module = Object.entries(WEB).find(([, names]) => names.includes(name))?.[0];
   if (module === undefined) throw new Error(`no module of isolate/web/ has ${name}`);
   return module;
 }
 
-/** The specifier of a web module in the module of `file`. @param {string} file @param {string} module */
+/** Returns the specifier of a web module, relative to `file`. @param {string} file @param {string} module */
 const fromFile = (file, module) => posix.join(posix.relative(posix.dirname(file), ""), FOLDER, module);
 
-/** What the result imports. @param {import("esbuild").BuildResult<{ metafile: true }>} result */
+/** Returns the external imports of a build. @param {import("esbuild").BuildResult<{ metafile: true }>} result */
 function imported({ metafile }) {
   return Object.values(metafile.outputs).flatMap(({ imports }) => imports.filter(({ external }) => external).map(({ path }) => path));
 }
 
 /**
- * A module of isolate/web/: its text without comments, and which of the others it imports.
+ * Returns a module of isolate/web/: its text without comments, and the other modules that it imports.
  *
  * @param {typeof import("esbuild")} esbuild
  * @param {string} web
@@ -289,7 +295,7 @@ async function webModule(esbuild, web, name) {
     ...READING,
     metafile: true,
     entryPoints: [path(name)],
-    // Beside the others, as in the catalog.
+    // Beside the other modules, as in the catalog.
     outfile: path("out.js"),
     minifyWhitespace: true,
     external: others.map(path),

@@ -1,4 +1,4 @@
-// A folder of definitions in, a catalog and everything that is wrong out.
+// Compiles a folder of definitions to a catalog, and reports all mistakes.
 
 import { join } from "node:path";
 import { Complaint } from "../lib/complaint.mjs";
@@ -7,7 +7,7 @@ import { bundleCode } from "./code.mjs";
 import { readDefinitions } from "./folder.mjs";
 
 /**
- * Something that is wrong.
+ * A mistake.
  *
  * @typedef {object} Finding
  * @property {string} file          below the folder of definitions, with `/`
@@ -20,22 +20,22 @@ import { readDefinitions } from "./folder.mjs";
 
 /**
  * @typedef {object} Compiled
- * @property {string | null} catalog   the text of catalog.json; null while something is wrong that counts
+ * @property {string | null} catalog   the text of catalog.json; null if there are errors
  * @property {boolean} strict          whether warnings count as errors
- * @property {Finding[]} findings      by file
+ * @property {Finding[]} findings      sorted by file
  */
 
 /**
  * @typedef {object} Tools
  * @property {typeof import("esbuild")} esbuild
- * @property {string} web                                     the folder of isolate/web/
+ * @property {string} web                                     the folder isolate/web/
  * @property {(request: string) => Promise<string>} compiler  src/request.rs: JSON in, JSON out
  */
 
 /**
  * @param {string} agents
  * @param {Tools} tools
- * @param {{ strict?: boolean, ownNatives?: boolean }} [settings]   ownNatives: a crate of the application's own registers some
+ * @param {{ strict?: boolean, ownNatives?: boolean }} [settings]   ownNatives: the application's own crate registers natives
  * @returns {Promise<Compiled>}
  */
 export async function compile(agents, { compiler, ...tools }, { strict = false, ownNatives = false } = {}) {
@@ -49,14 +49,14 @@ export async function compile(agents, { compiler, ...tools }, { strict = false, 
   return { catalog: null, strict: answer.strict, findings: all };
 }
 
-/** A finding in one line that editors and terminals can jump to. @param {string} agents @param {Finding} finding */
+/** Formats a finding in one line that editors and terminals can jump to. @param {string} agents @param {Finding} finding */
 export function line(agents, { file, line, column, field, severity, message }) {
   const place = [shown(join(agents, file)), ...(line === undefined ? [] : [line, column ?? 1])].join(":");
   return `${place}: ${severity}${field ? ` in ${field}` : ""}: ${message}`;
 }
 
 /**
- * Why there is no catalog, with everything that is wrong.
+ * Returns an error with all findings, if there is no catalog.
  *
  * @param {string} agents
  * @param {Compiled} compiled

@@ -1,27 +1,27 @@
-// The files of a folder of definitions, as the compiler takes them: all of them but hidden ones, and of what npm has
-// installed the packages of agents alone. What is wrong with one of them the compiler says.
+// Reads a folder of definitions for the compiler: all files except hidden ones, and from node_modules only packages of
+// agents. The compiler reports their mistakes.
 
 import { readFileSync, readdirSync, statSync } from "node:fs";
 import { join, posix } from "node:path";
 import { Complaint } from "../lib/complaint.mjs";
 import { shown } from "../lib/files.mjs";
 
-/** Folders deeper than this are not looked into: a link may lead back to a folder above it. */
+/** The maximum depth. It stops at links that point to a folder above them. */
 const DEEPEST = 24;
 
-/** Files longer than this cannot be read: no definition is, nor is a file of a skill. */
+/** The maximum size of a file. No definition and no file of a skill is larger. */
 const LONGEST_BYTES = 16 << 20;
 
 const MODULES = "node_modules";
 
 /**
- * What is in a folder; paths are from the folder, with `/`.
+ * The contents of a folder. Paths are relative to it, with `/`.
  *
  * @typedef {object} Read
  * @property {Record<string, string>} files
- * @property {Record<string, string>} unreadable   why, by path
+ * @property {Record<string, string>} unreadable   the reasons, by path
  * @property {string[]} folders
- * @property {string[]} packages                   folders of the definitions of packages of agents
+ * @property {string[]} packages                   the folders with the definitions of packages of agents
  */
 
 /**
@@ -39,7 +39,7 @@ export function readDefinitions(agents) {
   const installed = dependencies(read.files["package.json"]).map((name) => posix.join(MODULES, name)).filter((folder) => isOfAgents(agents, folder));
   for (const folder of installed) readFolder(agents, folder, read, 0);
   for (const folder of [...here, ...installed]) {
-    // Its own dependencies are looked at for packages of agents: the application's own package.json must name those.
+    // Look for packages of agents among its dependencies, too. The application's package.json must list those.
     for (const name of dependencies(read.files[posix.join(folder, "package.json")])) {
       for (const modules of [posix.join(folder, MODULES), MODULES]) readFile(agents, posix.join(modules, name, "package.json"), read);
     }
@@ -67,7 +67,7 @@ function readFolder(agents, folder, read, depth) {
   }
 }
 
-/** @param {string} agents @param {string} path @param {Read} read @param {string} [gone]  what is said when it is not there */
+/** @param {string} agents @param {string} path @param {Read} read @param {string} [gone]  the message if the file does not exist */
 function readFile(agents, path, read, gone) {
   try {
     const { size } = statSync(join(agents, path));
@@ -81,7 +81,7 @@ function readFile(agents, path, read, gone) {
   }
 }
 
-/** Whether a folder is a package of agents. @param {string} agents @param {string} folder */
+/** Returns whether a folder is a package of agents. @param {string} agents @param {string} folder */
 function isOfAgents(agents, folder) {
   try {
     return parsed(readFileSync(join(agents, folder, "package.json"), "utf8"))["standardagent"] !== undefined;
@@ -90,10 +90,13 @@ function isOfAgents(agents, folder) {
   }
 }
 
-/** The names that a package.json depends on. @param {string | undefined} text */
+/** Returns the names of a package.json's dependencies. @param {string | undefined} text */
 const dependencies = (text) => Object.keys(parsed(parsed(text)["dependencies"]));
 
-/** An object, from its JSON too; an empty one for everything else. @param {unknown} value @returns {Record<string, unknown>} */
+/**
+ * Returns an object, which may be given as JSON, or an empty one if the value is not an object.
+ * @param {unknown} value @returns {Record<string, unknown>}
+ */
 function parsed(value) {
   try {
     const object = typeof value === "string" ? JSON.parse(value) : value;

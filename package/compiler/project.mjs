@@ -1,4 +1,4 @@
-// The catalog of a project.
+// Compiles the catalog of a project.
 
 import { wasmCompiler } from "./wasm.mjs";
 import { compile, refusal } from "./compile.mjs";
@@ -8,7 +8,7 @@ import { buildPage } from "../lib/page.mjs";
 import { buildCrate, hasCrate } from "../lib/rust.mjs";
 
 /**
- * A project's definitions, checked and compiled.
+ * Checks and compiles a project's definitions.
  *
  * @param {string} root     of the project
  * @param {string} agents   the folder of the definitions
@@ -18,13 +18,13 @@ import { buildCrate, hasCrate } from "../lib/rust.mjs";
 export async function checkFolder(root, agents, settings) {
   const esbuild = await esbuildOf(root);
   const compiled = await compile(agents, { esbuild, web: part("dist/web"), compiler: compiler() }, { ...settings, ownNatives: hasCrate(root) });
-  // Its process would stay for as long as this one does.
+  // Otherwise esbuild's process would run until this one exits.
   await esbuild.stop();
   return compiled;
 }
 
 /**
- * The same; complains when the definitions are invalid.
+ * Like `checkFolder`, but throws if the definitions are invalid.
  *
  * @param {string} root
  * @param {string} agents
@@ -39,7 +39,8 @@ export async function compileFolder(root, agents, settings) {
 }
 
 /**
- * Writes the catalog of a project, its page if it has one, and its Worker if that is its own; one with mistakes leaves what was there.
+ * Writes a project's catalog, and builds its page and its own Worker if it has them. If the definitions are invalid,
+ * the previous files stay.
  *
  * @param {import("../lib/project.mjs").Project} project
  * @param {{ strict?: boolean }} [settings]

@@ -1,10 +1,10 @@
-// From a bundle's source map, what is needed to tell where an error is: lines, of the application's own files alone.
+// Extracts the lines of the application's own files from a bundle's source map, to locate errors.
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /**
- * From which line of the bundle on lines of a file follow, and from which of its lines. A file without a name is none of
- * the application's: a package, or what the bundler added.
+ * Returns runs of consecutive lines: the first line in the bundle, the file, and the first line in that file. The file
+ * name is empty for packages and for code that the bundler added.
  *
  * @param {string} map  JSON
  * @returns {[line: number, file: string, first: number][]}
@@ -15,7 +15,7 @@ export function linesOf(map) {
   const own = (/** @type {string} */ file) => !file.includes("node_modules/") && !file.startsWith("..") && !file.includes(":");
   /** @type {[number, string, number][]} */
   const runs = [];
-  // Each number is the difference to the one before, over all lines.
+  // Each number is relative to the previous one, across all lines.
   let [source, from] = [0, 0];
   for (const [at, line] of mappings.split(";").entries()) {
     let first = true;
@@ -33,12 +33,15 @@ export function linesOf(map) {
   return runs;
 }
 
-/** Whether a line is what is expected after those before it. @param {[number, string, number] | undefined} run @param {[number, string, number]} line */
+/**
+ * Returns whether a line continues the previous run.
+ * @param {[number, string, number] | undefined} run @param {[number, string, number]} line
+ */
 function follows(run, line) {
   return run !== undefined && run[1] === line[1] && (line[1] === "" || line[2] - run[2] === line[0] - run[0]);
 }
 
-/** The numbers of a segment: signed, in base 64, the lowest five bits first. @param {string} segment */
+/** Decodes a segment: signed base-64 numbers, lowest five bits first (VLQ). @param {string} segment */
 function numbers(segment) {
   /** @type {number[]} */
   const found = [];

@@ -1,4 +1,4 @@
-// The compiler of definitions as wasm, which needs nothing but Node.
+// Runs the compiler of definitions as wasm. It needs only Node.
 
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -7,7 +7,7 @@ import { brotliDecompress } from "node:zlib";
 /** @typedef {{ memory: { buffer: ArrayBuffer }, alloc: (length: number) => number, dealloc: (at: number, length: number) => void, compile: (at: number, length: number) => bigint }} Exports */
 
 /**
- * What is used of WebAssembly, whose types are those of browsers.
+ * The parts of WebAssembly that are used. Their types come from browsers.
  *
  * @typedef {object} Wasm
  * @property {(bytes: Uint8Array) => Promise<object>} compile
@@ -20,7 +20,7 @@ const wasm = /** @type {Wasm} */ (Reflect.get(globalThis, "WebAssembly"));
 const unpack = promisify(brotliDecompress);
 
 /**
- * @param {string} path   of the wasm, which is packed with Brotli: a quarter less to download, for 10 ms at a start
+ * @param {string} path   the wasm, compressed with Brotli: a quarter less to download, for 10 ms at the start
  * @returns {(request: string) => Promise<string>}
  */
 export function wasmCompiler(path) {
@@ -28,7 +28,7 @@ export function wasmCompiler(path) {
   let module;
   return async (request) => {
     module ??= readFile(path).then(unpack).then((bytes) => wasm.compile(bytes));
-    // Each time a new one: a trap spoils it, and its memory never shrinks.
+    // Create an instance for each call: a trap leaves it unusable, and its memory never shrinks.
     const { exports } = await wasm.instantiate(await module, absent(wasm.Module.imports(await module)));
     const { memory, alloc, dealloc, compile } = /** @type {Exports} */ (exports);
     const bytes = new TextEncoder().encode(request);
@@ -43,7 +43,7 @@ export function wasmCompiler(path) {
 }
 
 /**
- * What a clock would need that the compiler has and never looks at: a crate that reads schedules brings it along.
+ * Provides the imports of a clock that the compiler never uses. A crate that reads schedules brings them along.
  *
  * @param {{ module: string, name: string, kind: string }[]} imports
  */

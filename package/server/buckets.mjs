@@ -1,6 +1,6 @@
-// Buckets under workerd by itself: the simulation of R2 that comes with wrangler, in miniflare's package. A bucket is an object of a
-// Worker of miniflare's in the same process, with a database for what it knows of its contents, and files for these. They lie where
-// wrangler has them, so that one server goes on with what the other began.
+// R2 buckets for plain workerd: the simulation in miniflare, which comes with wrangler. Each bucket is a Durable Object
+// of a miniflare Worker in the same process, with a database for metadata and files for contents. The files lie where
+// wrangler keeps them, so that both servers can use the same data.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -8,13 +8,13 @@ import { Complaint } from "../lib/complaint.mjs";
 
 /** @typedef {import("../lib/project.mjs").Config} Config */
 
-/** Part of what databases are called; wrangler says the same. */
+/** A part of the databases' names. wrangler uses the same. */
 const CLASS = "R2BucketObject";
-/** The Worker that sends a request to the object of its bucket; the Worker with these objects; the folder of both. */
+/** The Worker that forwards a request to its bucket's object, the Worker with these objects, and the folder of both. */
 const [ENTRY, OBJECTS, FOLDER] = ["r2:bucket:entry", "r2:bucket", "r2:storage"];
 
 /**
- * The parts of a configuration that make buckets, in the text form of Cap'n Proto.
+ * Returns the parts of a configuration that define buckets, in Cap'n Proto's text form.
  *
  * @param {string} miniflare   the folder of its package
  * @param {string} home        the folder of the configuration
@@ -24,7 +24,7 @@ export function bucketParts(miniflare, home, persist) {
   const script = (/** @type {string} */ name) => {
     const path = join(miniflare, "dist/src/workers", name);
     if (!existsSync(path)) throw new Complaint(`${path} is missing, from which buckets are made: this miniflare is another than Bobbin knows. Run \`npm ci\`.`);
-    // What is embedded is found from the folder of the configuration.
+    // Embedded files are resolved relative to the configuration's folder.
     return `esModule = embed ${text(relative(home, path).replaceAll("\\", "/"))}`;
   };
   const folder = join(persist, "v3/r2");
@@ -46,7 +46,7 @@ export function bucketParts(miniflare, home, persist) {
       durableObjectStorage = (localDisk = ${text(FOLDER)}),
     ))`,
     ],
-    // What these scripts import.
+    // Modules that these scripts import.
     extensions: [
       `(modules = [(name = "miniflare:shared", ${script("shared/index.worker.js")}), (name = "miniflare:zod", ${script("shared/zod.worker.js")})])`,
     ],
@@ -54,10 +54,10 @@ export function bucketParts(miniflare, home, persist) {
 }
 
 /**
- * The bindings of a Worker to its buckets.
+ * Returns a Worker's bindings to its buckets.
  *
  * @param {Config} config
- * @param {string} instead   what to do where a bucket is bound that is on no machine of ours
+ * @param {string} instead   what to do if a remote bucket is bound
  */
 export function bucketBindings({ name, r2_buckets: buckets = [] }, instead) {
   return buckets.map(({ binding, bucket_name = binding, remote = false }) => {
@@ -67,5 +67,5 @@ export function bucketBindings({ name, r2_buckets: buckets = [] }, instead) {
   });
 }
 
-/** A text in a configuration. @param {string} value */
+/** Quotes a text for a configuration. @param {string} value */
 export const text = (value) => JSON.stringify(value);

@@ -1,5 +1,5 @@
-// A project's Worker as workerd takes it: its own entry with all that it imports, and beside it the wasm of the package.
-// wrangler bundles in the same way when it deploys.
+// Bundles a project's Worker for workerd: its entry with all imports, and the package's wasm beside it. wrangler
+// bundles in the same way when it deploys.
 
 import { copyFileSync, linkSync, mkdirSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -7,7 +7,7 @@ import { Complaint } from "../lib/complaint.mjs";
 import { shown } from "../lib/files.mjs";
 import { esbuildOf } from "../lib/parts.mjs";
 
-/** What the Worker of the package imports its catalog as. */
+/** The specifier by which the package's Worker imports the catalog. */
 const CATALOG = "bobbin:catalog";
 
 /**
@@ -49,7 +49,7 @@ export async function bundleWorker({ root, config }, out, catalog) {
   link(catalog, join(out, "catalog.json"));
 }
 
-/** Wasm and the catalog stay modules of their own. @param {string} out @returns {import("esbuild").Plugin} */
+/** Keeps wasm files and the catalog as separate modules. @param {string} out @returns {import("esbuild").Plugin} */
 function modules(out) {
   return {
     name: "modules",
@@ -67,7 +67,7 @@ function modules(out) {
   };
 }
 
-/** Files of a folder beside each other in another, which is emptied. @param {string} from @param {string} to @param {string[]} names */
+/** Empties a folder and puts files of another folder into it. @param {string} from @param {string} to @param {string[]} names */
 export function place(from, to, names) {
   empty(to);
   for (const name of names) link(join(from, name), join(to, name));
@@ -79,7 +79,10 @@ function empty(folder) {
   mkdirSync(folder, { recursive: true });
 }
 
-/** Linked where that is possible, so that nothing is copied, and a new file there changes nothing here. @param {string} from @param {string} to */
+/**
+ * Links a file where possible, otherwise copies it. The link keeps its content if the original is replaced.
+ * @param {string} from @param {string} to
+ */
 export function link(from, to) {
   mkdirSync(dirname(to), { recursive: true });
   rmSync(to, { force: true });

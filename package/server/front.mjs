@@ -1,6 +1,6 @@
-// What a development server's clients talk to: a small HTTP server before wrangler's own, which answers in plain text, loses
-// the answer to a request whose body it is still sending, and resolves `..` in addresses. Whatever goes wrong here or
-// behind it is answered in the API's own form; everything else passes as it comes.
+// The HTTP server that a development server's clients connect to. wrangler's own server behind it responds in plain
+// text, loses the response to a request whose body is still being sent, and resolves `..` in URLs. This server turns
+// failures into the API's error format and forwards everything else unchanged.
 
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,27 +8,29 @@ import { http } from "../lib/node-http.mjs";
 
 const HOST = "127.0.0.1";
 
-/** A body that is longer than this would not be read to its end when it is refused (worker/bodies.js): it is held back for
- * a moment, so that a refusal comes before it. */
+/**
+ * The server behind rejects a larger body without reading it to its end (worker/bodies.js). Such a body is held back
+ * for a moment, so that the rejection arrives first.
+ */
 const LARGE_BYTES = 16 << 20;
 const HELD_BACK_MS = 250;
 
-/** How long a request waits for a server that is being restarted, and how often it asks. */
+/** How long a request waits for a server that is restarting, and the pause between attempts. */
 const PATIENCE_MS = 10_000;
 const PAUSE_MS = 100;
 
-/** How long requests that are under way are waited for before their server is replaced. */
+/** How long to wait for requests in progress before their server is replaced. */
 const DRAIN_MS = 1_000;
 
-/** What is read of a body after its answer, so that the client sees that. */
+/** How long to read the rest of a body after the response, so that the client receives the response. */
 const LINGER_MS = 10_000;
 
-/** Shorter than the five seconds after which the server behind closes a connection that is not used. */
+/** The server behind closes an idle connection after five seconds. Ours must close first. */
 const IDLE_MS = 3_000;
 
-/** Headers that are of one connection only. */
+/** Headers that apply to a single connection. */
 export const OF_CONNECTION = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"]);
-/** The same, and how a body is cut into chunks: of an answer that ends with its connection. */
+/** The same, and `transfer-encoding`, for a response that ends with its connection. */
 const OF_CONNECTION_AND_CHUNKS = new Set([...OF_CONNECTION, "transfer-encoding"]);
 /** @type {Set<string>} */
 const NONE = new Set();
@@ -89,7 +91,7 @@ const headersOf = (problem) => ({
   ...(problem.retryAfter !== undefined && { "retry-after": problem.retryAfter }),
 });
 
-/** Answers on a connection that has no request of Node's. @param {import("node:stream").Duplex} socket @param {Problem} problem */
+/** Responds on a connection that has no request in Node. @param {import("node:stream").Duplex} socket @param {Problem} problem */
 function answerRaw(socket, problem) {
   const headers = Object.entries({ ...headersOf(problem), connection: "close" });
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join("");
@@ -97,10 +99,10 @@ function answerRaw(socket, problem) {
 }
 
 /**
- * The headers of a message that go on, each as often as it came.
+ * Returns the headers to forward. Repeated headers stay repeated.
  *
  * @param {string[]} raw
- * @param {Set<string>} left   those that do not
+ * @param {Set<string>} left   the headers to leave out
  */
 export function passing(raw, left = OF_CONNECTION) {
   /** @type {Record<string, string | string[]>} */
@@ -119,26 +121,29 @@ const hasDots = (target = "") => {
   return path.split(/[/\\]/).some((segment) => /^(\.|%2e){1,2}$/i.test(segment));
 };
 
-/** Whether it is an answer of wrangler's own: those of the Worker all have this header. @param {import("node:http").IncomingMessage} answer */
+/**
+ * Returns whether the response is wrangler's own. All responses of the Worker have this header.
+ * @param {import("node:http").IncomingMessage} answer
+ */
 const isForeign = (answer) =>
   (answer.statusCode ?? 0) >= 400 &&
   answer.headers["x-content-type-options"] === undefined &&
   !answer.headers["content-type"]?.startsWith("application/json");
 
-/** One request on its way to the server behind, and its answer on its way back. */
+/** A request to the server behind, and its response. */
 class Exchange {
   #until = Date.now() + PATIENCE_MS;
   #answered = false;
-  /** Whether the client is, or was, free to send its body. */
+  /** Whether the client may send its body, or has sent it. */
   #invited;
-  /** What the answer is. */
+  /** The content type of the response. */
   #type = "";
 
   /**
    * @param {import("node:http").IncomingMessage} request
    * @param {import("node:http").ServerResponse} response
    * @param {{ port: number, agent: import("node:http").Agent }} behind
-   * @param {boolean} announced   the client waits for leave to send its body
+   * @param {boolean} announced   the client waits for `100 Continue`
    */
   constructor(request, response, behind, announced) {
     this.request = request;
@@ -146,14 +151,14 @@ class Exchange {
     this.behind = behind;
     this.#invited = !announced;
     const { "content-length": length, "transfer-encoding": coding } = request.headers;
-    /** Bytes of the body; not known of one in chunks. */
+    /** The body's length in bytes. Unknown for a chunked body. */
     this.length = coding === undefined ? Number(length ?? 0) : undefined;
     response.sendDate = false;
     this.up = this.#send();
     response.once("close", () => this.up.destroy());
   }
 
-  /** Whether it is a stream that ends only when the client goes; one that answers a message ends with the reply. */
+  /** Whether the response is a stream that ends only when the client disconnects. The stream of a reply ends by itself. */
   get follows() {
     return this.request.method === "GET" && this.#type.startsWith("text/event-stream");
   }
@@ -174,7 +179,8 @@ class Exchange {
       up.end();
       return up;
     }
-    // Soon: the server behind may refuse it by its head. Not at once, for what came in one piece leaves in one.
+    // Send the headers soon, because the server behind may reject the request by them. Wait one turn, so that a request
+    // that arrived in one packet also leaves in one.
     setImmediate(() => {
       if (!up.destroyed) up.flushHeaders();
     });
@@ -199,11 +205,12 @@ class Exchange {
     }
     this.#begin();
     this.#type = answer.headers["content-type"] ?? "";
-    // Broken off there, broken off here.
+    // If the server behind aborts, abort here, too.
     answer.on("error", () => response.destroy());
     response.writeHead(answer.statusCode ?? 500, { ...passing(answer.rawHeaders), ...this.#closing() });
     answer.pipe(response);
-    // A stream may have nothing to say for a while; what is short leaves in one piece.
+    // Send the headers, because a stream may be silent for a while. Wait one turn, so that a short response leaves in
+    // one packet.
     setImmediate(() => {
       if (!response.writableEnded && !response.destroyed) response.flushHeaders();
     });
@@ -219,7 +226,7 @@ class Exchange {
     }, PAUSE_MS);
   }
 
-  /** Answers in place of the server behind. @param {Problem} problem */
+  /** Sends an error in place of the server behind. @param {Problem} problem */
   refuse(problem) {
     const { response, request, up } = this;
     if (this.#answered) return;
@@ -230,8 +237,8 @@ class Exchange {
   }
 
   /**
-   * From here on there is an answer. What the client still sends is taken for a while: a connection that is closed with
-   * bytes unread loses its answer.
+   * The response has begun. Keep reading the rest of the body for a while: if a connection is closed with unread bytes,
+   * its response is lost.
    */
   #begin() {
     this.#answered = true;
@@ -242,7 +249,7 @@ class Exchange {
     for (const end of ["end", "close"]) request.once(end, () => clearTimeout(timer));
   }
 
-  /** A client that was not asked for its body does not send it, or it is taken for the next request. */
+  /** Close the connection if the client has not sent its body. It could not be told apart from the next request. */
   #closing() {
     return this.#invited ? {} : { connection: "close" };
   }
@@ -254,14 +261,14 @@ async function textOf(answer) {
   try {
     for await (const chunk of answer) text = (text + chunk).slice(0, 1000);
   } catch {
-    // What came is enough.
+    // Use what arrived.
   }
   return text;
 }
 
 /**
- * A WebSocket: once the server behind has changed the protocol, the two connections are one. Until then nothing passes but this
- * one request, so that no other goes round what is refused here.
+ * Forwards a WebSocket. After the server behind has switched protocols, the two connections are joined. Until then only
+ * this one request passes, so that no later request bypasses the checks here.
  *
  * @param {import("node:http").IncomingMessage} request
  * @param {import("node:stream").Duplex} client
@@ -303,11 +310,11 @@ function upgrade(request, client, head, port) {
 }
 
 /**
- * The head of an answer as it is written on a connection.
+ * Returns the head of a response as it is written on a connection.
  *
  * @param {import("node:http").IncomingMessage} answer
- * @param {Set<string>} left   headers that do not go on
- * @param {string} [own]       lines of our own
+ * @param {Set<string>} left   the headers to leave out
+ * @param {string} [own]       additional lines
  */
 function headOf(answer, left, own = "") {
   const headers = Object.entries(passing(answer.rawHeaders, left));
@@ -317,14 +324,14 @@ function headOf(answer, left, own = "") {
 
 /**
  * @typedef {object} Front
- * @property {(replace: () => Promise<void>) => Promise<void>} pause   requests wait while the server behind is replaced
- * @property {(ms: number) => Promise<number>} drain                    takes no more requests, and waits so long for those that are
- *   under way, streams that never end aside; how many are left
+ * @property {(replace: () => Promise<void>) => Promise<void>} pause   holds requests while the server behind is replaced
+ * @property {(ms: number) => Promise<number>} drain                    accepts no more requests and waits for those in progress, except
+ *   endless streams; returns how many are left
  * @property {() => void} stop
  */
 
 /**
- * A request that has its answer.
+ * A request that has its response.
  *
  * @typedef {{ method: string, path: string, status: number, ms: number }} Answered
  */
@@ -339,15 +346,15 @@ function headOf(answer, left, own = "") {
  */
 export async function startFront(port, behind, { host = HOST, answered } = {}) {
   const agent = new http.Agent({ keepAlive: true, scheduling: "lifo", timeout: IDLE_MS });
-  /** The request that each connection is busy with. @type {WeakMap<import("node:stream").Duplex, Exchange>} */
+  /** The current request of each connection. @type {WeakMap<import("node:stream").Duplex, Exchange>} */
   const busy = new WeakMap();
-  /** Those that are under way. @type {Set<Exchange>} */
+  /** Requests in progress. @type {Set<Exchange>} */
   const exchanges = new Set();
-  /** WebSockets. @type {Set<import("node:stream").Duplex>} */
+  /** Open WebSockets. @type {Set<import("node:stream").Duplex>} */
   const sockets = new Set();
-  /** Whether no more requests are taken. */
+  /** Whether new requests are rejected. */
   let draining = false;
-  /** While the server behind is replaced. @type {Promise<void> | undefined} */
+  /** Resolves when the server behind has been replaced. @type {Promise<void> | undefined} */
   let paused;
   const pass = (/** @type {import("node:http").IncomingMessage} */ request, /** @type {import("node:http").ServerResponse} */ response, /** @type {boolean} */ announced) => {
     if (response.closed) return;
@@ -370,7 +377,7 @@ export async function startFront(port, behind, { host = HOST, answered } = {}) {
     if (paused === undefined) pass(request, response, announced);
     else paused.then(() => pass(request, response, announced));
   };
-  // The Worker has deadlines of its own for bodies.
+  // The Worker has its own deadlines for bodies.
   const server = http.createServer({ requestTimeout: 0, keepAliveTimeout: 65_000 }, take(false));
   server.on("checkContinue", take(true));
   server.on("upgrade", (request, socket, head) => {
@@ -395,7 +402,7 @@ export async function startFront(port, behind, { host = HOST, answered } = {}) {
         for (const until = Date.now() + DRAIN_MS; exchanges.size > 0 && Date.now() < until; ) await sleep(10);
       };
       const replaced = drained().then(replace);
-      // From now on, so that requests that keep coming do not keep it up.
+      // Set this now. Otherwise a stream of new requests would delay the replacement.
       paused = replaced.catch(() => {}).finally(() => (paused = undefined));
       await replaced;
     },
@@ -405,7 +412,7 @@ export async function startFront(port, behind, { host = HOST, answered } = {}) {
       server.closeIdleConnections();
       for (const socket of sockets) socket.destroy();
       for (const until = Date.now() + ms; Date.now() < until; await sleep(10)) {
-        // Whoever follows a thread comes again, and is told what was missed.
+        // Clients that follow a thread reconnect and receive the events they missed.
         for (const exchange of exchanges) if (exchange.follows) exchange.response.destroy();
         if (exchanges.size === 0) break;
       }

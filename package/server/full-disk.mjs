@@ -1,17 +1,17 @@
-// What the terminal says of a disk that is full. The runtime prints several lines for each transaction that failed, with addresses of its machine code;
-// to the Worker it says no more than that an object was lost.
+// Makes a full disk visible in the terminal. For each failed transaction the runtime prints several lines with
+// addresses of machine code, and the Worker only learns that an object was lost.
 
-/** How often it is said, milliseconds. */
+/** The minimum interval between two messages, in milliseconds. */
 const EVERY_MS = 60_000;
 
-/** SQLite's words, and the system's. */
+/** The messages of SQLite and of the operating system. */
 const FULL = /SQLITE_FULL|No space left on device/;
 
-/** Where the error was, behind it. */
+/** The line with the stack, which follows the error. */
 const STACK = /^stack: /;
 
 /**
- * Passes lines of the runtime on; those about a full disk become one line, once a minute.
+ * Returns a function that forwards the runtime's lines. It replaces lines about a full disk by one line per minute.
  *
  * @param {string} folder  where threads are kept
  * @param {(line: string) => void} pass

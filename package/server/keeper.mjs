@@ -1,5 +1,5 @@
-// Runs a program that must not outlive whoever started this: `node keeper.mjs PROGRAM …`, with a pipe as standard input,
-// which ends however the starter ends. The runtime would go on holding the port and the database.
+// Runs a program and stops it when the starter exits: `node keeper.mjs PROGRAM …`. Standard input is a pipe, which
+// closes however the starter exits. Otherwise the runtime would keep the port and the database.
 
 import { spawn } from "node:child_process";
 

@@ -1,5 +1,5 @@
-// The key that a development server encrypts values of variables with. It is made once, beside the folder of the
-// threads and never in it: a copy of that folder tells no value.
+// The encryption key for variables on a development server. It is generated once and stored outside the folder of the
+// threads, so that a copy of that folder reveals no values.
 
 import { randomBytes } from "node:crypto";
 import { linkSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { Complaint } from "../lib/complaint.mjs";
 const FILE = ".bobbin/encryption-keys";
 
 /**
- * The value of BOBBIN_ENCRYPTION_KEYS on this machine.
+ * Returns the value of BOBBIN_ENCRYPTION_KEYS on this machine.
  *
  * @param {string} root     of the project
  * @param {string} persist  the folder of the threads
@@ -30,7 +30,7 @@ export function localKeys(root, persist) {
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, `local=${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
   try {
-    // Linked into place: of two servers that start at the same moment both take the first one's.
+    // Link into place. If two servers start at the same time, both use the key of the first.
     linkSync(draft, path);
   } catch (error) {
     if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EEXIST") throw error;

@@ -1,5 +1,5 @@
-// Which models cannot be used for want of a variable: what `npm start` says of them. The rule itself is `Model::lacks` in
-// src/spec/model.rs; values of the instance, which are set over HTTP, are not known here.
+// Reports models that lack a variable, for `npm start`. The rule is `Model::lacks` in src/models/usable.rs. Variables
+// of the instance, which are set over HTTP, are not known here.
 
 /**
  * @typedef {object} ModelFile
@@ -15,14 +15,14 @@
 
 /** @typedef {{ models?: Record<string, ModelFile> }} Catalog */
 
-/** The variables that belong to a provider. @type {Record<string, { url: string, key: string }>} */
+/** The variables of each provider. @type {Record<string, { url: string, key: string }>} */
 const USUAL = {
   openai: { url: "OPENAI_BASE_URL", key: "OPENAI_API_KEY" },
   anthropic: { url: "ANTHROPIC_BASE_URL", key: "ANTHROPIC_API_KEY" },
 };
 
 /**
- * A line for each model that lacks a variable.
+ * Returns one line for each model that lacks a variable.
  *
  * @param {Catalog} catalog
  * @param {(name: string) => boolean} isSet
@@ -47,7 +47,7 @@ export function modelsThatLack(catalog, isSet) {
 function lackOf(model, isSet) {
   if (model.provider === "workers-ai") return isSet("AI") ? undefined : "wrangler.toml binds no Workers AI (`[ai]`)";
   const usual = USUAL[model.provider];
-  // Providers of the application's own look after themselves.
+  // The application's own providers check their variables themselves.
   if (!usual) return undefined;
   const url = model.baseUrl?.trim() ?? "";
   const names = [...url.matchAll(/\{\{\s*env\s+([A-Za-z_]\w*)\s*\}\}/g)].map(([, name]) => name ?? "");
@@ -62,7 +62,7 @@ function lackOf(model, isSet) {
 }
 
 /**
- * The catalog with another model behind everything that follows OPENAI_BASE_URL: it goes by its own name and costs nothing.
+ * Replaces the model name in every definition that uses OPENAI_BASE_URL, and sets its price to zero.
  *
  * @param {Catalog} catalog
  * @param {string} name

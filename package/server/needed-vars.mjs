@@ -1,11 +1,11 @@
-// Which variables of the environment are the Worker's: not all of them, for those of a machine are nobody's business there.
+// Selects the environment variables that the Worker gets. Other variables of the machine are not passed on.
 
 import { readDefinitions } from "../compiler/folder.mjs";
 
-/** Those of the providers of models. */
+/** Variables of model providers. */
 const PROVIDERS = ["OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"];
 
-/** Those of the command line, which are about another server. */
+/** Variables of the command line. They concern another server. */
 const OURS = ["BOBBIN_URL", "BOBBIN_KEY", "BOBBIN_BUILD", "BOBBIN_BUILT", "BOBBIN_SERVER", "BOBBIN_CACHE"];
 
 /**
@@ -15,7 +15,7 @@ const OURS = ["BOBBIN_URL", "BOBBIN_KEY", "BOBBIN_BUILD", "BOBBIN_BUILT", "BOBBI
  */
 export function neededVars({ agents }, environment) {
   const { files } = readDefinitions(agents);
-  // A name stands in a definition as a word of its own, whatever the field is that needs it.
+  // A definition contains the name as a whole word, whichever field uses it.
   const texts = Object.entries(files).flatMap(([path, text]) => (/\.(json|md)$/.test(path) ? [text] : []));
   const words = new Set(texts.flatMap((text) => text.match(/\b[A-Z][A-Z0-9_]{2,}\b/g) ?? []));
   const isNeeded = (/** @type {string} */ name) =>

@@ -1,9 +1,9 @@
-// What sends requests of code under development whose host is not listed in BOBBIN_ALLOW_PRIVATE_HOSTS: `npm start` runs on
-// a machine that reaches its own services and those of its network, and a name may lead there. So the address is looked at
-// here, and the connection goes to that very one: a name that leads elsewhere a moment later changes nothing.
+// Sends requests of code under development to hosts that are not in BOBBIN_ALLOW_PRIVATE_HOSTS. `npm start` runs on a
+// machine that reaches its own services and those of its network, and a host name may resolve to one of them. This
+// server checks the resolved address and connects to that same address, so that a later DNS change has no effect.
 //
-// The Worker (src/work/code/outbound.rs) sends its request to the address that it was given, which holds a secret, with
-// the URL that is meant in `x-bobbin-target`. The answer is the target's own, as it comes, or 502 with `x-bobbin-unsent`.
+// The Worker (src/work/code/outbound.rs) sends its request to a URL with a secret path, and puts the target's URL into
+// `x-bobbin-target`. The response is the target's own, unchanged, or 502 with `x-bobbin-unsent`.
 
 import { randomBytes } from "node:crypto";
 import dns from "node:dns";
@@ -16,12 +16,12 @@ const HOST = "127.0.0.1";
 const TARGET = "x-bobbin-target";
 const UNSENT = "x-bobbin-unsent";
 
-/** Headers that do not go on. */
+/** Headers that are not forwarded. */
 const OWN = new Set([...OF_CONNECTION, "host", "transfer-encoding", TARGET, UNSENT]);
 
-/** As src/host/http.rs has them. */
+/** The same list as in src/host/http.rs. */
 const PRIVATE_V4 = ["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3"];
-/** Unique local, link-local, what once was site-local, multicast; then ways to IPv4 addresses. */
+/** Unique local, link-local, formerly site-local and multicast addresses. Below: prefixes that embed IPv4 addresses. */
 const PRIVATE_V6 = ["::/128", "fc00::/7", "fe80::/9", "ff00::/8"];
 const WAYS = [
   { prefix: "::/96", before: 96 },
@@ -44,7 +44,10 @@ for (const { prefix, before } of WAYS) {
   }
 }
 
-/** The IPv6 address that has an IPv4 address after so many bits of a prefix. @param {string} prefix @param {number} bits @param {string} address */
+/**
+ * Returns the IPv6 address that embeds an IPv4 address after the given bits of a prefix.
+ * @param {string} prefix @param {number} bits @param {string} address
+ */
 function behind(prefix, bits, address) {
   const [a = 0, b = 0, c = 0, d = 0] = address.split(".").map(Number);
   const groups = [(a << 8) | b, (c << 8) | d].map((group) => group.toString(16));
@@ -53,7 +56,7 @@ function behind(prefix, bits, address) {
 
 /** @param {string} address */
 export function isPrivate(address) {
-  // A mapped IPv4 address is found among those.
+  // BlockList also finds mapped IPv4 addresses.
   return privates.check(address, isIPv6(address) ? "ipv6" : "ipv4");
 }
 
@@ -95,7 +98,7 @@ export async function startOutbound({ lookup = /** @type {any} */ (dns.lookup), 
     server.once("error", reject);
     server.listen(0, HOST, () => resolve(undefined));
   });
-  // It serves a server, and keeps no process for itself.
+  // Do not keep the process running.
   server.unref();
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
   return {
@@ -112,7 +115,7 @@ export async function startOutbound({ lookup = /** @type {any} */ (dns.lookup), 
 const refused = (name, address) => new Error(`fetch: the private address ${address} is not allowed here${name === address ? "" : `: ${name} leads to it`}.`);
 
 /**
- * Sends a request to its target, and the target's answer back.
+ * Sends a request to its target and returns the target's response.
  *
  * @param {import("node:http").IncomingMessage} request
  * @param {import("node:http").ServerResponse} response
@@ -124,7 +127,7 @@ const refused = (name, address) => new Error(`fetch: the private address ${addre
 function send(request, response, lookup, agents, refuses, unsent) {
   const url = new URL(String(request.headers[TARGET]));
   const name = url.hostname.replace(/^\[|\]$/g, "");
-  // What is an address already is not looked up.
+  // An IP address is not looked up, so check it here.
   if (isIP(name) && refuses(name)) throw refused(name, name);
   const { protocol } = url;
   if (protocol !== "http:" && protocol !== "https:") throw new Error(`fetch: ${protocol} is not spoken here.`);
@@ -132,12 +135,12 @@ function send(request, response, lookup, agents, refuses, unsent) {
   const sent = module.request(url, { method: request.method ?? "GET", headers: passing(request.rawHeaders, OWN), agent: agents[protocol], lookup });
   sent.on("error", (error) => unsent(error.message.startsWith("fetch: ") ? error : new Error(`fetch failed: ${url.host}: ${error.message}`)));
   sent.on("response", (answer) => {
-    // Broken off there, broken off here.
+    // If the target aborts, abort here, too.
     answer.on("error", () => response.destroy());
     try {
       response.writeHead(answer.statusCode ?? 502, passing(answer.rawHeaders, OWN));
     } catch (error) {
-      // A head that may be read, and not be written.
+      // Node may accept a header when it reads and reject it when it writes.
       answer.destroy();
       return unsent(new Error(`fetch failed: ${url.host}: ${/** @type {Error} */ (error).message}`));
     }

@@ -1,15 +1,15 @@
-// A program that ends with its starter, even when that is killed with SIGKILL: else the runtime would go on holding the
-// port and the database.
+// Makes a program exit with its starter, even if the starter is killed with SIGKILL. Otherwise the runtime would keep
+// the port and the database.
 
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
-/** Whether the system itself can see to it; elsewhere a process of ours does (keeper.mjs). */
+/** Whether the operating system can do this. On other systems keeper.mjs does it. */
 export const BY_SYSTEM =
   process.platform === "linux" && (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, "setpriv")));
 
 /**
- * Where the system can, a wrapper of the program that dies with its parent; else the program itself.
+ * Returns a wrapper that kills the program when its parent dies, if the system supports that, otherwise the program.
  *
  * @param {string} program
  * @param {string} folder   where the wrapper is put

@@ -1,4 +1,4 @@
-// Ports of this machine.
+// Free and used ports of this machine.
 
 import { connect, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,12 +7,12 @@ import { Complaint } from "../lib/complaint.mjs";
 /**
  * @param {number} port  0 for any
  * @param {string} host
- * @param {string} [flag]  that says which
+ * @param {string} [flag]  the flag that sets the port
  * @returns {Promise<number>} a port that is free
  */
 export async function claimPort(port, host, flag = "--port") {
   if (port === 0) return freePort(host);
-  // A server that was killed a moment ago is still letting go of it.
+  // A server that was just killed may still hold the port.
   for (let waited = 0; await isTaken(port, host); waited += 100) {
     if (waited > 3000) throw new Complaint(`Port ${port} is taken: choose another with \`${flag} N\`.`);
     await sleep(100);
@@ -35,7 +35,7 @@ function freePort(host) {
 /** @param {number} port @param {string} host @returns {Promise<boolean>} */
 function isTaken(port, host) {
   return new Promise((resolve) => {
-    // What listens everywhere listens here, too.
+    // A listener on all interfaces also listens on the loopback address.
     const probe = connect(port, host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host);
     probe.once("error", () => resolve(false));
     probe.once("connect", () => {

@@ -1,4 +1,4 @@
-// One running server of a project: workerd over a folder of its own, .bobbin/run/<port>, behind our front.
+// A running server of a project: workerd on its own folder, .bobbin/run/<port>, behind our front server.
 
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -22,23 +22,23 @@ const ISOLATE = ["index.js", "compiler.wasm", "quickjs.wasm"];
  * @typedef {object} ServerOptions
  * @property {import("../lib/project.mjs").Project} project
  * @property {string} host
- * @property {number} port                                    0 picks a free one
- * @property {string} persist                                 where threads are kept
- * @property {(project: import("../lib/project.mjs").Project) => Promise<Record<string, string>>} vars   those of the Worker
- * @property {(request: import("./front.mjs").Answered) => void} [answered]   of each request
- * @property {boolean} [production]                           no development server: a proxy before it may speak TLS
- * @property {(line: string) => void} log                     a line of the server's output once it is up
- * @property {(code: number) => void} ended                   the server ended by itself
+ * @property {number} port                                    0 picks a free port
+ * @property {string} persist                                 the folder of the threads
+ * @property {(project: import("../lib/project.mjs").Project) => Promise<Record<string, string>>} vars   the Worker's variables
+ * @property {(request: import("./front.mjs").Answered) => void} [answered]   called after each request
+ * @property {boolean} [production]                           not a development server; a proxy may terminate TLS
+ * @property {(line: string) => void} log                     called for each line of output after the start
+ * @property {(code: number) => void} ended                   called if the server exits by itself
  */
 
 /**
  * @typedef {object} Server
  * @property {string} url
- * @property {() => string[]} agents            those that anybody may talk to
+ * @property {() => string[]} agents            agents that clients may use
  * @property {() => string[]} lacking           a line for each model that lacks a variable
  * @property {() => string[]} warnings          a line for each warning about the definitions
- * @property {() => Promise<void>} reload       takes up changes; rejects with a Complaint when something is invalid, and changes nothing
- * @property {(ms?: number) => Promise<number>} stop   lets requests end for so long; how many did not
+ * @property {() => Promise<void>} reload       loads changes; rejects with a Complaint and changes nothing if they are invalid
+ * @property {(ms?: number) => Promise<number>} stop   waits so long for requests; returns how many are left
  */
 
 /** @param {ServerOptions} options @returns {Promise<Server>} */
@@ -49,7 +49,7 @@ export async function startServer({ project, host, persist, log, ended, answered
   const folder = await takeStateFolder(persist, url);
   rmSync(home, { recursive: true, force: true });
   mkdirSync(home, { recursive: true });
-  // In production it is somebody's own to say under which address people reach it.
+  // In production the operator sets the public URL.
   const given = await options.vars(project);
   /** @type {Record<string, string>} */
   const vars = production ? given : { BOBBIN_PUBLIC_URL: url, ...given };
@@ -92,7 +92,7 @@ export async function startServer({ project, host, persist, log, ended, answered
     reload: async () => {
       const next = await compiled();
       if (pageOf(project.root)) {
-        // Beside the one that is served, which stays where this one cannot be made.
+        // Bundle beside the served Worker. If bundling fails, the served one stays.
         const bundled = join(home, "worker.next");
         await bundleWorker(project, bundled, project.catalog);
         rmSync(worker, { recursive: true });
@@ -114,9 +114,9 @@ export async function startServer({ project, host, persist, log, ended, answered
   };
 }
 
-/** The variables of wrangler.jsonc. @param {import("../lib/project.mjs").Project} project @returns {Record<string, string>} */
+/** Returns the variables of wrangler.jsonc. @param {import("../lib/project.mjs").Project} project @returns {Record<string, string>} */
 export const configuredVars = ({ config }) =>
   Object.fromEntries(Object.entries(config.vars ?? {}).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]));
 
-/** An error of the runtime without the addresses of its machine code. @param {string} line */
+/** Removes addresses of machine code from an error of the runtime. @param {string} line */
 const withoutAddresses = (line) => line.replace(/;? *stack: (\S*[0-9a-f]{6,}\s*)+$/, "");

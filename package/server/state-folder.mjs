@@ -1,5 +1,5 @@
-// One server for one folder of threads. Two would each take the other's running work for lost, do it again, and write
-// over each other's rows: SQLite keeps the files whole, not the promises of a thread.
+// Allows one server per folder of threads. Two servers would each take the other's running work for lost, repeat it,
+// and overwrite each other's rows. SQLite protects the files, not the guarantees of a thread.
 
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,18 +8,18 @@ import { locked, readIfThere, shown } from "../lib/files.mjs";
 import { Complaint } from "../lib/complaint.mjs";
 
 /**
- * Who uses a folder.
+ * The server that uses a folder.
  *
  * @typedef {object} Holder
- * @property {string} url            where it answers
- * @property {string[]} processes    each as `identity` gives it; it is in use while one of them runs
+ * @property {string} url            the address of the server
+ * @property {string[]} processes    as returned by `identity`; the folder is in use while one of them runs
  */
 
-/** A server that was killed a moment ago needs a moment to be gone. */
+/** How long to wait for a killed server to exit. */
 const PATIENCE_MS = 3000;
 
 /**
- * Takes the folder for the server at `url`, until this process has ended and all that were added.
+ * Takes the folder for the server at `url`, until this process and all added processes have ended.
  *
  * @param {string} folder
  * @param {string} url
@@ -64,7 +64,7 @@ function makeFolder(folder) {
   throw new Complaint(`Threads cannot be kept in ${shown(folder)}: it is a file. Name a folder with \`--persist DIR\`.`);
 }
 
-/** @param {string} path @param {Holder} holder @returns {Holder | undefined} who has it, unless it is taken now */
+/** @param {string} path @param {Holder} holder @returns {Holder | undefined} the current holder, or nothing if the folder is now taken */
 function claim(path, holder) {
   const other = holderOf(path);
   if (other?.processes.some(runs)) return other;
@@ -78,21 +78,21 @@ function holderOf(path) {
     const holder = JSON.parse(readFileSync(path, "utf8"));
     return Array.isArray(holder.processes) ? holder : undefined;
   } catch {
-    // Nobody's, or its writer died while it wrote.
+    // The file is missing, or its writer died while it wrote.
     return undefined;
   }
 }
 
 /**
- * A process by its number and, where the system tells it, the moment when it began: numbers are used again.
+ * Identifies a process by its number and, where available, its start time, because numbers are used again.
  *
  * @param {number} pid
- * @returns {string | undefined} nothing when it does not run
+ * @returns {string | undefined} nothing if the process is not running
  */
 function identity(pid) {
   const stat = readIfThere(`/proc/${pid}/stat`);
   if (stat !== undefined) {
-    // The name before these fields may hold blanks.
+    // The process name before these fields may contain blanks.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [state, began] = [fields[0], fields[19]];
     return state === "Z" || state === "X" ? undefined : `${pid} ${began}`;
@@ -105,5 +105,5 @@ function identity(pid) {
   }
 }
 
-/** @param {string} process as `identity` gave it */
+/** @param {string} process as returned by `identity` */
 const runs = (process) => identity(Number(process.split(" ")[0])) === process;

@@ -1,4 +1,4 @@
-// Watching a folder of definitions.
+// Watches a folder of definitions.
 
 import { readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
@@ -6,18 +6,19 @@ import { join } from "node:path";
 /** @typedef {{ inode: number, watcher: import("node:fs").FSWatcher }} Watched */
 
 /**
- * Calls `changed` after every change in the folder and in the folders below it, but for those of packages: there are
- * thousands of these, and what is installed is named in `package.json`.
+ * Calls `changed` after each change in the folder and its subfolders, except in node_modules. node_modules has
+ * thousands
+ * of folders, and `package.json` names the installed packages.
  *
- * Each folder has a plain watcher of its own. One that watches recursively follows on Linux the files that were there
- * when it began: of a file that was replaced by another (`sed -i`, `git checkout`, most editors) it hears nothing more.
+ * Each folder has its own non-recursive watcher. On Linux, a recursive one follows the files that existed at its start.
+ * It misses all changes after a file was replaced (`sed -i`, `git checkout`, most editors).
  *
  * @param {string} folder
  * @param {() => void} changed
- * @returns {() => void} ends it
+ * @returns {() => void} stops watching
  */
 export function watchFolder(folder, changed) {
-  /** By path, with what each is on the disk: a folder may be replaced by another of the same name. @type {Map<string, Watched>} */
+  /** By path, with the inode: a folder may be replaced by another of the same name. @type {Map<string, Watched>} */
   const watched = new Map();
   const scan = () => {
     const found = folders(folder);
@@ -29,7 +30,7 @@ export function watchFolder(folder, changed) {
     for (const [path, inode] of found) {
       if (watched.has(path)) continue;
       const watcher = ifThere(() => watch(path, noticed));
-      // A folder that goes away is seen from above.
+      // The watcher of the parent folder reports a removed folder.
       if (watcher) watched.set(path, { inode, watcher: watcher.on("error", () => {}) });
     }
   };
@@ -44,7 +45,7 @@ export function watchFolder(folder, changed) {
 }
 
 /**
- * The folders that are watched: by path, what each is on the disk.
+ * Returns the folders to watch, by path, with their inodes.
  *
  * @param {string} path
  * @param {Map<string, number>} [found]
@@ -52,7 +53,7 @@ export function watchFolder(folder, changed) {
  */
 function folders(path, found = new Map()) {
   const stat = statSync(path, { throwIfNoEntry: false });
-  // A link may lead back to a folder above it.
+  // A link may point to a folder above it.
   if (!stat?.isDirectory() || [...found.values()].includes(stat.ino)) return found;
   found.set(path, stat.ino);
   for (const name of ifThere(() => readdirSync(path)) ?? []) {
@@ -61,7 +62,7 @@ function folders(path, found = new Map()) {
   return found;
 }
 
-/** What comes of a folder, unless it has gone meanwhile. @template T @param {() => T} work @returns {T | undefined} */
+/** Returns the result of `work`, or nothing if the folder has been removed. @template T @param {() => T} work @returns {T | undefined} */
 function ifThere(work) {
   try {
     return work();

@@ -1,7 +1,7 @@
-// workerd by itself, without wrangler's development server: it starts in a fifth of the processor time, and nothing stands
-// between a client and the Workers but our own front. What is bound is what the configurations of both Workers bind,
-// and threads lie where wrangler has them, so that one server goes on with what the other began. What workerd does not
-// have by itself, key-value stores above all, is refused by name; so are buckets where no miniflare is given (buckets.mjs).
+// Plain workerd, without wrangler's development server. It needs a fifth of the processor time to start, and only our
+// front server stands between clients and the Workers. The configurations of both Workers define the bindings. Threads
+// lie where wrangler keeps them, so that both servers can use the same data. Bindings that workerd lacks, such as
+// key-value stores, are rejected by name, and so are buckets without miniflare (buckets.mjs).
 
 import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
@@ -16,55 +16,55 @@ import { namingFullDisk } from "./full-disk.mjs";
 /** @typedef {import("../lib/project.mjs").Config} Config */
 
 /**
- * A Worker as it is served.
+ * A Worker to serve.
  *
  * @typedef {object} Served
  * @property {Config} config
- * @property {string} folder    of its modules, below `home`
+ * @property {string} folder    of its modules, relative to `home`
  */
 
 /**
- * What serves Workers, behind our front.
+ * A process that serves Workers behind our front server.
  *
  * @typedef {object} Runtime
  * @property {number} port
- * @property {(listener: (line: string) => void) => void} onLine   what it prints once it is up
- * @property {(listener: (code: number) => void) => void} onEnd    it ended by itself
- * @property {() => Promise<void>} [reload]                        modules were replaced; without, it sees to that itself
+ * @property {(listener: (line: string) => void) => void} onLine   called for each line of output after the start
+ * @property {(listener: (code: number) => void) => void} onEnd    called if it exits by itself
+ * @property {() => Promise<void>} [reload]                        to call after modules were replaced; absent if it notices that itself
  * @property {() => Promise<void>} stop
  */
 
 /**
  * @typedef {object} WorkerdOptions
- * @property {string} home                      a folder with the modules of both
+ * @property {string} home                      a folder with the modules of both Workers
  * @property {Served} main
  * @property {Served} isolate
  * @property {string} persist
  * @property {Record<string, string>} vars
- * @property {string} workerd                   the program
- * @property {string} [miniflare]               the folder of its package, whose buckets are bound
- * @property {number | undefined} [inspectorPort]   where its inspector listens, for Chrome's developer tools
- * @property {string[] | undefined} [v8Flags]   of V8, as the program takes them
- * @property {boolean} [proxied]                a proxy before it says by which protocol a request came
- * @property {boolean} [kept]                   the program sees to it itself that it ends with us
- * @property {string} instead                   what to do where something is bound that workerd has not
- * @property {(pid: number) => void} spawned    of each process that uses `persist`
+ * @property {string} workerd                   the path of the program
+ * @property {string} [miniflare]               the folder of its package; without it buckets cannot be bound
+ * @property {number | undefined} [inspectorPort]   the port of the inspector for Chrome's developer tools
+ * @property {string[] | undefined} [v8Flags]   flags for V8
+ * @property {boolean} [proxied]                whether a proxy reports the protocol of a request
+ * @property {boolean} [kept]                   whether the program itself ends with this process
+ * @property {string} instead                   what to do if a binding is unsupported
+ * @property {(pid: number) => void} spawned    called for each process that uses `persist`
  */
 
 const HOST = "127.0.0.1";
-/** Where a stand-in for Workers AI listens, host and port: the binding `AI` is workerd's own, and its requests go there. */
+/** The host and port of a stand-in for Workers AI. workerd provides the binding `AI` and sends its requests there. */
 const AI_ADDRESS = "BOBBIN_AI_ADDRESS";
 const KNOWN = new Set([
   ...["name", "compatibility_date", "compatibility_flags", "durable_objects", "services", "worker_loaders", "vars"],
-  // Where its files are, which is known, and what deployments need.
+  // Ignored: the locations of files, and settings of deployments.
   ...["$schema", "main", "no_bundle", "find_additional_modules", "base_dir", "rules", "alias", "build", "migrations", "minify", "upload_source_maps"],
   ...["account_id", "workers_dev", "preview_urls", "route", "routes", "observability", "logpush", "placement", "limits", "keep_vars", "send_metrics", "dev"],
 ]);
 
-/** Known where a miniflare is given, whose buckets they are. */
+/** Supported only if miniflare is given. */
 const BUCKETS = "r2_buckets";
 
-/** How a module is loaded, by the ending of its file. @type {Record<string, string>} */
+/** The module type by file extension. @type {Record<string, string>} */
 const KINDS = { ".js": "esModule", ".wasm": "wasm", ".json": "text" };
 
 /** @param {WorkerdOptions} options @returns {Promise<Runtime>} */
@@ -79,7 +79,7 @@ export async function startWorkerd({ home, main, isolate, persist, vars, workerd
   /** @type {(line: string) => void} */
   let onLine = () => {};
   const print = namingFullDisk(persist, (line) => onLine(line));
-  /** Chosen by the first start, kept by those after it. */
+  /** Chosen at the first start and kept for later ones. */
   let port = 0;
   const launch = async () => {
     const args = ["serve", path, "--experimental", "--socket-addr", `http=${HOST}:${port}`, "--control-fd", "3"];
@@ -87,11 +87,11 @@ export async function startWorkerd({ home, main, isolate, persist, vars, workerd
     const keeper = fileURLToPath(new URL("keeper.mjs", import.meta.url));
     const child = spawn(kept ? workerd : process.execPath, kept ? args : [keeper, workerd, ...args], {
       cwd: home,
-      // A group of its own: Ctrl-C reaches us alone, and we end it in order.
+      // A separate process group, so that Ctrl-C reaches only this process, which then stops workerd in order.
       detached: GROUPS,
       windowsHide: true,
       stdio: [kept ? "ignore" : "pipe", "pipe", "pipe", "pipe"],
-      // Read by `fromEnvironment`: no file holds their values, and no list of processes shows them.
+      // Read by `fromEnvironment`, so that the values appear in no file and no process list.
       env: vars,
     });
     if (child.pid !== undefined) spawned(child.pid);
@@ -116,7 +116,7 @@ export async function startWorkerd({ home, main, isolate, persist, vars, workerd
     port,
     onEnd: (listener) => void (onEnd = listener),
     onLine: (listener) => void (onLine = listener),
-    // What is still under way is lost with the process, and goes on in the next one.
+    // Work in progress stops with the process and continues in the next one.
     reload: async () => {
       await end("SIGKILL");
       try {
@@ -130,7 +130,7 @@ export async function startWorkerd({ home, main, isolate, persist, vars, workerd
   };
 }
 
-/** The port that it listens on. @param {import("node:child_process").ChildProcess} child @returns {Promise<number>} */
+/** Returns the port that the process listens on. @param {import("node:child_process").ChildProcess} child @returns {Promise<number>} */
 function listening(child) {
   let printed = "";
   const collect = (/** @type {Buffer} */ text) => (printed += text);
@@ -147,10 +147,10 @@ function listening(child) {
 }
 
 /**
- * The whole configuration, in the text form of Cap'n Proto.
+ * Returns the whole configuration, in Cap'n Proto's text form.
  *
  * @param {Pick<WorkerdOptions, "home" | "main" | "isolate" | "persist" | "proxied" | "instead"> & { miniflare: string | undefined, v8Flags: string[], objects: string, vars: string[], ai: string | undefined }} options
- *   objects: where the databases of the objects lie; vars: names of the variables; ai: where a stand-in for Workers AI is
+ *   objects: the folder of the objects' databases; vars: names of the variables; ai: where a stand-in for Workers AI is
  */
 function configuration({ home, main, isolate, persist, miniflare, v8Flags, proxied, instead, objects, vars, ai }) {
   for (const { config } of [main, isolate]) {
@@ -182,7 +182,7 @@ const config :Workerd.Config = (
  * @param {Served} served
  * @param {string} home
  * @param {string[]} vars
- * @param {boolean} ai         whether it is bound to a stand-in for Workers AI
+ * @param {boolean} ai         whether it has a binding to a stand-in for Workers AI
  * @param {string[]} [buckets] its bindings to buckets
  */
 function worker({ config, folder }, home, vars, ai, buckets = []) {

@@ -1,9 +1,10 @@
-//! The entries of the wasm. All that is unsafe in this crate is here.
+//! The exports of the wasm. All unsafe code of this crate is in this file.
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
 
-/// Reserves `length` bytes for a request; 0 when there is no room. Every reservation is given back by [`dealloc`].
+/// Reserves `length` bytes for a request. Returns 0 if there is no memory. [`dealloc`] frees every
+/// reservation.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn alloc(length: u32) -> u32 {
     let Some(layout) = layout(length) else { return 0 };
@@ -11,10 +12,10 @@ pub(crate) extern "C" fn alloc(length: u32) -> u32 {
     unsafe { std::alloc::alloc(layout) as usize as u32 }
 }
 
-/// Gives a reservation back: a request's, or an answer's.
+/// Frees the memory of a request or an answer.
 ///
 /// # Safety
-/// `at` and `length` are those of an [`alloc`], or of an answer, and are given back once.
+/// `at` and `length` are those of an [`alloc`] or of an answer, and are freed once.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn dealloc(at: u32, length: u32) {
     if let Some(layout) = layout(length) {
@@ -23,8 +24,9 @@ pub(crate) unsafe extern "C" fn dealloc(at: u32, length: u32) {
     }
 }
 
-/// [`crate::compile_json`] over a request at `at`. The answer's address is in the upper half of the result, its
-/// length in the lower.
+/// Runs [`crate::compile_json`] on the request at `at`. The upper half of the result is the answer's address,
+/// the
+/// lower half its length.
 ///
 /// # Safety
 /// `at` and `length` are those of an [`alloc`] whose bytes have all been written.

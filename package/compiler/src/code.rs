@@ -1,4 +1,4 @@
-//! The files that definitions run in the sandbox: what they are called, and what is in them.
+//! The files that definitions run in the sandbox: their names and contents.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,26 @@ use serde_json::Value;
 
 use crate::files::Files;
 
-/// Extensions of files that can run there.
+/// Extensions of files that can run in the sandbox.
 const EXTENSIONS: [&str; 5] = ["ts", "mts", "js", "mjs", "tsx"];
 
-/// What stands before the extension of those that cannot: declarations hold no code, and tests of it run elsewhere.
+/// Endings of the stem for files that cannot run: declarations hold no code, and tests run elsewhere.
 const ASIDE: [&str; 3] = [".d", ".test", ".spec"];
 
-/// Whether a file can run in the sandbox; code.mjs beside this crate bundles these.
+/// Returns whether a file can run in the sandbox. code.mjs beside this crate bundles these files.
 pub(super) fn is_code(file: &str) -> bool {
     let aside = |name: &str| ASIDE.iter().any(|aside| name.ends_with(aside));
     is_beside(file) && file.rsplit_once('.').is_some_and(|(name, _)| !aside(name))
 }
 
-/// Whether it is code, or belongs to code.
+/// Returns whether a file is code or belongs to code.
 pub(super) fn is_beside(file: &str) -> bool {
     file.rsplit_once('.').is_some_and(|(name, extension)| !name.is_empty() && EXTENSIONS.contains(&extension))
 }
 
-/// Writes the file of `run.code` by its path below the folder of definitions: it is given from the definition's own.
-/// The field's value as a complaint, when it leads out of that folder.
+/// Replaces the file of `run.code` by its path below the folder of definitions. In the definition it is
+/// relative to the
+/// definition's file. If the path leads out of that folder, the error is the field's value.
 pub(super) fn locate(definition: &str, value: &mut Value) -> Result<(), String> {
     let Some(code) = value.pointer_mut("/run/code") else { return Ok(()) };
     let file = if code.is_object() { code.get_mut("file") } else { Some(code) };
@@ -48,7 +49,7 @@ pub(super) fn locate(definition: &str, value: &mut Value) -> Result<(), String> 
     Ok(())
 }
 
-/// A file as code.mjs hands it over.
+/// A bundled file from code.mjs.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Bundle {
@@ -57,7 +58,7 @@ pub(crate) struct Bundle {
     uses: Vec<String>,
     #[serde(default)]
     lines: Vec<(u32, String, u32)>,
-    /// The names that it exports; none of the modules that stand for the web's names.
+    /// The exported names. Absent for the modules that provide the web's names.
     #[serde(default)]
     exports: Option<Vec<String>>,
 }
@@ -68,7 +69,7 @@ impl From<Bundle> for Source {
     }
 }
 
-/// Puts what they name into the catalog: as it was bundled, or as it is in the folder.
+/// Adds the named files to the catalog, bundled or unchanged.
 pub(super) fn gather(
     files: &Files,
     mut bundles: BTreeMap<String, Bundle>,
@@ -83,7 +84,8 @@ pub(super) fn gather(
     let mut wanted: Vec<String> = named(catalog).map(|code| code.file.clone()).collect();
     let answers = catalog.endpoints.values().any(|endpoint| matches!(endpoint.run, Implementation::Code(_)));
     if answers || catalog.lets_models_fetch() {
-        // Endpoints are called with a `Request`, whether they name it or not; what a model writes nobody knows yet.
+        // Endpoints receive a `Request` even if they do not name it. Code of models is not known yet and may
+        // use any name.
         wanted.push(WEB_HTTP.to_owned());
     }
     while let Some(file) = wanted.pop() {
@@ -91,7 +93,7 @@ pub(super) fn gather(
             continue;
         }
         let raw = || files.raw(&file).map(|source| Source { source: source.to_owned(), ..Source::default() });
-        // One that is not there is complained about where it is named.
+        // A missing file is reported where it is named.
         let Some(source) = bundles.remove(&file).map(Source::from).or_else(raw) else { continue };
         wanted.extend(source.uses.iter().cloned());
         catalog.code.insert(file, source);

@@ -1,19 +1,19 @@
-//! The files of a folder of definitions, in memory: whoever calls has read them.
+//! The files of a folder of definitions, in memory. The caller reads them.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What is in a folder, by path with `/`, from the folder itself.
+/// The contents of a folder, by path with `/`, relative to the folder.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// What is in each, or why it cannot be read.
+    /// The text of each file, or why it cannot be read.
     texts: BTreeMap<String, Result<String, String>>,
-    /// What each folder holds; the folder itself is `""`.
+    /// The entries of each folder. The folder itself is `""`.
     folders: BTreeMap<String, BTreeMap<String, Entry>>,
 }
 
-/// What a name stands for.
+/// The kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     File,
@@ -26,7 +26,7 @@ impl Files {
         self.texts.insert(path.to_owned(), text);
     }
 
-    /// A folder, which may be empty.
+    /// Adds a folder, which may be empty.
     pub(crate) fn insert_folder(&mut self, path: &str) {
         self.enter(path, Entry::Folder);
         self.folders.entry(path.to_owned()).or_default();
@@ -44,7 +44,7 @@ impl Files {
         }
     }
 
-    /// What is in a folder, sorted by name. Hidden files are left to their owners.
+    /// The entries of a folder, sorted by name, without hidden files.
     pub(crate) fn entries(&self, folder: &str) -> impl Iterator<Item = (&str, Entry)> {
         let all = self.folders.get(folder).into_iter().flatten();
         all.filter(|(name, _)| !name.starts_with('.')).map(|(name, entry)| (name.as_str(), *entry))
@@ -58,25 +58,25 @@ impl Files {
         self.texts.contains_key(path)
     }
 
-    /// The text of a file with the line ends of Unix, or why it cannot be read; nothing when it is not there.
+    /// The text of a file with Unix line ends, or why it cannot be read. `None` if the file does not exist.
     pub(crate) fn text(&self, path: &str) -> Option<Result<String, String>> {
         let text = self.texts.get(path)?.as_deref();
         let plain = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
         Some(text.map(plain).map_err(|why| why.to_owned()))
     }
 
-    /// The text of a file as it is.
+    /// The unchanged text of a file.
     pub(crate) fn raw(&self, path: &str) -> Option<&str> {
         self.texts.get(path)?.as_ref().ok().map(String::as_str)
     }
 
-    /// A file as JSON, if it is some.
+    /// A file parsed as JSON, if it is valid.
     pub(crate) fn json(&self, path: &str) -> Option<Value> {
         serde_json::from_str(self.raw(path)?).ok()
     }
 }
 
-/// A path below a folder; the folder may be `""`.
+/// The path of a name in a folder, which may be `""`.
 pub(crate) fn below(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }

@@ -1,4 +1,4 @@
-//! Which files a folder of definitions holds.
+//! Finds the definitions in a folder.
 
 use bobbin::sorted::SortedMap;
 use bobbin::spec::references::Kind;
@@ -10,19 +10,19 @@ use crate::files::{Entry, Files, below};
 use crate::mcp;
 use crate::packages::Found;
 
-/// Settings of the folder as a whole.
+/// The settings of the whole folder.
 pub(super) const SETTINGS: &str = "bobbin.json";
 
-/// What npm knows a folder by.
+/// npm's file about a package.
 pub(super) const PACKAGE_FILE: &str = "package.json";
 
-/// Folder of packages of agents.
+/// The folder of packages of agents.
 pub(super) const PACKAGES: &str = "packages";
 
-/// What npm and editors keep beside code.
+/// Files of npm and editors beside code.
 const PACKAGE: [&str; 3] = [PACKAGE_FILE, "package-lock.json", "tsconfig.json"];
 
-/// Folders that other runtimes know, and what is here instead.
+/// Folders of other runtimes, and their replacements here.
 const ELSEWHERE: [(&str, &str); 2] = [
     ("providers", "a provider of models is registered by a crate of your own: docs/models.md"),
     (
@@ -33,31 +33,32 @@ const ELSEWHERE: [(&str, &str); 2] = [
 
 /// A file that holds a definition.
 pub(super) struct File {
-    /// What it defines.
+    /// The kind of definition.
     pub(super) kind: Kind,
-    /// Its name without the extension; of an endpoint, its path below the folder of endpoints.
+    /// The file's name without extension. For an endpoint, its path below the folder of endpoints.
     pub(super) name: String,
-    /// Its path below the folder, with `/`.
+    /// The path below the folder, with `/`.
     pub(super) path: String,
     pub(super) text: String,
-    /// Of a skill: the files beside it, by their path in its folder. Of an MCP server: the list of its tools, by its name.
+    /// For a skill: the files beside it, by path in its folder. For an MCP server: the list of its tools, by
+    /// file name.
     pub(super) beside: SortedMap<String, String>,
-    /// The id of its package; none of the application's own.
+    /// The package's id. `None` for the application's own files.
     pub(super) package: Option<String>,
 }
 
-/// A folder's contents.
+/// The contents of a folder.
 pub(super) struct Folder<'f> {
     pub(super) files: Vec<File>,
-    /// Text of `bobbin.json`.
+    /// The text of `bobbin.json`.
     pub(super) settings: Option<String>,
     pub(super) complaints: Vec<Complaint>,
     all: &'f Files,
-    /// Where it is.
+    /// The path of this folder.
     base: &'f str,
 }
 
-/// Reads a folder; what does not belong in it is complained about.
+/// Reads a folder and reports files that do not belong in it.
 pub(super) fn read<'f>(all: &'f Files, base: &'f str) -> Folder<'f> {
     let mut folder = Folder { files: Vec::new(), settings: None, complaints: Vec::new(), all, base };
     for (name, entry) in all.entries(base) {
@@ -68,7 +69,7 @@ pub(super) fn read<'f>(all: &'f Files, base: &'f str) -> Folder<'f> {
             Some(kind) if is_folder => folder.definitions(kind, kind.folder()),
             _ if is_folder && ELSEWHERE.iter().any(|(known, _)| *known == name) => folder.elsewhere(name),
             _ if name == SETTINGS && !is_folder => folder.settings = folder.text(SETTINGS),
-            // Code that other code imports, and what it depends on.
+            // Code that other code imports, and its dependencies.
             _ if is_folder && ["lib", "node_modules", PACKAGES].contains(&name) => {}
             _ if is_readme(name) || PACKAGE.contains(&name) => {}
             _ => folder.stray(name),
@@ -77,10 +78,10 @@ pub(super) fn read<'f>(all: &'f Files, base: &'f str) -> Folder<'f> {
     folder
 }
 
-/// Reads the definitions of a package, with their paths from the folder of the application.
+/// Reads the definitions of a package. Their paths are relative to the application's folder.
 pub(super) fn read_package<'f>(all: &'f Files, package: &'f Found) -> Folder<'f> {
     let mut folder = read(all, &package.definitions);
-    // What else npm packages hold is no mistake.
+    // Other files of an npm package are not mistakes.
     folder
         .complaints
         .retain(|complaint| complaint.severity == Severity::Error || complaint.file.contains('/'));
@@ -104,7 +105,7 @@ impl<'f> Folder<'f> {
         self.all.entries(&below(self.base, folder)).collect()
     }
 
-    /// Reads `folder`, a path below the folder of definitions. Folders of endpoints may hold folders.
+    /// Reads `folder`, a path below the folder of definitions. Folders of endpoints may be nested.
     fn definitions(&mut self, kind: Kind, folder: &str) {
         for (file, entry) in self.entries(folder) {
             let path = format!("{folder}/{file}");
@@ -138,7 +139,8 @@ impl<'f> Folder<'f> {
         self.files.push(File { kind, name, path, text, beside: SortedMap::new(), package: None });
     }
 
-    /// Whether a file of code is an endpoint by itself: no definition beside it says more of it, and `_` does not hide it.
+    /// Returns whether a file of code is an endpoint by itself: no definition beside it describes it, and its
+    /// name does not begin with `_`.
     fn is_route(&self, folder: &str, file: &str) -> bool {
         let defined = file
             .rsplit_once('.')
@@ -146,7 +148,7 @@ impl<'f> Folder<'f> {
         code::is_code(file) && !file.starts_with('_') && !defined
     }
 
-    /// Reads the MCP servers: a file each, and beside it the list of its tools.
+    /// Reads the MCP servers: one file each, with the list of its tools beside it.
     fn servers(&mut self) {
         let folder = Kind::Mcp.folder();
         for (file, entry) in self.entries(folder) {
@@ -174,7 +176,7 @@ impl<'f> Folder<'f> {
         }
     }
 
-    /// Reads the skills: a folder each.
+    /// Reads the skills: one folder each.
     fn skills(&mut self) {
         for (name, entry) in self.entries("skills") {
             let folder = format!("skills/{name}");
@@ -196,7 +198,7 @@ impl<'f> Folder<'f> {
         }
     }
 
-    /// Reads the files of a skill, by their path in its folder.
+    /// Reads the files of a skill, by path in its folder.
     fn beside(&mut self, folder: &str, within: &str, found: &mut SortedMap<String, String>) {
         for (name, entry) in self.entries(below(folder, within).trim_end_matches('/')) {
             let name = format!("{within}{name}");
@@ -251,7 +253,7 @@ impl<'f> Folder<'f> {
     }
 }
 
-/// The name of the definition in a file, if it can hold one of this kind.
+/// The name of the definition in a file, if the file can hold a definition of this kind.
 fn name(kind: Kind, file: &str) -> Option<&str> {
     let (name, extension) = file.rsplit_once('.')?;
     let fits = extension == "json" || (extension == "md" && kind == Kind::Prompt);

@@ -1,23 +1,27 @@
-//! The compiler of definitions: the files of a folder in, one catalog that the Worker loads and all that is wrong out.
+//! The compiler of definitions. It turns the files of a folder into the catalog that the Worker loads, and
+//! reports all
+//! mistakes.
 //!
-//! Turns each file into a definition (`text`, `shape`), validates them together (`bobbin::validate`), and says everything
-//! that is wrong at once. It reads no disk: folder.mjs and code.mjs beside it do. The build tool calls it as it is, the npm
-//! package as wasm.
+//! It parses each file (`text`, `shape`), validates the definitions together (`bobbin::validate`), and
+//! reports everything
+//! at once. It reads no disk; folder.mjs and code.mjs beside it do. The build tool links it, the npm package
+//! uses it as
+//! wasm.
 //!
 //! # Layout
 //!
 //! | file | concept |
 //! |---|---|
-//! | `request.rs` | the JSON that comes in and goes out |
+//! | `request.rs` | the JSON request and response |
 //! | `files.rs` | the files of a folder, in memory |
-//! | `folder.rs` | which of them hold definitions |
-//! | `packages.rs` | packages of agents: where they are, what they are called |
+//! | `folder.rs` | finds the definitions among them |
+//! | `packages.rs` | packages of agents: their folders and names |
 //! | `text.rs` | JSON, and Markdown with front matter |
-//! | `shape.rs`, `words.rs` | values as definitions, and what is wrong in words for their author |
-//! | `mcp.rs` | MCP servers: the lists of their tools, and what prompts have of them |
+//! | `shape.rs`, `words.rs` | values as definitions, and error messages for their authors |
+//! | `mcp.rs` | MCP servers: the lists of their tools, and the prompts' references to them |
 //! | `code.rs` | the files that definitions run in the sandbox |
-//! | `place.rs` | where in a file a field is |
-//! | `abi.rs` | the entries of the wasm, as isolate/compiler has them |
+//! | `place.rs` | the line and column of a field |
+//! | `abi.rs` | the exports of the wasm, as in isolate/compiler |
 #![deny(unsafe_code)]
 
 #[cfg(target_arch = "wasm32")]
@@ -181,7 +185,7 @@ impl Reading {
                 );
             }
             Kind::Endpoint => self.endpoint(file, value),
-            // It has been read.
+            // Already read.
             Kind::Skill => {}
             Kind::Memory => {
                 self.definition(

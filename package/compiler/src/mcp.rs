@@ -1,4 +1,4 @@
-//! MCP servers: the lists of their tools, what the catalog has of them, and the references that mean them.
+//! MCP servers: the lists of their tools, their tools in the catalog, and references to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{Reading, folder, shape, text};
 
-/// What follows the name of a server's file in the name of its list.
+/// The suffix of a list's file name after the server's name.
 pub(super) const LIST: &str = ".tools";
 
 /// The list of a server's tools, as it was read.
@@ -28,7 +28,7 @@ pub(super) struct List {
 }
 
 impl Reading {
-    /// A definition that would be a tool of a server.
+    /// Rejects a definition file that describes a tool of a server.
     pub(super) fn of_server(&mut self, file: &folder::File) {
         self.sources.insert(file.kind, &file.name, &file.path);
         let message =
@@ -36,7 +36,7 @@ impl Reading {
         self.complain(file, "run.mcp", message.to_owned());
     }
 
-    /// A server, and beside it the list of its tools.
+    /// Reads a server and the list of its tools.
     pub(super) fn server(&mut self, file: &folder::File, mut value: Value) {
         let complained = self.complaints.len();
         if value.as_object_mut().is_some_and(|fields| fields.shift_remove("pinned").is_some()) {
@@ -55,7 +55,7 @@ impl Reading {
                 self.complaints.push(complaint(&list, "", message, Severity::Warning));
             }
             (McpList::Pinned, Some((list, text))) => self.list(name, list, text),
-            // A file that is wrong itself is mended first.
+            // Report a missing list only after the server's own file is correct.
             (McpList::Pinned, None) if self.complaints.len() > complained => {}
             (McpList::Pinned, None) => {
                 let stem = stem.strip_suffix(".json").unwrap_or(stem);
@@ -84,16 +84,16 @@ impl Reading {
     }
 }
 
-/// A tool whose server says that it may destroy something.
+/// A tool that its server marks as destructive.
 pub(super) struct Risky {
     server: String,
-    /// Its name at the server.
+    /// The tool's name at the server.
     tool: String,
-    /// Its name in the catalog.
+    /// The tool's name in the catalog.
     name: String,
 }
 
-/// Makes tools of the catalog of what the lists hold.
+/// Adds the tools of the lists to the catalog.
 pub(super) fn enter(
     lists: Vec<List>,
     catalog: &mut Catalog,
@@ -153,7 +153,7 @@ pub(super) fn enter(
     risky
 }
 
-/// Names that a list has more than once.
+/// Reports names that a list has more than once.
 fn listed_twice(list: &PinnedList, file: &str) -> Vec<Complaint> {
     let mut seen = BTreeSet::new();
     let again = list.tools.iter().enumerate().filter(|(_, listed)| !seen.insert(&listed.name));
@@ -164,7 +164,8 @@ fn listed_twice(list: &PinnedList, file: &str) -> Vec<Complaint> {
     again.map(tell).collect()
 }
 
-/// A listed tool that cannot be offered: one that is allowed by its name is missed.
+/// A complaint about a listed tool that cannot be offered: an error if the server's file allows the tool by
+/// name, otherwise a warning.
 fn left_out(server: &McpServer, listed: &ListedTool, file: &str, field: &str, why: &str) -> Complaint {
     let asked = matches!(server.tools, Some(McpChoice::Allow(_)));
     let severity = if asked { Severity::Error } else { Severity::Warning };
@@ -173,11 +174,11 @@ fn left_out(server: &McpServer, listed: &ListedTool, file: &str, field: &str, wh
     complaint(file, field, message, severity)
 }
 
-/// Names and arguments in a server's file that are not in the list.
+/// Reports names and arguments in a server's file that are not in the list.
 fn not_listed(server: &McpServer, list: &PinnedList, file: &str) -> Vec<Complaint> {
     let known: Vec<&str> = list.tools.iter().map(|tool| tool.name.as_str()).collect();
     let mut named: Vec<(String, &str)> = Vec::new();
-    // What is blocked is in no list.
+    // Blocked tools are not in the list.
     if let Some(McpChoice::Allow(names)) = &server.tools {
         named.extend(
             names.iter().enumerate().map(|(index, name)| (format!("tools.allow[{index}]"), name.as_str())),
@@ -219,8 +220,9 @@ fn not_listed(server: &McpServer, list: &PinnedList, file: &str) -> Vec<Complain
     complaints
 }
 
-/// Tools that may destroy something, that a prompt lists, and that nobody is asked about; nor does the server's file say so of
-/// them by name.
+/// Reports destructive tools that a prompt lists without an approval, unless the server's file sets their
+/// approval by
+/// name.
 pub(super) fn unasked(catalog: &Catalog, sources: &Sources, risky: &[Risky]) -> Vec<Complaint> {
     let listed = |name: &str| catalog.prompts.values().any(|prompt| prompt.tool(name).is_some());
     let is_unasked = |risky: &&Risky| {
@@ -241,11 +243,13 @@ pub(super) fn unasked(catalog: &Catalog, sources: &Sources, risky: &[Risky]) -> 
     risky.iter().filter(is_unasked).map(tell).collect()
 }
 
-/// Which of the entries in the file each entry of a prompt's `tools` comes from, by prompt.
+/// For each prompt, the index in the file that each entry of `tools` comes from.
 pub(super) type Order = BTreeMap<String, Vec<usize>>;
 
-/// Puts names of tools where a server stands for them. The first is where the server was and the others behind all, so that what
-/// is said of an entry is said of the right line; [`put_in_order`] is for afterwards.
+/// Replaces references to a server by the names of its tools. The first tool takes the reference's position
+/// and the
+/// others are appended, so that complaints about an entry point to the right line. [`put_in_order`] restores
+/// the order.
 pub(super) fn expand(catalog: &mut Catalog, sources: &Sources) -> (Order, Vec<Complaint>) {
     let mut complaints = Vec::new();
     let names = Names::of(catalog, sources);
@@ -295,11 +299,11 @@ pub(super) fn expand(catalog: &mut Catalog, sources: &Sources) -> (Order, Vec<Co
     (order, complaints)
 }
 
-/// Puts each prompt's entries into the order of the file.
+/// Restores the order of the file in each prompt's entries.
 pub(super) fn put_in_order(catalog: &mut Catalog, order: Order) {
     for (name, places) in order {
         let Some(prompt) = catalog.prompts.get_mut(&name) else { continue };
-        // Behind them are those that the runtime has added itself.
+        // The entries after these were added by the runtime.
         let places = places.into_iter().chain(std::iter::repeat(usize::MAX));
         let mut entries: Vec<(usize, ToolEntry)> = places.zip(std::mem::take(&mut prompt.tools)).collect();
         entries.sort_by_key(|(place, _)| *place);
@@ -307,18 +311,18 @@ pub(super) fn put_in_order(catalog: &mut Catalog, order: Order) {
     }
 }
 
-/// What a text behind `mcp:` means.
+/// The meaning of a text after `mcp:`.
 enum Meant {
     /// All tools of a server.
     All(String),
-    /// A tool, by its name at the server.
+    /// A server, and the tool's name at it.
     One(String, String),
 }
 
-/// The tools of a server: their names there, and in the catalog.
+/// The tools of a server: their names at the server and in the catalog.
 struct Known {
     tools: Vec<(String, String)>,
-    /// Whether these are all: otherwise they are listed live, or their list could not be read.
+    /// Whether the list is complete. It is not if the tools are listed live or the list could not be read.
     whole: bool,
     server: McpServer,
 }
@@ -327,7 +331,7 @@ struct Known {
 struct Names {
     servers: BTreeMap<String, Known>,
     packages: Packages,
-    /// Those whose files could not be read.
+    /// Servers whose files could not be read.
     unread: BTreeSet<String>,
 }
 
@@ -354,7 +358,7 @@ impl Names {
         Names { servers, packages: catalog.packages.clone(), unread }
     }
 
-    /// What is meant by the text behind `mcp:`: a server, `server/tool`, or a tool that one server alone has.
+    /// Resolves the text after `mcp:`: a server, `server/tool`, or a tool that only one server has.
     fn meant(&self, within: Option<&str>, text: &str) -> Result<Meant, String> {
         if let Some(server) = self.server(within, text)? {
             return Ok(Meant::All(server));
@@ -401,7 +405,7 @@ impl Names {
         }
     }
 
-    /// The names in the catalog of what is meant; nothing where they are not known, which has been complained about.
+    /// The names in the catalog. `None` if they are not known, which has been reported.
     fn tools(&self, meant: &Meant) -> Result<Option<Vec<String>>, String> {
         let (Meant::All(server) | Meant::One(server, _)) = meant;
         let Some(known) = self.servers.get(server) else { return Ok(None) };
@@ -436,7 +440,7 @@ impl Names {
         Err(format!("\"{server}\" has no tool \"{tool}\"{hint}"))
     }
 
-    /// The one tool that is meant.
+    /// Resolves a reference to exactly one tool.
     fn one(&self, within: Option<&str>, text: &str) -> Result<Option<String>, String> {
         match self.meant(within, text)? {
             Meant::All(server) => Err(format!(
@@ -446,7 +450,7 @@ impl Names {
         }
     }
 
-    /// Names in a list: the first of several takes the place, the others follow behind all.
+    /// Resolves names in a list. The first of several names takes the position, and the others are appended.
     fn list(
         &self,
         within: Option<&str>,
@@ -472,14 +476,14 @@ impl Names {
         names.extend(behind);
     }
 
-    /// The entries of a prompt, and which of the file's each is.
+    /// Resolves the entries of a prompt, with the index in the file of each.
     fn entries(
         &self,
         within: Option<&str>,
         entries: Vec<ToolEntry>,
         say: &mut dyn FnMut(String, String),
     ) -> (Vec<ToolEntry>, Vec<usize>) {
-        // What is named, alone or among `tools`, is not also one of all.
+        // A tool that is named, alone or in `tools`, is not added again by an entry for all tools.
         let mut named: BTreeSet<String> = BTreeSet::new();
         let mut read = Vec::new();
         for (index, entry) in entries.into_iter().enumerate() {
@@ -514,7 +518,7 @@ impl Names {
         first.into_iter().chain(behind).map(|(index, entry)| (entry, index)).unzip()
     }
 
-    /// The tools that an entry stands for, and whether it names them; nothing where the entry stays as it is.
+    /// The tools that an entry stands for, and whether it names them. `None` if the entry stays unchanged.
     fn entry(
         &self,
         within: Option<&str>,
@@ -556,12 +560,12 @@ impl Names {
         }
     }
 
-    /// An entry that is left to the engine, with the server's name in the catalog.
+    /// An entry that the engine resolves, with the server's name in the catalog.
     fn kept(&self, within: Option<&str>, mut entry: ToolEntry) -> ToolEntry {
         let meant = entry.mcp().and_then(|text| self.meant(within, text).ok());
         let Some(meant) = meant else { return entry };
         let (Meant::All(server) | Meant::One(server, _)) = &meant;
-        // One whose list is known stays only if something is wrong with the entry, which has been said.
+        // If the list is known, the entry is only kept because of a mistake, which has been reported.
         if self.servers.get(server).is_none_or(|known| !known.whole) {
             entry.name = format!("{PREFIX}{server}");
             if let Meant::One(_, tool) = &meant {

@@ -1,4 +1,4 @@
-//! Packages of agents (spec §31): where they are, what they are called, and what the definitions of one refer to.
+//! Packages of agents (spec §31): their folders, their names, and the references in their definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,25 +12,25 @@ use serde_json::Value;
 use crate::files::{Entry, Files, below};
 use crate::folder::{PACKAGE_FILE, PACKAGES};
 
-/// The field of a package.json that makes it one of agents.
+/// The field of package.json that marks a package of agents.
 const FIELD: &str = "standardagent";
 
-/// Where npm installs packages.
+/// The folder where npm installs packages.
 const MODULES: &str = "node_modules";
 
-/// What an npm name may begin with, by custom.
+/// The customary prefix of npm names.
 const PREFIX: &str = "standardagent-";
 
-/// A package, as its package.json says.
+/// A package, as its package.json describes it.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) id: String,
-    /// Its folder, below that of the application.
+    /// The package's folder, relative to the application's.
     pub(super) root: String,
-    /// The folder of its definitions, below that of the application.
+    /// The folder of its definitions, relative to the application's.
     pub(super) definitions: String,
     name: String,
-    /// As in the catalog, with the field that names each.
+    /// Names in the catalog, with the field that names each.
     entry_agents: Vec<(String, String)>,
     version: Option<String>,
     author: Option<String>,
@@ -38,12 +38,12 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Its package.json, below the folder of the application.
+    /// Its package.json, relative to the application's folder.
     pub(super) fn file(&self) -> String {
         format!("{}/{PACKAGE_FILE}", self.root)
     }
 
-    /// Says of an agent how it is published, where its definition does not.
+    /// Fills in an agent's publication fields that its definition does not set.
     fn publish(&self, agent: &mut Agent) {
         agent.package_name.get_or_insert_with(|| self.name.clone());
         for (field, value) in [
@@ -56,7 +56,7 @@ impl Found {
     }
 }
 
-/// The packages of an application: folders in `packages/`, and dependencies that are one.
+/// Finds the packages of an application: folders in `packages/`, and dependencies.
 pub(super) fn find(files: &Files, complaints: &mut Vec<Complaint>) -> Vec<Found> {
     let mut roots: Vec<String> = Vec::new();
     for (name, entry) in files.entries(PACKAGES) {
@@ -89,7 +89,7 @@ pub(super) fn find(files: &Files, complaints: &mut Vec<Complaint>) -> Vec<Found>
     found
 }
 
-/// Names in `dependencies` whose package, in `modules`, is one of agents.
+/// The names in `dependencies` whose package in `modules` is a package of agents.
 fn packed_dependencies<'p>(
     files: &'p Files,
     package: &'p Value,
@@ -103,7 +103,7 @@ fn packed_dependencies<'p>(
     listed.into_iter().flat_map(|listed| listed.keys()).filter(is_one)
 }
 
-/// What a package.json says, or everything that is wrong with it.
+/// Reads a package.json, or returns all its mistakes.
 fn read(files: &Files, root: &str) -> Result<Found, Vec<Complaint>> {
     let file = format!("{root}/{PACKAGE_FILE}");
     let wrong = |field: &str, message: String| vec![error(file.clone(), field, message)];
@@ -147,7 +147,8 @@ fn read(files: &Files, root: &str) -> Result<Found, Vec<Complaint>> {
     if !complaints.is_empty() {
         return Err(complaints);
     }
-    // Its own folder of agents may be called as the folder of all its definitions is.
+    // `agents/` holds either all definitions or only those of agents. It holds all if it contains another
+    // `agents/`.
     let inner = format!("{root}/agents");
     let definitions = if files.is_folder(&format!("{inner}/agents")) { inner } else { root.to_owned() };
     Ok(Found {
@@ -168,7 +169,7 @@ fn id(name: &str) -> String {
     bare.strip_prefix(PREFIX).unwrap_or(bare).replace(['-', '.'], "_")
 }
 
-/// Why a name cannot give an id.
+/// Why a name cannot be turned into an id.
 fn wrong_id(name: &str, id: &str) -> Option<String> {
     if name.is_empty() {
         return Some("required but missing: the package's definitions are named after it".to_owned());
@@ -186,7 +187,7 @@ fn wrong_id(name: &str, id: &str) -> Option<String> {
     })
 }
 
-/// Packages within a package: nothing of them would be there.
+/// Reports packages within a package, which are not supported.
 fn nested(files: &Files, package: &Found, all: &[Found]) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     let mut folders = vec![format!("{}/{PACKAGES}", package.root)];
@@ -214,7 +215,7 @@ fn nested(files: &Files, package: &Found, all: &[Found]) -> Vec<Complaint> {
     complaints
 }
 
-/// Puts the packages into the catalog, with what their package.json says of their agents.
+/// Adds the packages to the catalog, and the package.json fields to their agents.
 pub(super) fn enter(
     found: &[Found],
     catalog: &mut Catalog,
@@ -253,13 +254,13 @@ pub(super) fn enter(
     }
 }
 
-/// Writes every reference as the catalog has it, and says which of them lead to what is hidden.
+/// Replaces every reference by its name in the catalog, and reports references to hidden definitions.
 pub(super) fn settle(catalog: &mut Catalog, sources: &Sources) -> Vec<Complaint> {
     let packages: Packages = catalog.packages.clone();
     if packages.is_empty() {
         return Vec::new();
     }
-    // Those that could not be read whole are taken for exposed: something else was said of them.
+    // Agents that could not be read completely count as exposed. Their mistakes have been reported.
     let private: BTreeSet<String> = catalog
         .agents
         .values()

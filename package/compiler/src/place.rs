@@ -1,4 +1,4 @@
-//! Where in a file a field is: line and column, for editors and terminals.
+//! Finds the line and column of a field in a file, for editors and terminals.
 
 use std::fmt;
 
@@ -13,10 +13,11 @@ pub(crate) struct Place {
     pub(crate) column: u64,
 }
 
-/// The place of a field such as `tools[1].name` in the text of a file, or of what is nearest around it: a field that is
-/// missing is told of where it would be. Nothing for a text that cannot be read.
+/// The place of a field such as `tools[1].name` in a file's text. For a missing field, the place of the
+/// nearest
+/// enclosing value. `None` if the text cannot be parsed.
 pub(crate) fn of(path: &str, text: &str, field: &str) -> Option<Place> {
-    // Front matter begins on the second line, and ends at the next `---`.
+    // Front matter begins on the second line and ends at the next `---`.
     let (yaml, before) = match path.ends_with(".md") {
         true => (text.strip_prefix("---\n")?.split_once("\n---").map(|(yaml, _)| yaml)?, 1),
         false => (text, 0),
@@ -27,13 +28,13 @@ pub(crate) fn of(path: &str, text: &str, field: &str) -> Option<Place> {
     (at.line() > 0).then(|| Place { line: at.line() + before, column: at.column().max(1) })
 }
 
-/// As far down as the field leads; nothing when its first step is not there.
+/// The location of the deepest existing step of the field's path. `None` if its first step does not exist.
 fn found(mut node: &Node, field: &str) -> Option<Location> {
     let (mut rest, mut place) = (field, None);
     while !rest.is_empty() {
         let (at, value, after) = match node {
             Node::Map(entries) => {
-                // A name may hold dots: the longest that fits is meant.
+                // A name may contain dots. Use the longest that matches.
                 let fits = |(name, _): &&(Spanned<String>, Spanned<Node>)| {
                     let after = rest.strip_prefix(name.value.as_str());
                     after.is_some_and(|after| after.is_empty() || after.starts_with(['.', '[']))
@@ -60,7 +61,7 @@ fn found(mut node: &Node, field: &str) -> Option<Location> {
     place
 }
 
-/// A value, of which only the places count.
+/// A parsed value, of which only the locations are used.
 enum Node {
     Map(Vec<(Spanned<String>, Spanned<Node>)>),
     List(Vec<Spanned<Node>>),

@@ -1,4 +1,4 @@
-//! The JSON that comes in and goes out: files and what was bundled of them; a catalog, and what is wrong.
+//! The JSON interface: files and bundled code in, a catalog and its mistakes out.
 
 use std::collections::BTreeMap;
 
@@ -10,36 +10,37 @@ use crate::code::Bundle;
 use crate::files::Files;
 use crate::{Compiled, compile, place};
 
-/// A folder of definitions, as folder.mjs beside this crate reads it. Paths are from the folder, with `/`.
+/// A folder of definitions, as folder.mjs beside this crate reads it. Paths are relative to the folder, with
+/// `/`.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Request {
-    /// What is in each file.
+    /// The text of each file.
     files: BTreeMap<String, String>,
-    /// Files that cannot be read, and why.
+    /// Files that cannot be read, and the reasons.
     unreadable: BTreeMap<String, String>,
-    /// Folders; those that hold something need not be among them.
+    /// Folders. Folders that hold something may be left out.
     folders: Vec<String>,
     /// Code with its dependencies (code.mjs), by path.
     bundles: BTreeMap<String, Bundle>,
-    /// Whether warnings count as errors, whatever the folder says.
+    /// Whether warnings count as errors, whatever the folder's settings are.
     strict: bool,
-    /// Whether a crate of the application's own registers natives that are not known here.
+    /// Whether the application's own crate registers natives that are not known here.
     own_natives: bool,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
-    /// The text of `catalog.json`; nothing while something is wrong that counts.
+    /// The text of `catalog.json`. `None` if there are errors.
     catalog: Option<String>,
     /// Whether warnings count as errors.
     strict: bool,
     findings: Vec<Finding>,
 }
 
-/// Something that is wrong.
+/// A mistake.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Finding {
@@ -54,7 +55,7 @@ struct Finding {
     message: String,
 }
 
-/// Compiles the folder of a request. The answer is JSON; one that has only `error` is to a request that is none.
+/// Compiles the folder of a request. The answer is JSON. It has only `error` if the request is invalid.
 pub fn compile_json(request: &[u8]) -> String {
     let answer =
         serde_json::from_slice(request).map(answer).and_then(|answer| serde_json::to_string(&answer?));
@@ -86,7 +87,7 @@ fn finding(complaint: Complaint, files: &Files) -> Finding {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
-    // A text that cannot be parsed has its place with its name.
+    // If a text cannot be parsed, the file name contains its line and column.
     let told = file.rsplitn(3, ':').collect::<Vec<_>>();
     if let [column, line, file] = told.as_slice()
         && let (Ok(line), Ok(column)) = (line.parse(), column.parse())

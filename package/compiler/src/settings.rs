@@ -6,7 +6,7 @@ use bobbin::validate::{Complaint, Severity};
 use crate::folder::SETTINGS;
 use crate::{shape, text};
 
-/// Reads the settings; those that are wrong are complained about and have their defaults.
+/// Reads the settings. Reports invalid ones and uses their defaults.
 pub(super) fn read(json: &str, complaints: &mut Vec<Complaint>) -> Settings {
     let value = match text::read(SETTINGS, json) {
         Ok(value) => value,

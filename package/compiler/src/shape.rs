@@ -1,7 +1,8 @@
-//! Values as definitions, with everything that is wrong with their shape.
+//! Turns values into definitions, and reports all mistakes in their shape.
 //!
-//! serde stops at the first mistake. So what is wrong is taken out and the rest is read again, until nothing is wrong
-//! or nothing more can be taken out.
+//! serde stops at the first mistake. Therefore the wrong part is removed and the rest is read again, until
+//! nothing is
+//! wrong or nothing more can be removed.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -37,7 +38,7 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(mut value: Value) -> (Optio
         }
         let mut reported = path.clone();
         reported.extend(missing.map(|name| Step::Name(name.to_owned())));
-        // What is missing because it was taken out has been complained about.
+        // A field that is missing because it was removed has already been reported.
         if !(missing.is_some() && removed.has(&reported)) {
             let field = removed.original(&reported);
             wrong.push(Wrong {
@@ -45,7 +46,7 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(mut value: Value) -> (Optio
                 field,
             });
         }
-        // A slip of the pen is read as what was meant, so that nothing is said about what follows from it.
+        // Read a misspelt name as the intended one, so that no further mistakes follow from it.
         if let Some(meant) = meant(&message)
             && rename(&mut value, &path, meant)
         {

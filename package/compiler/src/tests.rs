@@ -1,4 +1,4 @@
-//! A folder of files in, complaints or a catalog out.
+//! Tests of the compiler: files in, complaints or a catalog out.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn folder(files: &[(&str, &str)]) -> Files {
     folder
 }
 
-/// A folder on the disk, as folder.mjs reads it.
+/// Reads a folder on the disk, like folder.mjs.
 fn folder_at(path: &Path) -> Files {
     fn read(files: &mut Files, path: &Path, within: &str) {
         for entry in fs::read_dir(path).unwrap() {
@@ -58,14 +58,14 @@ fn compiled(files: &[(&str, &str)]) -> Compiled {
     compile(&folder(files), BTreeMap::new(), &natives()).unwrap()
 }
 
-/// What [`compile_json`] makes of a request, as JSON.
+/// The result of [`compile_json`] as JSON.
 fn answered(files: &[(&str, &str)], strict: bool) -> Value {
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();
     let request = serde_json::json!({ "files": files, "strict": strict });
     serde_json::from_str(&compile_json(request.to_string().as_bytes())).unwrap()
 }
 
-/// All complaints, a line each.
+/// All complaints, one per line.
 fn report(complaints: &[Complaint]) -> String {
     complaints.iter().map(|complaint| format!("{complaint}\n")).collect()
 }
@@ -74,7 +74,7 @@ fn told(files: &[(&str, &str)]) -> Vec<String> {
     compiled(files).complaints.iter().map(ToString::to_string).collect()
 }
 
-/// Complaints about one file beside a catalog with nothing wrong.
+/// The complaints about one file, beside an otherwise valid catalog.
 fn told_of(path: &str, text: &str) -> Vec<String> {
     told(&[MODEL, PROMPT, AGENT, (path, text)])
 }
@@ -171,7 +171,7 @@ fn a_variable_stands_in_the_text_of_a_markdown_prompt() {
 
     let undeclared = told_of("prompts/a.md", &prompt("{{env COUNTRY}}"));
     assert!(undeclared.len() == 1 && undeclared[0].contains("\"COUNTRY\""), "{undeclared:?}");
-    // The text of a JSON file is the specification's: it is sent as it stands.
+    // The specification defines the text of a JSON file: it is sent unchanged.
     let json = r#"{ "toolDescription": "d", "prompt": "In {{env CITY}}", "model": "fast" }"#;
     let told = told_of("prompts/a.json", json);
     assert!(told.len() == 1 && told[0].contains("is sent to the model as it stands here"), "{told:?}");

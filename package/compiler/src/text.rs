@@ -6,8 +6,9 @@ use bobbin::validate::{Complaint, Severity};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
 
-/// The value of a file. A Markdown file's body is the field `prompt`. `$schema`, which editors read, is left out.
-/// What is wrong comes with line and column, in the form that editors and terminals can jump to.
+/// Parses a file. The body of a Markdown file is the field `prompt`. `$schema`, which is for editors, is left
+/// out.
+/// Mistakes have a line and a column, in the form that editors and terminals can jump to.
 pub(super) fn read(path: &str, text: &str) -> Result<Value, Complaint> {
     let wrong = |wrong| complaint(path, wrong);
     let value = if path.ends_with(".md") { markdown(text) } else { parsed(text) };
@@ -39,12 +40,13 @@ fn parsed(text: &str) -> Result<Value, Wrong> {
         let message = error.to_string();
         let message = message.strip_suffix(&place).unwrap_or(&message);
         let message = advice(text, message, error.line(), error.column()).unwrap_or(message).to_owned();
-        // Lines are as editors count them; an error at the very end of a line has the column before it.
+        // Lines are counted as in editors. For an error at the end of a line, the column is the one before
+        // it.
         Wrong { at: Some((error.line() as u64, error.column().max(1) as u64)), message }
     })
 }
 
-/// What an author most likely did, where serde_json says only what a parser missed.
+/// What the author most likely did, if serde_json's message does not help.
 fn advice(text: &str, message: &str, line: usize, column: usize) -> Option<&'static str> {
     if text.trim().is_empty() {
         return Some("the file is empty");
@@ -62,7 +64,7 @@ fn advice(text: &str, message: &str, line: usize, column: usize) -> Option<&'sta
     }
 }
 
-/// The front matter of a skill's file, and the text below it.
+/// Splits a skill's file into front matter and text.
 pub(super) fn read_skill(path: &str, text: &str) -> Result<(Value, String), Complaint> {
     let (front, body) = front_and_body(text).map_err(|wrong| complaint(path, wrong))?;
     Ok((front, body.trim().to_owned()))
@@ -95,7 +97,7 @@ fn front_and_body(text: &str) -> Result<(Value, &str), Wrong> {
     Ok((front_matter(yaml)?, body))
 }
 
-/// The body of a prompt: a text, or a list of texts and variables where `{{env NAME}}` stands in it.
+/// The body of a prompt: a text, or a list of texts and variables if it contains `{{env NAME}}`.
 fn parts(body: &str) -> Value {
     let text = |content: &str| json!({ "type": "text", "content": content });
     let mut parts = Vec::new();
@@ -121,13 +123,13 @@ fn parts(body: &str) -> Value {
     Value::Array(parts)
 }
 
-/// Whether a text can name a variable.
+/// Returns whether a text is a valid name of a variable.
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// What is before and after the first line that is `---`.
+/// Splits a text at its first line `---`.
 fn split_at_fence(text: &str) -> Option<(&str, &str)> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -159,7 +161,7 @@ fn front_matter(yaml: &str) -> Result<Value, Wrong> {
     })
 }
 
-/// A value in which no object has the same property twice: the second would silently replace the first.
+/// A value whose objects have no property twice. The second would silently replace the first.
 struct Unique(Value);
 
 impl<'de> Deserialize<'de> for Unique {

@@ -1,4 +1,5 @@
-//! What is wrong with the shape of a file, in words for its author: serde speaks to those who write Rust.
+//! Error messages about the shape of a file. serde's messages are for Rust programmers, these for the authors
+//! of files.
 
 use bobbin::validate::nearest;
 
@@ -14,16 +15,16 @@ fn expected(message: &str) -> Vec<&str> {
     list.split('`').skip(1).step_by(2).collect()
 }
 
-/// The field that was probably meant by one that is not known.
+/// The nearest known field to an unknown one.
 pub(super) fn meant(message: &str) -> Option<&str> {
     let name = quoted(message, "unknown field `")?;
     if known_elsewhere(name).is_some() { None } else { nearest(name, &expected(message)) }
 }
 
-/// serde's message in words for the author of a file.
+/// Translates serde's message for the author of a file.
 pub(super) fn friendly(message: &str, field: &str) -> String {
     let mut known = expected(message);
-    // What the compiler makes itself.
+    // The compiler creates `run.mcp` itself.
     known.retain(|name| field != "run" || *name != "mcp");
     if quoted(message, "missing field `").is_some() {
         return MISSING.to_owned();
@@ -51,7 +52,7 @@ pub(super) fn friendly(message: &str, field: &str) -> String {
     }
 }
 
-/// The rule of a field that names one thing among several.
+/// The rule of a field that has one of several alternatives.
 fn one_of(field: &str) -> String {
     match field {
         "run" => "names one implementation: `native`, `http` or `code`, and nothing beside it".to_owned(),
@@ -59,13 +60,13 @@ fn one_of(field: &str) -> String {
     }
 }
 
-/// What serde expected, in the words of JSON.
+/// Translates what serde expected to terms of JSON.
 fn wanted(expected: &str) -> &str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
-        // One of a list of words.
+        // A choice from a list of words.
         "string or map" => "a string",
         "a boolean" => "true or false",
         "a sequence" => "a list",
@@ -77,7 +78,7 @@ fn wanted(expected: &str) -> &str {
     }
 }
 
-/// What serde found, in the words of JSON.
+/// Translates what serde found to terms of JSON.
 fn found(got: &str) -> String {
     match got {
         "map" => "an object".to_owned(),
@@ -92,7 +93,7 @@ fn found(got: &str) -> String {
     }
 }
 
-/// Fields that people will try: those of the specification that come later, and those of other runtimes.
+/// Fields that people will try: those of later versions of the specification, and those of other runtimes.
 fn known_elsewhere(name: &str) -> Option<&'static str> {
     Some(match name {
         "temperature" | "topP" | "top_p" | "topK" | "maxTokens" | "max_tokens" | "stop" | "seed" => {

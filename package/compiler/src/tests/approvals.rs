@@ -1,4 +1,4 @@
-//! Approvals in the files of tools: each mistake has its words.
+//! Approvals in the files of tools: a message for each mistake.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::*;
 const ARGS: &str =
     r#"{ "type": "object", "properties": { "amount": { "type": "number" }, "to": { "type": "string" } } }"#;
 
-/// What is said of a tool with this approval, without the file that each complaint begins with.
+/// The messages about a tool with this approval, without the file that each begins with.
 fn of(approval: Value) -> Vec<String> {
     of_tool(Some(serde_json::from_str(ARGS).unwrap()), approval)
 }
@@ -33,7 +33,7 @@ fn what_is_right_is_not_complained_about() {
     {
         assert_eq!(of(approval.clone()), [""; 0], "{approval}");
     }
-    // What is within an argument, or looks like a place for one and is none, names no argument.
+    // A schema below an argument's property, or a text that only resembles a placeholder, names no argument.
     let within = json!({ "mode": "when", "title": "{{to}} {{args.to", "when": { "properties": { "to": { "properties": { "x": {} } } } } });
     assert_eq!(of(within), [""; 0]);
 }

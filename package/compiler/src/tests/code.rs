@@ -1,4 +1,4 @@
-//! Files of code, and what is bundled of them.
+//! Files of code and their bundles.
 
 use super::*;
 use crate::code;

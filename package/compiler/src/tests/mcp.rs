@@ -1,4 +1,4 @@
-//! MCP servers: their lists, the tools that these become, and the references to them.
+//! MCP servers: their lists, the resulting tools, and the references to them.
 
 use bobbin::spec::approval::Mode;
 use bobbin::spec::{Callable, Implementation, McpProtocol, Tier};
@@ -55,7 +55,8 @@ fn a_pinned_list_becomes_tools_of_the_catalog() {
     let Implementation::Mcp(of) = &search.run else { panic!() };
     assert_eq!((of.server.as_str(), of.tool.as_str()), ("linear", "search_issues"));
     assert_eq!(of.headers.get("Query").unwrap(), "/q");
-    // Models are shown the server's own keywords, without its marks and what the application fills in.
+    // Models see the server's own keywords, without its annotations and without the arguments that the
+    // application fills in.
     let callable = Callable::Tool(search);
     let shown = json!({ "type": "object", "properties": { "q": { "type": "string", "pattern": "^a" } }, "required": ["q"] });
     let (parameters, strict, _) = callable.offer();

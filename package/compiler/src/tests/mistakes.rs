@@ -1,4 +1,4 @@
-//! What is said of files that are wrong, and of those that belong elsewhere.
+//! Messages about invalid files, and about files that belong elsewhere.
 
 use super::*;
 
@@ -222,7 +222,7 @@ fn what_people_will_try_is_answered() {
 fn a_file_that_cannot_be_read_causes_no_complaints_about_others() {
     let told = told(&[MODEL, ("prompts/helper.md", "---\nx: [\n---\n"), AGENT]);
     assert!(told.len() == 1 && told[0].starts_with("prompts/helper.md:"), "{told:?}");
-    // Nor does a field that is wrong cause one about what follows from its absence.
+    // An invalid field causes no further message about its absence.
     let prompt = (
         "prompts/helper.json",
         r#"{ "toolDescription": "d", "prompt": "x", "model": "fast", "includeChat": 1 }"#,

@@ -1,4 +1,4 @@
-//! Packages of agents: their names, what they refer to, and what is seen of them.
+//! Packages of agents: their names, their references, and their visibility.
 
 use bobbin::spec::Implementation;
 
@@ -38,7 +38,7 @@ const RATE2: (&str, &str) =
 const OWN: (&str, &str) =
     ("packages/rates/hooks/own.json", r#"{ "hook": "filter_messages", "run": { "native": "trim" } }"#);
 
-/// The application's, of which two have names that the package has, too.
+/// The application's definitions. Two of them have names that the package uses, too.
 const SHARED: [(&str, &str); 4] = [
     ("tools/other.json", r#"{ "description": "d", "run": { "native": "clock" } }"#),
     ("tools/rate.json", r#"{ "description": "d", "run": { "native": "clock" } }"#),
@@ -91,7 +91,7 @@ fn a_packages_definitions_have_its_id_and_refer_to_its_own_before_the_applicatio
     };
     assert_eq!(code.file, "packages/rates/tools/rate.ts");
     assert_eq!(catalog.code.get(&code.file).unwrap().source, "export default () => 1");
-    // The application's own are what they were.
+    // The application's own definitions are unchanged.
     assert_eq!(catalog.prompts.get("tone").unwrap().prompt, PromptText::Text("Be brief.".into()));
     let read = Catalog::from_json(&serde_json::to_string(&catalog).unwrap()).unwrap();
     assert_eq!(read, catalog);
@@ -166,7 +166,7 @@ fn outside_of_a_package_its_entry_agents_are_there_and_nothing_else() {
             }
             _ => prompt(field),
         };
-        // No agent has the prompt, so that its hooks are warned of as well.
+        // No agent has the prompt, so there is also a warning about its hooks.
         let told = told_with(&[("prompts/a.json", &text)]);
         assert_eq!(
             told.last(),
@@ -182,7 +182,7 @@ fn outside_of_a_package_its_entry_agents_are_there_and_nothing_else() {
         told_with(&[about, agent, ("packages/b/prompts/p.json", &text)]),
         [format!("packages/b/prompts/p.json: error in tools[1]: {}", hidden("rate"))]
     );
-    // An agent that may not be called is no tool, and the prompt of its name is not one instead.
+    // An agent that may not be called is no tool, and the prompt of the same name does not replace it.
     let shy = (CLERK.0, r#"{ "sideA": { "prompt": "clerk" }, "hooks": ["trim"] }"#);
     assert_eq!(
         told_with(&[shy, ("prompts/a.json", &prompt(r#""tools": ["acme/clerk"]"#))]),
