@@ -1,4 +1,4 @@
-//! Amounts of what budgets limit, and what the limits are of.
+//! Amounts in the units of budgets, and the scopes of limits.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +10,14 @@ use crate::spec::budget::Unit;
 pub(crate) struct Amounts([i64; 6]);
 
 impl Amounts {
-    /// So much of one unit.
+    /// An amount of one unit.
     pub(crate) fn of(unit: Unit, amount: i64) -> Amounts {
         let mut amounts = Amounts::default();
         amounts.set(unit, amount);
         amounts
     }
 
-    /// What one attempt at a model has used, or may use.
+    /// Use of one attempt at a model, actual or maximal.
     pub(crate) fn attempt(cost: i64, tokens: i64) -> Amounts {
         Amounts([cost, tokens, 1, 0, 0, 0])
     }
@@ -38,27 +38,27 @@ impl Amounts {
         }
     }
 
-    /// So much less, and never less than nothing.
+    /// Subtracts, stopping at zero.
     pub(crate) fn take(&mut self, other: &Amounts) {
         for (sum, less) in self.0.iter_mut().zip(other.0) {
             *sum = sum.saturating_sub(less).max(0);
         }
     }
 
-    /// What is shared with subagents of them.
+    /// The units that a thread shares with its subagents.
     pub(crate) fn shared(&self) -> Amounts {
         let [cost, tokens, calls, ..] = self.0;
         Amounts([cost, tokens, calls, 0, 0, 0])
     }
 
-    /// The same with another.
+    /// The sum with another.
     #[must_use]
     pub(crate) fn and(mut self, other: &Amounts) -> Amounts {
         self.add(other);
         self
     }
 
-    /// So many times.
+    /// The multiple.
     #[must_use]
     pub(crate) fn times(mut self, n: u32) -> Amounts {
         for amount in &mut self.0 {
@@ -68,7 +68,7 @@ impl Amounts {
     }
 }
 
-/// Of what a limit is.
+/// The scope of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum BudgetScope {
@@ -76,14 +76,13 @@ pub(crate) enum BudgetScope {
     Run,
     /// All runs of the thread.
     Thread,
-    /// What its parent has lent to a subagent.
+    /// The parent's allocation to a subagent.
     Parent,
 }
 
 impl BudgetScope {
     pub(crate) const ALL: [BudgetScope; 3] = [BudgetScope::Run, BudgetScope::Thread, BudgetScope::Parent];
 
-    /// As clients have it.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             BudgetScope::Run => "run",

@@ -1,5 +1,5 @@
-//! The table `bodies`: request and response bodies of attempts, kept only with `BOBBIN_LOG_BODIES=1`, and pruned on the
-//! next write after 7 days.
+//! The table `bodies`: request and response bodies of attempts. They are kept only with
+//! `BOBBIN_LOG_BODIES=1`, and deleted by the next write after 7 days.
 
 use std::ops::ControlFlow;
 
@@ -15,12 +15,12 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE bodies",
 };
 
-/// Forgets those from before a time.
+/// Deletes the bodies from before a time.
 pub(crate) fn forget_before(sql: &dyn Sql, at_us: i64) -> Result<()> {
     sql.run("DELETE FROM bodies WHERE at_us < ?", &[Param::Int(at_us)])
 }
 
-/// Stores a body (`request` or `response`) of the newest row of `logs`, whose number is looked up in the same statement.
+/// Stores a body (`request` or `response`) of the newest row of `logs`, whose id the same statement reads.
 pub(crate) fn insert(sql: &dyn Sql, at_us: i64, kind: &str, text: &str) -> Result<()> {
     sql.run(
         "INSERT INTO bodies (log, at_us, kind, text)
@@ -29,7 +29,7 @@ pub(crate) fn insert(sql: &dyn Sql, at_us: i64, kind: &str, text: &str) -> Resul
     )
 }
 
-/// The kinds and texts of the bodies that were kept of a row of `logs`.
+/// The kinds and texts of the bodies of a row of `logs`.
 pub(crate) fn of_log(sql: &dyn Sql, log: i64) -> Result<Vec<(String, Option<String>)>> {
     let mut found = Vec::new();
     sql.each("SELECT kind, text FROM bodies WHERE log = ?", &[Param::Int(log)], &mut |cells| {

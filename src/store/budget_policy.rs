@@ -1,11 +1,11 @@
-//! What happens when a limit is reached, of all levels together: kept with a run, and with what it leaves to its children.
+//! The effect of reaching a limit, combined from all levels. A run keeps it, and leaves it to its children.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
 use crate::spec::budget::{Budget, BudgetExpiry, OnExceeded};
 
-/// What happens when a limit is reached.
+/// The effect of reaching a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Policy {
     #[serde(rename = "w")]
@@ -21,7 +21,7 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// What the first of these says, field by field.
+    /// Takes each field from the first level that sets it, or its default.
     pub(crate) fn of<'a>(levels: impl Iterator<Item = &'a Budget>) -> Policy {
         let levels: &[&Budget] = &levels.collect::<Vec<_>>();
         fn first<T>(levels: &[&Budget], field: impl Fn(&Budget) -> Option<T>) -> Option<T> {

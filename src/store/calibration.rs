@@ -1,31 +1,31 @@
-//! How far the estimate of tokens is off for each model of a thread: what its provider reported of requests, through what was
-//! estimated, smoothed. One column of `meta`, as JSON; it is written when a factor has moved, not with every reply.
+//! Error of the token estimate for each model of a thread: the provider's count divided by the estimate,
+//! smoothed. One column of `meta`, as JSON. It is written when a factor has moved, not with every reply.
 
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// How much a request counts against those before it.
+/// Weight of a new report.
 const WEIGHT: f64 = 0.2;
 const LEAST: f64 = 0.5;
 const MOST: f64 = 2.0;
-/// A report that is off by more than this is no count of the request: some servers report a constant, or the last message.
+/// Reports that are off by more are ignored: some servers report a constant, or the last message only.
 const BELIEVED: f64 = 4.0;
-/// A factor is written when it has moved by this share.
+/// Relative change after which a factor is written.
 const MOVED: f64 = 0.05;
-/// Models that are kept; a thread has few.
+/// Models with a factor; a thread uses few.
 const MODELS: usize = 32;
 
 /// A factor for each model, by the name of its definition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Calibration {
     factors: Map<String, Value>,
-    /// What the column has.
+    /// The contents of the column.
     written: Map<String, Value>,
 }
 
 impl Calibration {
-    /// As the column has it.
+    /// Parses the column.
     pub(crate) fn parse(column: Option<&str>) -> Result<Calibration> {
         let Some(text) = column else { return Ok(Calibration::default()) };
         let written: Map<String, Value> = crate::json::from_str(text)
@@ -33,17 +33,17 @@ impl Calibration {
         Ok(Calibration { factors: written.clone(), written })
     }
 
-    /// What estimates for a model are multiplied by.
+    /// The factor for estimates of a model.
     pub(crate) fn factor(&self, model: &str) -> f64 {
         of(&self.factors, model)
     }
 
-    /// The same as the column has it: no other after a crash.
+    /// The factor in the column, which is the same after a crash.
     pub(crate) fn kept_factor(&self, model: &str) -> f64 {
         of(&self.written, model)
     }
 
-    /// Takes in what a provider reported of a request. The column, if it is to be written.
+    /// Adds a provider's report of a request. Returns the column if it must be written.
     pub(crate) fn learn(&mut self, model: &str, estimated: usize, reported: u64) -> Option<String> {
         let seen = reported as f64 / estimated as f64;
         let known = self.factors.len() < MODELS || self.factors.contains_key(model);

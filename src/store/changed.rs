@@ -1,10 +1,10 @@
-//! What a transition changes of what memories take in by themselves: it is noted where it happens and looked at once, at the
-//! transition's end.
+//! Changes by a transition to content that memories ingest. They are noted where they happen, and processed
+//! once at the end of the transition.
 
 use crate::limits;
 use crate::store::file_path::FilePath;
 
-/// What has changed.
+/// The changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Changed {
     /// Whether a run has ended.
@@ -14,26 +14,26 @@ pub(crate) struct Changed {
     pub(crate) files: Vec<FileChange>,
 }
 
-/// What became of a message.
+/// A change of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageChange {
-    /// It says something else, or is shown where it was silent.
+    /// Its text has changed, or it is no longer silent.
     Edited,
     Deleted,
 }
 
-/// What became of files.
+/// A change of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileChange {
-    /// The file at this path has a content.
+    /// The file at this path has new content.
     Written(FilePath),
-    /// There is no file at this path any more.
+    /// The file at this path is gone.
     Removed(FilePath),
-    /// Nothing is below this directory any more.
+    /// Everything below this directory is gone.
     RemovedBelow(FilePath),
-    /// A file, or a directory with all that is in it, has another path.
+    /// A file, or a directory with its content, was moved.
     Moved { from: FilePath, to: FilePath },
-    /// More than is told one by one.
+    /// More changes than are noted one by one.
     Many,
 }
 
@@ -42,7 +42,7 @@ impl Changed {
         !self.run_ended && self.messages.is_empty() && self.files.is_empty()
     }
 
-    /// Notes what became of files. Very many of them are looked through all together.
+    /// Notes a change of files. After [`limits::CHANGED_FILES`] of them, all files are checked instead.
     pub(crate) fn file(&mut self, change: FileChange) {
         let most = limits::CHANGED_FILES;
         if self.files.len() < most {

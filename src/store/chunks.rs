@@ -1,4 +1,4 @@
-//! The table `chunks`: what is in the files. id: the file's, shifted by 20 bits, and the chunk's place.
+//! The table `chunks`: the contents of files. id: the file's id, shifted by 20 bits, plus the chunk's index.
 
 use std::ops::ControlFlow;
 
@@ -14,17 +14,17 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE chunks",
 };
 
-/// Bits of a chunk's id that number it within its content.
+/// Bits of a chunk's id for its index within the content.
 const INDEX_BITS: u32 = 20;
-/// The number under which a thumbnail lies, behind every chunk that a file can have.
+/// Index of a thumbnail, after every possible chunk of a file.
 const THUMBNAIL: i64 = (1 << INDEX_BITS) - 1;
 
-/// How many chunks content of so many bytes has.
+/// Number of chunks of a content.
 pub(crate) fn of_size(size: u64) -> u64 {
     size.div_ceil(limits::FILE_CHUNK_BYTES as u64)
 }
 
-/// Stores a chunk, in place of an earlier one with that index.
+/// Stores a chunk, replacing an earlier one with that index.
 pub(crate) fn put(sql: &dyn Sql, file: i64, index: i64, data: &[u8]) -> Result<()> {
     sql.run(
         "INSERT INTO chunks (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data",
@@ -32,7 +32,7 @@ pub(crate) fn put(sql: &dyn Sql, file: i64, index: i64, data: &[u8]) -> Result<(
     )
 }
 
-/// A chunk; `None` when it is gone.
+/// A chunk; `None` if it was deleted.
 pub(crate) fn find(sql: &dyn Sql, file: i64, index: i64) -> Result<Option<Bytes>> {
     let mut found = None;
     let id = Param::Int((file << INDEX_BITS) + index);
@@ -43,7 +43,7 @@ pub(crate) fn find(sql: &dyn Sql, file: i64, index: i64) -> Result<Option<Bytes>
     Ok(found)
 }
 
-/// The indexes of the chunks that are there, in order; a thumbnail is none of them.
+/// The indexes of the stored chunks, in order, without the thumbnail.
 pub(crate) fn stored(sql: &dyn Sql, file: i64) -> Result<Vec<i64>> {
     let first = file << INDEX_BITS;
     let mut indexes = Vec::new();
@@ -60,22 +60,22 @@ pub(crate) fn put_thumbnail(sql: &dyn Sql, file: i64, data: &[u8]) -> Result<()>
     put(sql, file, THUMBNAIL, data)
 }
 
-/// The thumbnail, if one was given.
+/// The thumbnail, if there is one.
 pub(crate) fn thumbnail(sql: &dyn Sql, file: i64) -> Result<Option<Bytes>> {
     find(sql, file, THUMBNAIL)
 }
 
-/// Deletes up to `limit` chunks of a content, its thumbnail too. How many it deleted.
+/// Deletes up to `limit` chunks of a content, including its thumbnail. Returns how many.
 pub(crate) fn delete(sql: &dyn Sql, file: i64, limit: i64) -> Result<i64> {
     delete_below(sql, file, THUMBNAIL + 1, limit)
 }
 
-/// Deletes up to `limit` chunks of a content and keeps its thumbnail. How many it deleted.
+/// Deletes up to `limit` chunks of a content, but not its thumbnail. Returns how many.
 pub(crate) fn empty(sql: &dyn Sql, file: i64, limit: i64) -> Result<i64> {
     delete_below(sql, file, THUMBNAIL, limit)
 }
 
-/// Deletes up to `limit` chunks with a number below `end`.
+/// Deletes up to `limit` chunks with an index below `end`.
 fn delete_below(sql: &dyn Sql, file: i64, end: i64, limit: i64) -> Result<i64> {
     let first = file << INDEX_BITS;
     let some = [Param::Int(first), Param::Int(first + end), Param::Int(limit)];

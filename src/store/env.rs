@@ -1,5 +1,5 @@
-//! The table `env`: values of variables (spec §11). Threads and directories have one of the same kind. What is encrypted
-//! is bound to the object, the name and the type: a row that is copied or changed opens nowhere.
+//! The table `env`: values of variables (spec §11). Threads and directories both have it. Ciphertexts are
+//! bound to the object, the name and the type, so that a copied or changed row cannot be decrypted.
 
 use std::ops::ControlFlow;
 
@@ -37,7 +37,7 @@ pub(crate) fn rows(sql: &dyn Sql) -> Result<Vec<Stored>> {
     Ok(rows)
 }
 
-/// Stores a change inside the caller's transaction; `set` is as the values are then.
+/// Stores a change inside the caller's transaction, and updates `set`.
 ///
 /// # Errors
 /// As [`Set::written`].

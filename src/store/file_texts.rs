@@ -1,11 +1,11 @@
-//! The table `file_texts`: the index over the texts of the files, by groups of three letters. It is made with the first
-//! text, so that a thread without texts pays nothing. rowid: the file's.
+//! The table `file_texts`: a trigram index over the texts of the files. It is created with the first text.
+//! rowid: the file's.
 
 use crate::error::Result;
 use crate::host::{Param, Sql, integer};
 use crate::store::table::Table;
 
-/// Only the groups, neither the text nor where they are in it: candidates are read anyway.
+/// Stores only the trigrams, without the text and positions: searches read the candidates anyway.
 pub(crate) const TABLE: Table = Table {
     create: &[
         "CREATE VIRTUAL TABLE IF NOT EXISTS file_texts USING fts5(text, content='', contentless_delete=1,
@@ -14,24 +14,24 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS file_texts",
 };
 
-/// Whether the index is there.
+/// Whether the index exists.
 pub(crate) fn is_there(sql: &dyn Sql) -> bool {
     let statement = "SELECT 1 FROM sqlite_schema WHERE name = 'file_texts'";
     matches!(integer(sql, statement, &[]), Ok(Some(_)))
 }
 
-/// Makes the index, if it is not there. Never in a transaction: when SQLite takes the making of an FTS5 table back, the
-/// commit around it fails.
+/// Creates the index if it is missing. Never call it in a transaction: if SQLite rolls back the creation of
+/// an FTS5 table, the surrounding commit fails.
 pub(crate) fn make(sql: &dyn Sql) -> Result<()> {
     TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))
 }
 
-/// A text as the index has it: a NUL would end it there.
+/// The text as the index stores it: a NUL would end it.
 pub(crate) fn indexed(folded: &str) -> String {
     folded.replace('\0', "\u{1}")
 }
 
-/// Enters a text into the index, which must be there.
+/// Adds a text to the index, which must exist.
 pub(crate) fn enter(sql: &dyn Sql, id: i64, folded: &str) -> Result<()> {
     sql.run(
         "INSERT INTO file_texts (rowid, text) VALUES (?, ?)",
@@ -39,7 +39,7 @@ pub(crate) fn enter(sql: &dyn Sql, id: i64, folded: &str) -> Result<()> {
     )
 }
 
-/// Takes a text out of the index.
+/// Removes a text from the index.
 pub(crate) fn forget(sql: &dyn Sql, id: i64) -> Result<()> {
     sql.run("DELETE FROM file_texts WHERE rowid = ?", &[Param::Int(id)])
 }

@@ -1,4 +1,4 @@
-//! The column `meta.fork`: what a thread is a copy of, and whether all of it is here.
+//! The column `meta.fork`: the origin of a copied thread, and the state of the copy.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,45 +6,43 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::json;
 
-/// See the module.
+/// Origin and state of a copied thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fork {
-    /// The thread that it is a copy of.
+    /// The original thread.
     pub(crate) thread: String,
-    /// Which thread in that place it is.
+    /// Its generation.
     pub(crate) life: i64,
-    /// Seq of the last message that is copied, there and here; 0 where there is none.
+    /// Seq of the last copied message, the same in both threads; 0 if there is none.
     pub(crate) upto: i64,
-    /// The id of that message there.
+    /// Id of that message in the original thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
     pub(crate) state: ForkState,
 }
 
-/// How far it is.
+/// The state of the copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ForkState {
-    /// A job fetches it, and nobody can do anything with the thread yet.
+    /// A job fetches it; the thread cannot be used yet.
     Copying,
-    /// It is a thread like any other.
+    /// Complete: the thread is like any other.
     Copied,
-    /// It never will be, and why.
+    /// Failed for good, with the reason.
     Failed(String),
 }
 
 impl Fork {
-    /// As the column has it.
+    /// Parses the column.
     pub(crate) fn parse(column: Option<&str>) -> Result<Option<Box<Fork>>> {
         column.map(crate::json::from_str).transpose().map_err(Error::internal)
     }
 
-    /// The column.
     pub(crate) fn column(&self) -> Result<String> {
         serde_json::to_string(self).map_err(Error::internal)
     }
 
-    /// As clients see it.
     pub(crate) fn to_json(&self) -> Value {
         let (state, error) = match &self.state {
             ForkState::Copying => ("copying", None),

@@ -1,5 +1,5 @@
-//! The table `idempotency`: requests that come twice (docs/durability.md), a key that is remembered for a day, with what it was sent with and the
-//! number of what came of it.
+//! The table `idempotency` for repeated requests (docs/durability.md): a key is kept for a day, with a hash
+//! of its request and the number of the result.
 
 use std::ops::ControlFlow;
 
@@ -18,14 +18,15 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE idempotency",
 };
 
-/// An `Idempotency-Key` and what it was sent with.
+/// An `Idempotency-Key` and a hash of its request.
 pub(crate) struct Key {
     key: String,
     hash: String,
 }
 
 impl Key {
-    /// The request's key, bound to its route and body. The query is no part of it: a client may ask again and wait.
+    /// The request's key, bound to its route and body but not to the query: a client may repeat the request
+    /// and wait.
     pub(crate) fn of(request: &ThreadRequest, route: &str) -> Result<Option<Key>> {
         let Some(key) = &request.idempotency_key else { return Ok(None) };
         if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES {
@@ -37,7 +38,7 @@ impl Key {
         Ok(Some(Key::new(key.clone(), &[route, &request.body])))
     }
 
-    /// A key, bound to these texts.
+    /// A key bound to these texts.
     pub(crate) fn new(key: String, bound: &[&str]) -> Key {
         let mut digest = Sha256::new();
         bound.iter().for_each(|part| digest.update(part.as_bytes()));
@@ -45,10 +46,10 @@ impl Key {
         Key { key, hash }
     }
 
-    /// The number of what the same key brought before.
+    /// The number of the result that the same key produced before.
     ///
     /// # Errors
-    /// `idempotency_mismatch` when it was sent with something else.
+    /// `idempotency_mismatch` if the key was sent with another request.
     pub(crate) fn replayed(&self, sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
         let mut found: Option<(String, i64)> = None;
         sql.each(
@@ -73,7 +74,7 @@ impl Key {
         }
     }
 
-    /// Remembers it, and forgets the oldest ones that are past their time.
+    /// Stores the key, and deletes the oldest expired ones.
     pub(crate) fn insert(&self, sql: &dyn Sql, number: i64, now: i64) -> Result<()> {
         let cutoff = now - limits::IDEMPOTENCY_US;
         let oldest = integer(

@@ -1,5 +1,5 @@
-//! The table `jobs`: work beside runs that a thread owes, one row for each kind and subject. It is made with the first job, so
-//! that a thread without jobs pays nothing; `meta.jobs` counts its rows, and while that is 0 nobody looks.
+//! The table `jobs`: pending background work of a thread, one row for each kind and subject. It is created
+//! with the first job. `meta.jobs` counts its rows; while that is 0, the table is not read.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use crate::store::meta;
 use crate::store::state::State;
 use crate::store::table::Table;
 
-/// `data`: what the job has still to do, as JSON. `error`: how its last attempt failed.
+/// `data`: the remaining work, as JSON. `error`: the failure of the last attempt.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS jobs (
         id INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, due_us INTEGER NOT NULL,
@@ -18,21 +18,21 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS jobs",
 };
 
-/// What a job does.
+/// The task of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Sends spans of runs to a collector.
     Export,
-    /// Makes a summary of older messages.
+    /// Writes a summary of older messages.
     Summary,
-    /// Makes texts of a memory found. The subject is its name.
+    /// Indexes texts of a memory. The subject is its name.
     Index,
-    /// Fetches what the thread is a copy of.
+    /// Copies the original of a fork.
     Fork,
-    /// Cancels an answer that its provider goes on with by itself, and that nobody waits for any more. The subject is what the
-    /// provider calls it.
+    /// Cancels a background response that is no longer needed. The subject is the provider's id of the
+    /// response.
     Cancel,
-    /// Tells an MCP server that nobody waits for its task any more. The subject is what it calls that.
+    /// Cancels a task of an MCP server that is no longer needed. The subject is the server's id of the task.
     CancelTask,
 }
 
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// Attempts that are made.
+    /// Maximum number of attempts.
     pub(crate) const fn attempts(self) -> u32 {
         match self {
             Kind::Export | Kind::Index | Kind::Fork | Kind::Cancel | Kind::CancelTask => limits::JOB_ATTEMPTS,
@@ -67,17 +67,18 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) id: i64,
-    /// `None`: a newer version wrote it, and this one cannot do it.
+    /// `None`: a newer version wrote the row, and this one does not know the kind.
     pub(crate) kind: Option<Kind>,
     pub(crate) subject: String,
     pub(crate) due_us: i64,
-    /// Attempts that were begun, since something of it was done.
+    /// Attempts begun since the last progress.
     pub(crate) attempts: u32,
     pub(crate) data: String,
     pub(crate) error: Option<String>,
 }
 
-/// A job that is to be done from `due_us` on, unless there is one of its kind and subject. Whether there was none.
+/// Adds a job that is due at `due_us`, unless one of its kind and subject exists. Returns whether it was
+/// added.
 pub(crate) fn add(
     state: &mut State,
     sql: &dyn Sql,
@@ -102,7 +103,7 @@ pub(crate) fn add(
     Ok(added.is_some())
 }
 
-/// The same; one that is there is due as early, with all its attempts but for one that may be under way.
+/// Adds a job, or makes an existing one due no later, with all its attempts except one that may be running.
 pub(crate) fn owe(state: &mut State, sql: &dyn Sql, kind: Kind, subject: &str, due_us: i64) -> Result<()> {
     if add(state, sql, kind, subject, due_us, "{}")? {
         return Ok(());
@@ -113,8 +114,8 @@ pub(crate) fn owe(state: &mut State, sql: &dyn Sql, kind: Kind, subject: &str, d
     )
 }
 
-/// A part of the work on a memory is done: attempts that are lost after it are not those before it. One is under way still, unless
-/// nothing is `left`.
+/// Records progress of a memory's job: only attempts after it count. One is still running, unless nothing is
+/// `left`.
 pub(crate) fn progressed(state: &State, sql: &dyn Sql, subject: &str, left: bool) -> Result<()> {
     if state.meta.jobs == 0 {
         return Ok(());
@@ -124,7 +125,7 @@ pub(crate) fn progressed(state: &State, sql: &dyn Sql, subject: &str, left: bool
     sql.run("UPDATE jobs SET attempts = ?1 WHERE kind = ?2 AND subject = ?3 AND attempts > ?1", &params)
 }
 
-/// When the first one is due; no statement where there is none.
+/// When the first job is due; reads nothing if there is none.
 pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     if state.meta.jobs == 0 {
         return Ok(None);
@@ -132,7 +133,7 @@ pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     integer(sql, "SELECT min(due_us) FROM jobs", &[])
 }
 
-/// The one that is due first.
+/// The due job that was due first.
 pub(crate) fn first_due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<Job>> {
     if state.meta.jobs == 0 {
         return Ok(None);
@@ -142,7 +143,7 @@ pub(crate) fn first_due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option
     Ok(list(sql, statement, &[Param::Int(now)])?.pop())
 }
 
-/// One of a kind that has no subjects.
+/// The job of a kind without subjects.
 pub(crate) fn of_kind(state: &State, sql: &dyn Sql, kind: Kind) -> Result<Option<Job>> {
     if state.meta.jobs == 0 {
         return Ok(None);
@@ -152,7 +153,6 @@ pub(crate) fn of_kind(state: &State, sql: &dyn Sql, kind: Kind) -> Result<Option
     Ok(list(sql, statement, &[Param::Text(kind.as_str())])?.pop())
 }
 
-/// All of them.
 pub(crate) fn all(state: &State, sql: &dyn Sql) -> Result<Vec<Job>> {
     if state.meta.jobs == 0 {
         return Ok(Vec::new());
@@ -160,7 +160,7 @@ pub(crate) fn all(state: &State, sql: &dyn Sql) -> Result<Vec<Job>> {
     list(sql, "SELECT id, kind, subject, due_us, attempts, data, error FROM jobs ORDER BY id", &[])
 }
 
-/// Writes what may change of one that is there.
+/// Writes the columns of a job that may change.
 pub(crate) fn update(sql: &dyn Sql, job: &Job) -> Result<()> {
     sql.run(
         "UPDATE jobs SET due_us = ?, attempts = ?, data = ?, error = ? WHERE id = ?",
@@ -174,7 +174,7 @@ pub(crate) fn update(sql: &dyn Sql, job: &Job) -> Result<()> {
     )
 }
 
-/// It is done or given up; nothing where it is gone.
+/// Removes a job that is done or has failed for good; does nothing if it is gone.
 pub(crate) fn remove(state: &mut State, sql: &dyn Sql, id: i64) -> Result<()> {
     if state.meta.jobs == 0
         || integer(sql, "DELETE FROM jobs WHERE id = ? RETURNING id", &[Param::Int(id)])?.is_none()
@@ -184,7 +184,7 @@ pub(crate) fn remove(state: &mut State, sql: &dyn Sql, id: i64) -> Result<()> {
     count(state, sql, state.meta.jobs - 1)
 }
 
-/// The thread takes no more work: only what tells of the past or ends it is still done, and a copy of nothing deleted.
+/// Removes the jobs of a terminated thread, except those that export, cancel, or complete a fork.
 pub(crate) fn end_all(state: &mut State, sql: &dyn Sql) -> Result<()> {
     if state.meta.jobs == 0 {
         return Ok(());
@@ -227,7 +227,7 @@ fn read(cells: &[Cell]) -> Result<Job> {
     })
 }
 
-/// How long it is left alone after so many attempts: half of the pause at least.
+/// The pause after so many attempts: at least half of the doubled base, plus jitter.
 pub(crate) fn pause_us(attempts: u32, random: [u8; 16]) -> i64 {
     let doubled =
         2_i64.checked_pow(attempts.saturating_sub(1)).and_then(|n| limits::JOB_PAUSE_US.checked_mul(n));

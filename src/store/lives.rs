@@ -1,5 +1,5 @@
-//! The table `lives`: all that is left of a deleted thread whose id is made of a key, so that the next thread in this place is
-//! not taken for it. Made when such a thread is deleted.
+//! The table `lives`: the remains of a deleted thread whose id is made of a key, so that the next thread with
+//! this id is not mistaken for it. Created when such a thread is deleted.
 
 use std::ops::ControlFlow;
 
@@ -14,19 +14,18 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS lives",
 };
 
-/// The thread that was here last.
+/// The last deleted thread of this object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Past {
-    /// Which one in this place it was, from 1; 0 where there was none.
+    /// Its generation, from 1; 0 if there was none.
     pub(crate) life: i64,
     /// The number of its last run.
     pub(crate) run: i64,
-    /// How often it was changed ([`Meta::edits`]).
+    /// Its number of changes ([`Meta::edits`]).
     pub(crate) edits: i64,
 }
 
 impl Past {
-    /// Reads it.
     pub(crate) fn read(sql: &dyn Sql) -> Result<Past> {
         let mut past = Past::default();
         let read = sql.each("SELECT life, run, edits FROM lives", &[], &mut |cells| {
@@ -40,7 +39,6 @@ impl Past {
         }
     }
 
-    /// Writes it down.
     pub(crate) fn write(self, sql: &dyn Sql) -> Result<()> {
         TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
         sql.run(
@@ -49,8 +47,8 @@ impl Past {
         )
     }
 
-    /// Has a thread that begins come after it: ids and numbers that were given out are not given out again, and who followed
-    /// the other thread starts over.
+    /// Makes a new thread its successor: ids and numbers are not assigned twice, and clients that followed
+    /// the deleted thread start over.
     pub(crate) fn precede(self, meta: &mut Meta) {
         if self.life > 0 {
             meta.lives(self.life + 1);

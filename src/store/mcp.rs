@@ -1,5 +1,5 @@
-//! The table `mcp`: what the thread keeps of MCP servers, one row for each. It is made with the first: a thread that calls none, or
-//! only such as need nothing kept, has no such table.
+//! The table `mcp`: data of the thread about MCP servers, one row each. It is created with the first row; a
+//! thread needs none if it calls no server or only stateless ones.
 
 use std::ops::ControlFlow;
 
@@ -7,9 +7,10 @@ use crate::error::Result;
 use crate::host::{Cell, Param, Sql};
 use crate::store::table::{Table, is_missing};
 
-/// `principal`: a hash of the server's address and of what it is shown; a session counts for no other. `session`: as JSON, sealed
-/// where the deployment has keys. `list`: the tools that it listed for `listed_for`, as a JSON array, counting until `until_us` and,
-/// however long it takes, in the run `run`; `why` where it could not be listed.
+/// `principal`: a hash of the server's address and credentials; a session is valid for one principal.
+/// `session`: JSON, sealed if the deployment has keys. `list`: the tools listed for `listed_for`, as a JSON
+/// array. It is valid until `until_us` and, regardless of the time, in the run `run`. `why`: the reason if
+/// listing failed.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mcp (
         server TEXT PRIMARY KEY, principal TEXT, session TEXT, listed_for TEXT, list TEXT, until_us INTEGER, run INTEGER,
@@ -17,7 +18,7 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS mcp",
 };
 
-/// The session with a server, if there is one of this principal.
+/// The session with a server for a principal.
 pub(crate) fn session(sql: &dyn Sql, server: &str, principal: &str) -> Result<Option<String>> {
     let mut found = None;
     let read = sql.each(
@@ -34,7 +35,7 @@ pub(crate) fn session(sql: &dyn Sql, server: &str, principal: &str) -> Result<Op
     }
 }
 
-/// There is another one, or none any more. Runs inside the caller's transaction.
+/// Stores another session, or none. Runs inside the caller's transaction.
 pub(crate) fn set_session(sql: &dyn Sql, server: &str, principal: &str, session: Option<&str>) -> Result<()> {
     TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
     sql.run(
@@ -44,22 +45,22 @@ pub(crate) fn set_session(sql: &dyn Sql, server: &str, principal: &str, session:
     )
 }
 
-/// What a server listed.
+/// The tool list of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct List {
-    /// For whom; empty where not even that is known.
+    /// Its principal; empty if that is unknown.
     pub(crate) principal: String,
-    /// The tools, as a JSON array; `None` where it was never listed for this principal.
+    /// The tools, as a JSON array; `None` if they were never listed for this principal.
     pub(crate) tools: Option<String>,
-    /// Until when it counts for runs that begin; microseconds since 1970.
+    /// End of its validity for new runs, microseconds since 1970.
     pub(crate) until_us: i64,
-    /// The run that it counts for until that ends.
+    /// The run in which it is valid in any case.
     pub(crate) run: i64,
-    /// Why it could not be listed the last time.
+    /// The reason of the last failure.
     pub(crate) why: Option<String>,
 }
 
-/// Takes what each server listed.
+/// Passes the list of each server to `each`.
 pub(crate) fn lists(sql: &dyn Sql, each: &mut dyn FnMut(String, List)) -> Result<()> {
     let read = sql.each(
         "SELECT server, listed_for, list, until_us, run, why FROM mcp WHERE listed_for IS NOT NULL",
@@ -84,7 +85,7 @@ pub(crate) fn lists(sql: &dyn Sql, each: &mut dyn FnMut(String, List)) -> Result
     }
 }
 
-/// It has listed something else, or the same counts for longer. Runs inside the caller's transaction.
+/// Stores a new list, or a longer validity. Runs inside the caller's transaction.
 pub(crate) fn set_list(sql: &dyn Sql, server: &str, list: &List) -> Result<()> {
     TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
     sql.run(

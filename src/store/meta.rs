@@ -1,4 +1,4 @@
-//! The table `meta`: one row, which says who the thread is, and the few values that outlive runs.
+//! The table `meta`: one row with the identity of the thread and the values that outlive runs.
 
 use std::ops::ControlFlow;
 
@@ -15,8 +15,9 @@ use crate::store::summaries::Current;
 use crate::store::table::Table;
 use crate::store::thread_budget::ThreadBudget;
 
-/// `env` counts the values of variables, `children` the children that are not terminated; `parent` is what a child knows
-/// of its parent, as JSON; `created_told` is 0 while hooks are still to be told of the thread's creation.
+/// `env` counts the variables with a value, `children` the children that are not terminated. `parent` is a
+/// child's data about its parent, as JSON. `created_told` is 0 until hooks have handled the thread's
+/// creation.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE meta (
         id INTEGER PRIMARY KEY CHECK (id = 1), schema INTEGER NOT NULL, thread_id TEXT NOT NULL, agent TEXT NOT NULL,
@@ -38,16 +39,18 @@ pub(crate) const TABLE: Table = Table {
 /// The row of `meta`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Meta {
-    /// Where it is: the name of its object, by which others address it.
+    /// Name of its object, by which others address it.
     pub(crate) thread_id: String,
-    /// What ids of its messages, effects, waits and spans and its idempotency keys are made of: its own id, or, where another
-    /// thread was in this place before, a text that no other thread has. Not stored: it follows from `life`.
+    /// Prefix of the ids of its messages, effects, waits and spans and of its idempotency keys. It is the
+    /// thread's id or, in a later generation, a text that no other thread has. Not stored: it follows from
+    /// `life`.
     pub(crate) stem: String,
-    /// What its creator calls it.
+    /// The key that its creator chose.
     pub(crate) key: Option<String>,
-    /// Which thread in this place it is, from 1: an id that is made of a key is used again after its thread was deleted.
+    /// Generation of the thread in this object, from 1: an id made of a key is used again after its thread
+    /// was deleted.
     pub(crate) life: i64,
-    /// Runs up to this number were those of a thread that was here before.
+    /// Runs up to this number belong to an earlier generation.
     pub(crate) run_floor: i64,
     pub(crate) agent: String,
     pub(crate) origin_agent: String,
@@ -56,54 +59,54 @@ pub(crate) struct Meta {
     pub(crate) properties: Map<String, Value>,
     pub(crate) created_us: i64,
     pub(crate) terminated_us: Option<i64>,
-    /// When it deletes itself.
+    /// When the thread deletes itself.
     pub(crate) expires_us: Option<i64>,
-    /// Stopped by a user: queued messages wait for the next send or `continue`.
+    /// Stopped by a user: queued messages wait for the next message or `continue`.
     pub(crate) stopped: bool,
-    /// Grows with every change to a stored message, so that a resuming stream knows to start over.
+    /// Grows with every change to a stored message, so that a resuming stream starts over.
     pub(crate) edits: i64,
-    /// Seqs up to this one were given out, also if their rows are gone.
+    /// Seqs up to this one were assigned, even if their rows are deleted.
     pub(crate) seq_floor: i64,
     /// History before this seq is not sent.
     pub(crate) window_cut: i64,
-    /// Tokens of messages that are sent at most, once a provider found a request too long.
+    /// Most tokens of messages in a request, set when a provider has rejected a request as too long.
     pub(crate) window_tokens: Option<usize>,
-    /// Grows with every change that the directory must learn.
+    /// Grows with every change that the directory must receive.
     pub(crate) version: i64,
-    /// How many values of variables the thread has.
+    /// Number of variables with a value.
     pub(crate) env: i64,
-    /// What it knows of its parent, when it is a subagent.
+    /// Data about its parent, if the thread is a subagent.
     pub(crate) parent: Option<Parent>,
-    /// How many children it has that are not terminated.
+    /// Number of children that are not terminated.
     pub(crate) children: i64,
-    /// The sides whose prompts are still to become active and begin subagents then (`subagents/immediate`).
+    /// The sides whose prompts still have to become active and create subagents (`subagents/immediate`).
     pub(crate) activates: i64,
-    /// Receipts of calls detached from any run that have a lower id are closed; 0 while all are (`detached`).
+    /// Receipts of detached calls with a lower id are closed; 0 if all are (`engine/detached.rs`).
     pub(crate) detached: i64,
-    /// How many waits are open: counted in their table when this is read, and not stored (the column is of earlier versions).
+    /// Number of open waits. Counted from their table when this row is read; the stored column is obsolete.
     pub(crate) waits: i64,
-    /// The id of the next wait; 1 while the table of waits was never needed. Stored is only whether it was.
+    /// The id of the next wait; 1 until the table of waits is needed. Only whether it was needed is stored.
     pub(crate) wait_next: i64,
-    /// How many jobs there are.
+    /// Number of jobs.
     pub(crate) jobs: i64,
     /// Hash of the definitions that the last run began with.
     pub(crate) snapshot: Option<String>,
-    /// How many workers were ever made: their ids are counted by it.
+    /// Number of workers ever created, from which their ids are made.
     pub(crate) workers: i64,
-    /// How many spans were dropped with jobs that were given up since the last run began.
+    /// Spans lost with failed export jobs since the last run began.
     pub(crate) dropped: i64,
-    /// What of budgets outlives runs.
+    /// The part of budgets that outlives runs.
     pub(crate) budget: Option<Box<ThreadBudget>>,
-    /// How far the estimate of tokens is off for each model.
+    /// Correction of the token estimate for each model.
     pub(crate) calibration: Calibration,
-    /// Which summary holds; none where there never was one.
+    /// The current summary; `None` if there never was one.
     pub(crate) summary: Option<Current>,
-    /// What it is a copy of, if it is one.
+    /// Its origin, if it is a fork.
     pub(crate) fork: Option<Box<Fork>>,
 }
 
 impl Meta {
-    /// That of a thread that begins now.
+    /// The row of a new thread.
     pub(crate) fn new(thread_id: &str, agent: &str, now: i64) -> Meta {
         Meta {
             thread_id: thread_id.to_owned(),
@@ -143,22 +146,23 @@ impl Meta {
         }
     }
 
-    /// Messages up to this seq are copies: no run of this thread has taken them in, and none will.
+    /// Messages up to this seq are copies: no run of this thread takes them in.
     pub(crate) fn copied_upto(&self) -> i64 {
         self.fork.as_ref().map_or(0, |fork| fork.upto)
     }
 
-    /// What is before the first run: the number of the last one of the thread that was here, and the last message.
+    /// State before the first run: the last run number of the earlier generation, and the last copied
+    /// message.
     pub(crate) fn floor(&self) -> (i64, i64) {
         (self.run_floor, self.copied_upto())
     }
 
-    /// Whether what it is a copy of is still on its way.
+    /// Whether the fork is still being copied.
     pub(crate) fn is_copying(&self) -> bool {
         self.fork.as_ref().is_some_and(|fork| fork.state == ForkState::Copying)
     }
 
-    /// Reads it, and the version of the tables; `None` when the thread was never created.
+    /// Reads the row and the version of the tables; `None` if the thread was never created.
     pub(crate) fn load(sql: &dyn Sql) -> Result<Option<(Meta, i64)>> {
         let mut found = None;
         let read = sql.each(
@@ -174,7 +178,7 @@ impl Meta {
         );
         match read {
             Ok(()) => Ok(found),
-            // An object that nobody created has no tables; asking must not make any.
+            // An object without a thread has no tables; reading must not create any.
             Err(error) if error.message.contains("no such table") => Ok(None),
             Err(error) => Err(error),
         }
@@ -265,7 +269,7 @@ impl Meta {
         Ok((meta, number(schema)))
     }
 
-    /// Writes the row of a new thread, whose tables have this version.
+    /// Writes the row of a new thread whose tables have this version.
     pub(crate) fn insert(&self, sql: &dyn Sql, schema: i64) -> Result<()> {
         let (tags, properties) = self.json_columns();
         let parent = self.parent_column()?;
@@ -299,7 +303,7 @@ impl Meta {
         )
     }
 
-    /// Writes what may change.
+    /// Writes the columns that may change.
     pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
         let (tags, properties) = self.json_columns();
         let parent = self.parent_column()?;
@@ -329,23 +333,23 @@ impl Meta {
         )
     }
 
-    /// The thread, as far as permission goes.
+    /// The thread, as needed to check permissions.
     pub(crate) fn thread(&self) -> ThreadRef<'_> {
         ThreadRef { id: &self.thread_id, owner: self.owner.as_deref(), life: self.life }
     }
 
-    /// It is that one in its place.
+    /// Sets the generation.
     pub(crate) fn lives(&mut self, life: i64) {
         self.life = life;
         self.stem = thread_id::of_life(&self.thread_id, life);
     }
 
-    /// Which thread in its place the top of its family is. Only that one has an id that may be used again.
+    /// Generation of the family's top-level thread, the only one whose id may be used again.
     pub(crate) fn family_life(&self) -> i64 {
         self.parent.as_ref().map_or(self.life, |parent| parent.life)
     }
 
-    /// The name of the object in the bucket that has a content of this number.
+    /// Name of the bucket object that holds the content with this number.
     pub(crate) fn object(&self, number: i64) -> String {
         match self.life {
             1 => format!("{}/{number}", self.thread_id),
@@ -367,77 +371,77 @@ impl Meta {
     }
 }
 
-/// The version of the tables. For a row that can be read in no other way: an older version has written it.
+/// The version of the tables, for a row of an older version that cannot be read otherwise.
 pub(crate) fn schema(sql: &dyn Sql) -> Result<Option<i64>> {
     integer(sql, "SELECT schema FROM meta", &[])
 }
 
-/// The tables were brought to this version.
+/// Stores the version to which the tables were migrated.
 pub(crate) fn set_schema(sql: &dyn Sql, version: i64) -> Result<()> {
     sql.run("UPDATE meta SET schema = ? WHERE id = 1", &[Param::Int(version)])
 }
 
-/// Whether hooks were told of the thread's creation, or there were none.
+/// Whether hooks have handled the thread's creation, or there were none.
 pub(crate) fn created_told(sql: &dyn Sql) -> Result<bool> {
     Ok(integer(sql, "SELECT created_told FROM meta", &[])? != Some(0))
 }
 
-/// Hooks are still to be told of the thread's creation.
+/// Notes that hooks must still handle the thread's creation.
 pub(crate) fn must_tell_created(sql: &dyn Sql) -> Result<()> {
     sql.run("UPDATE meta SET created_told = 0 WHERE id = 1", &[])
 }
 
-/// Hooks were told of it.
+/// Notes that hooks have handled the thread's creation.
 pub(crate) fn set_created_told(sql: &dyn Sql) -> Result<()> {
     sql.run("UPDATE meta SET created_told = 1 WHERE id = 1", &[])
 }
 
-/// Writes how many values of variables there are.
+/// Stores the number of variables with a value.
 pub(crate) fn set_env(sql: &dyn Sql, values: i64) -> Result<()> {
     sql.run("UPDATE meta SET env = ? WHERE id = 1", &[Param::Int(values)])
 }
 
-/// Receipts of calls detached from any run that have a lower id are closed.
+/// Stores that receipts of detached calls with a lower id are closed.
 pub(crate) fn set_apart(sql: &dyn Sql, receipt: i64) -> Result<()> {
     sql.run("UPDATE meta SET detached = ? WHERE id = 1", &[Param::Int(receipt)])
 }
 
-/// There is a table of waits from now on.
+/// Stores that the table of waits exists.
 pub(crate) fn set_waits(sql: &dyn Sql) -> Result<()> {
     sql.run("UPDATE meta SET wait_next = 2 WHERE id = 1", &[])
 }
 
-/// Writes when the thread deletes itself.
+/// Stores when the thread deletes itself.
 pub(crate) fn set_expires(sql: &dyn Sql, at_us: i64) -> Result<()> {
     sql.run("UPDATE meta SET expires_us = ? WHERE id = 1", &[Param::Int(at_us)])
 }
 
-/// Writes how many jobs there are.
+/// Stores the number of jobs.
 pub(crate) fn set_jobs(sql: &dyn Sql, jobs: i64) -> Result<()> {
     sql.run("UPDATE meta SET jobs = ? WHERE id = 1", &[Param::Int(jobs)])
 }
 
-/// Writes with which definitions the last run began; until there is one, those of the thread's creation.
+/// Stores the hash of the definitions of the last run or, before the first run, of the thread's creation.
 pub(crate) fn set_snapshot(sql: &dyn Sql, hash: &str) -> Result<()> {
     sql.run("UPDATE meta SET snapshot = ? WHERE id = 1", &[Param::Text(hash)])
 }
 
-/// Writes how many spans were dropped since the last run began.
+/// Stores the number of spans lost since the last run began.
 pub(crate) fn set_dropped(sql: &dyn Sql, spans: i64) -> Result<()> {
     sql.run("UPDATE meta SET dropped = ? WHERE id = 1", &[Param::Int(spans)])
 }
 
-/// Writes how far the estimate of tokens is off for each model.
+/// Stores the corrections of the token estimate.
 pub(crate) fn set_calibration(sql: &dyn Sql, column: &str) -> Result<()> {
     sql.run("UPDATE meta SET calibration = ? WHERE id = 1", &[Param::Text(column)])
 }
 
-/// Writes which summary holds.
+/// Stores the current summary.
 pub(crate) fn set_summary(sql: &dyn Sql, column: &str) -> Result<()> {
     sql.run("UPDATE meta SET summary = ? WHERE id = 1", &[Param::Text(column)])
 }
 
-/// Writes what the thread is a copy of.
+/// Stores the origin of a fork.
 pub(crate) fn set_fork(sql: &dyn Sql, fork: &Fork) -> Result<()> {
     sql.run("UPDATE meta SET fork = ? WHERE id = 1", &[Param::Text(&fork.column()?)])
 }

@@ -1,14 +1,19 @@
-//! The tables of a thread, one file or folder each: the row, its enums, its `CREATE TABLE`, its statements. No other file
-//! names the table, which `npm test` checks. `schema` lists the tables.
+//! The tables of a thread, one file or folder each: the row, its enums, its `CREATE TABLE`, its statements.
+//! No other file names the table; `npm test` checks that.
 //!
-//! * What a thread is and has: `meta`, `state` (what is in memory of it), `calibration` (of the estimate of tokens), `parent`, `fork`, `children`, `values`, `env`.
-//! * What is said and done: `messages`, `window` (the newest of them, in memory), `summaries` (what stands for the older ones), `side`, `runs`, `receipts` (the table
-//!   `calls`) with `opening`, `effects` with `repeat`, `jobs`, `idempotency`.
-//! * What is asked of people: `waits`. What budgets count: `amounts`, `budget_policy`, `grants` (what subagents are lent), `thread_budget`.
-//! * What is told of it: `log`, `logs`, `bodies`, `outbox`, `works` (work beside runs, until a collector has its span).
-//! * Its files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`, `base64_text`.
-//! * What it looks things up in: `memory`.
-//! * `schema`: all tables. `table`: what each says of itself.
+//! * Identity and data: `meta`, `state` (the cache in memory), `calibration` (of the token estimate),
+//!   `parent`, `lives` (generations), `fork`, `children`, `values`, `env`, `mcp`.
+//! * Messages and runs: `messages`, `window` (the newest messages, in memory), `summaries` (of older
+//!   messages), `side`, `runs`, `receipts` (the table `calls`) with `opening`, `effects` with `repeat`,
+//!   `jobs`, `idempotency`.
+//! * Questions to people: `waits`. Budgets: `amounts`, `budget_policy`, `grants` (allocations to subagents),
+//!   `thread_budget`.
+//! * Logs and delivery: `log`, `logs`, `bodies`, `outbox`, `works` (detached work, until a collector has its
+//!   span).
+//! * Files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`,
+//!   `base64_text`.
+//! * Memories: `memory`; `changed` notes what they have to ingest.
+//! * `schema`: all tables. `table`: the declaration of one.
 
 pub(crate) mod amounts;
 pub(crate) mod attachment;

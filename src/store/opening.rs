@@ -1,4 +1,4 @@
-//! How a called prompt or agent begins: kept on the receipt of its call.
+//! The first message of a called prompt or agent, kept on the receipt of its call.
 
 use serde::{Deserialize, Serialize};
 

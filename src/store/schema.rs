@@ -1,6 +1,6 @@
-//! The tables of a thread, each as its own file makes it. A new thread gets them as they are today; one that an older
-//! version has written is brought there by [`MIGRATIONS`], forward only, in one transaction when it wakes. Few indexes on
-//! purpose: each is a written row on every insert.
+//! The tables of a thread, each created by its own file. A new thread gets the current tables. The tables of
+//! an older version are migrated by [`MIGRATIONS`], forward only, in one transaction when the thread wakes.
+//! There are few indexes on purpose: each costs a written row on every insert.
 
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -10,8 +10,8 @@ use crate::store::{
     messages, meta, objects, outbox, receipts, runs, summaries, values, waits, works,
 };
 
-/// All but `meta`, which says that the thread exists, and those that are made once they are needed: the index over texts, the
-/// waits, the jobs, the summaries, the work that a collector is told of, what is kept of MCP servers and memories, with their first row.
+/// All tables except `meta`, which exists exactly if the thread does, and those created on first use: the
+/// full-text index, waits, jobs, summaries, detached work, MCP servers and memories.
 const TABLES: [Table; 14] = [
     messages::TABLE,
     runs::TABLE,
@@ -29,8 +29,8 @@ const TABLES: [Table; 14] = [
     children::TABLE,
 ];
 
-/// What leads from each version to the next; the first entry leads from 1 to 2. Whatever one does, a new table has to
-/// come to the same.
+/// The statements from each version to the next; the first entry leads from 1 to 2. The result must equal a
+/// new thread's tables.
 const MIGRATIONS: &[&[&str]] = &[];
 
 /// The version that this code writes.
@@ -58,8 +58,8 @@ pub(crate) fn migrate(sql: &dyn Sql, version: i64) -> Result<()> {
     Ok(())
 }
 
-/// Drops every table: the thread is gone. Of one whose place may have another one later ([`super::lives`]) that is noted in the same
-/// transaction, by the caller.
+/// Drops every table, because the thread is deleted. If another thread may follow in this object, the caller
+/// notes this one in the same transaction ([`super::lives`]).
 pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
     if memory::is_there(sql) {
         memory::drop_all(sql)?;

@@ -1,9 +1,9 @@
-//! The two sides of a conversation (spec §7.2), and what code may ask of a run (spec §13).
+//! The two sides of a conversation (spec §7.2), and requests by code to a run (spec §13).
 
 use crate::spec::message::Role;
 
-/// A side of the conversation. Stored roles tell the author: side A's messages are `assistant`, side B's (a person's,
-/// or the other model's) are `user`.
+/// A side of the conversation. Stored roles identify the author: side A's messages are `assistant`, side B's
+/// (a person's, or the other model's) are `user`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Always a model.
@@ -21,7 +21,7 @@ impl Side {
         }
     }
 
-    /// The side of that letter.
+    /// Parses `a` or `b`.
     pub fn parse(text: &str) -> Option<Side> {
         match text {
             "a" => Some(Side::A),
@@ -30,7 +30,7 @@ impl Side {
         }
     }
 
-    /// The one that is not this one.
+    /// The opposite side.
     pub const fn other(self) -> Side {
         match self {
             Side::A => Side::B,
@@ -46,18 +46,18 @@ impl Side {
         }
     }
 
-    /// The side that a queued message makes act: the one that did not write it (spec §15).
+    /// The side that a queued message activates: the one that did not write it (spec §15).
     pub(crate) fn woken_by(role: Role) -> Side {
         if role == Side::A.role() { Side::B } else { Side::A }
     }
 }
 
-/// What code has asked of the run; it is done once the step's calls are. The last word counts.
+/// A request by code to the run, carried out after the step's calls. The last request wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// To end.
+    /// Ends the run.
     Stop,
-    /// That this side acts next.
+    /// Lets this side act next.
     Turn(Side),
 }
 

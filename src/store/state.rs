@@ -1,5 +1,5 @@
-//! What a thread remembers between two events: a cache over its tables that may be dropped at any moment, and is
-//! dropped whenever a transaction rolls back.
+//! The memory of a thread between two events: a cache over its tables. It may be dropped at any moment, and
+//! is dropped whenever a transaction rolls back.
 
 use std::cell::Cell as Known;
 
@@ -19,75 +19,75 @@ use crate::store::side::Side;
 use crate::store::window::Window;
 use crate::store::{children, messages, meta, receipts, schema, waits};
 
-/// What is known of the thread.
+/// The cached state of the thread.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) meta: Meta,
-    /// The newest run; the active one, if any.
+    /// The newest run, which is the active one if any is.
     pub(crate) run: Option<Run>,
     /// The highest seq of a row.
     pub(crate) max_seq: i64,
     /// Rows of the open step's block that are stored: 0 none, 1 the reply, more its results.
     pub(crate) filled: i64,
-    /// Waking messages that no drain took in yet.
+    /// Waking messages that no drain has taken in.
     pub(crate) queued: u32,
-    /// The oldest row from outside that no drain took in yet.
+    /// The oldest row from outside that no drain has taken in.
     pub(crate) undrained: Option<i64>,
-    /// The oldest of them that starts a run, or is a queued tool: a turn begins with it.
+    /// The oldest of these that starts a run or is a queued tool: a turn begins with it.
     pub(crate) opens: Option<i64>,
-    /// The side that the oldest waking row of them makes act, if nothing runs (spec §35.6).
+    /// The side that the oldest waking row activates if nothing runs (spec §35.6).
     pub(crate) wakes: Option<Side>,
-    /// Tools that code has queued and whose step is not closed, in order; those that were called come first.
+    /// Tools that code has queued and whose step is open, in order; called ones come first.
     pub(crate) queued_tools: Vec<Queued>,
     /// Receipt of the open step's newest hand-off.
     pub(crate) handoff: Option<i64>,
-    /// History, while the object lives.
+    /// The newest part of the history.
     pub(crate) window: Option<Window>,
-    /// The message that holds the summary, while the object lives, and its epoch.
+    /// The message that holds the summary, and its epoch.
     pub(crate) summary: Option<(i64, CachedJson<ChatMessage>)>,
-    /// Top-level messages that are not silent, once they were counted.
+    /// Number of top-level messages that are not silent, once counted.
     pub(crate) visible: Option<i64>,
-    /// Values, once they were counted.
+    /// Number of values, once counted.
     pub(crate) values: Option<u32>,
-    /// Values of variables, once they were read.
+    /// Variables with a value, once read.
     pub(crate) env: Option<Set>,
-    /// What is known of effects.
+    /// Cached facts about effects.
     pub(crate) effects: Known<Tally>,
-    /// Files and directories, once they were counted.
+    /// Number of files and directories, once counted.
     pub(crate) files: Option<u32>,
-    /// Whether the index over the files' texts is known to be there.
+    /// Whether the full-text index of the files is known to exist.
     pub(crate) file_texts: bool,
-    /// Whether the table of jobs is known to be there.
+    /// Whether the table of jobs is known to exist.
     pub(crate) jobs_made: bool,
-    /// Whether the table of work that a collector is told of is known to be there.
+    /// Whether the table of detached work for a collector is known to exist.
     pub(crate) works_made: bool,
-    /// Whether the tables of memories are known to be there.
+    /// Whether the tables of memories are known to exist.
     pub(crate) memories: bool,
-    /// Whether the table of what memories are to take in is known to be there.
+    /// Whether the table of sources for memories is known to exist.
     pub(crate) memory_sources: bool,
-    /// Whether there is a table of what memories did not take in, once it was looked for.
+    /// Whether the table of refusals by memories exists, once checked.
     pub(crate) memory_refusals: Option<bool>,
-    /// Whether hooks were told of the thread's creation, or there were none.
+    /// Whether hooks have handled the thread's creation, or there were none.
     pub(crate) created_told: bool,
-    /// Children that are not terminated, once they were read.
+    /// Children that are not terminated, once read.
     pub(crate) children: Option<Vec<Child>>,
-    /// What the newest run has used, if all of it happened since this was read.
+    /// Use of the newest run, if all of it happened since the state was loaded.
     pub(crate) usage: Option<Usage>,
-    /// Entries that code has added to the trace of a run, once they were counted: the run, and how many.
+    /// Entries that code has added to the trace of a run, once counted: the run and the number.
     pub(crate) traced: Option<(i64, u32)>,
-    /// When the first open wait ends, once it was read.
+    /// End of the first open wait, once read.
     pub(crate) wait_due: Known<Option<Option<i64>>>,
-    /// Seq of a message that was just stored, and wants the run that it starts to be strict.
+    /// Seq of a message that was just stored and makes the run that it starts strict.
     pub(crate) tightens: Option<i64>,
-    /// What the transition that runs has changed so far of what memories take in.
+    /// Changes by the current transition to content that memories ingest.
     pub(crate) changed: Changed,
 }
 
 impl State {
-    /// Reads it; `None` when the thread was never created.
+    /// Reads the state; `None` if the thread was never created.
     pub(crate) fn load(sql: &dyn Sql, transaction: impl Fn(i64) -> Result<()>) -> Result<Option<State>> {
         let found = match Meta::load(sql) {
-            // An older version has written the row: the tables are brought up to date before it is read.
+            // An older version wrote the row: migrate the tables before reading it.
             Err(error) if error.message.contains("no such column") => {
                 transaction(meta::schema(sql)?.unwrap_or(1))?;
                 Meta::load(sql)?
@@ -105,11 +105,11 @@ impl State {
         let run = Run::last(sql)?;
         let copied = row.copied_upto();
         let block = run.as_ref().map_or(copied, |run| run.block);
-        // Receipts of calls that code made have seqs of their own.
+        // Receipts of calls by code have their own seqs.
         let max_seq = messages::last_seq(sql)?;
         let mut state = State { run, max_seq, ..State::created(row) };
         let mut tools = 0;
-        // The first step waits for those hooks.
+        // The first step waits for these hooks.
         if block == copied {
             state.created_told = meta::created_told(sql)?;
         }
@@ -179,13 +179,13 @@ impl State {
         }
     }
 
-    /// The seq of the next row that is not part of a step.
+    /// The seq of the next row outside a step.
     pub(crate) fn next_seq(&self) -> i64 {
         let beyond = self.run.as_ref().map_or(1, Run::beyond_block);
         (self.max_seq + 1).max(self.meta.seq_floor + 1).max(beyond)
     }
 
-    /// The highest seq below which no row can still appear.
+    /// The highest seq up to which no further row can appear.
     pub(crate) fn settled(&self) -> i64 {
         match &self.run {
             Some(run) if run.block_open() => run.block - 1 + self.filled,
@@ -198,7 +198,7 @@ impl State {
         self.run.as_ref().filter(|run| run.end.is_none())
     }
 
-    /// The active run. An error when there is none: callers must have checked.
+    /// The active run; an error if there is none, because callers must have checked.
     pub(crate) fn active_mut(&mut self) -> Result<&mut Run> {
         self.run
             .as_mut()
@@ -206,7 +206,7 @@ impl State {
             .ok_or_else(|| Error::internal("no run is active where one must be"))
     }
 
-    /// Stores a row and takes it into the window.
+    /// Stores a row and adds it to the window.
     pub(crate) fn insert(&mut self, sql: &dyn Sql, row: Row) -> Result<Shared> {
         row.insert(sql)?;
         self.max_seq = self.max_seq.max(row.seq);
@@ -242,7 +242,7 @@ impl State {
         Ok(row)
     }
 
-    /// Stores rows of a new thread that start nothing; their seqs follow one another.
+    /// Stores rows of a new thread that start nothing and have consecutive seqs.
     pub(crate) fn insert_stored(&mut self, sql: &dyn Sql, rows: &[Row]) -> Result<()> {
         queue::insert_stored(sql, rows)?;
         if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
@@ -252,7 +252,7 @@ impl State {
         Ok(())
     }
 
-    /// A drain takes in everything that waits.
+    /// Marks all waiting rows as taken in.
     pub(crate) fn drain(&mut self) {
         (self.queued, self.undrained, self.opens, self.wakes) = (0, None, None, None);
     }
@@ -266,7 +266,7 @@ impl State {
         }
     }
 
-    /// Whether this row waits for a drain. A run that is about to open a step takes everything in at once.
+    /// Whether this row waits for a drain. A run that is about to open a step takes in all rows at once.
     pub(crate) fn is_queued(&self, row: &Row) -> bool {
         if row.inbound == Inbound::QueuedTool {
             return self.queued_tools.iter().any(|tool| tool.seq == row.seq && !tool.done);
@@ -275,7 +275,7 @@ impl State {
         row.inbound == Inbound::Triggers && !opening && row.seq > self.drained()
     }
 
-    /// Everything up to this seq is taken in.
+    /// The seq up to which everything is taken in.
     fn drained(&self) -> i64 {
         self.run.as_ref().map_or_else(|| self.meta.copied_upto(), |run| run.block)
     }

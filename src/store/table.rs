@@ -1,14 +1,14 @@
-//! What the file of a table gives of it to the schema.
+//! The declaration of a table.
 
 use crate::error::Error;
 
-/// How a table is made, its indexes included, and how it goes.
+/// The statements that create a table with its indexes, and that drop it.
 pub(crate) struct Table {
     pub(crate) create: &'static [&'static str],
     pub(crate) drop: &'static str,
 }
 
-/// Whether a statement failed because its table was never made.
+/// Whether a statement failed because its table was never created.
 pub(crate) fn is_missing(error: &Error) -> bool {
     error.message.contains("no such table")
 }

@@ -1,4 +1,4 @@
-//! The table `vals`: the values of the thread (spec §18), JSON text by key.
+//! The table `vals`: the values of a thread (spec §18), JSON text by key.
 
 use std::ops::ControlFlow;
 
@@ -20,7 +20,7 @@ pub(crate) struct Stored {
     pub(crate) updated_us: i64,
 }
 
-/// The keys from one on, in the order of their bytes, as long as `look` goes on.
+/// Passes the keys from one on to `look`, in byte order, until it breaks.
 pub(crate) fn each_key(
     sql: &dyn Sql,
     from: &str,
@@ -31,7 +31,8 @@ pub(crate) fn each_key(
     })
 }
 
-/// The values behind a key, in the order of the keys' bytes, as long as `look` goes on: key, JSON, when it was stored.
+/// Passes the rows after a key to `look`, in byte order of the keys, until it breaks: key, JSON, time of
+/// storage.
 pub(crate) fn each_after(
     sql: &dyn Sql,
     after: &str,
@@ -47,7 +48,7 @@ pub(crate) fn each_after(
     })
 }
 
-/// What is stored under a key.
+/// The row of a key.
 pub(crate) fn find(sql: &dyn Sql, key: &str) -> Result<Option<Stored>> {
     let mut found = None;
     sql.each("SELECT value, updated_us FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
@@ -60,7 +61,7 @@ pub(crate) fn find(sql: &dyn Sql, key: &str) -> Result<Option<Stored>> {
     Ok(found)
 }
 
-/// The JSON under a key.
+/// The JSON of a key.
 pub(crate) fn text(sql: &dyn Sql, key: &str) -> Result<Option<String>> {
     let mut found = None;
     sql.each("SELECT value FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
@@ -70,17 +71,17 @@ pub(crate) fn text(sql: &dyn Sql, key: &str) -> Result<Option<String>> {
     Ok(found)
 }
 
-/// Whether there is anything under a key.
+/// Whether a key has a value.
 pub(crate) fn exists(sql: &dyn Sql, key: &str) -> Result<bool> {
     Ok(integer(sql, "SELECT 1 FROM vals WHERE key = ?", &[Param::Text(key)])?.is_some())
 }
 
-/// How many there are.
+/// Number of values.
 pub(crate) fn count(sql: &dyn Sql) -> Result<i64> {
     Ok(integer(sql, "SELECT count(*) FROM vals", &[])?.unwrap_or(0))
 }
 
-/// Stores a value in place of the one that is there.
+/// Stores a value, replacing an earlier one.
 pub(crate) fn put(sql: &dyn Sql, key: &str, text: &str, now_us: i64) -> Result<()> {
     sql.run(
         "INSERT INTO vals (key, value, updated_us) VALUES (?, ?, ?)
@@ -89,7 +90,7 @@ pub(crate) fn put(sql: &dyn Sql, key: &str, text: &str, now_us: i64) -> Result<(
     )
 }
 
-/// Deletes what is under a key.
+/// Deletes the value of a key.
 pub(crate) fn delete(sql: &dyn Sql, key: &str) -> Result<()> {
     sql.run("DELETE FROM vals WHERE key = ?", &[Param::Text(key)])
 }

@@ -1,4 +1,4 @@
-//! Rows of `messages` that are changed or deleted.
+//! Changes and deletions of rows of `messages`.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use crate::limits;
 use crate::store::messages::{Row, columns, read};
 
 impl Row {
-    /// Writes what a change of a message may have changed.
+    /// Writes the columns that an edit may change.
     pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
             "UPDATE messages SET content = ?, reasoning = ?, silent = ?, metadata = ? WHERE seq = ?",
@@ -24,7 +24,7 @@ impl Row {
         )
     }
 
-    /// Writes what hooks may have made of a message from outside.
+    /// Writes the columns that hooks may change in a message from outside.
     pub(crate) fn update_inbound(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
             "UPDATE messages SET content = ?, silent = ?, metadata = ? WHERE seq = ?",
@@ -37,7 +37,7 @@ impl Row {
         )
     }
 
-    /// Writes the calls of a reply, and what its provider wants back.
+    /// Writes the calls of a reply, and its provider's payload.
     pub(crate) fn update_calls(&self, sql: &dyn Sql) -> Result<()> {
         let calls = serde_json::to_string(&self.calls).map_err(Error::internal)?;
         sql.run(
@@ -61,7 +61,7 @@ impl Row {
         )
     }
 
-    /// Deletes it, and with a reply the results of its calls.
+    /// Deletes the row and, for a reply, the results of its calls.
     pub(crate) fn delete(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
             "DELETE FROM messages WHERE seq = ?1 OR (seq > ?1 AND seq < ?2 AND role = 'tool'
@@ -76,7 +76,7 @@ impl Row {
     }
 }
 
-/// Rows looked at together.
+/// Rows read at a time.
 const PAGE: i64 = 64;
 
 /// The first messages from a seq on that show files.
@@ -89,7 +89,7 @@ pub(crate) fn with_files(sql: &dyn Sql, from: i64) -> Result<Vec<Row>> {
     read(sql, statement, &[Param::Int(from), Param::Int(PAGE)])
 }
 
-/// The seqs of the messages from this one on.
+/// The seqs of all messages from a seq on.
 pub(crate) fn seqs_from(sql: &dyn Sql, from: i64) -> Result<Vec<i64>> {
     let mut seqs = Vec::new();
     sql.each("SELECT seq FROM messages WHERE seq >= ? ORDER BY seq", &[Param::Int(from)], &mut |cells| {
@@ -99,7 +99,7 @@ pub(crate) fn seqs_from(sql: &dyn Sql, from: i64) -> Result<Vec<i64>> {
     Ok(seqs)
 }
 
-/// Whether a message after this seq shows the attachment of that id.
+/// Whether a message after this seq shows the attachment with this id.
 pub(crate) fn shows_after(sql: &dyn Sql, seq: i64, attachment: &str) -> Result<bool> {
     let statement =
         "SELECT 1 FROM messages WHERE seq > ? AND attachments IS NOT NULL AND instr(attachments, ?) LIMIT 1";
@@ -107,12 +107,12 @@ pub(crate) fn shows_after(sql: &dyn Sql, seq: i64, attachment: &str) -> Result<b
     Ok(integer(sql, statement, &[Param::Int(seq), Param::Text(&quoted)])?.is_some())
 }
 
-/// Deletes the messages from this one on.
+/// Deletes all messages from a seq on.
 pub(crate) fn delete_from(sql: &dyn Sql, from: i64) -> Result<()> {
     sql.run("DELETE FROM messages WHERE seq >= ?", &[Param::Int(from)])
 }
 
-/// The last message up to this one that was sent to be answered, and is no subagent's.
+/// The last message up to a seq that was sent for a response and is not silent.
 pub(crate) fn said_at(sql: &dyn Sql, seq: i64) -> Result<Option<Row>> {
     let statement = concat!(
         "SELECT ",

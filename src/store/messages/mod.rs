@@ -1,7 +1,7 @@
 //! The table `messages`. seq orders everything (spec §35.19).
 //!
-//! * here: the row and its public form. `page`: rows for lists and streams. `queue`: rows that a drain takes in. `change`:
-//!   rows that are changed or deleted.
+//! * here: the row and its public form. `page`: rows for lists and streams. `queue`: rows for drains.
+//!   `change`: changes and deletions.
 
 pub(crate) mod change;
 pub(crate) mod page;
@@ -23,8 +23,8 @@ use crate::store::attachment::AttachmentRef;
 use crate::store::table::Table;
 use crate::tokens::tokens;
 
-/// Rows with inbound = 2 beyond the last run's block are the queue. `hooked` is how far hooks are with the message;
-/// `attachments` is a JSON array, `reasoning` what a reply's provider wants back, as JSON.
+/// Rows with inbound = 2 beyond the last run's block are the queue. `hooked` is the stage of hooks for the
+/// message. `attachments` is a JSON array, `reasoning` the provider's payload of a reply, as JSON.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
@@ -34,17 +34,17 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE messages",
 };
 
-/// How a message came into the thread.
+/// Origin of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Inbound {
-    /// A step wrote it: replies, results, status rows.
+    /// Written by a step: replies, results, status rows.
     Step = 0,
-    /// From outside: the next drain takes it in, it starts nothing.
+    /// From outside; the next drain takes it in, and it starts nothing.
     Stored = 1,
-    /// From outside, and it starts a run once nothing runs. Those not yet drained are the queue.
+    /// From outside; it starts a run once nothing runs. Those not yet drained are the queue.
     Triggers = 2,
-    /// A tool that code has queued, until its step is closed; it starts a run as well.
+    /// A tool that code has queued, until its step closes; it starts a run as well.
     QueuedTool = 3,
 }
 
@@ -54,25 +54,25 @@ pub(crate) struct Row {
     pub(crate) seq: i64,
     pub(crate) role: Role,
     pub(crate) content: Option<String>,
-    /// Tool name on results.
+    /// Name of the tool, for results.
     pub(crate) name: Option<String>,
     /// Calls of a reply, in the order received; stored as a JSON array.
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) tool_call_id: Option<String>,
-    /// On results: whether the tool worked.
+    /// Outcome of the tool, for results.
     pub(crate) status: Option<ToolStatus>,
     pub(crate) created_us: i64,
     /// Seq of the message that this one belongs under.
     pub(crate) parent: Option<i64>,
     pub(crate) depth: u32,
     pub(crate) silent: bool,
-    /// Whether a drain takes it in, and whether it starts a run.
+    /// Origin: determines whether a drain takes it in, and whether it starts a run.
     pub(crate) inbound: Inbound,
     /// JSON object, as stored.
     pub(crate) metadata: Option<String>,
     /// Files that it shows; stored as a JSON array.
     pub(crate) attachments: Vec<AttachmentRef>,
-    /// What the reply's provider wants back, as stored (`replay`).
+    /// The provider's payload of a reply, as stored (`window::Replay`).
     pub(crate) reasoning: Option<String>,
 }
 
@@ -85,7 +85,7 @@ macro_rules! columns {
 use columns;
 
 impl Row {
-    /// A message with text; everything else as for an ordinary one.
+    /// A message with text, otherwise with default values.
     pub(crate) fn new(seq: i64, role: Role, content: impl Into<String>, created_us: i64) -> Row {
         Row {
             seq,
@@ -106,7 +106,7 @@ impl Row {
         }
     }
 
-    /// A row read with [`columns!`].
+    /// Reads a row selected with [`columns!`].
     fn read(cells: &[Cell]) -> Result<Row> {
         let [
             seq,
@@ -164,7 +164,6 @@ impl Row {
         })
     }
 
-    /// Writes it.
     pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
         let calls = (!self.calls.is_empty()).then(|| serde_json::to_string(&self.calls)).transpose();
         let calls = calls.map_err(Error::internal)?;
@@ -196,18 +195,17 @@ impl Row {
         )
     }
 
-    /// Its metadata.
     pub(crate) fn metadata(&self) -> Map<String, Value> {
         self.metadata.as_deref().and_then(|json| crate::json::from_str(json).ok()).unwrap_or_default()
     }
 
-    /// Whether the runtime wrote it for people to read; models never see such rows.
+    /// Whether the runtime wrote it for people; models never receive such rows.
     pub(crate) fn is_status(&self) -> bool {
         self.inbound == Inbound::Step
             && self.metadata.as_deref().is_some_and(|json| json.contains("\"status_kind\""))
     }
 
-    /// Whether a model of this thread said it: side A's replies are `assistant`, side B's `user`.
+    /// Whether a model of this thread wrote it: side A's replies are `assistant`, side B's `user`.
     pub(crate) fn is_reply(&self) -> bool {
         matches!(self.role, Role::Assistant | Role::User)
             && self.inbound == Inbound::Step
@@ -224,7 +222,7 @@ impl Row {
         self.attachments.is_empty() && self.content.as_deref().is_none_or(|text| text.trim().is_empty())
     }
 
-    /// Whether it is a text that people read: the user's or the assistant's, and not silent.
+    /// Whether people read it: a user's or an assistant's text that is not silent.
     pub(crate) fn is_said(&self) -> bool {
         matches!(self.role, Role::User | Role::Assistant)
             && self.depth == 0
@@ -232,20 +230,20 @@ impl Row {
             && self.content.as_deref().is_some_and(|text| !text.is_empty())
     }
 
-    /// Whether it shows images to a model that sees.
+    /// Whether a model that supports images receives an image from it.
     pub(crate) fn has_images(&self) -> bool {
         self.attachments.iter().any(AttachmentRef::is_image)
     }
 
-    /// Tokens that it takes in a request, about. What its provider wants back is left out: providers drop what is old of
-    /// it themselves, and most of it is no text.
+    /// Estimated tokens in a request, without the provider's payload: providers drop old payloads themselves,
+    /// and most of a payload is not text.
     pub(crate) fn tokens(&self) -> usize {
         let calls: usize = self.calls.iter().map(size::of_call).sum();
         let attachments: usize = self.attachments.iter().map(AttachmentRef::tokens).sum();
         size::MESSAGE + self.content.as_deref().map_or(0, tokens) + calls + attachments
     }
 
-    /// About the bytes that it takes.
+    /// Estimated bytes of the row.
     pub(crate) fn bytes(&self) -> usize {
         let texts = [&self.content, &self.name, &self.tool_call_id, &self.metadata, &self.reasoning];
         let texts: usize = texts.into_iter().flatten().map(String::len).sum();
@@ -253,21 +251,20 @@ impl Row {
         limits::ROW_BYTES + texts + calls + self.attachments.len() * limits::ROW_BYTES
     }
 
-    /// Its public id.
     pub(crate) fn id(&self, thread_id: &str) -> String {
         message_id(thread_id, self.seq)
     }
 
-    /// As clients see it; `queued` while no run has taken it in (spec §14.3).
+    /// The form for clients; `queued` while no run has taken it in (spec §14.3).
     pub(crate) fn to_json(&self, thread_id: &str, queued: bool) -> Value {
         let mut metadata = self.metadata();
         if queued {
             metadata.insert("queued".into(), true.into());
             metadata.insert("queue_status".into(), "queued".into());
         }
-        // The registry knows the rest (`subagents/shown`).
+        // `subagents/shown` adds the rest from the registry.
         let subagent = match self.role {
-            // Of a result it is no metadata of anybody's.
+            // For results, it is not a part of the user's metadata.
             Role::Tool => metadata.remove("subagent_id"),
             _ => metadata.get("subagent_id").cloned(),
         };
@@ -302,7 +299,7 @@ const fn status_text(status: ToolStatus) -> &'static str {
     }
 }
 
-/// Public id of a message: its seq, with the beginning of the thread's id so that it is unique among threads.
+/// Public id of a message: its seq, with the beginning of the thread's id to distinguish threads.
 pub(crate) fn message_id(thread_id: &str, seq: i64) -> String {
     let short: String = thread_id.chars().take(8).collect();
     format!("m_{short}_{seq}")
@@ -311,7 +308,7 @@ pub(crate) fn message_id(thread_id: &str, seq: i64) -> String {
 /// The seq in a public id of this thread.
 ///
 /// # Errors
-/// `message_not_found` for anything that this thread never gave out.
+/// `message_not_found` for an id that this thread has never assigned.
 pub(crate) fn message_seq(thread_id: &str, id: &str) -> Result<i64> {
     id.rsplit_once('_')
         .and_then(|(_, seq)| seq.parse::<i64>().ok())
@@ -319,12 +316,12 @@ pub(crate) fn message_seq(thread_id: &str, id: &str) -> Result<i64> {
         .ok_or_else(|| not_found(id))
 }
 
-/// The error for a message that is not there.
+/// The error for a missing message.
 pub(crate) fn not_found(id: &str) -> Error {
     Error::new(Code::MessageNotFound, format!("This thread has no message “{id}”."))
 }
 
-/// Reads messages, as many as the statement gives.
+/// Reads the messages that the statement selects.
 fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     sql.each(statement, params, &mut |cells| {
@@ -340,10 +337,11 @@ pub(crate) fn find(sql: &dyn Sql, seq: i64) -> Result<Option<Row>> {
     Ok(rows.into_iter().next())
 }
 
-/// Seqs behind a run's last block in which the message about its end is looked for: the block, and what may wait behind it.
+/// Seqs after a run's last block that are searched for the message about its end: the block, and queued
+/// messages.
 const FAILURE_WITHIN: i64 = 4_096;
 
-/// The message that says why a run failed: stored with its end, behind its last block. None if it was deleted.
+/// The message about a run's failure, stored with its end after its last block; `None` if it was deleted.
 pub(crate) fn failure_at(sql: &dyn Sql, block: i64, ended_us: i64) -> Result<Option<Row>> {
     let statement = concat!(
         "SELECT ",
@@ -360,15 +358,15 @@ pub(crate) fn failure_at(sql: &dyn Sql, block: i64, ended_us: i64) -> Result<Opt
     Ok(read(sql, statement, &params)?.into_iter().next())
 }
 
-/// Whatever is done with a row that was read.
+/// A callback for one row.
 pub(crate) type Each<'a> = &'a mut dyn FnMut(Row) -> Result<ControlFlow<()>>;
 
-/// Hands over messages one by one, as long as `each` goes on.
+/// Passes messages to `each` one by one until it breaks.
 fn each_row(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>], each: Each<'_>) -> Result<()> {
     sql.each(statement, params, &mut |cells| each(Row::read(cells)?))
 }
 
-/// The last seq that a message or a receipt has; a queued tool keeps the next one free.
+/// The last seq of a message or a receipt, including the result's seq that a queued tool reserves.
 pub(crate) fn last_seq(sql: &dyn Sql) -> Result<i64> {
     let last = integer(
         sql,
@@ -379,7 +377,7 @@ pub(crate) fn last_seq(sql: &dyn Sql) -> Result<i64> {
     Ok(last.unwrap_or(0))
 }
 
-/// How many rows of a block of seqs there are, up to the last one. A call that a hook dropped has left none, but a receipt.
+/// Number of rows in a block of seqs, up to the last one. A call dropped by a hook has a receipt but no row.
 pub(crate) fn filled(sql: &dyn Sql, block: i64, beyond: i64) -> Result<i64> {
     let filled = integer(
         sql,
@@ -391,5 +389,5 @@ pub(crate) fn filled(sql: &dyn Sql, block: i64, beyond: i64) -> Result<i64> {
     Ok(filled.unwrap_or(0))
 }
 
-/// A row shared between the window in memory and whoever reads it.
+/// A row shared between the window in memory and its readers.
 pub(crate) type Shared = Rc<Row>;

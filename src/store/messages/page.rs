@@ -7,16 +7,16 @@ use crate::host::{Param, Sql, integer};
 use crate::spec::message::Role;
 use crate::store::messages::{Each, Row, columns, each_row, read};
 
-/// What a client is shown.
+/// Filter of the messages for a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
-    /// Messages that are no deeper than this.
+    /// Maximum depth.
     pub(crate) depth: u32,
-    /// Silent ones too.
+    /// Includes silent messages.
     pub(crate) silent: bool,
 }
 
-/// A page of a list.
+/// Parameters of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageRequest {
     pub(crate) shown: Shown,
@@ -27,7 +27,7 @@ pub(crate) struct PageRequest {
     pub(crate) offset: u32,
 }
 
-/// A page.
+/// Reads a page.
 pub(crate) fn page(sql: &dyn Sql, wanted: &PageRequest, each: Each<'_>) -> Result<()> {
     let params = [
         Param::Int(wanted.after),
@@ -55,7 +55,7 @@ pub(crate) fn page(sql: &dyn Sql, wanted: &PageRequest, each: Each<'_>) -> Resul
     each_row(sql, statement, &params, each)
 }
 
-/// How many such messages there are.
+/// Number of messages that match a filter.
 pub(crate) fn count(sql: &dyn Sql, shown: Shown) -> Result<i64> {
     let counted = integer(
         sql,
@@ -65,19 +65,19 @@ pub(crate) fn count(sql: &dyn Sql, shown: Shown) -> Result<i64> {
     Ok(counted.unwrap_or(0))
 }
 
-/// How many top-level messages there are that are not silent.
+/// Number of top-level messages that are not silent.
 pub(crate) fn count_visible(sql: &dyn Sql) -> Result<Option<i64>> {
     integer(sql, "SELECT count(*) FROM messages WHERE depth = 0 AND silent = 0", &[])
 }
 
-/// How many top-level ones there are before one.
+/// Number of top-level messages before a seq.
 pub(crate) fn count_top_level(sql: &dyn Sql, before: i64) -> Result<i64> {
     let counted =
         integer(sql, "SELECT count(*) FROM messages WHERE depth = 0 AND seq < ?", &[Param::Int(before)])?;
     Ok(counted.unwrap_or(0))
 }
 
-/// Top-level ones after one seq up to another, in order.
+/// Top-level messages after one seq and up to another, in order.
 pub(crate) fn top_level_between(sql: &dyn Sql, after: i64, upto: i64, each: Each<'_>) -> Result<()> {
     each_row(
         sql,
@@ -91,7 +91,8 @@ pub(crate) fn top_level_between(sql: &dyn Sql, after: i64, upto: i64, each: Each
     )
 }
 
-/// What was said after one seq up to another, in order, as people see it: top-level, not silent, by users and models.
+/// Messages that people see after one seq and up to another, in order: top-level, not silent, by users and
+/// models.
 pub(crate) fn said_between(sql: &dyn Sql, after: i64, upto: i64, each: Each<'_>) -> Result<()> {
     each_row(
         sql,
@@ -106,13 +107,13 @@ pub(crate) fn said_between(sql: &dyn Sql, after: i64, upto: i64, each: Each<'_>)
     )
 }
 
-/// Seq of the last top-level one before a seq.
+/// Seq of the last top-level message before a seq.
 pub(crate) fn last_before(sql: &dyn Sql, seq: i64) -> Result<Option<i64>> {
     let statement = "SELECT seq FROM messages WHERE seq < ? AND depth = 0 ORDER BY seq DESC LIMIT 1";
     integer(sql, statement, &[Param::Int(seq)])
 }
 
-/// The last top-level one up to a seq that is no result.
+/// The last top-level message up to a seq that is not a result.
 pub(crate) fn last_but_results(sql: &dyn Sql, upto: i64) -> Result<Option<Row>> {
     let statement = concat!(
         "SELECT ",
@@ -122,7 +123,8 @@ pub(crate) fn last_but_results(sql: &dyn Sql, upto: i64) -> Result<Option<Row>> 
     Ok(read(sql, statement, &[Param::Int(upto)])?.pop())
 }
 
-/// Seq, role and, of results, the call of the top-level ones after a seq, in order, as long as `look` says so.
+/// Passes seq, role and, for results, the call id of the top-level messages after a seq to `look`, in order,
+/// until it returns false.
 pub(crate) fn results_after(
     sql: &dyn Sql,
     seq: i64,
@@ -139,13 +141,13 @@ pub(crate) fn results_after(
     })
 }
 
-/// How many messages from outside there are after one seq up to another that started runs or could have.
+/// Number of messages from outside after one seq and up to another that started a run or could have.
 pub(crate) fn count_waking(sql: &dyn Sql, after: i64, upto: i64) -> Result<i64> {
     let statement = "SELECT count(*) FROM messages WHERE seq > ? AND seq <= ? AND depth = 0 AND inbound = 2";
     Ok(integer(sql, statement, &[Param::Int(after), Param::Int(upto)])?.unwrap_or(0))
 }
 
-/// The newest ones, newest first.
+/// The newest messages, newest first.
 pub(crate) fn newest(sql: &dyn Sql, shown: Shown, limit: i64, each: Each<'_>) -> Result<()> {
     each_row(
         sql,
@@ -159,7 +161,7 @@ pub(crate) fn newest(sql: &dyn Sql, shown: Shown, limit: i64, each: Each<'_>) ->
     )
 }
 
-/// All after one, in order.
+/// All messages after a seq, in order.
 pub(crate) fn after(sql: &dyn Sql, seq: i64, limit: i64, each: Each<'_>) -> Result<()> {
     each_row(
         sql,
@@ -169,7 +171,7 @@ pub(crate) fn after(sql: &dyn Sql, seq: i64, limit: i64, each: Each<'_>) -> Resu
     )
 }
 
-/// Top-level ones from one on, before another, newest first.
+/// Top-level messages from one seq on and before another, newest first.
 pub(crate) fn top_level_from(sql: &dyn Sql, seq: i64, below: i64, each: Each<'_>) -> Result<()> {
     each_row(
         sql,

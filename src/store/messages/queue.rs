@@ -1,4 +1,4 @@
-//! Rows of `messages` that came from outside: those that no drain took in yet, and how far hooks are with them.
+//! Rows of `messages` from outside: the ones that no drain has taken in, and the stage of their hooks.
 
 use std::ops::ControlFlow;
 
@@ -7,40 +7,40 @@ use crate::host::{Param, Sql};
 use crate::store::messages::{Row, columns, read};
 use crate::store::side::Side;
 
-/// Rows from outside that no drain took in yet.
+/// Rows from outside that no drain has taken in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undrained {
-    /// The oldest one.
+    /// The oldest.
     pub(crate) first: Option<i64>,
-    /// The oldest one that starts a run, or is a queued tool.
+    /// The oldest that starts a run or is a queued tool.
     pub(crate) opens: Option<i64>,
-    /// How many of them start a run.
+    /// Number of rows that start a run.
     pub(crate) waking: u32,
-    /// The side that the oldest of these makes act.
+    /// The side that the oldest of these activates.
     pub(crate) wakes: Option<Side>,
-    /// Tools that code has queued.
+    /// Number of tools that code has queued.
     pub(crate) tools: i64,
 }
 
-/// A queued tool whose step is not closed yet.
+/// A queued tool whose step is still open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Queued {
-    /// Its message; the result has the next seq.
+    /// Seq of its message; the result has the next seq.
     pub(crate) seq: i64,
     /// Whether the result is stored.
     pub(crate) done: bool,
 }
 
-/// How far hooks are with a message from outside, as column `hooked` has it; 0 is not at all.
+/// Stage of the hooks for a message from outside, as in the column `hooked`; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookStage {
-    /// `before_create_message` has run, which is stored with what that made of it.
+    /// `before_create_message` has run, and its changes are stored.
     Before = 1,
-    /// `after_create_message` was told.
+    /// `after_create_message` has run.
     After = 2,
 }
 
-/// What is beyond the last block.
+/// Reads the state of the rows after the last block.
 pub(crate) fn undrained(sql: &dyn Sql, block: i64) -> Result<Undrained> {
     let mut undrained = Undrained::default();
     sql.each(
@@ -64,7 +64,7 @@ pub(crate) fn undrained(sql: &dyn Sql, block: i64) -> Result<Undrained> {
     Ok(undrained)
 }
 
-/// The queued tools beyond the last block, in order.
+/// The queued tools after the last block, in order.
 pub(crate) fn tools(sql: &dyn Sql, block: i64) -> Result<Vec<Queued>> {
     let mut tools = Vec::new();
     sql.each(
@@ -81,17 +81,17 @@ pub(crate) fn tools(sql: &dyn Sql, block: i64) -> Result<Vec<Queued>> {
     Ok(tools)
 }
 
-/// Rows that one statement writes at most, and bytes of their texts from which on it takes no more.
+/// Maximum rows of one statement, and bytes of text after which no more rows are added.
 const BATCH_ROWS: usize = 500;
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Writes rows that have a role, a text and nothing else, and start nothing: many with one statement.
+/// Writes rows with only a role and a text that start nothing, many with one statement.
 pub(crate) fn insert_stored(sql: &dyn Sql, rows: &[Row]) -> Result<()> {
     let mut batch = Vec::new();
     let mut bytes = 0;
     for row in rows {
         let content = row.content.as_deref().unwrap_or_default();
-        // SQLite's JSON does not keep it.
+        // SQLite's JSON does not preserve NULs.
         if content.contains('\0') {
             row.insert(sql)?;
             continue;
@@ -118,7 +118,7 @@ fn insert_batch(sql: &dyn Sql, rows: &[(i64, &str, &str, i64, bool)]) -> Result<
     )
 }
 
-/// The queued tools in a range are those of a step that is closed.
+/// Marks the queued tools in a range as belonging to a closed step.
 pub(crate) fn settle_tools(sql: &dyn Sql, first: i64, last: i64) -> Result<()> {
     sql.run(
         "UPDATE messages SET inbound = 0 WHERE seq >= ? AND seq <= ? AND inbound = 3",
@@ -126,7 +126,7 @@ pub(crate) fn settle_tools(sql: &dyn Sql, first: i64, last: i64) -> Result<()> {
     )
 }
 
-/// Hooks are this far with a message.
+/// Stores the stage of the hooks for a message.
 pub(crate) fn set_hooked(sql: &dyn Sql, seq: i64, stage: HookStage) -> Result<()> {
     let statement = match stage {
         HookStage::Before => "UPDATE messages SET hooked = 1 WHERE seq = ?",
@@ -135,7 +135,7 @@ pub(crate) fn set_hooked(sql: &dyn Sql, seq: i64, stage: HookStage) -> Result<()
     sql.run(statement, &[Param::Int(seq)])
 }
 
-/// The first message from outside in a range with which hooks are not that far.
+/// The first message from outside in a range whose hooks have not reached a stage.
 pub(crate) fn unhooked(sql: &dyn Sql, from: i64, below: i64, stage: HookStage) -> Result<Option<Row>> {
     let rows = read(
         sql,

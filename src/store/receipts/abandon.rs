@@ -1,12 +1,12 @@
-//! Receipts of calls whose outcome nobody will know: what they belonged to was stopped, or the process was lost.
+//! Receipts of calls with an unknown outcome: they were stopped, or the process crashed.
 
 use crate::error::Result;
 use crate::host::{Param, Sql};
 use crate::spec::scrub::Scrubbed;
 use crate::store::receipts::{Receipt, ReceiptState, close, list, names};
 
-/// Closes the receipts of calls that were open when their run was stopped: their outcome is not known. Innermost last, as
-/// they were.
+/// Closes the receipts of calls that were open when their run was stopped; their outcome is unknown. Returns
+/// them with their former state, the innermost last.
 pub(crate) fn abandon_run(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Receipt>> {
     let open = list(
         sql,
@@ -22,8 +22,8 @@ pub(crate) fn abandon_run(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Rec
     Ok(open)
 }
 
-/// The same of what has started since a call of the run, which has ended: calls of a run are made one after another, so they
-/// were made within it. But for those of the same reply, which go on beside it.
+/// Closes the calls that started since a call of the run, which has ended. Calls of a run are made one after
+/// another, so these were made within it, except those of the same reply, which run concurrently.
 pub(crate) fn abandon_since(sql: &dyn Sql, id: i64, reply: i64, now: i64) -> Result<()> {
     sql.run(
         "UPDATE calls SET state = 'indeterminate', ended_us = ?
@@ -32,7 +32,7 @@ pub(crate) fn abandon_since(sql: &dyn Sql, id: i64, reply: i64, now: i64) -> Res
     )
 }
 
-/// The same of what code has called within this call, where other work may call beside it.
+/// Closes the calls that code made within this call, while other work may make calls concurrently.
 pub(crate) fn abandon_within(sql: &dyn Sql, id: i64, now: i64) -> Result<()> {
     sql.run(
         "UPDATE calls SET state = 'indeterminate', ended_us = ? WHERE id > ? AND state = 'started' AND reply = ?",
@@ -40,8 +40,8 @@ pub(crate) fn abandon_within(sql: &dyn Sql, id: i64, now: i64) -> Result<()> {
     )
 }
 
-/// The same of all work beside runs that the process lost: its receipts are `from` to `last`. Gives the prompts among them,
-/// by id and name.
+/// Closes the calls of detached work that a crash interrupted, with receipts from `from` to `last`. Returns
+/// the ids and names of the prompts among them.
 pub(crate) fn abandon_lost(sql: &dyn Sql, from: i64, last: i64, now: i64) -> Result<Vec<(i64, String)>> {
     let open = names(
         sql,
@@ -58,7 +58,7 @@ pub(crate) fn abandon_lost(sql: &dyn Sql, from: i64, last: i64, now: i64) -> Res
     Ok(open)
 }
 
-/// The same of one work, whose receipts begin at `from`.
+/// Closes the calls of one detached work, whose receipts begin at `from`. Returns the prompts among them.
 pub(crate) fn abandon_work(sql: &dyn Sql, from: i64, work: &str, now: i64) -> Result<Vec<(i64, String)>> {
     let open = names(
         sql,

@@ -1,7 +1,7 @@
-//! The table `calls`: the receipts. One is stored before its call begins, which makes the table the log of tools too
-//! (spec §7.4, §29; docs/durability.md). Its id is the seq of the call's result.
+//! The table `calls`: the receipts. A receipt is stored before its call begins, so that the table is also the
+//! log of tools (spec §7.4, §29; docs/durability.md). Its id is the seq of the call's result.
 //!
-//! * here: the row, and how it ends. `abandon`: rows of calls whose outcome nobody will know.
+//! * here: the row, and how it ends. `abandon`: calls with an unknown outcome.
 
 mod abandon;
 
@@ -29,24 +29,24 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE calls",
 };
 
-/// What a call runs.
+/// The kind of work that a call does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Native,
     Http,
     Code,
     Prompt,
-    /// A child answers it.
+    /// A child responds.
     Subagent,
-    /// An agent takes over when the step is closed. Without an end until then.
+    /// An agent takes over when the step closes; the receipt has no end until then.
     Handoff,
-    /// Code has queued a call that hands the thread off.
+    /// A hand-off that code has queued.
     Queued,
-    /// Nothing: it was refused.
+    /// No work: the call was refused.
     Refused,
     /// The client carries it out.
     Client,
-    /// An MCP server's tool.
+    /// A tool of an MCP server.
     Mcp,
 }
 
@@ -64,7 +64,6 @@ impl Kind {
         Kind::Mcp,
     ];
 
-    /// As the table and clients have it.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Kind::Native => "native",
@@ -81,17 +80,17 @@ impl Kind {
     }
 }
 
-/// How far a call is.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReceiptState {
     Started,
-    /// A child or a person has not answered yet; nothing works on it.
+    /// Waits for a child or a person; no work is being done.
     Waiting,
     Succeeded,
     Failed,
-    /// It was under way when what made it was lost or stopped: it may or may not have taken effect.
+    /// Interrupted by a crash or a stop: it may or may not have taken effect.
     Indeterminate,
-    /// A hook took its result away.
+    /// A hook removed its result.
     Dropped,
 }
 
@@ -105,7 +104,6 @@ impl ReceiptState {
         ReceiptState::Dropped,
     ];
 
-    /// As the table and clients have it.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             ReceiptState::Started => "started",
@@ -117,7 +115,7 @@ impl ReceiptState {
         }
     }
 
-    /// That of a call which came to its end.
+    /// The state of a completed call.
     pub(crate) const fn ended(status: ToolStatus) -> ReceiptState {
         match status {
             ToolStatus::Success => ReceiptState::Succeeded,
@@ -126,62 +124,62 @@ impl ReceiptState {
     }
 }
 
-/// What a receipt keeps besides; most keep nothing.
+/// Optional data of a receipt; most have none.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReceiptData {
-    /// The work beside the run that makes the call; a stop of the run leaves it alone.
+    /// The detached work that makes the call; a stop of the run does not affect it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) work: Option<String>,
-    /// Arguments of a call that code makes: no message holds them.
+    /// Arguments of a call by code, which no message holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) args: Option<Value>,
     /// Result of such a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<ToolResult>,
-    /// How far the step of a prompt is that was called.
+    /// State of the open step of a called prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) inner: Option<AttemptState>,
-    /// How an agent that is to take over begins.
+    /// First message of the agent that takes over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) opening: Option<Opening>,
-    /// What was taken out of its result.
+    /// Secrets and other data that were removed from its result.
     #[serde(default, skip_serializing_if = "Scrubbed::is_none")]
     pub(crate) scrubbed: Scrubbed,
-    /// What an MCP server waits for before it goes on with the call.
+    /// State at the MCP server, if the server waits before it continues the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mcp: Option<AtServer>,
 }
 
-/// How far a call is at its MCP server, which has begun with it and waits.
+/// State of a call at an MCP server that has started it and waits.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AtServer {
-    /// How often it has asked.
+    /// Number of requests for input.
     pub(crate) round: u32,
-    /// The waits in which people are asked what it wants to know.
+    /// The waits for people's input that it has requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) waits: Vec<i64>,
-    /// What it wants back with the answers, sealed.
+    /// Its state, sealed, which the server requires back with the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<Value>,
     /// The task that it works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<AtTask>,
-    /// How often somebody had to sign in for it.
+    /// Number of sign-ins that the call has needed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) sign_ins: u32,
 }
 
-/// A task of an MCP server's.
+/// A task of an MCP server.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AtTask {
-    /// As the server calls it.
+    /// The server's id.
     pub(crate) id: String,
-    /// When it was begun.
+    /// When it began.
     pub(crate) since_us: i64,
-    /// Times in a row that it was asked for in vain.
+    /// Failed polls in a row.
     #[serde(default)]
     pub(crate) misses: u32,
-    /// What it asked that people have answered.
+    /// Requests for input that people have answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answered: Vec<String>,
 }
@@ -193,30 +191,30 @@ impl ReceiptData {
     }
 }
 
-/// A row that is about to be written.
+/// A row to insert.
 #[derive(Debug)]
 pub(crate) struct NewReceipt<'a> {
     /// Seq of the result.
     pub(crate) id: i64,
-    /// Seq of the reply that holds the call. Code's calls: the negated id of the call that the code works in, 0 without one.
+    /// Seq of the reply with the call. For calls by code: the negated id of the surrounding call, or 0.
     pub(crate) reply: i64,
-    /// The model's id of the call. Code's calls: their key.
+    /// The model's id of the call. For calls by code: their key.
     pub(crate) call_id: &'a str,
     pub(crate) name: &'a str,
     pub(crate) kind: Kind,
     pub(crate) state: ReceiptState,
-    /// How often it was started.
+    /// Number of starts.
     pub(crate) runs: i64,
     pub(crate) started_us: i64,
     pub(crate) ended_us: Option<i64>,
     pub(crate) error: Option<&'a str>,
     pub(crate) data: ReceiptData,
-    /// Its result, until the message with it is stored.
+    /// The result, until the message with it is stored.
     pub(crate) result: Option<&'a ToolResult>,
 }
 
 impl<'a> NewReceipt<'a> {
-    /// Of a call that starts.
+    /// A row for a call that starts.
     pub(crate) fn started(
         id: i64,
         reply: i64,
@@ -283,17 +281,17 @@ pub(crate) struct Receipt {
 }
 
 impl Receipt {
-    /// Whether it waited for a person, and never began.
+    /// Whether it has waited for a person and never started.
     pub(crate) fn has_only_waited(&self) -> bool {
         self.state == ReceiptState::Waiting && self.kind != Kind::Subagent && self.data.mcp.is_none()
     }
 
-    /// The task that an MCP server works on for it. To ask for that again changes nothing.
+    /// The task of an MCP server that works on the call. Polling the task has no side effects.
     pub(crate) fn task(&self) -> Option<&AtTask> {
         self.data.mcp.as_ref().and_then(|at| at.task.as_ref())
     }
 
-    /// What was taken out of its result; a result that it keeps says so itself.
+    /// Data that was removed from its result; a kept result has its own record.
     pub(crate) fn scrubbed(&self) -> Scrubbed {
         self.data.result.as_ref().map_or(self.data.scrubbed, |result| result.scrubbed)
     }
@@ -334,7 +332,7 @@ pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Receipt>> {
     )
 }
 
-/// Those with ids beyond one and up to another, oldest first, without what was given and what came back.
+/// Receipts with ids after one and up to another, oldest first, without arguments and results.
 pub(crate) fn between(sql: &dyn Sql, after: i64, last: i64) -> Result<Vec<Receipt>> {
     list(
         sql,
@@ -345,7 +343,7 @@ pub(crate) fn between(sql: &dyn Sql, after: i64, last: i64) -> Result<Vec<Receip
     )
 }
 
-/// That of a call which code made within the call `around`, by the call's key.
+/// The receipt of a call that code made within the call `around`, by its key.
 pub(crate) fn by_key(sql: &dyn Sql, around: Option<i64>, key: &str) -> Result<Option<Receipt>> {
     one(
         sql,
@@ -355,7 +353,7 @@ pub(crate) fn by_key(sql: &dyn Sql, around: Option<i64>, key: &str) -> Result<Op
     )
 }
 
-/// A call that may be made again is under way once more.
+/// Starts a call again that may be made again.
 pub(crate) fn restart(sql: &dyn Sql, id: i64) -> Result<()> {
     sql.run(
         "UPDATE calls SET runs = runs + 1, state = 'started', ended_us = NULL, error = NULL WHERE id = ?",
@@ -363,7 +361,7 @@ pub(crate) fn restart(sql: &dyn Sql, id: i64) -> Result<()> {
     )
 }
 
-/// Calls of a dropped reply, none of which has begun.
+/// Deletes the calls of a dropped reply, none of which has started.
 pub(crate) fn forget_waiting(sql: &dyn Sql, reply: i64, last: i64) -> Result<()> {
     sql.run(
         "DELETE FROM calls WHERE id > ?1 AND id <= ?2 AND reply = ?1",
@@ -371,7 +369,7 @@ pub(crate) fn forget_waiting(sql: &dyn Sql, reply: i64, last: i64) -> Result<()>
     )
 }
 
-/// A call that has run asks before it runs once more.
+/// Sets a call that has run to wait for approval before it runs again.
 pub(crate) fn wait_again(sql: &dyn Sql, id: i64) -> Result<()> {
     sql.run(
         "UPDATE calls SET state = 'waiting', result = NULL, ended_us = NULL WHERE id = ?",
@@ -379,7 +377,7 @@ pub(crate) fn wait_again(sql: &dyn Sql, id: i64) -> Result<()> {
     )
 }
 
-/// A call has begun at its MCP server, which waits. It is one run, however often it goes on.
+/// Sets a call to wait at its MCP server. It counts as one run, however often it continues.
 pub(crate) fn wait_at_server(sql: &dyn Sql, id: i64, at: &AtServer) -> Result<()> {
     let at = serde_json::to_string(at).map_err(Error::internal)?;
     sql.run(
@@ -389,7 +387,7 @@ pub(crate) fn wait_at_server(sql: &dyn Sql, id: i64, at: &AtServer) -> Result<()
     )
 }
 
-/// Keeps the result of a call that hooks still work on, unless one is kept already. `result`: its JSON.
+/// Keeps the result of a call that hooks still work on, unless one is kept. `result`: its JSON.
 pub(crate) fn keep_result(sql: &dyn Sql, id: i64, result: &str) -> Result<()> {
     sql.run(
         "UPDATE calls SET result = ? WHERE id = ? AND result IS NULL",
@@ -397,7 +395,7 @@ pub(crate) fn keep_result(sql: &dyn Sql, id: i64, result: &str) -> Result<()> {
     )
 }
 
-/// The same of a call that has ended before its turn, and when that was. `result`: its JSON.
+/// Keeps the result of a call that has ended before its turn, and the time of its end. `result`: its JSON.
 pub(crate) fn keep_early(sql: &dyn Sql, id: i64, result: &str, now: i64) -> Result<()> {
     sql.run(
         "UPDATE calls SET result = ?, ended_us = ? WHERE id = ? AND state = 'started' AND result IS NULL",
@@ -405,7 +403,7 @@ pub(crate) fn keep_early(sql: &dyn Sql, id: i64, result: &str, now: i64) -> Resu
     )
 }
 
-/// The result of a call that waited.
+/// Stores the result of a call that waited.
 pub(crate) fn answer(sql: &dyn Sql, id: i64, result: &ToolResult) -> Result<()> {
     sql.run(
         "UPDATE calls SET result = ? WHERE id = ? AND state = 'waiting'",
@@ -413,7 +411,8 @@ pub(crate) fn answer(sql: &dyn Sql, id: i64, result: &ToolResult) -> Result<()> 
     )
 }
 
-/// Closes a receipt; the result is in a message from now on. A call that ended before its turn ended then.
+/// Closes a receipt whose result is now in a message. A call that ended before its turn keeps its earlier
+/// end.
 pub(crate) fn close(
     sql: &dyn Sql,
     id: i64,
@@ -432,7 +431,7 @@ pub(crate) fn close(
     )
 }
 
-/// Closes the receipt of a call that code made, which keeps its result.
+/// Closes the receipt of a call by code, which keeps its result.
 pub(crate) fn close_with(
     sql: &dyn Sql,
     id: i64,
@@ -453,12 +452,12 @@ pub(crate) fn close_with(
     )
 }
 
-/// A hand-off has taken place, or another one did instead.
+/// Ends a hand-off that has taken place, or that another one has replaced.
 pub(crate) fn end(sql: &dyn Sql, id: i64, now: i64) -> Result<()> {
     sql.run("UPDATE calls SET ended_us = ? WHERE id = ?", &[Param::Int(now), Param::Int(id)])
 }
 
-/// The same of all hand-offs of a step, which begins at `block`, up to this one.
+/// Ends all hand-offs of a step that begins at `block`, up to this one.
 pub(crate) fn end_handoffs(sql: &dyn Sql, block: i64, last: i64, now: i64) -> Result<()> {
     sql.run(
         "UPDATE calls SET ended_us = ? WHERE id > ? AND id <= ? AND kind = 'handoff'",
@@ -466,7 +465,7 @@ pub(crate) fn end_handoffs(sql: &dyn Sql, block: i64, last: i64, now: i64) -> Re
     )
 }
 
-/// The newest hand-off of the open step, which begins at `block`.
+/// The newest open hand-off of the open step, which begins at `block`.
 pub(crate) fn pending_handoff(sql: &dyn Sql, block: i64) -> Result<Option<i64>> {
     integer(
         sql,
@@ -475,12 +474,12 @@ pub(crate) fn pending_handoff(sql: &dyn Sql, block: i64) -> Result<Option<i64>> 
     )
 }
 
-/// How far the step of a prompt is that was called, if it was opened.
+/// State of the step of a called prompt, if the step was opened.
 pub(crate) fn inner(sql: &dyn Sql, id: i64) -> Result<Option<AttemptState>> {
     Ok(find(sql, id)?.and_then(|receipt| receipt.data.inner))
 }
 
-/// Stores that.
+/// Stores the state of the step of a called prompt.
 pub(crate) fn set_inner(sql: &dyn Sql, id: i64, inner: &AttemptState) -> Result<()> {
     let text = serde_json::to_string(inner).map_err(Error::internal)?;
     sql.run(
@@ -489,7 +488,7 @@ pub(crate) fn set_inner(sql: &dyn Sql, id: i64, inner: &AttemptState) -> Result<
     )
 }
 
-/// When receipts were written: of the first `limit` in the order of their ids.
+/// Start times and ids of the first `limit` receipts by id, or of the last ones.
 pub(crate) fn times(sql: &dyn Sql, limit: i64, ascending: bool) -> Result<Vec<(i64, i64)>> {
     let statement = match ascending {
         true => "SELECT started_us, id FROM calls ORDER BY id LIMIT ?",
@@ -498,8 +497,8 @@ pub(crate) fn times(sql: &dyn Sql, limit: i64, ascending: bool) -> Result<Vec<(i
     pairs(sql, statement, &[Param::Int(limit)])
 }
 
-/// The same of receipts with these ids, and of those that belong to these messages: to that with the call, or to that with
-/// the result, whose number a receipt has. Both lists are JSON.
+/// Start times and ids of the receipts with these ids, and of those that belong to these messages: to the one
+/// with the call, or to the one with the result, whose seq is the receipt's id. Both lists are JSON.
 pub(crate) fn times_of(sql: &dyn Sql, ids: &str, messages: &str) -> Result<Vec<(i64, i64)>> {
     pairs(
         sql,
@@ -510,8 +509,8 @@ pub(crate) fn times_of(sql: &dyn Sql, ids: &str, messages: &str) -> Result<Vec<(
     )
 }
 
-/// Those of a run: their ids are beyond the last step of the run before it, they began in its time, and no work beside
-/// runs has made them.
+/// The receipts of a run: their ids follow the last step of the previous run, they started during the run,
+/// and no detached work made them.
 pub(crate) fn of_run(
     sql: &dyn Sql,
     beyond: i64,
@@ -535,7 +534,7 @@ pub(crate) fn of_run(
     )
 }
 
-/// The agent that the last hand-off before this instant led to. `last`: the highest id that its receipt may have.
+/// The agent of the last hand-off before this time. `last`: an upper bound of its receipt's id.
 pub(crate) fn handed_before(sql: &dyn Sql, last: i64, before_us: i64) -> Result<Option<String>> {
     let receipt = one(
         sql,
@@ -547,7 +546,7 @@ pub(crate) fn handed_before(sql: &dyn Sql, last: i64, before_us: i64) -> Result<
     Ok(receipt.map(|receipt| receipt.name))
 }
 
-/// How many calls of runs were begun beyond a seq, those within calls too, and how many a budget has refused.
+/// Number of calls of runs started after a seq, including nested ones, plus those that a budget has refused.
 pub(crate) fn begun_since(sql: &dyn Sql, after: i64) -> Result<i64> {
     let statement =
         "SELECT count(*) FROM calls WHERE id > ? AND json_extract(data, '$.work') IS NULL AND (runs > 0

@@ -1,5 +1,5 @@
-//! What was found wrong with a run: entries in its row, one for each code and subject. They are bounded in number and in
-//! bytes, and a run with which nothing is wrong has none.
+//! Problems of a run: entries in its row, one for each code and subject, bounded in number and in bytes. A
+//! run without problems has none.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,36 +11,36 @@ use crate::limits;
 use crate::page::json_bytes;
 use crate::text::shorten;
 
-/// How bad it is.
+/// Severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
-    /// Good to know.
+    /// Information only.
     Info,
     /// The run did without something.
     Warn,
-    /// Strict runs end with it.
+    /// Ends strict runs.
     Error,
 }
 
-/// What it is about.
+/// The area of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(dead_code, reason = "what later features find has its kinds already")]
 pub(crate) enum Kind {
-    /// Something that the run needs is not there.
+    /// Something that the run needs is missing.
     Requirement,
-    /// Something did not keep to what it says of itself.
+    /// Something broke its own declaration.
     Contract,
-    /// Something that is listed has no effect, or the other way round.
+    /// A definition has no effect where it is listed, or takes effect where it is not.
     Pipeline,
-    /// Work beside the run.
+    /// Detached work.
     Workflow,
-    /// The run goes on with other definitions than it began with.
+    /// The run continues with other definitions than at its start.
     Resume,
-    /// Something outside.
+    /// Something outside the runtime.
     Adapter,
-    /// Definitions that contradict each other.
+    /// Contradictory definitions.
     Recipe,
 }
 
@@ -57,9 +57,9 @@ pub(crate) struct Diagnostic {
     pub(crate) level: Level,
     pub(crate) kind: Kind,
     pub(crate) code: String,
-    /// What it is about; there is one entry for each code and subject.
+    /// The subject; one entry is kept for each code and subject.
     subject: String,
-    /// What a person reads.
+    /// Text for people.
     pub(crate) message: String,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     data: Map<String, Value>,
@@ -67,7 +67,7 @@ pub(crate) struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A warning. `subject`: the field of its data that says what it is about, and the name there.
+    /// A warning. `subject`: the field of its data that names the subject, and the name.
     pub(crate) fn warning(
         kind: Kind,
         code: &str,
@@ -89,7 +89,7 @@ impl Diagnostic {
         }
     }
 
-    /// It is only good to know.
+    /// Lowers the level to information.
     pub(crate) fn info(self) -> Diagnostic {
         Diagnostic { level: Level::Info, ..self }
     }
@@ -106,10 +106,10 @@ impl Diagnostic {
     }
 }
 
-/// Those of a run.
+/// The diagnostics of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Diagnostics {
-    /// Seq of the newest message that wants the run which takes it in to be strict.
+    /// Seq of the newest message that makes the run which takes it in strict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     strict: Option<i64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -117,7 +117,7 @@ pub(crate) struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// As the column has it.
+    /// Parses the column.
     pub(crate) fn parse(column: Option<&str>) -> Result<Diagnostics> {
         column.map_or(Ok(Diagnostics::default()), |text| {
             crate::json::from_str(text)
@@ -125,7 +125,7 @@ impl Diagnostics {
         })
     }
 
-    /// The column; nothing where nothing was found.
+    /// The column; `None` if it is empty.
     pub(crate) fn column(&self) -> Result<Option<String>> {
         if *self == Diagnostics::default() {
             return Ok(None);
@@ -133,23 +133,23 @@ impl Diagnostics {
         serde_json::to_string(self).map(Some).map_err(Error::internal)
     }
 
-    /// Those that the next run begins with, when this one has taken in everything below `block`: what a message asked for
-    /// that still waits.
+    /// The initial diagnostics of the next run, after this one has taken in everything below `block`: keeps
+    /// the strict mode of a message that still waits.
     pub(crate) fn of_next(&self, block: i64) -> Diagnostics {
         Diagnostics { strict: self.strict.filter(|seq| *seq >= block), entries: Vec::new() }
     }
 
-    /// The run that takes in this message is strict.
+    /// Makes the run that takes in this message strict.
     pub(crate) fn tighten(&mut self, seq: i64) {
         self.strict = self.strict.max(Some(seq));
     }
 
-    /// Whether a message below this seq, or any, has asked for it.
+    /// Whether a message below this seq, or any message, makes the run strict.
     pub(crate) fn is_strict(&self, below: Option<i64>) -> bool {
         self.strict.is_some_and(|seq| below.is_none_or(|below| seq < below))
     }
 
-    /// Takes an entry in; whether it is new. What has no room is left out.
+    /// Adds an entry if there is room. Returns whether it is new.
     pub(crate) fn add(&mut self, entry: Diagnostic) -> bool {
         if self.entries.len() >= limits::DIAGNOSTICS || self.entries.iter().any(|old| old.is_same(&entry)) {
             return false;
@@ -162,12 +162,12 @@ impl Diagnostics {
         fits
     }
 
-    /// Forgets what is looked at anew.
+    /// Removes the entries whose checks run again.
     pub(crate) fn forget_requirements(&mut self) {
         self.entries.retain(|entry| !matches!(entry.kind, Kind::Requirement | Kind::Recipe | Kind::Pipeline));
     }
 
-    /// Makes errors of what a strict run must not have; what they say.
+    /// Raises the entries that a strict run must not have to errors. Returns their messages.
     pub(crate) fn enforce(&mut self) -> Vec<&str> {
         let enforced = self.entries.iter_mut().filter(|entry| entry.kind.is_enforced());
         let raised = enforced.filter(|entry| entry.level != Level::Info).map(|entry| {
@@ -177,18 +177,17 @@ impl Diagnostics {
         raised.collect()
     }
 
-    /// When this was found, and what about.
+    /// Times and data of the entries with a code.
     pub(crate) fn of_code(&self, code: &str) -> Vec<(i64, Value)> {
         let of_it = self.entries.iter().filter(|entry| entry.code == code);
         of_it.map(|entry| (entry.at_us, Value::Object(entry.data.clone()))).collect()
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// As clients see them, in the order in which they were found.
+    /// The form for clients, in the order of discovery.
     pub(crate) fn to_json(&self) -> Value {
         self.entries.iter().map(Diagnostic::to_json).collect()
     }

@@ -1,6 +1,6 @@
 //! How and why a run ended.
 
-/// How a run ended, for whoever sent a message to it.
+/// The outcome of a run, for the client that sent its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Completed,
@@ -18,7 +18,7 @@ impl Outcome {
     }
 }
 
-/// Why a run ended (spec §21); each belongs to one outcome.
+/// The reason of a run's end (spec §21); each belongs to one outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     StopOnResponse,
@@ -40,7 +40,7 @@ pub(crate) enum Reason {
     StoppedByCode,
     StoppedByParent,
     Terminated,
-    /// Nobody has decided in time, and the definition wants the run to fail then.
+    /// No person decided in time, and the definition makes the run fail then.
     WaitExpired,
     /// A limit was reached.
     BudgetExceeded,
@@ -101,7 +101,7 @@ impl Reason {
         }
     }
 
-    /// Whether the session is over with the run (spec §21); only then are its turns counted anew.
+    /// Whether the session ends with the run (spec §21); only then do its turns start again at zero.
     pub(crate) const fn ends_session(self) -> bool {
         matches!(self, Reason::SessionStop | Reason::SessionFail | Reason::MaxSessionTurns)
     }
@@ -110,7 +110,6 @@ impl Reason {
         Reason::ALL.into_iter().find(|reason| reason.as_str() == text)
     }
 
-    /// The outcome it belongs to.
     pub(crate) const fn outcome(self) -> Outcome {
         match self {
             Reason::StopOnResponse | Reason::StopTool | Reason::SessionStop | Reason::BudgetFinished => {
@@ -141,7 +140,7 @@ impl Reason {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct End {
     pub(crate) reason: Reason,
-    /// What a person reads; only for failures.
+    /// Text for people; only for failures.
     pub(crate) message: Option<String>,
     pub(crate) at_us: i64,
 }

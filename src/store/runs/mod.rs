@@ -1,10 +1,10 @@
-//! The table `runs`. A run: from idle to idle. Its row is the engine's program counter: a process that dies anywhere is re-entered at
-//! the stored phase (docs/durability.md).
+//! The table `runs`. A run lasts from idle to idle. Its row is the engine's program counter: after a crash at
+//! any point, the run continues at the stored phase (docs/durability.md).
 //!
-//! * `end`: how a run ended. `session_result`: what a session came to. `diagnostics`: what was found wrong.
-//! * `usage`: what its requests have taken. `ledger`: its budget. `totals`: what all runs have used together. `recall`: what
-//!   was looked up for it.
-//! * `traces`: runs as those read them that tell others of what was done.
+//! * `end`: how a run ended. `session_result`: the result of a session. `diagnostics`: problems of a run.
+//! * `usage`: use by its requests. `ledger`: its budget. `totals`: use by all runs together. `recall`: memory
+//!   searches.
+//! * `traces`: queries for trace exports.
 
 /// The columns of [`Run`], in the order of [`Run::read`].
 macro_rules! run_columns {
@@ -51,23 +51,22 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE runs",
 };
 
-/// Where a run stands.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The next step is still to be opened.
+    /// The next step is not open yet.
     Start,
     /// A step is open; its model has not answered yet.
     Model,
-    /// The reply is stored, which is what tells this phase from the one before; its calls run one after another.
-    /// Which one is next follows from the stored results.
+    /// The reply is stored, which distinguishes this phase from [`Phase::Model`]. Its calls run one after
+    /// another; the stored results determine the next one.
     Tools,
-    /// A call waits for something outside; nothing is in memory and nothing is billed.
+    /// A call waits for something outside. Nothing is in memory, and nothing is billed.
     Parked,
-    /// The same before a step is opened: the call is one that code has queued.
+    /// Like [`Phase::Parked`], before a step is open: the call was queued by code.
     ParkedAtStart,
-    /// The same of an open step: its model is asked again later.
+    /// Like [`Phase::Parked`], in an open step whose model is called again later.
     ParkedAtModel,
-    /// Over.
     Ended,
 }
 
@@ -104,53 +103,55 @@ pub(crate) struct Run {
     pub(crate) id: i64,
     pub(crate) phase: Phase,
     pub(crate) side: Side,
-    /// Seq of the first message of the current turn: from here on everything is in the request.
+    /// Seq of the first message of the current turn; requests include everything from here on.
     pub(crate) turn_from: i64,
     pub(crate) started_us: i64,
     pub(crate) end: Option<End>,
     /// Steps of this run.
     pub(crate) step: u32,
-    /// Steps since the counters were last reset (a message that started a run); the hard cap counts these.
+    /// Steps since the counters were last reset by a message that started a run; the hard cap applies to
+    /// these.
     pub(crate) steps: u32,
-    /// The same for each side; `maxSteps` counts these.
+    /// The same for each side; `maxSteps` applies to these.
     pub(crate) side_steps: [u32; 2],
-    /// Seq reserved for the current (or, between steps, the last) step's reply. Everything below is drained.
+    /// Seq reserved for the reply of the current step or, between steps, of the last one. Everything below is
+    /// drained.
     pub(crate) block: i64,
-    /// Place of the model in its chain of fallbacks.
+    /// Index of the model in its chain of fallbacks.
     pub(crate) model: u32,
     /// Attempts at that model, from 1.
     pub(crate) attempt: u32,
-    /// Number of the stream under the reply's id; grows with every request to a provider.
+    /// Number of the stream under the reply's id; grows with every request.
     pub(crate) stream: u32,
     /// Re-entries of the current step after a crash.
     pub(crate) recoveries: u32,
-    /// Set when the run is to go on by itself at this time: a yield, or the wait before a recovery.
+    /// Set if the run continues by itself at this time, after a yield or before a recovery.
     pub(crate) resume_us: Option<i64>,
     /// Tool results below this seq are sent shortened.
     pub(crate) short_below: i64,
-    /// Turns of the session that are complete, of both sides together (spec §35.2).
+    /// Complete turns of the session, of both sides together (spec §35.2).
     pub(crate) turns: u32,
-    /// What code has asked of it since its last step.
+    /// Request by code since the last step.
     pub(crate) asked: Option<Asked>,
-    /// What a session tool that ended it has said.
+    /// Result from the session tool that ended it.
     pub(crate) result: Option<SessionResult>,
-    /// What was found wrong while it ran.
     pub(crate) diagnostics: Diagnostics,
     /// The trace that it belongs to: ids in hexadecimal.
     pub(crate) trace: Option<String>,
-    /// Hash of the definitions that it began with.
+    /// Hash of the definitions at its start.
     pub(crate) snapshot: Option<String>,
-    /// How the message that started it wants failures to be retried, as JSON.
+    /// Retry policy in the message that started it, as JSON.
     pub(crate) retry: Option<String>,
-    /// What it may use and has used, where anything limits it.
+    /// Its limits and use, if anything limits it.
     pub(crate) ledger: Option<Box<Ledger>>,
-    /// The first seq that was free when it began: what its steps write is not before it.
+    /// The first free seq at its start: its steps write at this seq or later.
     pub(crate) first: i64,
 }
 
 impl Run {
-    /// A run of this side that is about to open its first step. `last` is the thread's previous run, whose session goes
-    /// on unless it ended with it. `floor`: the number of the last run before the first one, and the last message that was there.
+    /// A run of this side that is about to open its first step. It continues the session of `last`, the
+    /// thread's previous run, unless that ended it. `floor`: see
+    /// [`Meta::floor`](crate::store::meta::Meta::floor).
     pub(crate) fn start(
         last: Option<&Run>,
         floor: (i64, i64),
@@ -196,17 +197,17 @@ impl Run {
         }
     }
 
-    /// Whether work is left that nobody outside holds up.
+    /// Whether work remains that does not wait for anything outside.
     pub(crate) fn runnable(&self) -> bool {
         !self.phase.is_parked() && self.phase != Phase::Ended
     }
 
-    /// Whether its step's block of seqs is taken.
+    /// Whether the seqs of its step are reserved.
     pub(crate) fn block_open(&self) -> bool {
         matches!(self.phase, Phase::Model | Phase::Tools | Phase::Parked | Phase::ParkedAtModel)
     }
 
-    /// Steps of the side that acts.
+    /// Step counter of the acting side.
     pub(crate) fn own_steps(&mut self) -> &mut u32 {
         let [a, b] = &mut self.side_steps;
         match self.side {
@@ -251,7 +252,7 @@ impl Run {
         )
     }
 
-    /// Writes what changes while it runs, and its end.
+    /// Writes the columns that change during a run, and its end.
     pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
         let side_steps = self.side_steps_text();
         let end = self.end.as_ref();
@@ -297,7 +298,7 @@ impl Run {
         self.ledger.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)
     }
 
-    /// Steps that are complete.
+    /// Number of complete steps.
     pub(crate) fn steps_done(&self) -> u32 {
         match self.phase {
             Phase::Model | Phase::ParkedAtModel => self.step.saturating_sub(1),
@@ -320,7 +321,7 @@ impl Run {
         Run::query(sql, concat!("SELECT ", run_columns!(), " FROM runs WHERE id = ?"), &[Param::Int(id)])
     }
 
-    /// Those before a number, newest first.
+    /// The runs before a number, newest first.
     pub(crate) fn newest(
         sql: &dyn Sql,
         before: i64,
@@ -333,9 +334,9 @@ impl Run {
         )
     }
 
-    /// The run that took in the message `seq`: the first one that opened a block beyond it.
+    /// The run that took in the message `seq`: the first whose block is greater.
     pub(crate) fn of_message(sql: &dyn Sql, seq: i64) -> Result<Option<Run>> {
-        // Blocks grow with ids, and a message is nearly always one of the newest: look from that end.
+        // Blocks grow with ids, and a message is nearly always among the newest, so search from that end.
         let mut found = None;
         sql.each(concat!("SELECT ", run_columns!(), " FROM runs ORDER BY id DESC"), &[], &mut |cells| {
             let run = Run::read(cells)?;
@@ -348,7 +349,7 @@ impl Run {
         Ok(found)
     }
 
-    /// The newest run behind another one whose turn begins with the message `seq`.
+    /// The newest run after another one whose turn begins with the message `seq`.
     pub(crate) fn answering(sql: &dyn Sql, seq: i64, behind: i64) -> Result<Option<Run>> {
         let statement = concat!(
             "SELECT ",
@@ -443,12 +444,12 @@ impl Run {
         })
     }
 
-    /// The first seq that no row of an open step can take.
+    /// The first seq after the rows that an open step may write.
     pub(crate) fn beyond_block(&self) -> i64 {
         if self.block_open() { self.block + limits::BLOCK } else { self.block + 1 }
     }
 
-    /// As diagnostics and waiters show it.
+    /// The form in diagnostics and for waiting clients.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "id": self.public_id(),
@@ -475,7 +476,7 @@ impl Run {
     }
 }
 
-/// Whether a new run counts its steps anew.
+/// Whether a new run continues the step counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counters {
     /// A queued message starts it.
@@ -484,18 +485,18 @@ pub(crate) enum Counters {
     Keep,
 }
 
-/// A step that is open: its block of seqs is reserved.
+/// An open step, whose seqs are reserved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// Seq of the reply to come.
+    /// Seq of its reply.
     pub(crate) block: i64,
-    /// Receipt of the call whose prompt this is the step of; none for the run's own steps.
+    /// Receipt of the call whose prompt makes this step; `None` for the run's own steps.
     pub(crate) call: Option<i64>,
-    /// Calls around it.
+    /// Number of surrounding calls.
     pub(crate) depth: u32,
-    /// Whether the run may be parked for it.
+    /// Whether the run may be parked in this step.
     pub(crate) parking: Parking,
-    /// Whether it is of work apart from the run, which goes on when the run ends.
+    /// Whether it belongs to detached work, which continues when the run ends.
     pub(crate) apart: bool,
 }
 
@@ -506,12 +507,12 @@ impl Step {
     }
 }
 
-/// Whether the run may be parked while a place waits.
+/// Whether the run may be parked at a call site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Parking {
-    /// Where it stands is stored, and it is entered again there.
+    /// The position is stored, and the run is entered there again.
     Possible,
-    /// Code holds the place, or what works there is not the run.
+    /// Code holds the position in memory, or the work is not part of the run.
     #[default]
     Impossible,
 }

@@ -1,4 +1,4 @@
-//! What a session came to, and what a call of a session tool says of it.
+//! The result of a session, taken from a call of a session tool.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,18 +6,17 @@ use serde_json::Value;
 use crate::spec::SessionTool;
 use crate::spec::message::ToolCall;
 
-/// What a session came to, for whoever began it.
+/// The result of a session, for the caller that began it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionResult {
-    /// What is said.
     pub(crate) text: String,
-    /// Paths of the files that are given along.
+    /// Paths of attached files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) attachments: Vec<String>,
 }
 
 impl SessionResult {
-    /// What a call of a session tool says, given the text of its result.
+    /// The result in a call of a session tool. `result` is the text of the tool's result.
     pub(crate) fn of(tool: &SessionTool, call: &ToolCall, result: &str) -> SessionResult {
         let arguments = arguments(call);
         let text = mapped(tool, &arguments).unwrap_or_else(|| result.to_owned());
@@ -29,7 +28,7 @@ pub(crate) fn arguments(call: &ToolCall) -> Value {
     crate::json::from_str(&call.arguments).unwrap_or_default()
 }
 
-/// The argument that speaks for the session; `None` when it is missing or blank.
+/// The argument with the session's message; `None` if it is missing or blank.
 pub(crate) fn mapped(tool: &SessionTool, arguments: &Value) -> Option<String> {
     let text = match arguments.get(tool.message_property.as_ref()?)? {
         Value::Null => return None,
@@ -42,7 +41,7 @@ pub(crate) fn mapped(tool: &SessionTool, arguments: &Value) -> Option<String> {
 /// The paths that the call names: one, or a list, each a text or an object with `path`.
 ///
 /// # Errors
-/// Says what else it found.
+/// Describes the value that is not a path.
 pub(crate) fn paths(tool: &SessionTool, arguments: &Value) -> Result<Vec<String>, String> {
     let named = tool.attachments_property.as_ref().and_then(|property| arguments.get(property));
     let list = match named {

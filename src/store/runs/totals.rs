@@ -1,4 +1,4 @@
-//! What all runs of a thread have used together, from what is stored: for a budget of the thread that comes later than its
+//! Use by all runs of a thread together, computed from stored rows, for a thread budget that is set after the
 //! first run.
 
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::spec::budget::Unit;
 use crate::store::runs::ledger::Amounts;
 use crate::store::{logs, receipts};
 
-/// See the module.
+/// Sums the use of all runs.
 pub(crate) fn of_thread(sql: &dyn Sql) -> Result<Amounts> {
     let mut totals = Amounts::default();
     if let Some(sums) = logs::sums(sql)? {

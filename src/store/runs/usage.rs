@@ -1,5 +1,5 @@
-//! What the requests of a run have taken. It is counted in memory while the run goes on, and read from the log where some
-//! of it happened before the object was loaded.
+//! Use by the requests of a run. It is counted in memory during the run, and read from the log if part of it
+//! happened before the object was loaded.
 
 use std::ops::ControlFlow;
 
@@ -27,12 +27,12 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// That of a run which begins.
+    /// Use of a new run.
     pub(crate) fn none(run: i64) -> Usage {
         Usage { run, ..Usage::default() }
     }
 
-    /// Takes in an attempt, as the log has it.
+    /// Adds an attempt, given its log row.
     fn add(&mut self, attempt: &Value) {
         let number = |name: &str| attempt.get(name).and_then(Value::as_i64).unwrap_or(0);
         self.cost += attempt.get("cost_total").and_then(Value::as_f64).unwrap_or(0.0);
@@ -43,7 +43,7 @@ impl Usage {
         self.tool_calls += i64::try_from(called).unwrap_or(0);
     }
 
-    /// From the log.
+    /// Reads the use from the log.
     fn read(sql: &dyn Sql, run: i64) -> Result<Usage> {
         let mut usage = Usage::none(run);
         logs::of_run(sql, run, &mut |row| {
@@ -55,7 +55,7 @@ impl Usage {
         Ok(usage)
     }
 
-    /// Of a run, as clients see it.
+    /// The use of a run, as clients receive it.
     pub(crate) fn of(state: &State, sql: &dyn Sql, run: &Run, now: i64) -> Result<Value> {
         let usage = match state.usage.filter(|usage| usage.run == run.id) {
             Some(usage) => usage,
@@ -72,8 +72,8 @@ impl Usage {
 }
 
 impl State {
-    /// Takes in what the provider reported of an attempt's request: later requests to the model are measured by it. It is
-    /// written when it has moved.
+    /// Learns from the provider's report of an attempt's request, so that later estimates for the model
+    /// improve. Stored only if the factor has changed enough.
     pub(crate) fn calibrate(&mut self, sql: &dyn Sql, attempt: &Attempt) -> Result<()> {
         let Some(estimated) = attempt.estimated_tokens else { return Ok(()) };
         match self.meta.calibration.learn(&attempt.model, estimated, attempt.input_tokens) {
@@ -82,7 +82,7 @@ impl State {
         }
     }
 
-    /// Writes an attempt to the log, and counts it in where it is one of the active run.
+    /// Writes an attempt to the log, and counts it if it belongs to the active run.
     pub(crate) fn log_attempt(&mut self, sql: &dyn Sql, attempt: &Attempt) -> Result<()> {
         attempt.insert(sql)?;
         if let (Some(usage), Some(end)) = (&mut self.usage, &attempt.end)
