@@ -1,9 +1,9 @@
-//! The life of an execution, and who owns what of it.
+//! The lifetime of an execution, and the ownership of its parts.
 //!
-//! Ownership is a tree. Whoever holds the handle, or a function of the result, owns the run; the run owns the calls of the
-//! host that it has under way, and the caller's functions that it was given, which may hold the handles of further runs. Nothing that a
-//! run owns holds the run, or one around it: a function of such a run is there without its life. So a run ends by
-//! itself when nobody needs it, in this order: its calls, its functions, its sandbox.
+//! Ownership is a tree. A holder of the handle, or of a function of the result, owns the run. The run owns
+//! its active calls to the host and the caller's functions, which may hold the handles of further runs.
+//! Nothing that a run owns holds that run or an enclosing one: functions of such runs are passed in without
+//! their [`Keep`]. So an unused run ends by itself, in this order: its calls, its functions, its sandbox.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -17,29 +17,29 @@ use crate::sandbox::calls::Calls;
 use crate::sandbox::options::Reports;
 use crate::sandbox::value::{Function, Value};
 
-/// What both sides of an execution know of it. It is only memory: what keeps the run alive is its [`Keep`].
+/// State that both sides of an execution share. It is only data; the [`Keep`] keeps the run alive.
 pub(crate) struct Life {
-    /// Ids of the runs around it, outermost first, and its own at the end.
+    /// Ids of the enclosing runs, outermost first, and its own at the end.
     pub(crate) runs: Vec<String>,
     running: Cell<bool>,
-    /// What the sandbox may call, by id.
+    /// Functions that the sandbox may call, by id.
     functions: RefCell<Vec<Function>>,
     report: RefCell<Reports>,
     reports: RefCell<Vec<Value>>,
-    /// Bytes that more reports may have.
+    /// Bytes left for reports.
     room: Cell<usize>,
-    /// What the sandbox has asked and not been answered.
+    /// Active calls of the sandbox.
     pub(crate) calls: Calls,
     /// Answers that the sandbox has not taken yet.
     pub(crate) backlog: Rc<Backlog>,
-    /// Why it has ended; inside, nothing: nobody needs it.
+    /// Set at the end, with the reason; an inner `None` means that nothing needs the run any more.
     ended: RefCell<Option<Option<String>>>,
     told: RefCell<Vec<oneshot::Sender<Option<String>>>>,
     keep: RefCell<Weak<Keep>>,
 }
 
-/// Keeps a run and its sandbox. Its owners have it: the handle, the functions of the result, and until there is a result
-/// whatever drives it.
+/// Keeps a run and its sandbox alive. Its owners hold it: the handle, the functions of the result, and until
+/// there is a result, the future that drives the run.
 pub(crate) struct Keep(pub(crate) Rc<Life>);
 
 impl Drop for Keep {
@@ -50,7 +50,7 @@ impl Drop for Keep {
 }
 
 impl Life {
-    /// One that begins.
+    /// A new execution.
     pub(crate) fn begin(runs: Vec<String>, report: Reports) -> Rc<Keep> {
         let life = Rc::new(Life {
             runs,
@@ -74,19 +74,19 @@ impl Life {
         self.running.get()
     }
 
-    /// What keeps it, while something does.
+    /// The run's [`Keep`], while it exists.
     pub(crate) fn keep(&self) -> Option<Rc<Keep>> {
         self.keep.borrow().upgrade()
     }
 
-    /// The end that somebody wants; a second one, or one after the result, changes nothing.
+    /// Ends the run. Does nothing a second time, or after the result.
     pub(crate) fn end(&self, reason: &str) {
         if self.running.get() {
             self.close(Some(reason.to_owned()));
         }
     }
 
-    /// There is a result. Of a sandbox that did not succeed nothing is left that could be used.
+    /// Records the result. After a failure nothing in the sandbox is usable, so everything is closed.
     pub(crate) fn settled(&self, succeeded: bool) -> Vec<Value> {
         self.running.set(false);
         if !succeeded {
@@ -95,21 +95,22 @@ impl Life {
         self.reports.take()
     }
 
-    /// Ends all that it owns, the innermost first; once.
+    /// Ends everything that the run owns, innermost first. Does nothing a second time.
     fn close(&self, reason: Option<String>) {
         if self.ended.borrow().is_some() {
             return;
         }
         *self.ended.borrow_mut() = Some(reason.clone());
         self.calls.close();
-        // What they hold may end further runs, which look at their own lives alone; the latest first, as with calls.
+        // Dropping functions may end further runs, which only touch their own state. The latest is first, as
+        // for calls.
         let mut functions = self.functions.take();
         while let Some(function) = functions.pop() {
             drop(function);
         }
         drop(self.report.take());
         for told in self.told.take() {
-            // Whoever asked may be gone.
+            // The waiter may have been dropped.
             let _gone = told.send(reason.clone());
         }
     }
@@ -118,7 +119,7 @@ impl Life {
         self.ended.borrow().is_some()
     }
 
-    /// Resolves when the run is to end, with the reason, or when nobody needs it.
+    /// Resolves when the run must end, with the reason, or with `None` when nothing needs it.
     pub(crate) fn ended(&self) -> LocalBoxFuture<'static, Option<String>> {
         if let Some(reason) = self.ended.borrow().clone() {
             return async move { reason }.boxed_local();
@@ -130,16 +131,16 @@ impl Life {
         async move { told.await.unwrap_or_default() }.boxed_local()
     }
 
-    /// A function of the caller's that the sandbox may call.
+    /// A function of the caller that the sandbox may call.
     pub(crate) fn function(&self, id: u64) -> Option<Function> {
         usize::try_from(id).ok().and_then(|at| self.functions.borrow().get(at).cloned())
     }
 
-    /// Gives the sandbox a function; its id.
+    /// Passes a function to the sandbox; returns its id.
     pub(crate) fn give(&self, function: &Function) -> usize {
         let mut functions = self.functions.borrow_mut();
         let given = match function.home() {
-            // The tree: what is inside is held, and nothing else.
+            // The ownership tree: only functions of inner runs are held.
             Some(home) if !self.surrounds(&home) => function.unheld(),
             _ => function.clone(),
         };
@@ -149,19 +150,19 @@ impl Life {
         functions.len().saturating_sub(1)
     }
 
-    /// Whether the other one was started from inside of this one.
+    /// Whether the other run was started inside this one.
     fn surrounds(&self, other: &Life) -> bool {
         let around = other.runs.split_last().map(|(_, around)| around).unwrap_or_default();
         self.runs.last().is_some_and(|own| around.contains(own))
     }
 
-    /// Whether this is the other one, or was started from inside of it.
+    /// Whether this run is the other one, or was started inside it.
     pub(crate) fn is_within(&self, other: &Life) -> bool {
         other.runs.last().is_some_and(|own| self.runs.contains(own))
     }
 
-    /// A value was reported. Keeps it, and gives the function that is to be told; the end of the run where the
-    /// reports are too many to keep.
+    /// Stores a reported value, and returns the function to call with it. Ends the run when there are too
+    /// many reports to store.
     pub(crate) fn reported(&self, value: &Value, bytes: usize) -> Option<Function> {
         if !self.running.get() || self.closed() {
             return None;
@@ -179,12 +180,12 @@ impl Life {
         }
     }
 
-    /// What was reported so far.
+    /// The values reported so far.
     pub(crate) fn reports(&self) -> Vec<Value> {
         self.reports.borrow().clone()
     }
 
-    /// How much of it is left: calls under way, and functions of the caller's.
+    /// Numbers of active calls and of the caller's functions.
     #[cfg(test)]
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.calls.count(), self.functions.borrow().len())

@@ -1,14 +1,14 @@
-//! Code execution (spec §17): what sandboxed code is given, how it is started and ended, and what comes of it. The sandbox
-//! itself is the isolate Worker (`isolate/`), which the engine reaches through a [`Sandbox`].
+//! Code execution (spec §17): the input of sandboxed code, how it starts and ends, and its result. The
+//! sandbox itself is the isolate Worker (`isolate/`), which the engine reaches through a [`Sandbox`].
 //!
-//! * `value`: what crosses; `packed`: how it travels; `room`: how much it may be; `surrogates`: halves of pairs, which our
-//!   texts cannot hold.
-//! * `options`: what a caller may say, and what is wrong with it. `result`: what comes of a run.
-//! * `boundary`: what a sandbox is asked for, what it answers, and what it may ask in between.
-//! * `execution`: the handle. `life`: who owns what of a run, and what ends with what. `session`: the side that the sandbox
-//!   sees. `calls`: calls of the host that are under way. `backlog`: answers that are. `ancestry`: from inside which runs code is
-//!   called.
-//! * `tree`: tests of who owns what.
+//! * `value`: values that cross the boundary; `packed`: their encoding; `room`: their size limits;
+//!   `surrogates`: lone surrogates, which Rust strings cannot contain.
+//! * `options`: the caller's options, and their validation. `result`: the result of a run.
+//! * `boundary`: requests to a sandbox, its responses, and the calls that it makes in between.
+//! * `execution`: the handle. `life`: ownership and the order of the end. `session`: the side that the
+//!   sandbox sees. `calls`: active calls to the host. `backlog`: answers in transit. `ancestry`: the runs
+//!   inside which code is called.
+//! * `tree`: tests of ownership.
 
 pub(crate) mod ancestry;
 pub(crate) mod backlog;

@@ -1,4 +1,4 @@
-//! What a caller of `runCode` may say (spec §17.2).
+//! The options of `runCode` (spec §17.2).
 
 use serde::Serialize;
 
@@ -7,42 +7,43 @@ use crate::sandbox::result::CodeError;
 use crate::sandbox::value::{Function, Value};
 use crate::spec::tool::Engine;
 
-/// What the source is written in.
+/// The language of the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
     /// Types are erased, not checked.
     #[default]
     Typescript,
-    /// As it is.
+    /// Unchanged.
     Javascript,
 }
 
-/// What the source is.
+/// The form of the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
     /// A module.
     #[default]
     Module,
-    /// The body of an async function, a function, or a module: what models write. The function is called; without a `return`
-    /// the value of the last expression is the result. A result that cannot be copied is described in words.
+    /// The body of an async function, a function, or a module, as models write it. A function is called.
+    /// Without a `return` the value of the last expression is the result. A result that cannot be copied is
+    /// described as text.
     Body,
 }
 
-/// Values that the code gives before it has ended.
+/// Values that the code reports before it ends.
 #[derive(Clone, Debug, Default)]
 pub enum Reports {
     /// None.
     #[default]
     No,
-    /// By `report(value)`, a name at module scope; they are in the result.
+    /// By `report(value)`, a name at module scope. They are in the result.
     Kept,
-    /// The same, and this function is called with each as it comes.
+    /// Like `Kept`, and this function is called with each value as it arrives.
     Told(Function),
 }
 
-/// What is wrong with options, in words that name one.
+/// An error in the options. The text names the option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongOptions(String);
@@ -57,35 +58,35 @@ fn wrong(message: impl Into<String>) -> WrongOptions {
     WrongOptions(message.into())
 }
 
-/// How code is to be run. What is not said has its default.
+/// The options of a run. Omitted ones have defaults.
 #[derive(Clone)]
 pub struct Options {
-    /// What runs it.
+    /// The engine that runs the code.
     pub engine: Engine,
-    /// What the source and its modules are written in.
+    /// Language of the source and its modules.
     pub language: Language,
-    /// What the source is.
+    /// Form of the source.
     pub form: Form,
-    /// The export that is run.
+    /// The exported function to run.
     pub function: String,
     /// Its arguments; only for a function.
     pub args: Vec<Value>,
-    /// Modules of the host, by bare specifier: what they export.
+    /// Modules of the host, by bare specifier, with their exports.
     pub imports: Vec<(String, Vec<(String, Value)>)>,
     /// Modules of source, by relative specifier.
     pub modules: Vec<(String, String)>,
     /// Names at module scope.
     pub globals: Vec<(String, Value)>,
-    /// Bytes of its heap; 16 MB unless given, 64 MB at most: a larger number means that.
+    /// Bytes of heap; 16 MB by default, and at most 64 MB: larger values are lowered to that.
     pub memory_limit_bytes: f64,
     /// Name of the source, for errors and `import.meta.url`.
     pub filename: String,
-    /// Whether the code can report.
+    /// Whether the code can report values.
     pub report: Reports,
-    /// A safety cap, in loop iterations and calls of the engine (docs/run-code.md); none unless given.
+    /// Maximum fuel, in loop iterations and calls of the engine (docs/run-code.md); unlimited by default.
     pub fuel: Option<u64>,
-    /// Whether code that has ended is told of only once no call of a function of the host is under way. Otherwise calls that
-    /// it did not await end with it.
+    /// Whether the result waits until no call to a host function is active. Otherwise calls that the code did
+    /// not await end with it.
     pub awaits_calls: bool,
 }
 
@@ -110,14 +111,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// With one more name at module scope.
+    /// Adds a name at module scope.
     #[must_use]
     pub fn global(mut self, name: &str, value: impl Into<Value>) -> Options {
         self.globals.push((name.to_owned(), value.into()));
         self
     }
 
-    /// What is wrong with them. The names of modules and exports are the compiler's to judge.
+    /// Validates the options. The compiler checks the names of modules and exports.
     pub(crate) fn check(&self) -> Result<(), WrongOptions> {
         let limit = self.memory_limit_bytes;
         if !(limit.is_finite() && limit > 0.0) {
@@ -137,10 +138,10 @@ impl Options {
         Ok(())
     }
 
-    /// The options of a call that sandboxed code makes (`state.runCode`).
+    /// Parses the options of a call from sandboxed code (`state.runCode`).
     ///
     /// # Errors
-    /// What is wrong, by the option's name.
+    /// The error names the option.
     pub fn from_value(value: Value) -> Result<Options, WrongOptions> {
         let mut options = Options::default();
         for (key, value) in object("the options", value)? {
@@ -230,7 +231,7 @@ fn engine(value: &Value) -> Result<Engine, WrongOptions> {
     }
 }
 
-/// Whether the name can be that of a variable. Words that the language keeps to itself are the compiler's to find.
+/// Whether a name can be a variable's. The compiler finds reserved words.
 fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
     let starts = |first: char| first == '$' || first == '_' || first.is_alphabetic();

@@ -1,5 +1,6 @@
-//! Values as they travel between a thread and the isolate Worker (docs/run-code.md, The wire): a JSON text, one flat table
-//! whatever the nesting, and the bytes of binary values beside it. What comes from a sandbox is hostile until it is read.
+//! The encoding of values between a thread and the isolate Worker (docs/run-code.md, The wire): a JSON text,
+//! which is one flat table however deep the value is, and the bytes of binary values beside it. Data from a
+//! sandbox is untrusted until it is parsed.
 
 use std::fmt;
 
@@ -13,34 +14,34 @@ use crate::sandbox::surrogates::paired;
 use crate::sandbox::value::{BinaryKind, Function, Thrown, Value};
 use crate::sorted::SortedSet;
 
-/// Levels of nesting that are taken from a sandbox; whatever reads a value here may recurse.
+/// Maximum nesting of a value from a sandbox, because readers here may recurse.
 const DEPTH: usize = 200;
 
-/// A value on its way.
+/// An encoded value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
     /// The table: `[root, node 1, node 2, …]`.
     pub text: String,
-    /// What binary values hold.
+    /// Contents of binary values.
     pub bytes: Vec<Bytes>,
 }
 
 impl Packed {
-    /// What it takes on its way, bytes.
+    /// Encoded size in bytes.
     pub(crate) fn size(&self) -> usize {
         self.text.len() + self.bytes.iter().map(Bytes::len).sum::<usize>()
     }
 
-    /// An error with this message.
+    /// An error with a message.
     pub fn error(message: &str) -> Packed {
         pack_error(&Thrown::new(message))
     }
 }
 
-/// Packs a value; `give` gives its functions ids.
+/// Encodes a value; `give` assigns ids to its functions.
 ///
 /// # Errors
-/// `SerializationError`: it is too large.
+/// `SerializationError` when it is too large.
 pub(crate) fn pack(value: &Value, give: &mut dyn FnMut(&Function) -> usize) -> Result<Packed, Thrown> {
     let mut packer = Packer { nodes: vec![Json::Null], bytes: Vec::new(), give, room: Room::default() };
     let root = packer.slot(value)?;
@@ -114,7 +115,7 @@ fn error_node(thrown: &Thrown) -> Json {
     json!(["e", thrown.name, thrown.message, thrown.stack])
 }
 
-/// An error on its way.
+/// Encodes an error.
 pub(crate) fn pack_error(thrown: &Thrown) -> Packed {
     Packed { text: json!([[1], error_node(thrown)]).to_string(), bytes: Vec::new() }
 }
@@ -138,11 +139,11 @@ fn number(value: f64) -> Json {
     ])
 }
 
-/// Reads a value that the other side has packed. `function` makes what a function of its stands for; `room` may be shared by
-/// several values.
+/// Decodes a value from the other side. `function` creates a proxy for a function there. Several values may
+/// share `room`.
 ///
 /// # Errors
-/// `SerializationError`: it is nested in itself, too deep or too large for this side, or not what a sandbox sends.
+/// `SerializationError` when it contains itself, is too deep or too large for this side, or is malformed.
 pub(crate) fn unpack(
     packed: &Packed,
     room: &Room,
@@ -154,7 +155,7 @@ pub(crate) fn unpack(
     reader.slot(root)
 }
 
-/// Reads an error, or whatever was thrown.
+/// Decodes an error, or any other thrown value.
 pub(crate) fn unpack_error(packed: &Packed) -> Thrown {
     let absent = |_: u64, name: &str| Function::new(name, |_| Box::pin(async { Ok(Value::Undefined) }));
     match unpack(packed, &Room::default(), &absent) {
@@ -172,18 +173,18 @@ fn forged(what: &str) -> Thrown {
     Thrown::unserializable(format!("A value from the sandbox cannot be read: {what} is malformed."))
 }
 
-/// A part of the table, as its text has it.
+/// A part of the table, as parsed JSON.
 enum Part {
     Null,
     Bool(bool),
     Number(f64),
     Text(String),
-    /// A list of one number: a reference, where it stands for a value.
+    /// A list of one number: a reference, in the position of a value.
     Only(f64),
     List(Vec<Part>),
 }
 
-/// The table, which is refused before it is larger in memory than a value may be.
+/// Parses the table. It is refused before it takes more memory than a value may have.
 fn table(text: &str) -> Result<Vec<Part>, Thrown> {
     let room = Room::default();
     let mut json = serde_json::Deserializer::from_str(text);
@@ -266,7 +267,7 @@ struct Reader<'a> {
     table: &'a [Part],
     bytes: &'a [Bytes],
     function: &'a dyn Fn(u64, &str) -> Function,
-    /// Nodes that are being read.
+    /// Nodes that are being read, to detect cycles.
     open: SortedSet<usize>,
     room: &'a Room,
 }
@@ -289,7 +290,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text of a value, which has one for each place in which it occurs.
+    /// Copies a text. A text counts once for each occurrence in the value.
     fn text(&self, text: &str) -> Result<String, Thrown> {
         self.room.take(text.len())?;
         Ok(text.to_owned())
@@ -468,24 +469,24 @@ mod tests {
         assert!(said("[[1],[\"a\",[[1]]]]").contains("contains itself"));
         let chain: Vec<String> = (1..=300).map(|at| format!("[\"a\",[[{}]]]", at + 1)).collect();
         assert!(said(&format!("[[1],{},[\"a\",[]]]", chain.join(","))).contains("200 levels"));
-        // Ten times ten times ten … : a small text for a large value.
+        // Nested tens: a small text for a large value.
         let tens: Vec<String> =
             (1..=7).map(|at| format!("[\"a\",[{}]]", vec![format!("[{}]", at + 1); 10].join(","))).collect();
         assert!(said(&format!("[[1],{},[\"a\",[]]]", tens.join(","))).contains("8388608 bytes, the limit"));
-        // One text in many places.
+        // One text in many positions.
         let often = format!(
             "[[1],[\"a\",[{}]],[\"o\",[\"k\",\"{}\"]]]",
             vec!["[2]"; 5000].join(","),
             "x".repeat(5000)
         );
         assert!(said(&often).contains("8388608 bytes"));
-        // Contents of two bytes: 24 MiB of them.
+        // One buffer in many positions; the limit is 24 MiB.
         let often = format!("[[1],[\"a\",[{}]],[\"b\",\"Uint8Array\",0]]", vec!["[2]"; 100].join(","));
         let packed = Packed { text: often, bytes: vec![Bytes::from(vec![0; 1 << 20])] };
         let none = |_: u64, name: &str| Function::new(name, |_| Box::pin(async { Ok(Value::Undefined) }));
         let error = unpack(&packed, &Room::default(), &none).unwrap_err();
         assert!(error.message.contains("25165824 bytes"), "{error}");
-        // A table that is larger than what is written out of it.
+        // A table that is larger than the value in it.
         assert!(said(&format!("[[1],[\"a\",[{}]]]", vec!["1"; 600_000].join(","))).contains("8388608 bytes"));
         assert!(said(&format!("[[1],[\"a\",[]]{}]", ",1".repeat(600_000))).contains("8388608 bytes"));
     }

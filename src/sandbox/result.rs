@@ -1,4 +1,4 @@
-//! What comes of an execution (spec §17.4).
+//! The result of an execution (spec §17.4).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -6,24 +6,24 @@ use serde_json::{Map, Value as Json};
 use crate::json;
 use crate::sandbox::value::{Thrown, Value};
 
-/// How an execution ended (spec §17.5).
+/// The outcome of an execution (spec §17.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The export was found and its value came back.
+    /// The export was found, and returned a value.
     Success,
-    /// The code threw, or its value cannot cross.
+    /// The code threw, or its value cannot be copied.
     Error,
-    /// It was never run: it cannot be parsed or linked, or the options are wrong.
+    /// The code never ran: it cannot be parsed or linked, or the options are wrong.
     LinkError,
-    /// It took more memory than it may.
+    /// It exceeded its memory limit.
     Memory,
     /// It was ended from outside.
     Terminated,
 }
 
 impl Status {
-    /// As results write it.
+    /// The name in results.
     pub const fn as_str(self) -> &'static str {
         match self {
             Status::Success => "success",
@@ -35,15 +35,15 @@ impl Status {
     }
 }
 
-/// What went wrong, and where in the caller's source.
+/// An error, and its position in the caller's source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CodeError {
     /// `TypeError`, `SyntaxError`, `Terminated`, …
     pub name: String,
-    /// In words.
+    /// Description.
     pub message: String,
-    /// The sandbox's own stack.
+    /// The stack in the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
     /// Line, from 1.
@@ -55,13 +55,13 @@ pub struct CodeError {
     /// The file of that line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// The module that was asked for.
+    /// The requested module.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub specifier: Option<String>,
 }
 
 impl CodeError {
-    /// An error without a place.
+    /// An error without a position.
     pub fn new(name: &str, message: impl Into<String>) -> CodeError {
         CodeError { name: name.to_owned(), message: message.into(), ..CodeError::default() }
     }
@@ -74,19 +74,19 @@ impl From<Thrown> for CodeError {
     }
 }
 
-/// Something that the code wrote to the console.
+/// A line of console output.
 #[derive(Clone, Debug)]
 pub struct Log {
     /// `log`, `info`, `warn`, `error` or `debug`.
     pub level: String,
-    /// What it wrote.
+    /// The arguments of the call.
     pub args: Vec<Value>,
     /// Milliseconds since 1970.
     pub timestamp: f64,
 }
 
 impl Log {
-    /// What it wrote, in a line: texts as they are, other values as JSON.
+    /// The arguments in a line: strings as they are, other values as JSON.
     pub fn text(&self) -> String {
         let word = |value: &Value| match value.to_json() {
             Some(Json::String(text)) => text,
@@ -97,27 +97,27 @@ impl Log {
     }
 }
 
-/// What comes of an execution.
+/// The result of an execution.
 #[derive(Clone, Debug)]
 pub struct CodeResult {
     /// How it ended.
     pub status: Status,
     /// The value, on success.
     pub result: Value,
-    /// What went wrong, otherwise.
+    /// The error, otherwise.
     pub error: Option<CodeError>,
-    /// What was written to the console, while nobody gave another one.
+    /// The console output, unless the caller provided its own console.
     pub logs: Vec<Log>,
-    /// Whether there was more of that than is kept.
+    /// Whether console output was cut.
     pub logs_cut: bool,
-    /// What was reported.
+    /// The reported values.
     pub reports: Vec<Value>,
-    /// How long it took, milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: f64,
 }
 
 impl CodeResult {
-    /// One that ended without the sandbox's help.
+    /// A result without the sandbox.
     pub(crate) fn failed(status: Status, error: CodeError) -> CodeResult {
         CodeResult {
             status,
@@ -130,7 +130,7 @@ impl CodeResult {
         }
     }
 
-    /// As a `CodeExecutionResult` of the specification's, for code in a sandbox.
+    /// The specification's `CodeExecutionResult`, for code in a sandbox.
     pub fn to_value(&self) -> Value {
         let mut fields = vec![("status".to_owned(), Value::from(self.status.as_str()))];
         if self.status == Status::Success {
@@ -152,7 +152,7 @@ impl CodeResult {
         Value::Object(fields)
     }
 
-    /// The same in JSON, for clients and models; what JSON has not is as [`Value::to_json`] says.
+    /// The result as JSON, for clients and models; see [`Value::to_json`].
     pub fn to_json(&self) -> Json {
         self.to_value().to_json().unwrap_or_else(|| Json::Object(Map::new()))
     }

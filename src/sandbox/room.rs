@@ -1,12 +1,12 @@
-//! How much a value may be once it is written out. A small text can stand for a large value: whatever is used a hundred times
-//! travels once.
+//! Size limits of a decoded value. A small text can encode a large value, because a part that occurs a
+//! hundred times is encoded once.
 
 use std::cell::Cell;
 
 use crate::limits;
 use crate::sandbox::value::Thrown;
 
-/// What is left for values that are read or written together.
+/// The remaining size for values that are read or written together.
 #[derive(Clone, Debug)]
 pub(crate) struct Room {
     left: Cell<usize>,
@@ -20,10 +20,10 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Takes a part of a value and the bytes of its text.
+    /// Counts a part of a value, and the bytes of its text.
     ///
     /// # Errors
-    /// `SerializationError`: there is no room for it.
+    /// `SerializationError` when the limit is exceeded.
     pub(crate) fn take(&self, text: usize) -> Result<(), Thrown> {
         let left = self.left.get().checked_sub(text.saturating_add(limits::CODE_PART_BYTES));
         self.left.set(left.unwrap_or_default());
@@ -36,10 +36,10 @@ impl Room {
         })
     }
 
-    /// Takes the contents of a binary value.
+    /// Counts the contents of a binary value.
     ///
     /// # Errors
-    /// `SerializationError`: there is no room for them.
+    /// `SerializationError` when the limit is exceeded.
     pub(crate) fn take_raw(&self, bytes: usize) -> Result<(), Thrown> {
         let left = self.raw.get().checked_sub(bytes);
         self.raw.set(left.unwrap_or_default());
@@ -51,12 +51,12 @@ impl Room {
         })
     }
 
-    /// How much has been taken, contents of binary values aside.
+    /// The size so far, without the contents of binary values.
     pub(crate) fn taken(&self) -> usize {
         limits::CODE_VALUE_BYTES.saturating_sub(self.left.get())
     }
 
-    /// Whether there is none left.
+    /// Whether nothing is left.
     pub(crate) fn spent(&self) -> bool {
         self.left.get() == 0 || self.raw.get() == 0
     }

@@ -1,4 +1,4 @@
-//! The side of an execution that the sandbox sees: the caller's functions, and the place for reports.
+//! The side of an execution that the sandbox sees: the caller's functions, and the receiver of reports.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -17,7 +17,7 @@ use crate::sandbox::result::{CodeResult, Log, Status};
 use crate::sandbox::room::Room;
 use crate::sandbox::value::{Function, Thrown, Value};
 
-/// What the transport holds.
+/// The object that the transport holds.
 pub(crate) struct Session(pub(crate) Rc<Life>);
 
 impl HostCalls for Session {
@@ -42,7 +42,7 @@ impl HostCalls for Session {
             let room = Room::default();
             let Ok(value) = taken(&life, value, &back, &room, life.keep()) else { return };
             if let Some(told) = life.reported(&value, room.taken()) {
-                // A report is no call: nobody waits for what becomes of it.
+                // A report has no caller, so its result is ignored.
                 let _unheard = guarded(&told, vec![value]).await;
             }
         };
@@ -58,7 +58,7 @@ impl HostCalls for Session {
     }
 }
 
-/// Calls a function of the caller's, when there is room for its answer.
+/// Calls a function of the caller, as soon as there is room for its answer.
 async fn answered(life: Rc<Life>, room: Rc<CallRoom>, function: u64, args: Packed, back: Back) -> Answered {
     let backlog = life.backlog.clone();
     let mut start = backlog.start().await;
@@ -78,7 +78,7 @@ async fn answered(life: Rc<Life>, room: Rc<CallRoom>, function: u64, args: Packe
     };
     let (Answer::Value(packed) | Answer::Error(packed)) = &answer;
     let reserved = room.take();
-    // What has room, or was done at once, is sent at once.
+    // An answer with reserved room, or from synchronous work, is sent immediately.
     let held = match waited && reserved.is_empty() {
         true => backlog.send(packed.size()).await,
         false => backlog.send_now(packed.size()),
@@ -87,11 +87,11 @@ async fn answered(life: Rc<Life>, room: Rc<CallRoom>, function: u64, args: Packe
     Answered { answer, held }
 }
 
-/// Calls a function of the caller's.
+/// Calls a function of the caller.
 async fn called(life: &Rc<Life>, function: u64, args: Packed, back: &Back) -> Result<Packed, Thrown> {
     let function = life.function(function).ok_or_else(|| Thrown::new("There is no such function."))?;
     let room = Room::default();
-    // A function that is an argument does not keep the run: what was called with it is the run's.
+    // A function among the arguments does not keep the run alive: this call belongs to the run.
     let args = taken(life, args, back, &room, None)?;
     let _under_way = life.calls.hold(room.taken()).ok_or_else(|| {
         let limit = limits::CODE_CALLS_BYTES;
@@ -105,7 +105,7 @@ async fn called(life: &Rc<Life>, function: u64, args: Packed, back: &Back) -> Re
     }
 }
 
-/// Reads a value of the sandbox's. Functions in it keep the run for as long as somebody holds them, if `keep` is given.
+/// Decodes a value of the sandbox. With `keep`, functions in it keep the run alive while they are held.
 fn taken(
     life: &Rc<Life>,
     packed: Packed,
@@ -116,7 +116,7 @@ fn taken(
     unpack(&packed, room, &|id, name| proxy(life, id, name, back, keep.clone()))
 }
 
-/// What a function of the sandbox's is here.
+/// A proxy for a function of the sandbox.
 fn proxy(life: &Rc<Life>, id: u64, name: &str, back: &Back, keep: Option<Rc<Keep>>) -> Function {
     let (weak, back) = (Rc::downgrade(life), back.clone());
     let function = Function::new(name, move |args| {
@@ -137,7 +137,7 @@ fn proxy(life: &Rc<Life>, id: u64, name: &str, back: &Back, keep: Option<Rc<Keep
     function.of(life, keep)
 }
 
-/// What the sandbox's answer means.
+/// Converts the sandbox's outcome to a result.
 pub(crate) fn read(life: &Rc<Life>, outcome: Outcome) -> CodeResult {
     let Outcome { mut status, value, mut error, logs, mut logs_cut, duration_ms, back } = outcome;
     let mut result = Value::Undefined;
@@ -147,7 +147,7 @@ pub(crate) fn read(life: &Rc<Life>, outcome: Outcome) -> CodeResult {
             Err(thrown) => (status, error) = (Status::Error, Some(thrown.into())),
         }
     }
-    // What was printed may say the same thing often, too: together it has the room of one value.
+    // Console output may repeat large values: all lines together have the limit of one value.
     let room = Room::default();
     let mut read = Vec::with_capacity(logs.len());
     for log in logs {
@@ -169,7 +169,7 @@ fn line(life: &Rc<Life>, log: RawLog, back: &Back, room: &Room) -> Log {
     Log { level: log.level, args, timestamp: log.timestamp }
 }
 
-/// Calls a function of the caller's, whose panic is an error of this call alone.
+/// Calls a function of the caller. A panic fails only this call.
 async fn guarded(function: &Function, args: Vec<Value>) -> Result<Value, Thrown> {
     let call = AssertUnwindSafe(async { function.call(args).await }).catch_unwind();
     call.await.unwrap_or_else(|_| Err(Thrown::new("A function of the host's panicked.")))

@@ -1,8 +1,8 @@
-//! Halves of surrogate pairs. Texts of JavaScript may have them, also in JSON, where they are escapes; ours cannot.
+//! Lone surrogates. JavaScript strings may contain them, and so may JSON, as escapes; Rust strings cannot.
 
 use std::borrow::Cow;
 
-/// JSON of the same, with U+FFFD for every half that is alone.
+/// JSON with U+FFFD instead of every lone surrogate.
 pub(crate) fn paired(json: &str) -> Cow<'_, str> {
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return Cow::Borrowed(json);
@@ -14,10 +14,10 @@ pub(crate) fn paired(json: &str) -> Cow<'_, str> {
         let (length, half) = match (unit(escape), escape.get(6..).and_then(unit)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, false),
             (Some(0xd800..=0xdfff), _) => (6, true),
-            // Whatever is escaped by one character: it may be a backslash.
+            // An escape of one character, which may be a backslash.
             _ => (2, false),
         };
-        // In the middle of a character is no escape of JSON.
+        // A split inside a character: not a JSON escape.
         let Some((escape, after)) = escape.split_at_checked(length) else { break };
         text.push_str(if half { "\\ufffd" } else { escape });
         rest = after;
@@ -26,7 +26,7 @@ pub(crate) fn paired(json: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The UTF-16 unit that an escape at the beginning stands for.
+/// The UTF-16 unit of an escape at the start.
 fn unit(text: &str) -> Option<u16> {
     u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }

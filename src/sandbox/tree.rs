@@ -1,4 +1,4 @@
-//! Tests of who owns what: what ends with what, in which order, and that nothing is left.
+//! Tests of ownership: what ends with what, in which order, and that nothing is left.
 
 use std::cell::{Cell, RefCell};
 use std::future::pending;
@@ -14,10 +14,10 @@ use crate::sandbox::execution::{Start, start};
 use crate::sandbox::life::Life;
 use crate::sandbox::{CodeError, CodeHandle, Function, Options, Packed, Reports, Status, Thrown, Value};
 
-/// What happened, in order.
+/// Events in order.
 type Trace = Rc<RefCell<Vec<String>>>;
 
-/// Tells the trace when it is dropped.
+/// Records its drop in the trace.
 struct Mark(&'static str, Trace);
 
 impl Drop for Mark {
@@ -26,7 +26,7 @@ impl Drop for Mark {
     }
 }
 
-/// Runs of code, whose sandboxes are futures of the test.
+/// Runs of code with futures of the test as sandboxes.
 #[derive(Clone, Default)]
 struct World {
     tasks: Rc<RefCell<Vec<LocalBoxFuture<'static, ()>>>>,
@@ -50,7 +50,7 @@ impl World {
         self.tasks.borrow_mut().push(Box::pin(task));
     }
 
-    /// Until nothing moves.
+    /// Polls until nothing changes.
     fn settle(&self) {
         for _ in 0..50 {
             let mut tasks = self.tasks.take();
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Starts code whose sandbox does what the script says; and as the transport does, holds it until nobody needs it.
+    /// Starts code whose sandbox runs the script. Like the transport, it is held until nothing needs it.
     fn start(&self, name: &'static str, options: Options, script: Script) -> CodeHandle {
         self.last.set(self.last.get() + 1);
         let start_it = Start {
@@ -100,7 +100,7 @@ impl World {
         execution
     }
 
-    /// A function of the host's that starts code, and gives its handle, as `state.runCode` does.
+    /// A host function that starts code and returns its handle, like `state.runCode`.
     fn run_code(
         &self,
         options: impl Fn(Vec<Value>, &World) -> Options + 'static,
@@ -129,7 +129,7 @@ impl World {
         })
     }
 
-    /// A function of the host's that never answers.
+    /// A host function that never answers.
     fn waits(&self) -> Function {
         let (trace, mark) = (self.trace.clone(), Mark("function", self.trace.clone()));
         Function::new("waits", move |_| {
@@ -142,7 +142,7 @@ impl World {
         })
     }
 
-    /// Nothing is left: no run, no call, no function, no task.
+    /// Asserts that nothing is left: no run, call, function or task.
     fn empty(&self) {
         self.settle();
         assert_eq!(self.tasks.borrow().len(), 0, "tasks: {:?}", self.trace.borrow());
@@ -163,7 +163,7 @@ impl Ran {
         self.door.call(function, args, self.back.clone()).await.answer
     }
 
-    /// Asks without waiting.
+    /// Calls without waiting.
     fn ask(&self, function: u64, args: &'static str) {
         let ran = self.clone();
         self.world.spawn(async move {
@@ -184,14 +184,14 @@ impl Ran {
 }
 
 const NONE: &str = r#"[[1],["a",[]]]"#;
-/// A call with a function of the sandbox's.
+/// A call with a function of the sandbox.
 const FUNCTION: &str = r#"[[1],["a",[[2]]],["f",1,"f"]]"#;
 
 fn of(function: Function) -> Options {
     Options::default().global("f", function)
 }
 
-/// Starts code, with functions or without, and waits for what it comes to.
+/// Starts code, with functions or without, and waits for its result.
 fn waiting(ran: Ran) -> LocalBoxFuture<'static, Outcome> {
     Box::pin(async move {
         ran.call(0, FUNCTION).await;
@@ -201,7 +201,7 @@ fn waiting(ran: Ran) -> LocalBoxFuture<'static, Outcome> {
     })
 }
 
-/// Starts code and does not wait for it.
+/// Starts code without waiting for it.
 fn not_waiting(ran: Ran) -> LocalBoxFuture<'static, Outcome> {
     Box::pin(async move {
         ran.call(0, FUNCTION).await;
@@ -239,7 +239,7 @@ fn hangs(ran: Ran) -> LocalBoxFuture<'static, Outcome> {
     })
 }
 
-/// What a run is given: nothing, or the functions of the code that starts it, in every place that they can be in.
+/// The options of the inner code: none, or functions of the outer code in every possible position.
 fn given(place: u8) -> impl Fn(Vec<Value>, &World) -> Options {
     move |mut args, _| {
         let function = args.pop().unwrap_or(Value::Undefined);
@@ -399,7 +399,7 @@ fn answers_that_the_sandbox_has_not_taken_are_bounded_and_others_wait() {
     let world = World::default();
     let read = Rc::new(Cell::new(0));
     let count = read.clone();
-    // A function that is done at once, as one that reads a file.
+    // A synchronous function, like one that reads a file.
     let reads = Function::new("read", move |_| {
         count.set(count.get() + 1);
         Box::pin(async { Ok(Value::String("x".repeat(5 << 20))) })
@@ -415,7 +415,7 @@ fn answers_that_the_sandbox_has_not_taken_are_bounded_and_others_wait() {
                     held.borrow_mut().push(answered.held);
                 });
             }
-            // The sandbox takes an answer every other turn.
+            // The sandbox takes an answer every second turn.
             let mut turns = 0;
             let mut seen = 0;
             let most = Cell::new(0);
@@ -439,7 +439,7 @@ fn answers_that_the_sandbox_has_not_taken_are_bounded_and_others_wait() {
         world.settle();
     }
     let result = futures::FutureExt::now_or_never(execution.result()).unwrap();
-    // Three of 5 MiB have room, and the one that was read while there was room for a byte.
+    // There is room for three of 5 MiB, and for one more that was read while a byte was free.
     assert_eq!(result.result.to_json(), Some(json!(20)), "{result:?}");
     assert_eq!(read.get(), 20);
     drop((execution, result));

@@ -1,4 +1,4 @@
-//! Values on their way into the sandbox and out of it (spec §17.7).
+//! Values that cross the boundary of the sandbox (spec §17.7).
 
 use std::fmt;
 use std::rc::{Rc, Weak};
@@ -13,7 +13,7 @@ use serde_json::{Number, Value as Json};
 use crate::json;
 use crate::sandbox::life::{Keep, Life};
 
-/// A value of sandboxed code. Everything crosses by copy, functions as proxies.
+/// A value of sandboxed code. Everything is copied, and functions are proxies.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// `undefined`.
@@ -40,7 +40,7 @@ pub enum Value {
     Date(Option<f64>),
     /// A `RegExp`.
     RegExp {
-        /// What stands between the slashes.
+        /// The text between the slashes.
         source: String,
         /// The letters after them.
         flags: String,
@@ -53,14 +53,14 @@ pub enum Value {
     Function(Function),
 }
 
-/// What an error says.
+/// The fields of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thrown {
-    /// As `name` says: `TypeError`.
+    /// The `name`, such as `TypeError`.
     pub name: String,
-    /// What went wrong.
+    /// The `message`.
     pub message: String,
-    /// Origin, in the sandbox's own files; empty where it is not known.
+    /// Origin, in the sandbox's own files; empty when unknown.
     pub stack: String,
 }
 
@@ -70,7 +70,7 @@ impl Thrown {
         Thrown { name: "Error".to_owned(), message: message.into(), stack: String::new() }
     }
 
-    /// What is said of a value that cannot cross.
+    /// The error for a value that cannot be copied.
     pub(crate) fn unserializable(message: impl Into<String>) -> Thrown {
         Thrown { name: "SerializationError".to_owned(), ..Thrown::new(message) }
     }
@@ -146,16 +146,16 @@ impl BinaryKind {
         }
     }
 
-    /// The kind of that constructor.
+    /// The kind of a constructor's name.
     pub(crate) fn of(name: &str) -> Option<BinaryKind> {
         BinaryKind::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
-/// What a function of the other side comes to.
+/// The future result of a function.
 pub type Called = LocalBoxFuture<'static, Result<Value, Thrown>>;
 
-/// A function that either side may call. To its caller it is asynchronous, whatever it is at home.
+/// A function that either side may call. It is asynchronous for its caller.
 #[derive(Clone)]
 pub struct Function {
     name: Rc<str>,
@@ -163,16 +163,16 @@ pub struct Function {
     home: Option<Home>,
 }
 
-/// The run that a function of a sandbox's lives in.
+/// The run that a sandbox's function belongs to.
 #[derive(Clone)]
 struct Home {
     life: Weak<Life>,
-    /// What keeps it: not every holder does.
+    /// Keeps the run alive. Not every holder does.
     keep: Option<Rc<Keep>>,
 }
 
 impl Function {
-    /// A function of this name; the sandbox sees nothing of it but that.
+    /// A function. The sandbox sees only its name.
     pub fn new(name: &str, run: impl Fn(Vec<Value>) -> Called + 'static) -> Function {
         Function { name: Rc::from(name), run: Rc::new(run), home: None }
     }
@@ -184,9 +184,8 @@ impl Function {
 
     /// Calls it.
     ///
-    /// # Errors
-    /// What it threw, or that it is gone: a function of the sandbox lives as long as its execution is held, or for one of the
-    /// result, as long as that is held.
+    /// The exception of the function, or an error when it is gone: a function of the sandbox exists while its
+    /// execution is held, and a function of a result while that is held.
     pub fn call(&self, args: Vec<Value>) -> Called {
         let called = (self.run)(args);
         let Some(keep) = self.kept() else { return called };
@@ -197,22 +196,22 @@ impl Function {
         .boxed_local()
     }
 
-    /// As a function of this run's sandbox.
+    /// Marks it as a function of this run's sandbox.
     pub(crate) fn of(self, life: &Rc<Life>, keep: Option<Rc<Keep>>) -> Function {
         Function { home: Some(Home { life: Rc::downgrade(life), keep }), ..self }
     }
 
-    /// The run that it lives in, if it is a sandbox's.
+    /// The run that it belongs to, if it is a sandbox's.
     pub(crate) fn home(&self) -> Option<Rc<Life>> {
         self.home.as_ref()?.life.upgrade()
     }
 
-    /// What it keeps.
+    /// The [`Keep`] that it holds.
     pub(crate) fn kept(&self) -> Option<Rc<Keep>> {
         self.home.as_ref()?.keep.clone()
     }
 
-    /// The same, without keeping its run.
+    /// The function without its [`Keep`].
     pub(crate) fn unheld(&self) -> Function {
         let home = self.home.as_ref().map(|home| Home { keep: None, ..home.clone() });
         Function { home, ..self.clone() }
@@ -249,9 +248,9 @@ impl Value {
         matches!(self, Value::Undefined | Value::Null)
     }
 
-    /// As a model or a client reads it, in JSON: a `Map` with texts as keys is an object, any other one a list of pairs, a
-    /// `Set` a list, a date and a bigint texts, bytes base64; numbers that JSON has not are `null`. `None` for `undefined`
-    /// and functions.
+    /// The value as JSON for a model or a client: a `Map` with string keys is an object, any other a list of
+    /// pairs; a `Set` is a list; a date and a bigint are strings; bytes are base64; numbers that JSON cannot
+    /// express are `null`. `None` for `undefined` and functions.
     pub fn to_json(&self) -> Option<Json> {
         Some(match self {
             Value::Undefined | Value::Function(_) => return None,
@@ -301,7 +300,7 @@ fn iso(ms: f64) -> Option<String> {
     ))
 }
 
-/// A whole number is written without a fraction.
+/// A whole number has no fraction in JSON.
 fn number(value: f64) -> Json {
     const SAFE: f64 = 9_007_199_254_740_991.0;
     if value.fract() == 0.0 && value.abs() <= SAFE {
