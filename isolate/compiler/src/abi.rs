@@ -1,9 +1,9 @@
-//! The entries of the wasm. All that is unsafe in this crate is here.
+//! The entries of the wasm. All unsafe code of this crate is here.
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
 
-/// Reserves `length` bytes for a request; 0 when there is no room. Every reservation is given back by [`dealloc`].
+/// Allocates `length` bytes for a request; returns 0 if there is no room. [`dealloc`] frees every allocation.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn alloc(length: u32) -> u32 {
     let Some(layout) = layout(length) else { return 0 };
@@ -11,10 +11,10 @@ pub(crate) extern "C" fn alloc(length: u32) -> u32 {
     unsafe { std::alloc::alloc(layout) as usize as u32 }
 }
 
-/// Gives a reservation back: a request's, or an answer's.
+/// Frees the memory of a request or of an answer.
 ///
 /// # Safety
-/// `at` and `length` are those of an [`alloc`], or of an answer, and are given back once.
+/// `at` and `length` are those of an [`alloc`] or of an answer, and are freed once.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn dealloc(at: u32, length: u32) {
     if let Some(layout) = layout(length) {
@@ -23,8 +23,8 @@ pub(crate) unsafe extern "C" fn dealloc(at: u32, length: u32) {
     }
 }
 
-/// [`crate::compile_json`] over a request at `at`. The answer's address is in the upper half of the result, its
-/// length in the lower.
+/// [`crate::compile_json`] for the request at `at`. The upper half of the result is the answer's address, the
+/// lower half its length.
 ///
 /// # Safety
 /// `at` and `length` are those of an [`alloc`] whose bytes have all been written.
@@ -34,10 +34,10 @@ pub(crate) unsafe extern "C" fn compile(at: u32, length: u32) -> u64 {
     unsafe { answer(at, length, crate::compile_json) }
 }
 
-/// [`crate::resolve_json`], in the same way.
+/// [`crate::resolve_json`], in the same format.
 ///
 /// # Safety
-/// As of [`compile`].
+/// Same as [`compile`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn resolve(at: u32, length: u32) -> u64 {
     // SAFETY: the caller's promise.
@@ -45,7 +45,7 @@ pub(crate) unsafe extern "C" fn resolve(at: u32, length: u32) -> u64 {
 }
 
 /// # Safety
-/// As of [`compile`].
+/// Same as [`compile`].
 unsafe fn answer(at: u32, length: u32, entry: fn(&[u8]) -> String) -> u64 {
     // SAFETY: the caller's promise.
     let request = unsafe { std::slice::from_raw_parts(at as usize as *const u8, length as usize) };

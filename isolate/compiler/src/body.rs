@@ -1,7 +1,9 @@
-//! Code as a model writes it, where it is asked for the body of an async function: the body, a function, or a module.
+//! Turns a model's code, written as the body of an async function, as a function or as a module, into a
+//! module.
 //!
-//! A body becomes a function that the module exports as default. Without a `return` of its own, its result is the value of
-//! its last expression. Code that would do nothing is a mistake, as its author would take silence for success.
+//! A body becomes a function that the module exports as default. Without a `return` of its own, it returns
+//! the value of its last expression. Code that would do nothing is an error, because its author would mistake
+//! silence for success.
 
 use oxc_ast::ast::*;
 use oxc_ast_visit::{Visit, walk};
@@ -12,10 +14,10 @@ use oxc_syntax::scope::ScopeFlags;
 use crate::edits::Edits;
 use crate::error::{ErrorKind, Mistake};
 
-/// What a mistake tells the author to write.
+/// The advice in an error message.
 const WANTED: &str = "write the body of an async function, with `return` for the result";
 
-/// Makes code a module that exports a function as default. Imports stay outside of the function.
+/// Makes a module that exports a function as default. Imports stay outside the function.
 pub(crate) fn into_module(
     program: &Program<'_>,
     scoping: &Scoping,
@@ -70,7 +72,7 @@ fn mistake(message: String, span: Span) -> Mistake {
     Mistake::new(ErrorKind::SyntaxError, message, span)
 }
 
-/// An expression as the result; a function is called.
+/// Returns an expression; calls it if it is a function.
 fn returned(expression: &Expression<'_>, before: &str, edits: &mut Edits) {
     let Span { start, end, .. } = expression.span();
     edits.insert(start, before);
@@ -103,7 +105,7 @@ fn exports(statement: &Statement<'_>) -> bool {
     }
 }
 
-/// The name of the last function that a statement exports, or of a local value, which may be one.
+/// The last function that a statement exports, or a local value, which may be a function.
 fn exported_function<'a>(statement: &'a Statement<'_>, scoping: &Scoping) -> Option<&'a str> {
     match statement {
         Statement::ExportDeclaration(it) => Some(function_in(&it.declaration, scoping)?.name),
@@ -115,7 +117,7 @@ fn exported_function<'a>(statement: &'a Statement<'_>, scoping: &Scoping) -> Opt
     }
 }
 
-/// A function that has a name.
+/// A named function.
 struct Named<'a> {
     name: &'a str,
     /// Whether nothing refers to it.
@@ -136,7 +138,7 @@ fn function_in<'a>(declaration: &'a Declaration<'_>, scoping: &Scoping) -> Optio
     Some(Named { name: id.name.as_str(), unused: id.symbol_id.get().is_some_and(is_unused) })
 }
 
-/// Whether code does anything before a function of it is called: calls one, loops, awaits, returns or throws.
+/// Whether code acts before one of its functions is called: calls one, loops, awaits, returns or throws.
 fn acts(program: &Program<'_>) -> bool {
     let mut acts = Acts(false);
     acts.visit_program(program);
@@ -181,7 +183,7 @@ impl<'a> Visit<'a> for Acts {
         }
     }
 
-    // What is in a function happens when it is called.
+    // Code in a function runs only when it is called.
 
     fn visit_function(&mut self, _: &Function<'a>, _: ScopeFlags) {}
 

@@ -1,4 +1,4 @@
-//! Changes of a text that leave everything else where it was.
+//! Edits of a text that keep everything else in place.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use serde::Serialize;
 
 use crate::text::{Source, ends_line};
 
-/// As many places are said where columns are others: beyond that they are those of the text that the engine gets.
+/// The maximum number of column mappings. Beyond it, columns are those of the text for the engine.
 const MOVED: usize = 5_000;
 
-/// From column `at` of a line on, up to the next of these on the line, columns count from column `was` of the source. In
-/// UTF-16 units, all from 1; a line ends with a line feed. In JSON: `[line, at, was]`.
+/// From column `at` of a line up to the next entry on that line, columns count from column `was` of the
+/// source. In UTF-16 units, all from 1; a line ends with a line feed. In JSON: `[line, at, was]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Moved(u32, u32, u32);
 
-/// What takes the place of a part of the source.
+/// The replacement for a part of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum With {
-    /// White space. `first` and `last` are written over its ends.
+    /// White space. `first` and `last` overwrite its ends.
     Blank { first: Option<char>, last: Option<char> },
-    /// Code. The line ends of what it replaces follow it.
+    /// Code. The line ends of the replaced text follow it.
     Code(String),
 }
 
@@ -30,41 +30,41 @@ struct Edit {
     with: With,
 }
 
-/// The changes of one module, made in any order. They do not overlap.
+/// The edits of one module, added in any order. They do not overlap.
 #[derive(Debug, Default)]
 pub(crate) struct Edits {
     list: Vec<Edit>,
-    /// Where code was inserted, and which edit that is.
+    /// The positions of inserted code, and the index of the edit.
     inserted: HashMap<u32, usize>,
 }
 
 impl Edits {
-    /// Where the first change is.
+    /// The position of the first edit.
     pub(crate) fn first(&self) -> Option<u32> {
         self.list.iter().map(|edit| edit.span.start).min()
     }
 
-    /// White space instead of a part of the text.
+    /// Replaces a part of the text by white space.
     pub(crate) fn blank(&mut self, start: u32, end: u32) {
         self.push(start, end, With::Blank { first: None, last: None });
     }
 
-    /// White space whose first character is another one, such as the `;` that keeps two statements apart.
+    /// Replaces by white space with another first character, such as the `;` that separates two statements.
     pub(crate) fn blank_with(&mut self, start: u32, end: u32, first: char) {
         self.push(start, end, With::Blank { first: Some(first), last: None });
     }
 
-    /// White space whose last character is another one.
+    /// Replaces by white space with another last character.
     pub(crate) fn blank_until(&mut self, start: u32, end: u32, last: char) {
         self.push(start, end, With::Blank { first: None, last: Some(last) });
     }
 
-    /// Code instead of a part of the text.
+    /// Replaces a part of the text by code.
     pub(crate) fn replace(&mut self, start: u32, end: u32, code: impl Into<String>) {
         self.list.push(Edit { span: Span::new(start, end), with: With::Code(code.into()) });
     }
 
-    /// Code before the character at `at`; the rest of the line moves.
+    /// Inserts code before the character at `at`; the rest of the line moves.
     pub(crate) fn insert(&mut self, at: u32, code: impl Into<String>) {
         self.inserted.insert(at, self.list.len());
         self.replace(at, at, code);
@@ -76,8 +76,8 @@ impl Edits {
         }
     }
 
-    /// Ends a statement or class member by a `;` where a line end has ended it until now: without what was erased
-    /// at its end, the next line could continue it.
+    /// Ends a statement or class member with a `;` if a line end ended it so far. Without its erased end, the
+    /// next line could continue it.
     pub(crate) fn separate_if_open(&mut self, statement: Span, source: Source<'_>) {
         let end = statement.end;
         if source.slice(statement.start, end).ends_with(';') {
@@ -98,7 +98,7 @@ impl Edits {
         }
     }
 
-    /// Writes a `;` over the start of the blank that begins at `start`.
+    /// Writes a `;` at the start of the blank that begins at `start`.
     pub(crate) fn separate_start(&mut self, start: u32) {
         if let Some(Edit { with: With::Blank { first, .. }, .. }) =
             self.list.iter_mut().rev().take(8).find(|edit| edit.span.start == start)
@@ -107,7 +107,7 @@ impl Edits {
         }
     }
 
-    /// The text after all changes, and where its columns are not those of the source.
+    /// The edited text, and the columns that differ from those of the source.
     pub(crate) fn apply(mut self, source: Source<'_>) -> (String, Vec<Moved>) {
         self.list.sort_by_key(|edit| (edit.span.start, edit.span.end));
         let mut out = String::with_capacity(source.0.len() + 256);
@@ -135,10 +135,10 @@ impl Edits {
     }
 }
 
-/// Keeps account of the columns of a text that is being made.
+/// Tracks the columns of the edited text.
 #[derive(Default)]
 struct Columns {
-    /// Up to where the source was counted, in bytes.
+    /// The end of the counted part of the source, in bytes.
     counted: usize,
     was: Place,
     is: Place,
@@ -168,7 +168,7 @@ impl Place {
 }
 
 impl Columns {
-    /// `new` stands where `old` stood, after `before`. What was blanked before is as wide as it was.
+    /// Records that `new` replaces `old` after `before`. Blanked parts of `before` kept their width.
     fn moved(&mut self, before: &str, old: &str, new: &str) {
         if self.list.len() == MOVED {
             return;
@@ -188,7 +188,7 @@ impl Columns {
     }
 }
 
-/// White space as wide as `old`, with its line ends.
+/// White space of the width of `old`, with its line ends.
 fn blank(out: &mut String, old: &str, first: Option<char>, last: Option<char>) {
     let end = old.chars().count();
     for (at, char) in old.chars().enumerate() {
@@ -204,7 +204,7 @@ fn blank(out: &mut String, old: &str, first: Option<char>, last: Option<char>) {
             continue;
         }
         out.push(mark.unwrap_or(' '));
-        // What takes two units in UTF-16 takes two columns.
+        // A character of two UTF-16 units takes two columns.
         if char.len_utf16() == 2 {
             out.push(' ');
         }

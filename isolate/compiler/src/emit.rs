@@ -1,4 +1,4 @@
-//! From a linked module to the text that the engine gets.
+//! Writes a linked module as the text for the engine.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::request::Compiled;
 use crate::resolve::GLOBALS;
 use crate::text::Source;
 
-/// What cannot be the name of an import in a module, beyond the reserved words of every program.
+/// Names that an import in a module cannot bind, besides the reserved words.
 const NOT_BINDABLE: [&str; 12] = [
     "arguments",
     "await",
@@ -36,7 +36,7 @@ pub(crate) struct Globals<'r> {
 }
 
 impl<'r> Globals<'r> {
-    /// Refuses what cannot be a name in a module.
+    /// Refuses names that a module cannot bind.
     pub(crate) fn new(names: &'r [String]) -> Result<Self, CompileError> {
         let bindable = |name: &str| {
             is_identifier_name(name) && !is_reserved_keyword(name) && !NOT_BINDABLE.contains(&name)
@@ -50,7 +50,7 @@ impl<'r> Globals<'r> {
     }
 }
 
-/// Writes a module. What it exports, it or the host must declare.
+/// Writes a module. Each name that it exports must be declared by it or by the host.
 pub(crate) fn write(
     mut linked: Linked<'_>,
     globals: &Globals<'_>,
@@ -86,7 +86,7 @@ pub(crate) fn write(
         last.push_str(&format!("import {{ {} }} from \"{home}\";", missing.join(", ")));
     }
     if !last.is_empty() {
-        // Imports are hoisted: at the end it moves nothing.
+        // Imports are hoisted, so this line can go to the end, where it moves nothing.
         code.push('\n');
         code.push_str(&last);
     }
@@ -115,7 +115,7 @@ fn shrink(edits: &mut Edits, source: Source<'_>, clause: &Clause) {
                 edits.blank(comma.saturating_sub(1), comma);
             }
             (Stands::Star, _) => {
-                // The comma behind the default import goes too.
+                // The comma after the default import goes too.
                 let before = at.checked_sub(1).and_then(|at| clause.parts.get(at));
                 let start = before
                     .filter(|before| before.keep != Keep::No)

@@ -1,4 +1,4 @@
-//! Why a call's sources were refused, and where.
+//! Errors: why the sources of a call were refused, and where.
 
 use oxc_span::Span;
 use serde::Serialize;
@@ -6,26 +6,26 @@ use thiserror::Error;
 
 use crate::text::Source;
 
-/// What kind of mistake it is; the `name` of the error that the caller of `runCode` sees.
+/// The kind of an error: its `name` for the caller of `runCode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ErrorKind {
-    /// The text is not ECMAScript, or not TypeScript.
+    /// The text is not valid ECMAScript or TypeScript.
     SyntaxError,
-    /// TypeScript that cannot become ECMAScript by erasing, or that the sandbox does not take.
+    /// TypeScript that cannot be erased to ECMAScript, or that the sandbox does not support.
     TypeScriptError,
     /// A module or a name that does not exist.
     LinkError,
-    /// The request contradicts itself, whatever the sources say.
+    /// The request is inconsistent, whatever the sources are.
     InvalidOptions,
 }
 
-/// The first mistake found.
+/// The first error found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Error)]
 #[error("{message}")]
 pub struct CompileError {
-    /// What kind of mistake it is.
+    /// The kind of the error.
     pub name: ErrorKind,
-    /// What is wrong, for a person.
+    /// The description for a person.
     pub message: String,
     /// Line in the caller's source, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,13 +36,13 @@ pub struct CompileError {
     /// The module's name inside the engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// The specifier that leads nowhere, or to a module without the wanted name.
+    /// The specifier that cannot be resolved, or whose module lacks the requested name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub specifier: Option<String>,
 }
 
 impl CompileError {
-    /// A mistake that has no place in a source.
+    /// An error without a position in a source.
     pub(crate) fn new(name: ErrorKind, message: impl Into<String>) -> Self {
         Self { name, message: message.into(), line: None, column: None, filename: None, specifier: None }
     }
@@ -57,7 +57,7 @@ impl CompileError {
     }
 }
 
-/// A mistake at a place of one module; the module's name is added where it is known.
+/// An error at a position of one module. The module's name is added later.
 #[derive(Clone, Debug)]
 pub(crate) struct Mistake {
     pub(crate) name: ErrorKind,

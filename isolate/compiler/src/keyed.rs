@@ -1,5 +1,5 @@
-//! Links by keys, for an engine that reads specifiers by rules of its own: what a module takes of others is taken on
-//! its last line, where it moves nothing, and by names that mean one module wherever they stand.
+//! Links by keys, for an engine with its own rules for specifiers. All imports of a module move to its last
+//! line, where they displace nothing. They use names that mean the same module everywhere.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use crate::text::{Source, quote};
 
 /// The module of the globals.
 pub(crate) const GLOBALS: &str = "globals";
-/// The module that has, under the key of each module, what `import` is there.
+/// The module that exports, under the key of each module, its replacement for `import`.
 const IMPORTS: &str = "imports";
 
-/// The keys of all modules of a call, by their names.
+/// The keys of all modules of a call, by name.
 pub(crate) struct Keys {
     by_name: BTreeMap<String, String>,
 }
@@ -43,12 +43,12 @@ impl Keys {
     }
 
     fn of<'a>(&'a self, name: &'a str) -> &'a str {
-        // Every name that a link leads to is among them.
+        // Every name that a link leads to has a key.
         self.by_name.get(name).map_or(name, String::as_str)
     }
 }
 
-/// Takes the links of a module out of its text and gives the line that has them instead.
+/// Removes the links of a module from its text. Returns the line that replaces them.
 pub(crate) fn unlink(linked: &mut Linked<'_>, keys: &Keys, taken: impl Fn(&str) -> bool) -> String {
     let Linked { module, resolved } = linked;
     let source = |specifier: &str| {
@@ -77,8 +77,8 @@ pub(crate) fn unlink(linked: &mut Linked<'_>, keys: &Keys, taken: impl Fn(&str) 
     lines.into_values().collect::<Vec<_>>().join(" ")
 }
 
-/// Refuses a text that still has a link of its own: the engine would follow it wherever it leads, out of the sandbox
-/// too. What the eraser passes over must not open that door, so this looks at all of the text once more.
+/// Refuses a text with a remaining link of its own, which the engine would follow even out of the sandbox. A
+/// link that the eraser missed must not get through, so this checks the whole text again.
 pub(crate) fn check(name: &str, code: &str, keys: &Keys) -> Result<(), CompileError> {
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, code, SourceType::mjs()).parse();
@@ -91,7 +91,7 @@ pub(crate) fn check(name: &str, code: &str, keys: &Keys) -> Result<(), CompileEr
     Err(CompileError { filename: Some(name.to_owned()), ..CompileError::new(ErrorKind::LinkError, message) })
 }
 
-/// Looks for links that lead elsewhere than to a key.
+/// Finds links that lead to anything but a key.
 struct Links<'k> {
     keys: &'k Keys,
     foreign: bool,
@@ -128,7 +128,7 @@ impl<'a> Visit<'a> for Links<'_> {
     }
 }
 
-/// An import or export statement, with nothing of it that is a type.
+/// An import or export statement without its types.
 fn statement(clause: &Clause, source: &str) -> String {
     let keyword = if clause.form == Form::Import { "import" } else { "export" };
     let kept = clause.parts.iter().filter(|part| part.keep != Keep::No);
@@ -146,11 +146,11 @@ fn statement(clause: &Clause, source: &str) -> String {
         });
         text.push_str(&format!("{keyword} {{ {} }} from {source};", names.collect::<Vec<_>>().join(", ")));
     }
-    // The module is wanted for what it does.
+    // The module is imported for its side effects.
     if text.is_empty() { format!("import {source};") } else { text }
 }
 
-/// A name as long as the word `import` that the module has no other use for.
+/// A name as long as `import` that the module does not use.
 fn unused(source: Source<'_>, taken: impl Fn(&str) -> bool) -> String {
     let names = (0_u32..).map(|number| format!("$im{number:03}"));
     names.into_iter().find(|name| !source.0.contains(name.as_str()) && !taken(name)).unwrap_or_default()

@@ -1,40 +1,42 @@
-//! The compile step of `runCode` (specification, section 17): TypeScript becomes ECMAScript by erasing its types in
-//! place, and the modules of one call are linked before any of them runs, so that every mistake has its line and
-//! column in the caller's source.
+//! The compile step of `runCode` (specification, section 17). TypeScript becomes ECMAScript by erasing its
+//! types in place. The modules of a call are linked before any of them runs, so that every error has its line
+//! and column in the caller's source.
 //!
-//! Nothing is evaluated here, nothing is type-checked, and every call is by itself: there is no state.
+//! Nothing is evaluated or type-checked, and there is no state between calls.
 //!
 //! # Layout
 //!
 //! | file | concept |
 //! |---|---|
-//! | `request.rs` | the JSON that comes in and goes out |
+//! | `request.rs` | the JSON of requests and answers |
 //! | `module.rs` | one module: parser, scopes, eraser |
-//! | `body.rs` | code of a model, which may be the body of a function, becomes a module |
-//! | `erase/` | types become white space; what has none becomes code on its own line |
-//! | `edits.rs` | changes of a text that leave everything else where it was |
-//! | `text.rs` | places in a text, tokens, comments |
+//! | `body.rs` | turns a model's code, which may be the body of a function, into a module |
+//! | `erase/` | types become white space; other TypeScript becomes code on its own line |
+//! | `edits.rs` | edits of a text that keep everything else in place |
+//! | `text.rs` | positions in a text, tokens, comments |
 //! | `record.rs` | what a module imports and exports |
-//! | `resolve.rs` | from a specifier to a module |
-//! | `link.rs` | whether every imported name exists |
-//! | `keyed.rs` | links for an engine that cannot be told what a specifier means |
-//! | `emit.rs` | the text that the engine gets |
+//! | `resolve.rs` | finds the module for a specifier |
+//! | `link.rs` | checks that every imported name exists |
+//! | `keyed.rs` | links for an engine that resolves specifiers itself |
+//! | `emit.rs` | the text for the engine |
 //! | `abi.rs` | the entries of the wasm |
 //!
 //! # The wasm
 //!
-//! Exports: `memory`, and, all numbers being `i32` but for the packed `i64` (in JavaScript a `BigInt`):
+//! Exports: `memory`, and these functions. All numbers are `i32`, except the packed `i64` (in JavaScript a
+//! `BigInt`):
 //!
 //! | export | meaning |
 //! |---|---|
-//! | `alloc(length) → at` | room for a request; 0: no memory |
-//! | `dealloc(at, length)` | gives a request's or an answer's room back |
+//! | `alloc(length) → at` | allocates a request; 0: no memory |
+//! | `dealloc(at, length)` | frees a request or an answer |
 //! | `compile(at, length) → at << 32 \| length` | [`compile_json`]; the answer is UTF-8 |
-//! | `resolve(at, length) → at << 32 \| length` | [`resolve_json`], the same way |
+//! | `resolve(at, length) → at << 32 \| length` | [`resolve_json`], in the same format |
 //!
-//! Imports: none. The memory may grow in any of them, so views of it are made anew after each call. An entry that
-//! traps — a source nested deeper than the stack goes — leaves the instance unusable: the caller drops it. In V8 with
-//! its usual stack that is beyond 400 classes or namespaces in each other, 800 parentheses, 3,000 members of a chain.
+//! Imports: none. The memory may grow in any of them, so create new views of it after each call. A source
+//! that is nested deeper than the stack allows traps and leaves the instance unusable: the caller drops it.
+//! In V8 with its usual stack that takes more than 400 nested classes or namespaces, 800 parentheses, or
+//! 3,000 members of a chain.
 //!
 //! ```js
 //! const { memory, alloc, dealloc, compile } = instance.exports;
@@ -50,7 +52,8 @@
 //!
 //! # Requests and answers
 //!
-//! [`Request`] → [`Answer`] or `{"error": `[`CompileError`]`}`; [`ResolveRequest`] → [`Resolved`] or the same.
+//! [`Request`] → [`Answer`] or `{"error": `[`CompileError`]`}`; [`ResolveRequest`] → [`Resolved`] or the
+//! same.
 #![deny(unsafe_code)]
 
 #[cfg(target_arch = "wasm32")]
@@ -74,13 +77,13 @@ pub use request::{Answer, Compiled, Form, Language, Links, Main, Request, Resolv
 
 use request::Reply;
 
-/// All sources of a call together, in bytes.
+/// The limit on all sources of a call together, in bytes.
 pub const MAX_SOURCE_BYTES: usize = 5 * 1024 * 1024;
 
 /// Compiles and links the modules of one call.
 ///
 /// # Errors
-/// The first mistake: of the request, then of the text of each module in order, then of the links between them.
+/// The first error: of the request, then of each module's text in order, then of the links between them.
 pub fn compile(request: &Request) -> Result<Answer, CompileError> {
     let size =
         request.main.source.len() + request.modules.iter().map(|(_, source)| source.len()).sum::<usize>();
@@ -119,8 +122,7 @@ pub fn compile_json(request: &[u8]) -> String {
     answer_json(request, |request| compile(&request))
 }
 
-/// Which module a specifier means that `import()` computed at run time, from JSON to JSON: the rules are those of
-/// [`compile`].
+/// Resolves a specifier that `import()` computed at run time, from JSON to JSON, by the rules of [`compile`].
 pub fn resolve_json(request: &[u8]) -> String {
     answer_json(request, resolve::at_run_time)
 }
@@ -133,7 +135,7 @@ fn answer_json<Q: serde::de::DeserializeOwned, A: serde::Serialize>(
         .map_err(|error| CompileError::invalid(format!("the request is malformed: {error}")))
         .and_then(answer);
     serde_json::to_string(&Reply::from(result)).unwrap_or_else(|_| {
-        // Strings and numbers alone: JSON has a form for each.
+        // Only strings and numbers, which JSON can always represent.
         r#"{"error":{"name":"InvalidOptions","message":"the answer cannot be written"}}"#.to_owned()
     })
 }

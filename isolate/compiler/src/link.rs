@@ -1,4 +1,4 @@
-//! Whether every name that the modules import from each other and from the host exists.
+//! Checks that every name that the modules import from each other and from the host exists.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,31 +7,31 @@ use crate::record::{Clause, DEFAULT, Export, Fate, Form, Keep, Module, Part, Req
 use crate::resolve::{Resolver, Target};
 use oxc_span::Span;
 
-/// How many modules a name may be handed on through.
+/// The maximum number of modules that may re-export a name.
 const MAX_HANDED_ON: usize = 500;
 
-/// What a name of a module is in the end.
+/// The result of following a name of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
-    /// The binding of that name in that module. No name: the module's namespace.
+    /// The binding of that name in that module. Without a name: the module's namespace.
     Binding(String, Option<String>),
-    /// A type: nothing at run time.
+    /// A type, which does not exist at run time.
     Type,
     Nothing,
-    /// Two `export *` lead to two bindings.
+    /// Two `export *` lead to different bindings.
     Ambiguous,
-    /// Handed on too often to follow.
+    /// Re-exported too often to follow.
     TooFar,
 }
 
-/// Where the clauses and stars of a module lead.
+/// The targets of a module's clauses and stars.
 #[derive(Debug, Default)]
 pub(crate) struct Targets {
     clauses: Vec<Option<Target>>,
     stars: Vec<Target>,
 }
 
-/// The modules of a call and how they hang together.
+/// The modules of a call and the links between them.
 pub(crate) struct Linker<'r, 's> {
     resolver: &'r Resolver,
     hosts: &'r BTreeMap<String, Vec<String>>,
@@ -40,7 +40,7 @@ pub(crate) struct Linker<'r, 's> {
     by_name: HashMap<String, usize>,
 }
 
-/// A module whose names all exist, and the specifiers in it.
+/// A module whose names all exist, with its resolved specifiers.
 pub(crate) struct Linked<'s> {
     pub(crate) module: Module<'s>,
     pub(crate) resolved: Vec<(String, String)>,
@@ -56,14 +56,16 @@ impl<'r, 's> Linker<'r, 's> {
         Self { resolver, hosts, modules, targets: Vec::new(), by_name }
     }
 
-    /// Links all modules; the first is the main module, which must have the export `wanted` unless that is empty.
+    /// Links all modules. The first is the main module, which must have the export `wanted` unless that is
+    /// empty.
     pub(crate) fn link(mut self, wanted: &str) -> Result<Vec<Linked<'s>>, CompileError> {
         self.targets = self.modules.iter().map(|module| self.targets(module)).collect::<Result<_, _>>()?;
         let mut types = Vec::new();
         for module in &self.modules {
             types.extend(self.check(module)?);
         }
-        // Without a name nothing is wanted here: the isolate looks for the export once the modules were evaluated.
+        // Without a name nothing is checked here: the isolate looks for the export after evaluating the
+        // modules.
         if !wanted.is_empty() {
             self.check_wanted(wanted)?;
         }
@@ -105,7 +107,7 @@ impl<'r, 's> Linker<'r, 's> {
             .map_err(|message| unlinked(module, message, Span::empty(request.at), &request.specifier))
     }
 
-    /// Checks what a module names of others; returns the parts that turn out to be types.
+    /// Checks the names that a module imports from others. Returns the parts that turn out to be types.
     fn check(&self, module: &Module<'s>) -> Result<Vec<(String, usize, usize)>, CompileError> {
         let mut types = Vec::new();
         for (at, clause) in module.clauses.iter().enumerate() {
@@ -127,11 +129,11 @@ impl<'r, 's> Linker<'r, 's> {
         Ok(types)
     }
 
-    /// What a part of a clause is, and the specifier by which it comes.
+    /// What a part of a clause refers to, and its specifier.
     fn part(&self, module: &Module<'s>, at: usize, clause: &Clause, part: &Part) -> (Found, String) {
         let specifier = clause.request.as_ref().map(|request| request.specifier.clone()).unwrap_or_default();
         if clause.form == Form::Export {
-            // A binding that an import of this module brought.
+            // A binding from an import of this module.
             return (self.export(module, &part.own, &mut HashSet::new()), specifier);
         }
         let Some(target) = self
@@ -168,13 +170,13 @@ impl<'r, 's> Linker<'r, 's> {
         }
     }
 
-    /// What the export `name` of a module is (ResolveExport of ECMAScript's module records).
+    /// What the export `name` of a module refers to (ResolveExport of ECMAScript's module records).
     fn export(&self, module: &Module<'s>, name: &str, seen: &mut HashSet<(String, String)>) -> Found {
         if seen.len() >= MAX_HANDED_ON {
             return Found::TooFar;
         }
         if !seen.insert((module.name.clone(), name.to_owned())) {
-            // A circle of names that stand for each other.
+            // A cycle of re-exports.
             return Found::Nothing;
         }
         let Some(targets) = self.by_name.get(&module.name).and_then(|at| self.targets.get(*at)) else {
@@ -228,7 +230,7 @@ impl<'r, 's> Linker<'r, 's> {
     }
 }
 
-/// Whether something of a clause may stay, so that its specifier must lead somewhere.
+/// Whether any part of a clause may stay, so that its specifier must resolve.
 pub(crate) fn stays(clause: &Clause) -> bool {
     clause.fate == Fate::Stays || clause.parts.iter().any(|part| part.keep != Keep::No)
 }
@@ -249,7 +251,7 @@ fn unlinked(module: &Module<'_>, message: String, span: Span, specifier: &str) -
         .of_specifier(specifier)
 }
 
-/// Every specifier that the module has when it runs, with the name of the module that it means.
+/// Every specifier of the module at run time, with the name of its module.
 fn resolved(resolver: &Resolver, module: &Module<'_>, targets: &Targets) -> Vec<(String, String)> {
     let mut all = BTreeMap::new();
     for (clause, target) in module.clauses.iter().zip(&targets.clauses) {

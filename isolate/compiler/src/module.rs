@@ -1,4 +1,4 @@
-//! One module from text to what the linker needs.
+//! Prepares one module for the linker.
 
 use oxc_allocator::Allocator;
 use oxc_ast::ast::Program;
@@ -53,7 +53,7 @@ fn erase<'s>(
     }
     eraser.run(program)?;
     if let (Language::Javascript, Form::Module, Some(at)) = (language, form, eraser.edits.first()) {
-        // The parser lets some of it pass.
+        // The parser accepts some of it.
         return Err(Mistake::new(
             ErrorKind::SyntaxError,
             "this is TypeScript, and the module is JavaScript",
@@ -80,8 +80,8 @@ fn syntax(diagnostic: &OxcDiagnostic) -> Mistake {
     Mistake::new(ErrorKind::SyntaxError, diagnostic.message.to_string(), Span::empty(at))
 }
 
-/// The mistake of a text with U+FFFD outside of its texts and comments: the parser takes that for the sign of a binary file
-/// and names no place. Another character of the same length that is none of the language has one.
+/// The error of a text with U+FFFD outside its strings and comments. The parser takes that for a binary file
+/// and reports no position. For another invalid character of the same length it does.
 fn replaced(source: &str, kind: SourceType) -> Option<Mistake> {
     if !source.contains('\u{fffd}') {
         return None;
@@ -93,7 +93,7 @@ fn replaced(source: &str, kind: SourceType) -> Option<Mistake> {
     Some(mistake)
 }
 
-/// The mistake of a text that would be right if JSX were allowed.
+/// The error of a text that would be valid if JSX were allowed.
 fn jsx(source: &str, kind: SourceType) -> Option<Mistake> {
     if !source.contains('<') {
         return None;

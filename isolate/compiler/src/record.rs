@@ -1,4 +1,4 @@
-//! What a module imports and exports, as far as one module alone can tell.
+//! The imports and exports of a module, as far as the module alone determines them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,27 +7,27 @@ use oxc_span::Span;
 use crate::edits::Edits;
 use crate::text::Source;
 
-/// Name under which a module exports what it exports by default.
+/// The name of a default export.
 pub(crate) const DEFAULT: &str = "default";
 
 /// Whether an import or export is code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     Yes,
-    /// A type: goes.
+    /// A type, which is erased.
     No,
-    /// Only another module can tell: goes when the name is a type there.
+    /// Depends on another module: erased if the name is a type there.
     IfValue,
 }
 
-/// What is taken of another module.
+/// What is imported from another module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Name(String),
     Namespace,
 }
 
-/// Where a name stands in its statement, which decides what separates it from the others.
+/// The position of a name in its statement, which decides its separators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stands {
     /// `import NAME from`
@@ -44,7 +44,7 @@ pub(crate) struct Part {
     pub(crate) span: Span,
     pub(crate) stands: Stands,
     pub(crate) wanted: Wanted,
-    /// The name on this module's side: a binding, or the exported name.
+    /// The name in this module: a binding, or the exported name.
     pub(crate) own: String,
     pub(crate) keep: Keep,
 }
@@ -56,14 +56,14 @@ pub(crate) struct Star {
     pub(crate) request: Request,
 }
 
-/// A specifier and its place.
+/// A specifier and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) specifier: String,
     pub(crate) at: u32,
 }
 
-/// What kind of statement it is.
+/// The kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `import … from`: its parts are bindings of this module.
@@ -74,38 +74,38 @@ pub(crate) enum Form {
     ExportFrom,
 }
 
-/// A statement that names parts of modules.
+/// An import or export statement that lists names.
 #[derive(Debug)]
 pub(crate) struct Clause {
     pub(crate) form: Form,
     pub(crate) span: Span,
-    /// The other module. Nothing: `export { … }` of names of this module.
+    /// The other module. None for `export { … }` of this module's names.
     pub(crate) request: Option<Request>,
     pub(crate) parts: Vec<Part>,
     pub(crate) fate: Fate,
 }
 
-/// What becomes of a statement none of whose parts is code.
+/// How to treat a statement without any code among its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Goes: all it names are types.
+    /// Erased: it lists only types.
     Erased,
-    /// Stays: the module is wanted for what it does, or the source is no TypeScript.
+    /// Kept: the module is imported for its side effects, or the source is not TypeScript.
     Stays,
 }
 
-/// What a name means that a module exports.
+/// The meaning of an exported name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Export {
     /// A binding of the module.
     Local,
-    /// Nothing at run time.
+    /// Does not exist at run time.
     Type,
-    /// A part of one of the clauses: `export { a } from`, or an import that is exported.
+    /// A part of a clause: `export { a } from`, or an import that is exported.
     Of { clause: usize, part: usize },
 }
 
-/// A parsed module. Its syntax tree is gone.
+/// A parsed module, without its syntax tree.
 #[derive(Debug)]
 pub(crate) struct Module<'s> {
     pub(crate) name: String,
@@ -114,10 +114,10 @@ pub(crate) struct Module<'s> {
     pub(crate) clauses: Vec<Clause>,
     pub(crate) exports: BTreeMap<String, Export>,
     pub(crate) stars: Vec<Star>,
-    /// Specifiers of `import()`, where they are literals.
+    /// The specifiers of `import()` that are literals.
     pub(crate) dynamic: BTreeSet<String>,
-    /// Where the word `import` stands in an expression.
+    /// Positions of the word `import` in expressions.
     pub(crate) keywords: Vec<u32>,
-    /// What the module declares at its top level itself; its imports are in the clauses.
+    /// The module's own top-level declarations; its imports are in the clauses.
     pub(crate) declared: BTreeSet<String>,
 }

@@ -1,4 +1,4 @@
-//! What the compile step is asked and what it answers: the JSON of the wasm's one entry.
+//! Requests and answers of the compile step: the JSON of the wasm's entries.
 
 use std::collections::BTreeMap;
 
@@ -7,89 +7,89 @@ use serde::{Deserialize, Serialize};
 use crate::edits::Moved;
 use crate::error::CompileError;
 
-/// How a source is read.
+/// The language of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
-    /// Types are erased first. Nothing is type-checked.
+    /// Types are erased. Nothing is type-checked.
     Typescript,
-    /// Plain ECMAScript: comes out as it went in.
+    /// Plain ECMAScript, which is not changed.
     Javascript,
 }
 
-/// What a source is.
+/// The form of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
     /// A module.
     #[default]
     Module,
-    /// The body of an async function, a function, or a module: what models write. It becomes a module that exports a function
-    /// as default.
+    /// A model's code: the body of an async function, a function, or a module. It becomes a module that
+    /// exports a function as default.
     Body,
 }
 
-/// The module that is run.
+/// The module to run.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Main {
     /// Its name inside the engine and in error locations.
     pub filename: String,
     /// Its text.
     pub source: String,
-    /// How it is read, and how those modules are whose names do not say it.
+    /// Its language, which is also that of modules without a telling file extension.
     pub language: Language,
-    /// What it is.
+    /// Its form.
     #[serde(default)]
     pub form: Form,
 }
 
-/// How the modules of a call name each other in the text that the engine gets.
+/// How the modules of a call refer to each other in the text for the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Links {
-    /// As in the source: the engine asks what a specifier means.
+    /// As in the source: the engine asks how to resolve a specifier.
     #[default]
     Written,
-    /// By keys, for an engine that cannot be told what a specifier means: what a module takes of others stands on its
-    /// last line, and `import`, where it is called or asked for `meta`, is a function that the module gets.
+    /// By keys, for an engine that resolves specifiers itself. All imports of a module move to its last line.
+    /// `import`, where it is called or used for `meta`, becomes a function that the module receives.
     Keyed,
 }
 
-/// One call's sources and the names that the host gives it.
+/// The sources of a call and the names that the host provides.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// The module that is run.
+    /// The module to run.
     pub main: Main,
     /// Relative specifier, as the caller wrote it, and source.
     #[serde(default)]
     pub modules: Vec<(String, String)>,
-    /// Bare specifier → the names that its namespace has.
+    /// Bare specifier → the names in its namespace.
     #[serde(default)]
     pub imports: BTreeMap<String, Vec<String>>,
     /// Names that exist at module scope in every module, unless a module declares them itself.
     #[serde(default)]
     pub globals: Vec<String>,
-    /// The export of the main module that will be run; empty: it is not looked for.
+    /// The export of the main module to run; empty: not checked.
     #[serde(rename = "fn")]
     pub export: String,
-    /// How the modules name each other.
+    /// How the modules refer to each other.
     #[serde(default)]
     pub links: Links,
 }
 
-/// A module as the engine takes it.
+/// A module for the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Compiled {
     /// Its name inside the engine.
     pub name: String,
-    /// Plain ECMAScript, every token on the line where it was in the source, and one line more: the import of the globals,
-    /// and with keyed links what else the module takes of others.
+    /// Plain ECMAScript with every token on its line in the source, and one more line with the import of the
+    /// globals. With keyed links that line has all other imports too.
     pub code: String,
-    /// Every specifier of the module, and every one of an `import()` with a literal that can be resolved, with the
-    /// module that it means.
+    /// Every specifier of the module, and every literal of an `import()` that can be resolved, with the name
+    /// of its module.
     pub resolved: Vec<(String, String)>,
-    /// Where columns of the code are not those of the source, in order.
+    /// The columns that differ from those of the source, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<Moved>,
 }
@@ -99,12 +99,12 @@ pub struct Compiled {
 pub struct Answer {
     /// The main module, then the others in the order of the request.
     pub modules: Vec<Compiled>,
-    /// With keyed links: the name of every module, the host's among them, and its key.
+    /// With keyed links: the name of every module, including the host's, and its key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<(String, String)>,
 }
 
-/// What the wasm's entries answer.
+/// The reply of the wasm's entries.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum Reply<T> {
@@ -121,7 +121,7 @@ impl<T> From<Result<T, CompileError>> for Reply<T> {
     }
 }
 
-/// Asks which module a specifier means that was computed at run time.
+/// A request to resolve a specifier that was computed at run time.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResolveRequest {
@@ -133,11 +133,11 @@ pub struct ResolveRequest {
     pub imports: Vec<String>,
     /// Name, inside the engine, of the module that imports.
     pub from: String,
-    /// What it imports.
+    /// The specifier.
     pub specifier: String,
 }
 
-/// The module that a specifier means.
+/// The module for a specifier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Resolved {
     /// Its name inside the engine.

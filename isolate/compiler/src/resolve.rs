@@ -1,21 +1,21 @@
-//! From a specifier to a module, at compile time and, with the same rules, for `import()` at run time.
+//! Resolves specifiers to modules, at compile time and, by the same rules, for `import()` at run time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{CompileError, ErrorKind};
 use crate::request::{Language, Request, ResolveRequest, Resolved};
 
-/// Beginnings of names that are the engine's own.
+/// Prefixes of the engine's own names.
 const RESERVED: [&str; 3] = ["import:", "globals:", "sandbox:"];
-/// Where the engine finds the globals.
+/// The engine's name for the module of the globals.
 pub(crate) const GLOBALS: &str = "globals:";
-/// What may be left out at the end of a specifier, in the order of preference.
+/// Endings that a specifier may omit, in order of preference.
 const ENDINGS: [&str; 9] =
     [".ts", ".mts", ".tsx", ".js", ".mjs", "/index.ts", "/index.mts", "/index.js", "/index.mjs"];
-/// Endings of a specifier that names what TypeScript will become, and of what it was.
+/// Endings of compiled files, and the endings of their sources.
 const COMPILED: [(&str, &[&str]); 2] = [(".js", &[".ts", ".tsx"]), (".mjs", &[".mts"])];
 
-/// The module that a specifier means.
+/// The module for a specifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// One of the call's own modules, by its name inside the engine.
@@ -34,7 +34,7 @@ impl Target {
     }
 }
 
-/// What can be imported in one call.
+/// The modules that can be imported in one call.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     main: String,
@@ -43,7 +43,7 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// What the request offers; refuses names that contradict each other or that are the engine's own.
+    /// Builds the resolver of a request. Refuses names that conflict or that are the engine's own.
     pub(crate) fn new(request: &Request) -> Result<Self, CompileError> {
         let main = request.main.filename.clone();
         refuse_reserved("filename", &main)?;
@@ -85,7 +85,7 @@ impl Resolver {
         })
     }
 
-    /// The module that `specifier` means in module `from`, or why there is none.
+    /// Resolves `specifier` in the module `from`, or explains why it cannot.
     pub(crate) fn resolve(&self, from: &str, specifier: &str) -> Result<Target, String> {
         if !is_relative(specifier) {
             if self.imports.contains(specifier) {
@@ -96,7 +96,7 @@ impl Resolver {
                 None => format!("{specifier:?} is not among the imports of this call"),
             });
         }
-        // The main module stands in the folder that the specifiers of modules start from, whatever its name.
+        // The main module counts as being in the root folder, whatever its name.
         let from = if from == self.main { "" } else { from };
         let path = join(from, specifier);
         self.find(&path)
@@ -120,7 +120,7 @@ impl Resolver {
     }
 }
 
-/// Which module a computed specifier means.
+/// Resolves a computed specifier.
 pub(crate) fn at_run_time(request: ResolveRequest) -> Result<Resolved, CompileError> {
     let resolver = Resolver {
         main: request.main,
@@ -136,7 +136,7 @@ pub(crate) fn at_run_time(request: ResolveRequest) -> Result<Resolved, CompileEr
     }
 }
 
-/// The language of a module: what its name says, else that of the main module.
+/// The language of a module by its file extension, otherwise that of the main module.
 pub(crate) fn language(name: &str, main: Language) -> Language {
     match name.rsplit_once('.') {
         Some((_, "ts" | "mts" | "tsx")) => Language::Typescript,
@@ -149,7 +149,7 @@ fn is_relative(specifier: &str) -> bool {
     matches!(specifier, "." | "..") || specifier.starts_with("./") || specifier.starts_with("../")
 }
 
-/// Why a specifier is none that a host may give a namespace to.
+/// Why the host cannot provide a namespace for this specifier.
 fn not_bare(specifier: &str) -> Option<&'static str> {
     if specifier.is_empty() {
         return Some("empty");
@@ -166,7 +166,7 @@ fn not_bare(specifier: &str) -> Option<&'static str> {
     is_scheme.then_some("a URL")
 }
 
-/// The path of `specifier` as seen from `from`, both relative to the main module's folder.
+/// The path of `specifier` relative to `from`, both relative to the main module's folder.
 fn join(from: &str, specifier: &str) -> String {
     let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut path: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -196,7 +196,7 @@ fn refuse_reserved(field: &str, name: &str) -> Result<(), CompileError> {
     }
 }
 
-/// The name inside the engine of the module that the caller called `specifier`.
+/// The engine's name of the module that the caller called `specifier`.
 pub(crate) fn name(specifier: &str) -> String {
     join("", specifier)
 }

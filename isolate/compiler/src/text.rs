@@ -1,4 +1,4 @@
-//! The text of a module: places in it, and what lies between tokens.
+//! The text of a module: positions, tokens and the space between them.
 
 /// Line and column, both from 1; the column in UTF-16 code units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ fn is_word(char: char) -> bool {
 }
 
 impl<'s> Source<'s> {
-    /// The text from `start` to `end`; empty when they are not places of the text.
+    /// The text from `start` to `end`; empty if these are not positions of the text.
     pub(crate) fn slice(self, start: u32, end: u32) -> &'s str {
         self.0.get(start as usize..end as usize).unwrap_or_default()
     }
@@ -39,14 +39,14 @@ impl<'s> Source<'s> {
         self.rest(at).starts_with(wanted)
     }
 
-    /// The end of the identifier or keyword at `at`; `at` itself when there is none.
+    /// The end of the identifier or keyword at `at`; `at` itself if there is none.
     pub(crate) fn word_end(self, at: u32) -> u32 {
         let rest = self.rest(at);
         let length = rest.find(|char| !is_word(char)).unwrap_or(rest.len());
         at + length as u32
     }
 
-    /// The place of the first token at or after `at`: past white space and comments.
+    /// The position of the first token at or after `at`, past white space and comments.
     pub(crate) fn token(self, at: u32) -> u32 {
         let mut rest = self.rest(at);
         loop {
@@ -61,7 +61,7 @@ impl<'s> Source<'s> {
         }
     }
 
-    /// The end of the token `wanted`, when it is the next one at or after `at`.
+    /// The end of the token `wanted`, if it is the next one at or after `at`.
     pub(crate) fn after_token(self, at: u32, wanted: &str) -> Option<u32> {
         let start = self.token(at);
         self.has(start, wanted).then(|| start + wanted.len() as u32)
@@ -93,7 +93,7 @@ impl<'s> Source<'s> {
         place
     }
 
-    /// Whether a carriage return is the first half of a line end, the second half of which is counted.
+    /// Whether a carriage return is the first half of a line end. Only its second half counts.
     fn has_newline_next(self, chars: &mut std::iter::Peekable<std::str::Chars<'_>>, until: usize) -> bool {
         chars.peek().map_or_else(|| self.has(until as u32, "\n"), |next| *next == '\n')
     }

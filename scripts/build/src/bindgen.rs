@@ -11,8 +11,8 @@ pub(crate) fn run(input: &Path, out: &Path) -> Result<()> {
     bindgen.input_path(input).out_name("index").typescript(false);
     // The wasm is imported as a module (`import source`), which the platform compiles ahead of time.
     bindgen.module(true)?;
-    // The shim replaces an instance that a trap has destroyed: it needs to learn of it (the abort handler
-    // sets a flag) and to start over (`__wbg_reset_state`).
+    // The shim replaces an instance that a trap has destroyed. It must learn of the trap (the abort handler
+    // sets a flag) and be able to start over (`__wbg_reset_state`).
     bindgen.reset_state_function(true).force_enable_abort_handler(true);
     bindgen.generate(out).with_context(|| format!("bindgen of {}", input.display()))
 }

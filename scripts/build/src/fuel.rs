@@ -1,19 +1,22 @@
-//! `fuel`: makes a wasm module that can be stopped anywhere.
+//! `fuel`: makes a wasm module interruptible everywhere.
 //!
-//! QuickJS looks at its interrupt handler between bytecodes, so a built-in function that never returns to the interpreter
-//! (`Array.prototype.join` on a sparse array, a string search, a regular expression) cannot be stopped by it. This pass
-//! writes a meter into the code itself: every round of every loop burns one unit of the exported global `fuel`, a bulk
-//! copy burns one for each 64 bytes, and when the fuel has run out the module calls its host:
+//! QuickJS calls its interrupt handler only between bytecodes. So it cannot stop a built-in function that
+//! never returns to the interpreter (`Array.prototype.join` on a sparse array, a string search, a regular
+//! expression). This pass writes a meter into the code itself. Every round of every loop burns one unit of
+//! the exported global `fuel`, and a bulk copy burns one per 64 bytes. When the fuel runs out, the module
+//! calls its host:
 //!
-//! - `fuel.tick() -> i32`, an ordinary import, which fills `fuel` again and says what comes next: 0 go on, 1 die, 2 wait;
-//! - `fuel.wait() -> i32`, for which the host may suspend the instance; afterwards 0 go on, 1 die.
+//! - `fuel.tick() -> i32`, an ordinary import, refills `fuel` and returns what comes next: 0 continue, 1 die,
+//!   2 wait;
+//! - `fuel.wait() -> i32`, during which the host may suspend the instance; it returns 0 continue, 1 die.
 //!
-//! To die is a trap: no code of the sandbox runs any more, no handler can catch it.
+//! To die is a trap: no code of the sandbox runs any more, and no handler can catch it.
 //!
-//! A QuickJS gets two more things. Where it has no more memory it sets the exported global `oom` and dies, because a
-//! program that catches this error goes on in an engine whose allocations fail at random: its allocators are wrapped, and
-//! the function that throws the error never returns. The export `drain` runs the jobs that are due, one after another,
-//! without a crossing for each. And its frames in memory are made as large as those that it cannot see (`stack`).
+//! QuickJS gets three more changes. When it runs out of memory it sets the exported global `oom` and dies: a
+//! program that caught this error would continue in an engine whose allocations fail at random. For this its
+//! allocators are wrapped, and the function that throws the error never returns. The export `drain` runs the
+//! pending jobs without a call for each. And its frames in memory are enlarged to match those on the
+//! machine's stack, which it cannot see (`stack`).
 
 mod stack;
 
@@ -27,15 +30,15 @@ use wasm_encoder::{
 };
 use wasmparser::{ExternalKind, Operator, Parser, Payload, TypeRef, Validator, WasmFeatures};
 
-/// Bytes of a bulk operation that cost one unit, as a shift: about what a round of a loop takes.
+/// Bytes of a bulk operation per unit, as a shift: about the cost of one round of a loop.
 const BYTES_SHIFT: i32 = 6;
 
-/// Which module is rewritten.
+/// The kind of the module.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Any module: the meter alone.
+    /// Any module: only the meter.
     Plain,
-    /// QuickJS: its error of memory and its queue of jobs too.
+    /// QuickJS: also its out-of-memory error and its job queue.
     QuickJs,
 }
 
@@ -46,14 +49,14 @@ pub(crate) fn run(kind: Kind, input: &Path, out: &Path) -> Result<()> {
     std::fs::write(out, metered).with_context(|| out.display().to_string())
 }
 
-/// `bytes` with a meter.
+/// Adds a meter to `bytes`.
 fn meter(kind: Kind, bytes: &[u8]) -> Result<Vec<u8>> {
     let plan = Plan::of(kind, bytes)?;
     let mut module = Module::new();
     let mut meter = Meter { next: 0, globals: Globals::Missing, plan };
     meter.parse_core_module(&mut module, Parser::new(0), bytes).map_err(|error| anyhow!("{error}"))?;
     let metered = module.finish();
-    // Exceptions in the older form are what rustc makes of panics, and what the platform runs.
+    // rustc compiles panics to legacy exceptions, and the platform supports these.
     let features = WasmFeatures::default() | WasmFeatures::LEGACY_EXCEPTIONS;
     Validator::new_with_features(features)
         .validate_all(&metered)
@@ -61,21 +64,21 @@ fn meter(kind: Kind, bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(metered)
 }
 
-/// Where everything is, in the module as it was.
+/// Indices in the original module.
 struct Plan {
     types: u32,
     imported_functions: u32,
     functions: u32,
     globals: u32,
-    /// Number of parameters of each function that the module defines.
+    /// The number of parameters of each defined function.
     parameters: Vec<u32>,
     engine: Option<Engine>,
 }
 
-/// Functions of QuickJS, by their indices before.
+/// Functions of QuickJS, by their original indices.
 #[derive(Clone, Copy)]
 struct Engine {
-    /// Those that answer 0 when there is no memory.
+    /// They return 0 if there is no memory.
     allocators: [Allocator; 3],
     throws_out_of_memory: u32,
     job_is_pending: u32,
@@ -84,7 +87,7 @@ struct Engine {
     stack_pointer: u32,
 }
 
-/// An allocator, and its parameter that is 0 when nothing is to be allocated.
+/// An allocator, and the parameter that is 0 if nothing is to be allocated.
 #[derive(Clone, Copy)]
 struct Allocator {
     function: u32,
@@ -180,7 +183,7 @@ impl Plan {
         Ok(plan)
     }
 
-    // What is added comes last in its index space, but for the imported functions: they move the defined ones.
+    // Additions come last in their index space, except imported functions, which shift the defined ones.
 
     /// The type `() -> i32`.
     fn answer_type(&self) -> u32 {
@@ -199,14 +202,14 @@ impl Plan {
     fn moved(&self, function: u32) -> u32 {
         if function < self.imported_functions { function } else { function + 2 }
     }
-    /// The function that is called when the fuel has run out.
+    /// The function to call when the fuel has run out.
     fn refuel(&self) -> u32 {
         self.imported_functions + 2 + self.functions
     }
     fn drain(&self) -> u32 {
         self.refuel() + 1
     }
-    /// The wrapper of an allocator, which everybody else calls in its place.
+    /// The wrapper that all other functions call instead of an allocator.
     fn wrapper(&self, function: u32) -> Option<u32> {
         let at = self.engine?.allocators.iter().position(|allocator| allocator.function == function)?;
         u32::try_from(at).ok().map(|at| self.drain() + 1 + at)
@@ -229,7 +232,7 @@ enum Globals {
 struct Meter {
     plan: Plan,
     globals: Globals,
-    /// The defined function whose body comes next, counted from 0.
+    /// The index of the next function body, counted from 0 among defined functions.
     next: u32,
 }
 
@@ -242,7 +245,7 @@ impl Reencode for Meter {
         Ok(self.plan.wrapper(function).unwrap_or_else(|| self.plan.moved(function)))
     }
 
-    // Names of functions and the like: nobody reads them.
+    // Drop the names of functions.
     fn parse_custom_section(&mut self, _: &mut Module, _: wasmparser::CustomSectionReader<'_>) -> Outcome {
         Ok(())
     }
@@ -275,13 +278,13 @@ impl Reencode for Meter {
         before: Option<wasm_encoder::SectionId>,
     ) -> Outcome {
         use wasm_encoder::SectionId::{Code, Data, DataCount, Element, Export, Import, Start, Type};
-        // A module that imported nothing has no section of imports yet.
+        // A module without imports has no import section yet.
         if after == Some(Type) && before != Some(Import) {
             let mut imports = ImportSection::new();
             self.import(&mut imports);
             module.section(&imports);
         }
-        // Nor has one without globals a section of those.
+        // A module without globals has no global section either.
         let past_globals = matches!(before, Some(Export | Start | Element | DataCount | Code | Data));
         if past_globals && self.globals == Globals::Missing {
             let mut globals = GlobalSection::new();
@@ -358,7 +361,7 @@ impl Reencode for Meter {
             count += number;
             locals.push((number, self.val_type(kind)?));
         }
-        // For the length of a bulk operation.
+        // Holds the length of a bulk operation.
         locals.push((1, ValType::I32));
         let length = count;
 
@@ -408,11 +411,11 @@ impl Reencode for Meter {
     }
 }
 
-/// What an instruction costs.
+/// The cost of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cost {
     Nothing,
-    /// One unit, each time it is reached: the head of a loop.
+    /// One unit each time it is reached: the head of a loop.
     Round,
     /// By the length on top of the stack.
     Length,
@@ -434,7 +437,7 @@ impl Meter {
     fn add_globals(&mut self, globals: &mut GlobalSection) {
         self.globals = Globals::Written;
         let counter = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
-        // Enough for what runs before the host fills it.
+        // Enough for what runs before the host sets it.
         globals.global(counter, &ConstExpr::i32_const(i32::MAX));
         globals.global(counter, &ConstExpr::i32_const(0));
     }
@@ -445,7 +448,7 @@ impl Meter {
         }
     }
 
-    /// Takes one unit; calls for more when there is none.
+    /// Takes one unit; calls for more if there is none.
     fn burn(&self, function: &mut Function) {
         let fuel = self.plan.fuel();
         emit(
@@ -465,7 +468,7 @@ impl Meter {
         );
     }
 
-    /// Asks the host, waits when it says so, and dies when it says so.
+    /// Calls the host, and waits or dies as it returns.
     fn refuel_body(&self) -> Function {
         let mut function = Function::new([(1, ValType::I32)]);
         emit(
@@ -489,7 +492,7 @@ impl Meter {
         function
     }
 
-    /// Calls the allocator, and dies when it has nothing to give.
+    /// Calls the allocator, and dies if it returns 0.
     fn wrapper_body(&self, allocator: Allocator) -> Function {
         let mut function = Function::new([(1, ValType::I32)]);
         let result = allocator.parameters;
@@ -518,7 +521,7 @@ impl Meter {
         function
     }
 
-    /// Runs jobs while there are any; a negative answer is that of a job that threw.
+    /// Runs all jobs; a negative result is that of a job that threw.
     fn drain_body(&self, engine: Engine) -> Function {
         let mut function = Function::new([(1, ValType::I32)]);
         emit(&mut function, [Instruction::Loop(BlockType::Empty)]);

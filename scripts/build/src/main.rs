@@ -1,4 +1,4 @@
-//! Bobbin's build tool, run by the scripts in the folder above: one subcommand, one module.
+//! Bobbin's build tool, called by the scripts in the folder above. Each subcommand is a module.
 
 mod bindgen;
 mod catalog;

@@ -1,5 +1,5 @@
-//! `schemas`: the JSON Schemas of definition files, for editors. They are committed, so that a change to a format is
-//! seen in review; `--check` tells whether they are fresh.
+//! `schemas`: generates the JSON Schemas of definition files, for editors. They are committed, so that
+//! reviews show changes of the formats. `--check` checks that they are fresh.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,9 +58,9 @@ fn stale(folder: &Path) -> Result<Vec<(String, String)>> {
 
 fn schema<T: JsonSchema>() -> Schema {
     let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
-    // A file may say which schema it follows; the runtime does not read that.
+    // A file may name its schema; the runtime does not read that.
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        // Left out, it is the file's name, not an empty one.
+        // If omitted, it is the file's name, so it must not default to an empty one.
         for field in ["name", "id"] {
             if let Some(Value::Object(name)) = properties.get_mut(field) {
                 name.shift_remove("default");

@@ -1,4 +1,4 @@
-//! Namespaces and enums that are declared in several parts: each part sees what the others export.
+//! Namespaces and enums that are declared in several parts. Each part sees the exports of the others.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -8,19 +8,19 @@ use oxc_semantic::SymbolId;
 
 use super::statements::is_erased;
 
-/// All parts of one namespace or enum.
+/// Identifies one namespace or enum with all its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(usize);
 
-/// What a namespace or enum is known by.
+/// How a namespace or enum is identified.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Origin {
     Variable(SymbolId),
-    /// It is exported by a namespace.
+    /// An export of a namespace.
     Below(Key, String),
 }
 
-/// The values that namespaces export and the members that enums have, over all parts.
+/// The values that namespaces export and the members of enums, over all parts.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
     keys: HashMap<Origin, Key>,
@@ -37,7 +37,7 @@ impl Catalog {
         catalog
     }
 
-    /// The key of a declaration: of its own, or, when a namespace exports it, below that namespace's.
+    /// The key of a declaration. If a namespace exports it, the key is below that namespace's.
     pub(super) fn key(&mut self, id: &BindingIdentifier<'_>, parent: Option<Key>) -> Option<Key> {
         let origin = match parent {
             Some(parent) => Origin::Below(parent, id.name.to_string()),
@@ -51,12 +51,12 @@ impl Catalog {
         Some(key)
     }
 
-    /// The namespace or enum that a variable holds.
+    /// The namespace or enum of a variable.
     pub(super) fn of_variable(&self, symbol: SymbolId) -> Option<Key> {
         self.keys.get(&Origin::Variable(symbol)).copied()
     }
 
-    /// The namespace or enum that a namespace exports.
+    /// The namespace or enum that a namespace exports under this name.
     pub(super) fn below(&self, parent: Key, name: &str) -> Option<Key> {
         self.keys.get(&Origin::Below(parent, name.to_owned())).copied()
     }
@@ -65,7 +65,7 @@ impl Catalog {
         self.names.get(key.0).cloned().unwrap_or_default()
     }
 
-    /// The members of an enum; those at the top level and in namespaces are known beforehand.
+    /// Adds the members of an enum. Those at the top level and in namespaces were collected before.
     pub(super) fn add_enum(&mut self, it: &TSEnumDeclaration<'_>, key: Key) {
         for member in &it.body.members {
             self.add(key, &member.id.static_name());
@@ -130,7 +130,7 @@ impl Catalog {
     }
 }
 
-/// Whether a namespace is anything at run time: one that only has types is not.
+/// Whether a namespace exists at run time. A namespace of types does not.
 pub(super) fn is_instantiated(it: &TSNamespaceDeclaration<'_>) -> bool {
     match &it.body {
         TSNamespaceDeclarationBody::TSNamespaceDeclaration(inner) => is_instantiated(inner),

@@ -6,7 +6,7 @@ use oxc_span::{GetSpan, Span};
 
 use super::Eraser;
 
-/// Words before a member's name that only the type checker reads.
+/// Modifiers before a member's name that only the type checker needs.
 const MODIFIERS: [&str; 7] =
     ["public", "private", "protected", "readonly", "abstract", "override", "declare"];
 
@@ -93,12 +93,13 @@ impl Eraser<'_> {
         }
     }
 
-    /// The end of a member's name, with the bracket of a computed one.
+    /// The end of a member's name, including the bracket of a computed one.
     fn key_end(&self, key: Span, computed: bool) -> u32 {
         computed.then(|| self.source.after_token(key.end, "]")).flatten().unwrap_or(key.end)
     }
 
-    /// The modifiers of a member. Without them a name could continue the initial value of the field before it.
+    /// Erases the modifiers of a member. Without them, its name could continue the initializer of the
+    /// previous field.
     fn member_modifiers(&mut self, member: Span, key: Span) {
         let first = self.source.token(member.start);
         let next = self.blank_modifiers(member.start, key.start);
@@ -110,7 +111,8 @@ impl Eraser<'_> {
         }
     }
 
-    /// Blanks the modifiers from `at` to a name that begins at `end`; returns the place of the first token that stays.
+    /// Blanks the modifiers from `at` to the name at `end`. Returns the position of the first token that
+    /// stays.
     pub(super) fn blank_modifiers(&mut self, at: u32, end: u32) -> u32 {
         let mut at = self.source.token(at);
         let mut stays = None;

@@ -1,4 +1,4 @@
-//! Imports and exports: what a module has, and which of it is a type.
+//! Imports and exports of a module, and which of them are types.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,19 +15,19 @@ use crate::error::{ErrorKind, Mistake};
 use crate::record::{Clause, DEFAULT, Export, Fate, Form, Keep, Part, Request, Stands, Star, Wanted};
 use crate::request::Language;
 
-/// What is known of a module's imports and exports while the walk goes on.
+/// What the walk has found of a module's imports and exports so far.
 #[derive(Debug, Default)]
 pub(crate) struct Clauses {
     pub(crate) list: Vec<Clause>,
     pub(crate) exports: BTreeMap<String, Export>,
     pub(crate) stars: Vec<Star>,
-    /// Names of exports that are no declarations: those have no second part.
+    /// Exported names without a declaration, which cannot have a second part.
     specified: HashSet<String>,
-    /// Where a binding was imported.
+    /// The clause and part that imported a binding.
     imported: HashMap<SymbolId, (usize, usize)>,
-    /// Bindings that `export { … }` names: clause, part, binding.
+    /// Bindings in `export { … }`: clause, part, binding.
     named: Vec<(usize, usize, SymbolId)>,
-    /// The name that `export default` has, and its statement.
+    /// The symbol of `export default`, and its statement.
     default: Option<(SymbolId, Span)>,
 }
 
@@ -120,7 +120,7 @@ impl Eraser<'_> {
         self.clauses.list.push(Clause { form: Form::ExportFrom, span: it.span, request, parts, fate });
     }
 
-    /// A name in the braces of an export; `export` is what it stands for if it is a value.
+    /// A name in the braces of an export. `export` is its meaning if it is a value.
     fn export_part(&mut self, it: &ExportSpecifier<'_>, keep: Keep, export: Export) -> Part {
         let own = it.exported.name().to_string();
         let export = if keep == Keep::No { Export::Type } else { export };
@@ -160,7 +160,7 @@ impl Eraser<'_> {
         let is_type = match &it.declaration {
             ExportDefaultDeclarationKind::TSInterfaceDeclaration(_) => true,
             ExportDefaultDeclarationKind::FunctionDeclaration(function) if function.body.is_none() => {
-                // An overload: its implementation follows.
+                // An overload; its implementation follows.
                 return self.erase(it.span);
             }
             ExportDefaultDeclarationKind::Identifier(name) => {
@@ -225,7 +225,7 @@ impl Eraser<'_> {
         }
     }
 
-    /// An export that no other one may share its name with, unless that is a type.
+    /// Records an export. No other export may have its name, except a type.
     fn export(&mut self, name: &str, export: Export, span: Span) {
         let is_value = export != Export::Type;
         if is_value && self.clauses.exports.get(name).is_some_and(|known| *known != Export::Type) {
@@ -249,12 +249,12 @@ impl Eraser<'_> {
         }
     }
 
-    /// Whether a binding is nothing at run time. What is declared only, the host may give.
+    /// Whether a binding does not exist at run time. The host may provide bindings that are only declared.
     fn is_type(&self, symbol: SymbolId) -> bool {
         self.types_here() && !self.scoping.symbol_flags(symbol).is_value()
     }
 
-    /// Decides, after the walk, which imports the code that stays needs.
+    /// Decides after the walk which imports the remaining code needs.
     pub(super) fn settle_clauses(&mut self) {
         let named: HashSet<SymbolId> = self.clauses.named.iter().map(|(_, _, symbol)| *symbol).collect();
         for (symbol, (clause, part)) in &self.clauses.imported {
@@ -284,7 +284,7 @@ impl Eraser<'_> {
         }
     }
 
-    /// What becomes of an export of a binding.
+    /// How to treat an export of a binding.
     fn fate_of(&self, symbol: SymbolId) -> (Keep, Export) {
         if self.is_type(symbol) {
             return (Keep::No, Export::Type);
@@ -301,7 +301,7 @@ impl Eraser<'_> {
 }
 
 impl Clauses {
-    /// Whether an `export { … }` names a binding.
+    /// Whether an `export { … }` names the binding.
     pub(super) fn names(&self, symbol: SymbolId) -> bool {
         self.named.iter().any(|(_, _, named)| *named == symbol)
     }

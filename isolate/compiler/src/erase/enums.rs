@@ -1,4 +1,4 @@
-//! Enums: an object that is filled where the enum stands, each member on its own line.
+//! Enums: each becomes an object that is filled in place, with each member on its own line.
 
 use oxc_ast::ast::*;
 use oxc_ast_visit::Visit;
@@ -11,7 +11,7 @@ use super::namespaces::{Container, Home};
 use crate::text::quote;
 
 impl Eraser<'_> {
-    /// An enum whose statement begins at `start`.
+    /// Writes an enum whose statement begins at `start`.
     pub(super) fn enumeration<'a>(&mut self, it: &TSEnumDeclaration<'a>, start: u32, home: &Home) {
         let (Some(key), Some(scope)) = (self.catalog.key(&it.id, home.parent()), it.body.scope_id.get())
         else {
@@ -36,7 +36,7 @@ impl Eraser<'_> {
         self.edits.replace(end.saturating_sub(1), end, tail(&name, home));
     }
 
-    /// Writes a member; returns its value, when it is known, for the next one.
+    /// Writes a member. Returns its value, if it is known, for the next member.
     fn enum_member<'a>(
         &mut self,
         it: &TSEnumMember<'a>,
@@ -82,7 +82,7 @@ impl Eraser<'_> {
         value
     }
 
-    /// Remembers the value of a `const` for the enums after it.
+    /// Records the value of a `const` for later enums.
     pub(super) fn note_constant(&mut self, it: &VariableDeclarator<'_>) {
         if let (BindingPattern::BindingIdentifier(id), Some(init), None) =
             (&it.id, &it.init, &it.type_annotation)
@@ -93,7 +93,7 @@ impl Eraser<'_> {
     }
 }
 
-/// How an enum or namespace ends: it is called with the object of that name, which may exist.
+/// The end of an enum's or namespace's code: a call with the object of that name, which may exist already.
 pub(super) fn tail(name: &str, home: &Home) -> String {
     match home {
         Home::Namespace { param, .. } => format!("}})({name} = {param}.{name} || ({param}.{name} = {{}}));"),

@@ -1,4 +1,4 @@
-//! As much of the value of an enum member as its code and that of its neighbours depends on.
+//! Evaluates an enum member as far as its own code and that of its neighbours need it.
 
 use oxc_ast::ast::*;
 
@@ -8,12 +8,12 @@ use super::Eraser;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Value {
     Number(f64),
-    /// Some string: such members have no name by value.
+    /// Some string. Members with a string value have no reverse mapping.
     Text,
 }
 
 impl Eraser<'_> {
-    /// The value of an initialiser, where the text shows it.
+    /// The value of an initializer, if its text determines it.
     pub(super) fn value_of(&self, it: &Expression<'_>) -> Option<Value> {
         match it {
             Expression::NumericLiteral(literal) => Some(Value::Number(literal.value)),
@@ -38,7 +38,7 @@ impl Eraser<'_> {
         }
     }
 
-    /// A sum can have thousands of terms and is deep on its left, so that is a loop.
+    /// Evaluates a binary expression in a loop: a sum may have thousands of terms, nested on the left.
     fn binary(&self, it: &BinaryExpression<'_>) -> Option<Value> {
         let mut terms = vec![it];
         let mut first = &it.left;
@@ -122,7 +122,7 @@ fn to_int32(value: f64) -> i32 {
     value.trunc().rem_euclid(4_294_967_296.0) as u32 as i32
 }
 
-/// A number as ECMAScript's source text writes it.
+/// A number as an ECMAScript literal.
 pub(super) fn literal(value: f64) -> String {
     if value.is_nan() {
         "NaN".to_owned()

@@ -1,7 +1,7 @@
-//! From TypeScript to ECMAScript: types become white space in place.
+//! Turns TypeScript into ECMAScript: types become white space in place.
 //!
-//! The visitor walks over the code that stays and never into a type, so what it meets is used at run time; that
-//! decides which imports are needed.
+//! The visitor walks over the code that stays and never into a type. So everything it meets is used at run
+//! time, which decides the imports that are needed.
 
 mod catalog;
 mod classes;
@@ -40,26 +40,26 @@ pub(crate) struct Eraser<'s> {
     language: Language,
     scoping: &'s Scoping,
     pub(crate) edits: Edits,
-    /// The first mistake in the order of the text.
+    /// The first error in the order of the text.
     mistake: Option<Mistake>,
-    /// What the code that stays reads or writes.
+    /// Symbols that the remaining code reads or writes.
     used: HashSet<SymbolId>,
-    /// What the code that stays declares.
+    /// Symbols that the remaining code declares.
     bound: HashSet<SymbolId>,
     pub(crate) dynamic: BTreeSet<String>,
-    /// Where `import` stands in an expression.
+    /// Positions of `import` in expressions.
     pub(crate) keywords: Vec<u32>,
     /// Starts of type assertions whose operand is put in parentheses.
     opened: HashSet<u32>,
     pub(crate) clauses: Clauses,
     catalog: Catalog,
-    /// Made when the first namespace or enum needs it.
+    /// Built when the first namespace or enum needs it.
     scopes: Option<Scopes>,
-    /// The namespaces and enums around, outermost first.
+    /// The enclosing namespaces and enums, outermost first.
     containers: Vec<Container>,
-    /// Variables that are properties of a namespace's object, and what that is called.
+    /// Variables that are properties of a namespace's object, and the name of the object.
     members: HashMap<SymbolId, String>,
-    /// Enums and namespaces whose variable has been written.
+    /// Enums and namespaces whose variable has been declared.
     introduced: HashSet<SymbolId>,
     aliases: Vec<Alias>,
     current_enum: Option<Key>,
@@ -107,7 +107,7 @@ impl<'s> Eraser<'s> {
         }
     }
 
-    /// What the module has at its top level when it runs, except imports.
+    /// The top-level names of the module at run time, except imports.
     pub(crate) fn declared(&self) -> BTreeSet<String> {
         let bindings = self.scoping.get_bindings(self.scoping.root_scope_id()).iter();
         bindings.filter(|(_, symbol)| self.bound.contains(symbol)).map(|(name, _)| name.to_string()).collect()
@@ -131,12 +131,12 @@ impl<'s> Eraser<'s> {
         self.edits.blank(span.start, span.end);
     }
 
-    /// An erased statement or class member. Without it, its neighbours could become one.
+    /// Erases a statement or class member. The `;` keeps its neighbours apart.
     fn erase(&mut self, span: Span) {
         self.edits.blank_with(span.start, span.end, ';');
     }
 
-    /// Blanks the token `wanted` when it is the next one after `at`.
+    /// Blanks the token `wanted` if it is the next one after `at`.
     fn blank_token(&mut self, at: u32, wanted: &str) {
         if let Some(end) = self.source.after_token(at, wanted) {
             self.edits.blank(end - wanted.len() as u32, end);
@@ -148,7 +148,8 @@ impl<'s> Eraser<'s> {
         self.scoping.get_reference(id).symbol_id()
     }
 
-    /// `return`, `throw` and `yield` end at a line end: an operand that now begins with one is put in parentheses.
+    /// `return`, `throw` and `yield` end at a line end. If erasing puts one before the operand, adds
+    /// parentheses.
     fn keep_on_line(&mut self, argument: &Expression<'_>) {
         let Some(Expression::TSTypeAssertion(assertion)) = leading_assertion(argument) else { return };
         if self.source.breaks_line(assertion.span.start, assertion.expression.span().start) {
@@ -156,7 +157,7 @@ impl<'s> Eraser<'s> {
         }
     }
 
-    /// Where a `{` opens a block and `function` a declaration, an operand that begins so is put in parentheses.
+    /// Adds parentheses to an operand that would now begin with a block's `{` or a declaration's `function`.
     fn keep_expression(&mut self, expression: &Expression<'_>) {
         let Some(Expression::TSTypeAssertion(assertion)) = leading_assertion(expression) else { return };
         if begins_ambiguously(&assertion.expression) {
@@ -164,7 +165,7 @@ impl<'s> Eraser<'s> {
         }
     }
 
-    /// Parentheses from the erased `<` at `start` to `end`.
+    /// Adds parentheses from the erased `<` at `start` to `end`.
     fn wrap(&mut self, start: u32, end: u32) {
         if self.opened.insert(start) {
             self.edits.insert(end, ")");
@@ -172,7 +173,7 @@ impl<'s> Eraser<'s> {
     }
 }
 
-/// The type assertion that an expression begins with.
+/// The type assertion at the start of an expression.
 fn leading_assertion<'e, 'a>(expression: &'e Expression<'a>) -> Option<&'e Expression<'a>> {
     let mut expression = expression;
     loop {
@@ -201,7 +202,7 @@ fn begins_ambiguously(expression: &Expression<'_>) -> bool {
     }
 }
 
-/// The operand that begins where the expression begins.
+/// The operand at the start of an expression.
 fn leftmost<'e, 'a>(expression: &'e Expression<'a>) -> Option<&'e Expression<'a>> {
     Some(match expression {
         Expression::BinaryExpression(it) => &it.left,
@@ -391,8 +392,8 @@ impl<'a> Visit<'a> for Eraser<'_> {
         self.blank(it.span);
     }
 
-    // Statements and members that statements.rs, clauses.rs and classes.rs treat as a whole. The walk never comes here;
-    // saying so keeps code that visits types out of the wasm.
+    // Statements and members that statements.rs, clauses.rs and classes.rs handle as a whole. The walk never
+    // gets here. The empty methods keep code that visits types out of the wasm.
 
     fn visit_ts_type_alias_declaration(&mut self, _: &TSTypeAliasDeclaration<'a>) {}
 
@@ -412,7 +413,7 @@ impl<'a> Visit<'a> for Eraser<'_> {
 
     fn visit_ts_class_implements(&mut self, _: &TSClassImplements<'a>) {}
 
-    // What no engine takes.
+    // Syntax that no engine accepts.
 
     fn visit_jsx_element(&mut self, it: &JSXElement<'a>) {
         self.refuse(NO_JSX, it.span);
@@ -423,5 +424,5 @@ impl<'a> Visit<'a> for Eraser<'_> {
     }
 }
 
-/// There is nothing in the sandbox that JSX could call.
+/// The sandbox has no function that JSX could call.
 pub(crate) const NO_JSX: &str = "JSX is not supported: call the functions that it stands for";

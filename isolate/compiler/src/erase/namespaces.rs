@@ -1,4 +1,4 @@
-//! Namespaces: a function that fills an object, where the namespace stands.
+//! Namespaces: each becomes a function that fills an object, in place.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -13,19 +13,19 @@ use super::catalog::{Key, is_instantiated};
 use super::enums::tail;
 use super::statements::is_erased;
 
-/// Where a declaration stands, which decides how it gets its variable.
+/// The kind of a declaration, which decides how it gets its variable.
 #[derive(Clone, Debug)]
 pub(super) enum Home {
-    /// It is an export of the module.
+    /// An export of the module.
     Module,
-    /// It is an export of the namespace whose object is `param`.
+    /// An export of the namespace whose object is `param`.
     Namespace { param: String, key: Key },
-    /// It is no export.
+    /// Not an export.
     Here,
 }
 
 impl Home {
-    /// The namespace that a declaration is a part of.
+    /// The namespace that a declaration is part of.
     pub(super) fn parent(&self) -> Option<Key> {
         match self {
             Self::Namespace { key, .. } => Some(*key),
@@ -34,19 +34,19 @@ impl Home {
     }
 }
 
-/// A namespace or enum whose inside is being written.
+/// A namespace or enum whose body is being written.
 #[derive(Clone, Debug)]
 pub(super) struct Container {
     pub(super) scope: ScopeId,
-    /// What its object is called inside.
+    /// The name of its object inside.
     pub(super) param: String,
-    /// What it exports, over all its parts.
+    /// Its exports, over all its parts.
     pub(super) names: Rc<HashSet<String>>,
     pub(super) key: Key,
 }
 
 impl Eraser<'_> {
-    /// A namespace whose statement begins at `start`.
+    /// Writes a namespace whose statement begins at `start`.
     pub(super) fn namespace<'a>(&mut self, it: &TSNamespaceDeclaration<'a>, start: u32, home: &Home) {
         if !is_instantiated(it) {
             return self.erase(Span::new(start, it.span.end));
@@ -79,14 +79,15 @@ impl Eraser<'_> {
         }
     }
 
-    /// How an enum or namespace begins: with its variable, unless another part or a class or function has made it.
+    /// The start of an enum's or namespace's code, with its variable unless another part, a class or a
+    /// function declared it.
     pub(super) fn head(&mut self, id: &BindingIdentifier<'_>, home: &Home, param: &str) -> String {
         self.bind(id);
         let open = format!("(function ({param}) {{");
         let Some(symbol) = id.symbol_id.get() else { return open };
         let flags = self.scoping.symbol_flags(symbol);
         if flags.intersects(SymbolFlags::Function | SymbolFlags::Class) || !self.introduced.insert(symbol) {
-            // The statement before it may have ended at the line end.
+            // The previous statement may have ended at the line end.
             return format!(";{open}");
         }
         let keyword = match home {
@@ -103,7 +104,8 @@ impl Eraser<'_> {
             .is_some_and(|symbol| self.scoping.symbol_scope_id(symbol) == self.scoping.root_scope_id())
     }
 
-    /// Which names of a namespace are properties of its object alone; functions may use them before they are declared.
+    /// Collects the names that are only properties of the object. Functions may use them before their
+    /// declaration.
     fn note_members(&mut self, block: &TSModuleBlock<'_>, home: &Home) {
         let Home::Namespace { param, .. } = home else { return };
         for statement in &block.body {
@@ -159,7 +161,8 @@ impl Eraser<'_> {
         }
     }
 
-    /// `export const a = 1` of a namespace has no variable: it is a property of the object, and so are its uses.
+    /// `export const a = 1` in a namespace declares no variable. It sets a property of the object, and its
+    /// uses read that.
     fn namespace_variables<'a>(&mut self, it: &VariableDeclaration<'a>, start: u32, param: &str) {
         if it.declarations.iter().all(|declarator| declarator.init.is_none()) {
             return self.erase(Span::new(start, it.span.end));
@@ -194,7 +197,7 @@ impl Eraser<'_> {
         }
     }
 
-    /// The pattern of an exported variable, as one that assigns to properties.
+    /// Writes the pattern of an exported variable as an assignment to properties.
     fn exported_pattern<'a>(&mut self, it: &BindingPattern<'a>, param: &str) {
         match it {
             BindingPattern::BindingIdentifier(id) => {
@@ -236,7 +239,7 @@ impl Eraser<'_> {
     }
 }
 
-/// `import A = B.C`, which stays when `A` is used as a value.
+/// `import A = B.C`, which stays if `A` is used as a value.
 #[derive(Clone, Debug)]
 pub(super) struct Alias {
     statement: Span,
@@ -245,12 +248,12 @@ pub(super) struct Alias {
     name: Span,
     home: Home,
     symbol: Option<SymbolId>,
-    /// What the first name of `B.C` refers to.
+    /// The symbol of the first name of `B.C`.
     root: Option<SymbolId>,
     root_span: Span,
-    /// What is written for the first name.
+    /// The replacement for the first name.
     instead: Option<String>,
-    /// Whether it is known to lead to a type.
+    /// Whether it is known to be a type.
     is_type: bool,
 }
 
@@ -302,7 +305,7 @@ impl Eraser<'_> {
         });
     }
 
-    /// Whether a path through namespaces of this module ends at what is no value.
+    /// Whether a path through namespaces of this module leads to something other than a value.
     fn leads_to_type(&self, root: SymbolId, path: &[String]) -> bool {
         let Some((last, way)) = path.split_last() else { return !self.scoping.symbol_flags(root).is_value() };
         let mut key = self.catalog.of_variable(root);
@@ -312,7 +315,7 @@ impl Eraser<'_> {
         key.is_some_and(|key| !self.catalog.names(key).contains(last))
     }
 
-    /// Writes the aliases that are needed, after the walk: those that the code names, and those that these name.
+    /// Writes the needed aliases after the walk: those that the code names, and those that these name.
     pub(super) fn settle_aliases(&mut self) {
         let mut open = std::mem::take(&mut self.aliases);
         loop {
@@ -349,7 +352,7 @@ impl Eraser<'_> {
             }
             Home::Module | Home::Here => {
                 self.bound.extend(alias.symbol);
-                // As wide as the word it replaces.
+                // As wide as the word that it replaces.
                 let end = alias.keyword.start + "import".len() as u32;
                 self.edits.replace(alias.keyword.start, end, "var   ");
             }

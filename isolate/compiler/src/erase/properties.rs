@@ -1,4 +1,4 @@
-//! Parameter properties: `constructor(private a: A)` declares a field and fills it.
+//! Parameter properties: `constructor(private a: A)` declares and sets a field.
 
 use oxc_ast::ast::*;
 use oxc_span::GetSpan;
@@ -6,7 +6,7 @@ use oxc_span::GetSpan;
 use super::Eraser;
 
 impl Eraser<'_> {
-    /// Writes the fields and assignments that the modifiers of the constructor's parameters stand for.
+    /// Writes the fields and assignments for the modifiers of the constructor's parameters.
     pub(super) fn parameter_properties(&mut self, class: &Class<'_>) {
         let constructor = class.body.body.iter().find_map(|member| match member {
             ClassElement::MethodDefinition(method) if method.kind == MethodDefinitionKind::Constructor => {
@@ -38,7 +38,7 @@ impl Eraser<'_> {
         self.edits.insert(after, filled);
     }
 
-    /// Where `this` exists in a constructor.
+    /// The position in a constructor from which `this` exists.
     fn place_to_fill(&self, class: &Class<'_>, body: &FunctionBody<'_>) -> Option<u32> {
         if class.heritage.is_some() {
             return super_call(&body.statements);
@@ -47,7 +47,7 @@ impl Eraser<'_> {
     }
 }
 
-/// The end of the statement that calls `super`, which may stand in a `try`.
+/// The end of the statement that calls `super`, which may be in a `try`.
 fn super_call(statements: &[Statement<'_>]) -> Option<u32> {
     statements.iter().find_map(|statement| match statement {
         Statement::ExpressionStatement(it) => calls_super(&it.expression).then_some(it.span.end),

@@ -1,19 +1,19 @@
-//! Questions about scopes that are asked often, answered without a walk each time.
+//! An index for frequent questions about scopes, so that none needs a walk.
 
 use std::collections::{HashMap, HashSet};
 
 use oxc_semantic::{ScopeId, Scoping};
 
-/// The scopes of a module in the order of the text, in which the scopes inside one follow it without a gap.
+/// The scopes of a module in text order. The scopes inside a scope follow it without a gap.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
-    /// For each scope, the number of the first one after it that is not inside it.
+    /// For each scope, the number of the next scope outside it.
     ends: Vec<usize>,
-    /// The scopes that have a binding of a name, in order.
+    /// The scopes that bind a name, in order.
     bound: HashMap<String, Vec<usize>>,
-    /// All names of the module, and those that were made.
+    /// All names of the module, and the generated ones.
     taken: HashSet<String>,
-    /// The last number that was tried behind a name.
+    /// The last number that was tried as a suffix of a name.
     numbers: HashMap<String, u32>,
 }
 
@@ -46,7 +46,7 @@ impl Scopes {
         (outer.index()..end).contains(&inner.index())
     }
 
-    /// A name that is not hidden in `scope`, nor in the scopes inside it: `name` itself or one that nothing has.
+    /// A name that is not shadowed in `scope` or inside it: `name` itself or an unused one.
     pub(super) fn visible_name(&mut self, name: &str, scope: ScopeId, except: Option<ScopeId>) -> String {
         let end = self.ends.get(scope.index()).copied().unwrap_or_default();
         let bound = self.bound.get(name).map(Vec::as_slice).unwrap_or_default();

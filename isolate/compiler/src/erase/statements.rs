@@ -45,7 +45,7 @@ impl Eraser<'_> {
         walk::walk_variable_declaration(self, it);
     }
 
-    /// What stands around the name of a parameter: modifiers and the question mark.
+    /// Erases the modifiers and the question mark of a parameter.
     pub(super) fn parameter_marks(&mut self, it: &FormalParameter<'_>) {
         let pattern = it.pattern.span();
         self.blank_modifiers(it.span.start, pattern.start);
@@ -54,8 +54,8 @@ impl Eraser<'_> {
         }
     }
 
-    /// An arrow function must not have a line end before its `=>`, nor one behind its `async`: a parenthesis moves
-    /// over the types that held them.
+    /// Handles an arrow function. It must not have a line end before its `=>` or after its `async`, so a
+    /// parenthesis moves over erased types that contain one.
     pub(super) fn arrow<'a>(&mut self, it: &ArrowFunctionExpression<'a>) {
         let params = it.params.span;
         match &it.type_parameters {
@@ -82,7 +82,7 @@ impl Eraser<'_> {
     }
 }
 
-/// Whether a declaration is nothing at run time.
+/// Whether a declaration does not exist at run time.
 pub(super) fn is_erased(it: &Declaration<'_>) -> bool {
     match it {
         Declaration::TSTypeAliasDeclaration(_)

@@ -1,4 +1,4 @@
-//! Names that are properties: what a namespace exports, and the members of an enum in its own initialisers.
+//! Names that become properties: exports of a namespace, and members of an enum in its own initializers.
 
 use oxc_ast::ast::*;
 
@@ -8,7 +8,7 @@ use super::Eraser;
 use super::scopes::Scopes;
 
 impl Eraser<'_> {
-    /// The property that a name means, when it is not a variable.
+    /// The property that a name means, if it is not a variable.
     pub(super) fn substitute(&self, it: &IdentifierReference<'_>) -> Option<String> {
         if self.containers.is_empty() {
             return None;
@@ -21,7 +21,7 @@ impl Eraser<'_> {
         for container in self.containers.iter().rev() {
             let is_enum = self.current_enum == Some(container.key);
             if declared == Some(container.scope) {
-                // In an enum all names of its scope are its members.
+                // In an enum, all names of its scope are its members.
                 return is_enum.then(|| format!("{}.{}", container.param, it.name));
             }
             if declared.is_some_and(|scope| self.is_within(scope, container.scope)) {
@@ -38,12 +38,12 @@ impl Eraser<'_> {
         self.scopes.as_ref().is_some_and(|scopes| scopes.is_within(inner, outer))
     }
 
-    /// What the object of a namespace or enum is called inside.
+    /// The name of a namespace's or enum's object inside its body.
     pub(super) fn visible_name(&mut self, name: &str, scope: ScopeId, except: Option<ScopeId>) -> String {
         self.scopes.get_or_insert_with(|| Scopes::of(self.scoping)).visible_name(name, scope, except)
     }
 
-    /// A name in code that stays.
+    /// Handles a name in code that stays.
     pub(super) fn name<'a>(&mut self, it: &IdentifierReference<'a>) {
         self.note_use(it);
         let Some(property) = self.substitute(it) else { return };
@@ -56,7 +56,7 @@ impl Eraser<'_> {
         }
     }
 
-    /// `{ a }` as `{ a: N.a }`.
+    /// Writes `{ a }` as `{ a: N.a }`.
     pub(super) fn shorthand<'a>(&mut self, it: &IdentifierReference<'a>) {
         self.note_use(it);
         if let Some(property) = self.substitute(it) {

@@ -1,4 +1,4 @@
-//! What models write where the body of a function is asked for.
+//! Function bodies as models write them.
 
 use bobbin_compiler::{Answer, CompileError, Form, Main, Request, compile};
 
@@ -101,6 +101,6 @@ fn places_are_those_of_the_source() {
     assert_eq!((error.line, error.column), (Some(2), Some(13)));
     let answer = body("f(); g()").unwrap();
     let moved = serde_json::to_string(&answer.modules[0].moved).unwrap();
-    // `f` stands at 29, and `g` behind `return (` at 42.
+    // `f` is at column 29, and `g` after `return (` at 42.
     assert_eq!(moved, "[[1,29,1],[1,42,6],[1,46,9],[1,48,9]]");
 }

@@ -1,4 +1,4 @@
-//! Classes: modifiers go, parameter properties become fields and assignments.
+//! Classes: modifiers are erased, parameter properties become fields and assignments.
 
 use crate::support::{call, check, check_in_place, mistake};
 

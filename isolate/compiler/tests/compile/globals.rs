@@ -1,4 +1,4 @@
-//! Globals come in by an import at the end of each module.
+//! Globals are imported on the last line of each module.
 
 use crate::support::{call, call_with, code};
 use bobbin_compiler::{Request, compile};

@@ -1,4 +1,4 @@
-//! Links by keys: what a module takes of others stands on its last line, and nothing else moves.
+//! Links by keys: all imports move to the last line of a module, and nothing else moves.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +92,8 @@ fn the_word_import_in_an_expression_becomes_a_name_of_its_length() {
     assert_eq!(code(&answer).rsplit_once('\n').unwrap().1, last);
 }
 
-/// Places where an expression stands; `@` is the expression. Whatever the eraser does there, no `import` stays.
+/// Positions of an expression; `@` is the expression. None may keep an `import`, whatever the eraser does
+/// there.
 const PLACES: &[&str] = &[
     "@",
     "f(@)",

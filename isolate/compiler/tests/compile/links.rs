@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::support::{call_with, mistake};
 use bobbin_compiler::{Request, compile};
 
-/// A call with a host namespace and a set of modules that hand names on to each other.
+/// A call with a host namespace and modules that re-export each other's names.
 fn linked(source: &str) -> Request {
     let modules = [
         ("./a.ts", "export const a = 1, x = 1; export default 2; export type T = 1;"),

@@ -1,4 +1,4 @@
-//! The compile step from outside: a request in, modules or a mistake out.
+//! Tests of the compile step through its public interface.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

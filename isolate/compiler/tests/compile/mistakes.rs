@@ -1,4 +1,4 @@
-//! Texts that are not the language, and what the sandbox does not take, with their places.
+//! Invalid texts and unsupported syntax, with their positions.
 
 use crate::support::{call, call_with, mistake};
 use bobbin_compiler::{Language, compile};

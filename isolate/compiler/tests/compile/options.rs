@@ -1,4 +1,4 @@
-//! Requests that contradict themselves.
+//! Inconsistent requests.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What has code instead of types takes no line more than it had.
+//! Generated code takes no more lines than the TypeScript that it replaces.
 
 use crate::support::erased;
 

@@ -1,11 +1,11 @@
-//! Whatever the text, there is an answer.
+//! Every text gets an answer.
 
 use std::time::{Duration, Instant};
 
 use crate::support::{call, call_with};
 use bobbin_compiler::compile;
 
-/// A text with every construct that is treated in a way of its own.
+/// A text with every construct that is handled specially.
 const TEXT: &str = r#"import d, { type A, b as c } from "host"; import * as n from "./m"; import type T from "x"; import B = n.C;
 export { c, type A }; export * from "./m"; export type { T }; export * as all from "./m";
 enum E { A, B = A << 1, C = "x", "d" = f(), }  const enum F { X = E.A } export enum G { Y }
@@ -108,7 +108,7 @@ fn every_mutation_has_an_answer() {
         "0",
         "...",
     ];
-    // In a sample (docs/testing.md) fewer, and others with each seed.
+    // A sample (docs/testing.md) runs fewer rounds, different ones for each seed.
     let sample: Option<u64> = std::env::var("BOBBIN_SAMPLE").ok().map(|text| text.parse().unwrap());
     let (seed, rounds) = sample.map_or((20_261_122, 4_000), |seed| (20_261_122 ^ seed, 1_000));
     let mut numbers = Numbers(seed);

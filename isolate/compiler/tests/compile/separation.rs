@@ -1,4 +1,4 @@
-//! What was apart stays apart: erasing never makes one statement of two, nor ends one too early.
+//! Erasing never joins two statements and never ends one too early.
 
 use crate::support::{check, check_in_place};
 

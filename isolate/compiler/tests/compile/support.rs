@@ -1,4 +1,4 @@
-//! Requests as tables write them, and what is compared of the answers.
+//! Builds requests for the tables of the tests, and compares the answers.
 
 use std::collections::BTreeMap;
 
@@ -27,11 +27,11 @@ pub(crate) fn call_with(source: &str, modules: &[(&str, &str)]) -> Request {
     Request { modules, ..call(source) }
 }
 
-/// What the linker wants of a main module.
+/// The export that the linker requires of a main module.
 const EXPORT: &str = "\nexport default 0;";
 
-/// The code of a TypeScript module that has no default export. The host gives it the namespace "host" with `a`, `b`
-/// and `default`.
+/// Compiles a TypeScript module without a default export. The host provides the namespace "host" with `a`,
+/// `b` and `default`.
 pub(crate) fn erased(source: &str) -> Result<String, CompileError> {
     let imports =
         BTreeMap::from([("host".to_owned(), vec!["a".to_owned(), "b".to_owned(), "default".to_owned()])]);
@@ -44,14 +44,14 @@ pub(crate) fn code(answer: &Answer) -> &str {
     &answer.modules.first().unwrap().code
 }
 
-/// A text whose white space is single blanks, none at the end of a line or beside one of the marks that erasing sets.
+/// Collapses white space: single blanks, none at the end of a line or beside a mark that erasing sets.
 pub(crate) fn plain(text: &str) -> String {
     let lines: Vec<String> =
         text.split('\n').map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     lines.join("\n")
 }
 
-/// Checks cases of source and code, which differ in no more than white space.
+/// Checks pairs of source and code, which may differ only in white space.
 pub(crate) fn check(cases: &[(&str, &str)]) {
     for (source, wanted) in cases {
         let found = erased(source).unwrap_or_else(|error| panic!("{source}\n{error:?}"));
@@ -59,8 +59,8 @@ pub(crate) fn check(cases: &[(&str, &str)]) {
     }
 }
 
-/// Checks cases of erasing alone: every character of the code is where it was in the source, or white space instead
-/// of another one, or one of the marks that keep code apart.
+/// Checks cases of pure erasing: each character of the code is at its position in the source, or is white
+/// space, or one of the marks that separate code.
 pub(crate) fn check_in_place(cases: &[(&str, &str)]) {
     check(cases);
     for (source, _) in cases {
@@ -68,7 +68,7 @@ pub(crate) fn check_in_place(cases: &[(&str, &str)]) {
     }
 }
 
-/// See [`check_in_place`].
+/// Implements [`check_in_place`] for one case.
 pub(crate) fn assert_in_place(source: &str, code: &str) {
     let (source, code): (Vec<u16>, Vec<u16>) =
         (source.encode_utf16().collect(), code.encode_utf16().collect());
@@ -79,7 +79,7 @@ pub(crate) fn assert_in_place(source: &str, code: &str) {
     }
 }
 
-/// What is wrong with a call: kind, message, line and column.
+/// The error of a call: kind, message, line and column.
 pub(crate) fn mistake(request: &Request) -> (String, String, Option<(u32, u32)>) {
     let error = compile(request).expect_err(&request.main.source);
     let place = error.line.zip(error.column);

@@ -1,31 +1,32 @@
-//! Frames on the stack in memory that are as large as those on the machine's own stack.
+//! Enlarges frames in memory to match those on the machine's stack.
 //!
-//! A module keeps a stack of its own in its memory, and QuickJS bounds its recursion by how much of that is used. What ends
-//! first is the machine's stack, though, which the module cannot see: functions that recurse with small frames in memory and
-//! large ones there (a parser, a comparison) would run into it, and nothing can catch that. So each frame in memory is made
-//! larger by what the function may take there. The prologue and the epilogues say the size, and only they.
+//! A module keeps a stack of its own in its memory, and QuickJS limits recursion by its usage. But the
+//! machine's stack ends first, and the module cannot see it. Functions that recurse with small frames in
+//! memory and large ones on the machine's stack (a parser, a comparison) would overflow it, which nothing can
+//! catch. So each frame in memory grows by what the function may take on the machine's stack. Only the
+//! prologue and the epilogues contain the size.
 
 use anyhow::Result;
 use wasmparser::{FunctionBody, Operator};
 
-/// Bytes of a local where nothing is optimized.
+/// Bytes of a local in unoptimized code.
 const LOCAL_BYTES: u32 = 8;
-/// Bytes that every call takes beside its locals: return address, registers, values in between.
+/// Bytes of every call besides its locals: return address, registers, temporaries.
 const CALL_BYTES: u32 = 128;
-/// A byte there counts for so much here: one half.
+/// The weight of a machine's byte in memory, as a shift: one half.
 const SHARE_SHIFT: u32 = 1;
-/// Frames are aligned to so many bytes.
+/// The alignment of frames in bytes.
 const ALIGNED: u32 = 16;
 
-/// The size that a function's frame is to have, and the instructions that say the one it has.
+/// The new size of a function's frame, and the instructions that contain the old one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Deepened {
     pub(super) bytes: i32,
     pub(super) at: Vec<usize>,
 }
 
-/// What is to be written in a function with so many locals; nothing in one without a frame in memory. `stack_pointer` is the
-/// global that says where the stack ends.
+/// The change for a function with this many locals; nothing for one without a frame in memory.
+/// `stack_pointer` is the global that holds the end of the stack.
 pub(super) fn deepened(body: &FunctionBody<'_>, locals: u32, stack_pointer: u32) -> Result<Deepened> {
     let operators: Vec<Operator<'_>> = body.get_operators_reader()?.into_iter().collect::<Result<_, _>>()?;
     let sets = |operator: &Operator<'_>| matches!(operator, Operator::GlobalSet { global_index } if *global_index == stack_pointer);
@@ -51,7 +52,7 @@ pub(super) fn deepened(body: &FunctionBody<'_>, locals: u32, stack_pointer: u32)
         }
         match size {
             Operator::I32Const { value } if value == bytes => at.push(index),
-            // It is given back in a way that is not known: better to leave it.
+            // The frame is released in an unknown way: leave it unchanged.
             _ => return Ok(Deepened::default()),
         }
     }

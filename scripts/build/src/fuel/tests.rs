@@ -108,7 +108,7 @@ fn a_module_that_is_no_quickjs_is_refused_as_one() {
     assert!(meter(Kind::Plain, b"\0asm").is_err());
 }
 
-/// What `stack::deepened` makes of a function with these instructions and three locals.
+/// The result of `stack::deepened` for a function with these instructions and three locals.
 fn deepened(body: &[Instruction<'_>]) -> stack::Deepened {
     let bytes = module(&[], body);
     let mut found = None;
@@ -140,7 +140,7 @@ fn frames_in_memory_grow_in_their_prologue_and_epilogues_alike() {
     let end = [Instruction::End];
     let body = [enter.as_slice(), &leave(32), &leave(32), &end].concat();
     assert_eq!(deepened(&body), stack::Deepened { bytes: 32 + 80, at: vec![1, 6, 10] });
-    // One that gives back something else, one without a frame, and one of another global.
+    // A function that releases another size, one without a frame, and one with another global.
     for body in [
         [enter.as_slice(), &leave(48), &end].concat(),
         [leave(32).as_slice(), &end].concat(),

@@ -1,8 +1,11 @@
-//! `openapi`: the description of the HTTP API (OpenAPI 3.1), made from the table of routes and from the types in `types`. It is
-//! committed, so that a change of the API is seen in review, and served at `/openapi.json`; `--check` tells whether it is fresh.
+//! `openapi`: generates the description of the HTTP API (OpenAPI 3.1) from the table of routes and the types
+//! in `types`. It is committed, so that reviews show changes of the API, and served at `/openapi.json`.
+//! `--check` checks that it is fresh.
 //!
-//! * `operation`: one request, as it is written down. `routes`: all of them. `parameters`: what their queries may have.
-//! * `types`: what requests bring and answers have. They exist for their schemas alone: the runtime reads fields one by one.
+//! * `operation`: the description of one request. `routes`: all requests. `parameters`: their query
+//!   parameters.
+//! * `types`: the bodies of requests and answers. They exist only for their schemas: the runtime reads fields
+//!   one by one.
 
 #![allow(
     clippy::indexing_slicing,
@@ -26,10 +29,10 @@ use serde_json::{Map, Value, json};
 
 use operation::Operation;
 
-/// Where schemas that are named stand.
+/// The location of named schemas.
 const COMPONENTS: &str = "/components/schemas";
 
-/// Writes `schemas/openapi.json`, or with `check` fails when the committed one differs.
+/// Writes `schemas/openapi.json`; with `check`, fails if the committed file differs.
 pub(crate) fn run(check: bool) -> Result<()> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schemas/openapi.json");
     let text = serde_json::to_string_pretty(&document())? + "\n";
@@ -42,7 +45,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
     fs::write(&path, text).context("cannot write schemas/openapi.json")
 }
 
-/// Generators of what is sent and of what is answered: an answer always has a field that may be `null`, a request need not.
+/// The generators of requests and answers: in an answer, a field that may be `null` is still required.
 struct Generators {
     request: SchemaGenerator,
     answer: SchemaGenerator,
@@ -61,7 +64,7 @@ impl Generators {
         Generators { request: of(Contract::Deserialize), answer: of(Contract::Serialize) }
     }
 
-    /// The named schemas of both. No name may mean two things.
+    /// The named schemas of both. No name may have two meanings.
     fn components(mut self) -> Map<String, Value> {
         let mut all = self.answer.take_definitions(true);
         for (name, schema) in self.request.take_definitions(true) {
@@ -84,7 +87,7 @@ fn document() -> Value {
     document
 }
 
-/// Writes the schema of whatever there may be as `{}`, not as `true`: it means the same, and more generators of clients know it.
+/// Writes the schema that accepts anything as `{}` instead of `true`, which fewer client generators support.
 fn without_true(value: &mut Value) {
     let anything = |schema: &mut Value| {
         if *schema == Value::Bool(true) {
@@ -148,7 +151,8 @@ fn whole() -> Value {
     })
 }
 
-/// Each frame with its own `type` in it, as generators of clients want it: told apart by that, without anything beside a reference.
+/// Puts each frame's `type` into its schema, so that client generators can discriminate by it and each branch
+/// is a reference.
 fn with_types(mut schemas: Map<String, Value>) -> Map<String, Value> {
     let Some(frames) = schemas.get("Frame").and_then(|frame| frame["oneOf"].as_array()).cloned() else {
         return schemas;

@@ -1,4 +1,4 @@
-//! One request of the API, as the document tells of it.
+//! The description of one API request.
 
 use bobbin::error::Code;
 use schemars::{JsonSchema, Schema, SchemaGenerator};

@@ -1,5 +1,5 @@
-//! What addresses and headers of requests may have. The names of a query's parameters are the runtime's own; here is what each
-//! means.
+//! Parameters of paths, queries and headers. The runtime defines the names of query parameters; this file
+//! describes them.
 
 use bobbin::limits::PAGE_MAX;
 use bobbin::request::{Route, Target};
@@ -20,7 +20,7 @@ pub(super) fn of(operation: &Operation) -> Vec<Value> {
         }
         all.push(parameter);
     }
-    // A list may have its name with brackets as well: generators would make one variable of the two.
+    // Skip the bracketed alias of a list's name: client generators would make one variable of both.
     for name in queries(operation).iter().copied().filter(|name| !name.ends_with("[]")) {
         let mut parameter = json!({ "name": name, "in": "query", "schema": query(operation.id, name) });
         if matches!((operation.id, name), ("deleteValue", "key")) {
@@ -54,7 +54,7 @@ fn told(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The names that the runtime knows for this request.
+/// The parameter names that the runtime accepts for this request.
 pub(super) fn queries(operation: &Operation) -> &'static [&'static str] {
     match route(operation.method, operation.path) {
         Some(Route::Thread(_, of)) => of.parameters().unwrap_or_default(),
@@ -63,7 +63,7 @@ pub(super) fn queries(operation: &Operation) -> &'static [&'static str] {
     }
 }
 
-/// Where a request of this kind goes.
+/// The route of this kind of request.
 pub(super) fn route(method: &str, path: &str) -> Option<Route> {
     let sample: Vec<&str> = path
         .split('/')
@@ -72,7 +72,7 @@ pub(super) fn route(method: &str, path: &str) -> Option<Route> {
     Route::of(method, &Target::of(&format!("https://host{}", sample.join("/")))).ok()
 }
 
-/// How much of a list is wanted.
+/// The page size of a list.
 fn limit(operation: &str) -> Value {
     let (maximum, default, of) = match operation {
         "listConversationItems" => (100, 20, "Items of a page, which ends behind a whole reply."),
@@ -113,7 +113,7 @@ fn query(operation: &str, name: &str) -> Value {
             bit("0")
         }
         (_, "progress") => bit("1"),
-        // Without it a file is its content.
+        // Without it the response is the file's content.
         (_, "format") => json!({ "type": "string", "enum": ["json"] }),
         (_, "ids" | "messageIds") => {
             json!({ "type": "string", "description": "Ids with commas between them." })

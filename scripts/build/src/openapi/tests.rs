@@ -4,7 +4,7 @@ use bobbin::request::table::TABLE;
 
 use super::*;
 
-/// A path as the table of routes writes it.
+/// A path in the format of the table of routes.
 fn in_table(path: &str) -> String {
     let part = |(at, part): (usize, &str)| match part {
         "{index}" => "0".to_owned(),

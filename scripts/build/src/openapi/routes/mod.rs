@@ -1,4 +1,4 @@
-//! Every request of the API that the document tells of: one list for each part.
+//! Every request in the document: one list for each part.
 
 mod of_chats;
 mod of_memories;
@@ -9,7 +9,7 @@ mod of_work;
 
 use crate::openapi::operation::Operation;
 
-/// The parts, and what each is about.
+/// The parts and their subjects.
 pub(super) const TAGS: [(&str, &str); 10] = [
     ("Server", "The deployment: its agents, tokens, values and inbox."),
     ("Threads", "Conversations, and what each is made of."),
@@ -23,7 +23,7 @@ pub(super) const TAGS: [(&str, &str); 10] = [
     ("Chats", "What clients of other systems ask (docs/clients.md)."),
 ];
 
-/// All of them, in the order of the document.
+/// All operations, in the order of the document.
 pub(super) fn all() -> Vec<Operation> {
     let parts = [
         ("Server", of_server::server()),

@@ -47,7 +47,7 @@ pub(super) fn chats() -> Vec<Operation> {
     all
 }
 
-/// Clients of AG-UI. Bodies and events are the protocol's to describe.
+/// Routes for clients of AG-UI, which defines the bodies and events.
 fn ag_ui() -> [Operation; 2] {
     const JSON: &str = "application/json";
     [
@@ -71,7 +71,7 @@ fn ag_ui() -> [Operation; 2] {
     ]
 }
 
-/// Clients of MCP. Messages are the protocol's to describe.
+/// Routes for clients of MCP, which defines the messages.
 fn mcp() -> Vec<Operation> {
     let metadata = [
         ("GET /.well-known/oauth-protected-resource", "getResourceMetadata"),
@@ -92,7 +92,7 @@ fn mcp() -> Vec<Operation> {
             )
             .gives_nothing(202, "A notification was taken.")
             .fails(&[Code::Forbidden, Code::TooLarge]);
-    // Its errors are those of JSON-RPC, whatever they are about; `data` has ours.
+    // All errors have the format of JSON-RPC; `data` contains ours.
     let errors = [
         (400, "An error of JSON-RPC: the message is not as it must be."),
         (401, "One: it comes with no credentials, or wrong ones."),

@@ -1,4 +1,4 @@
-//! What clients of OpenAI ask (docs/clients.md). Bodies and answers are OpenAI's to describe.
+//! Routes for clients of OpenAI (docs/clients.md), which defines the bodies and responses.
 
 use bobbin::error::Code;
 

@@ -63,7 +63,7 @@ pub(super) fn threads() -> Vec<Operation> {
     ]
 }
 
-/// What is done with a thread, and what belongs to it.
+/// Actions on a thread, and its parts.
 pub(super) fn of_thread() -> Vec<Operation> {
     let new = Operation::new;
     vec![
@@ -112,7 +112,7 @@ pub(super) fn of_thread() -> Vec<Operation> {
     ]
 }
 
-/// What its next request would hold, and how it is.
+/// The context of its next request, and its health.
 pub(super) fn context() -> Vec<Operation> {
     let new = Operation::new;
     vec![

@@ -1,4 +1,4 @@
-//! What threads do and keep: runs, waits, values, effects, files.
+//! The work and data of threads: runs, waits, values, effects, files.
 
 use bobbin::error::Code;
 
@@ -208,7 +208,7 @@ pub(super) fn files() -> Vec<Operation> {
     ]
 }
 
-/// Files that are moved and deleted.
+/// Moving and deleting files.
 pub(super) fn file_changes() -> Vec<Operation> {
     let new = Operation::new;
     vec![

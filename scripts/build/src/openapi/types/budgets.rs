@@ -1,4 +1,4 @@
-//! What runs may use, and what was used (docs/budgets.md).
+//! Budgets and their usage (docs/budgets.md).
 
 use std::collections::BTreeMap;
 

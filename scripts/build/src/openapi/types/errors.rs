@@ -1,4 +1,4 @@
-//! What a request is refused with.
+//! The body of an error response.
 
 use schemars::JsonSchema;
 

@@ -1,4 +1,4 @@
-//! What streams carry (docs/http.md, "Streams").
+//! Frames of streams (docs/http.md, "Streams").
 
 use schemars::JsonSchema;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! MCP servers, and how they answer.
+//! MCP servers and their status.
 
 use schemars::JsonSchema;
 

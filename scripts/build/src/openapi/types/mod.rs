@@ -1,6 +1,7 @@
-//! What requests bring and answers have, as types with schemas.
+//! The bodies of requests and answers, as types with schemas.
 //!
-//! A field that an answer always has, and that may be `null`, is an `Option`; one that it may lack is skipped where it is none.
+//! An `Option` is a field that an answer always has and that may be `null`. A field that may be missing is
+//! skipped if none.
 
 pub(super) mod agents;
 pub(super) mod budgets;

@@ -1,4 +1,4 @@
-//! What came of runs.
+//! Outcomes of runs.
 
 use schemars::JsonSchema;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Threads, their subagents, and what those wait for.
+//! Threads, their subagents, and the waits of those.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What threads ask of people, and what these say (docs/approvals.md).
+//! The waits of threads for people, and the decisions (docs/approvals.md).
 
 use schemars::JsonSchema;
 use serde_json::Value;
