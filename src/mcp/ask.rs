@@ -9,39 +9,40 @@ use crate::mcp::{Era, LEGACY, MODERN};
 use crate::sorted::SortedMap;
 use crate::spec::McpTool;
 
-/// The field of `_meta` with the key of a call: the same whenever that call is made, so that a server may know it again.
+/// The field of `_meta` with the key of a call. It is the same for each attempt, so that a server can
+/// recognize a repeated call.
 pub(crate) const CALL: &str = "dev.bobbin/call";
 
-/// The largest number that a header may carry, as JavaScript has it.
+/// The largest number in a header: JavaScript's largest safe integer.
 const SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 /// A request to make.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ask {
     pub(crate) method: &'static str,
-    /// What `Mcp-Name` says.
+    /// The value of `Mcp-Name`.
     pub(crate) name: Option<String>,
     pub(crate) params: Map<String, Value>,
     /// `Mcp-Param-*`, in lower case, with their values.
     pub(crate) mirrored: Vec<(String, String)>,
 }
 
-/// What a request says of whoever makes it.
+/// The client's part of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asker {
-    /// What it can do, as the modern protocol wants it said with each request.
+    /// Capabilities, which the modern protocol sends with each request.
     pub(crate) capabilities: Value,
-    /// More of `_meta`: the call's key, the trace.
+    /// Further fields of `_meta`: the call's key, the trace.
     pub(crate) meta: Vec<(String, String)>,
 }
 
 impl Ask {
-    /// A request without more than parameters.
+    /// A request with only parameters.
     pub(crate) fn of(method: &'static str, params: Map<String, Value>) -> Ask {
         Ask { method, name: None, params, mirrored: Vec::new() }
     }
 
-    /// `tools/call`. `args`: with those that the application fills in.
+    /// `tools/call`. `args` include the application's fixed arguments.
     pub(crate) fn call(tool: &McpTool, args: Value) -> Ask {
         let mirrored = mirrored(&tool.headers, &args);
         let mut params = Map::new();
@@ -50,17 +51,18 @@ impl Ask {
         Ask { name: Some(tool.tool.clone()), mirrored, ..Ask::of("tools/call", params) }
     }
 
-    /// Whether it may change something at the server: it is made once, unless it is certain that the server has not read it.
+    /// Whether it may change something at the server. Such a request is sent once, unless the server
+    /// certainly did not read it.
     pub(crate) fn acts(&self) -> bool {
         self.method == "tools/call"
     }
 
-    /// `server/discover`: which protocols a server speaks.
+    /// `server/discover`: the server's protocol versions.
     pub(crate) fn discover() -> Ask {
         Ask::of("server/discover", Map::new())
     }
 
-    /// The same call once more, with what people have answered.
+    /// The call again, with the users' answers.
     #[must_use]
     pub(crate) fn with_input(mut self, responses: Option<Value>, state: Option<String>) -> Ask {
         self.params.extend(responses.map(|responses| ("inputResponses".to_owned(), responses)));
@@ -68,7 +70,7 @@ impl Ask {
         self
     }
 
-    /// `initialize`, which begins a session.
+    /// `initialize`, which starts a session.
     pub(crate) fn initialize() -> Ask {
         let mut params = Map::new();
         params.insert("protocolVersion".into(), LEGACY.into());
@@ -77,7 +79,7 @@ impl Ask {
         Ask::of("initialize", params)
     }
 
-    /// Its headers, names in lower case, and its body. `era`: none for `initialize`. `id`: unlike that of any other request.
+    /// Headers, with names in lower case, and body. `era` is `None` for `initialize`. `id` must be unique.
     pub(crate) fn written(
         &self,
         id: &str,
@@ -104,12 +106,12 @@ impl Ask {
     }
 }
 
-/// What a client says once it was answered to `initialize`; nothing answers it.
+/// The notification after a response to `initialize`; it has no response.
 pub(crate) fn initialized() -> String {
     json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()
 }
 
-/// The answer to a request of the server's, which nothing here serves; it may ask whether anybody is there.
+/// The response to a request of the server. Only `ping` is supported.
 pub(crate) fn answer_to(id: &Value, method: &str) -> String {
     if method == "ping" {
         return json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string();
@@ -139,7 +141,7 @@ fn client() -> Value {
     json!({ "name": "bobbin", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// The arguments that travel as headers, too.
+/// The arguments that are also sent as headers.
 fn mirrored(marks: &SortedMap<String, String>, args: &Value) -> Vec<(String, String)> {
     let value = |pointer: &str| match args.pointer(pointer)? {
         Value::String(text) => Some(text.clone()),
@@ -155,7 +157,7 @@ fn mirrored(marks: &SortedMap<String, String>, args: &Value) -> Vec<(String, Str
     marks.iter().filter_map(|(name, pointer)| Some((header(name), encoded(&value(pointer)?)))).collect()
 }
 
-/// A value as a header can carry it: as it is, where it is visible ASCII; else in base64, between marks.
+/// Encodes a value for a header: visible ASCII unchanged, anything else in base64 between marks.
 fn encoded(value: &str) -> String {
     let plain = !value.is_empty()
         && value.trim() == value

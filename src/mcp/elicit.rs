@@ -1,4 +1,5 @@
-//! What a server wants to know of people before it goes on (`input_required`): a form, or a visit to a page of its own.
+//! Input that a server needs from users before it continues (`input_required`): a form, or a visit to one of
+//! its pages.
 
 use serde_json::{Map, Value};
 
@@ -6,43 +7,43 @@ use crate::json;
 use crate::store::waits::Decision;
 use crate::text::shorten;
 
-/// Things that are asked at once.
+/// Maximum number of inputs in one request.
 const MOST: usize = 10;
-/// Bytes of a message.
+/// Maximum bytes of a message.
 const MESSAGE_BYTES: usize = 4 << 10;
-/// Bytes of what a server wants back.
+/// Maximum bytes of a server's state.
 const STATE_BYTES: usize = 64 << 10;
-/// Bytes of a name, and of an address.
+/// Maximum bytes of a name, and of a URL.
 const NAME_BYTES: usize = 256;
 const URL_BYTES: usize = 4 << 10;
 
-/// One thing that is asked: a form, or a page that is visited.
+/// One requested input: a form, or a page to visit.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Requested {
-    /// As the server calls it.
+    /// The server's name for it.
     pub(crate) name: String,
-    /// Why.
+    /// The text for users.
     pub(crate) message: String,
-    /// JSON Schema of a form.
+    /// JSON Schema of the form.
     pub(crate) schema: Option<Value>,
-    /// The page.
+    /// The page's URL.
     pub(crate) url: Option<String>,
 }
 
-/// What is wanted.
+/// The inputs that a server requests.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct InputRequired {
-    /// Nothing, where the server only wants to be asked once more.
+    /// Empty when the server only wants the request again.
     pub(crate) asked: Vec<Requested>,
-    /// What it wants back with the answers.
+    /// State to send back with the answers.
     pub(crate) state: Option<String>,
 }
 
 impl InputRequired {
-    /// Reads it.
+    /// Parses a result.
     ///
     /// # Errors
-    /// Something else is wanted, or it makes no sense: what.
+    /// A text that says what is unsupported or invalid.
     pub(crate) fn of(result: &mut Map<String, Value>) -> Result<InputRequired, String> {
         let state = match result.remove("requestState") {
             Some(Value::String(state)) if state.len() <= STATE_BYTES => Some(state),
@@ -56,7 +57,7 @@ impl InputRequired {
         Ok(InputRequired { asked, state })
     }
 
-    /// What is asked, by the names that the server gave.
+    /// Parses the requests, which have names of the server.
     pub(crate) fn asked(requests: Option<Value>) -> Result<Vec<Requested>, String> {
         let Some(Value::Object(requests)) = requests else { return Ok(Vec::new()) };
         if requests.len() > MOST {
@@ -66,7 +67,8 @@ impl InputRequired {
     }
 }
 
-/// What a tool of the application asks, by names of its own: `{ message, schema }`, or `{ message, url }`.
+/// Parses the inputs that a tool of the application requests, by its own names: `{ message, schema }`, or `{
+/// message, url }`.
 pub(crate) fn asked_by_tool(asked: Map<String, Value>) -> Result<Vec<Requested>, String> {
     let as_request = |(name, mut one): (String, Value)| {
         let mut of = |field: &str| one.get_mut(field).map(Value::take);
@@ -112,7 +114,7 @@ fn one(name: String, mut request: Value) -> Result<Requested, String> {
     }
 }
 
-/// What the server is told of what was decided about one thing that it asked.
+/// The response to the server for a decision about one input.
 pub(crate) fn response(decision: &Decision) -> Value {
     match (decision.decision.as_str(), &decision.content) {
         ("answer", None) => json!({ "action": "accept" }),

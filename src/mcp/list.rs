@@ -1,21 +1,21 @@
-//! What a server answers to `tools/list`: pages of tools.
+//! Results of `tools/list`: pages of tools.
 
 use serde_json::{Map, Value};
 
 use crate::mcp::ask::Ask;
 use crate::spec::ListedTool;
 
-/// Bytes of a cursor.
+/// Maximum bytes of a cursor.
 const CURSOR_BYTES: usize = 4096;
 
 /// One page.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Page {
-    /// What cannot be read as a tool is left out.
+    /// The tools, without unreadable ones.
     pub(crate) tools: Vec<ListedTool>,
-    /// That of the next page.
+    /// The cursor of the next page.
     pub(crate) cursor: Option<String>,
-    /// Milliseconds for which it counts, where the server says so.
+    /// Milliseconds for which the page is valid, if given.
     pub(crate) ttl_ms: Option<u64>,
 }
 
@@ -28,10 +28,10 @@ impl Ask {
 }
 
 impl Page {
-    /// Reads a result.
+    /// Parses a result.
     ///
     /// # Errors
-    /// It is no page: why.
+    /// The reason why it is not a page.
     pub(crate) fn of(mut result: Map<String, Value>) -> Result<Page, &'static str> {
         let Some(Value::Array(tools)) = result.remove("tools") else {
             return Err("it has no list of tools");
@@ -40,7 +40,8 @@ impl Page {
             Some(Value::String(cursor)) if cursor.len() > CURSOR_BYTES => {
                 return Err("its cursor is too long");
             }
-            // Under 2026-07-28, whose results alone have a type, an empty cursor is one as any. Before, some servers end a list so.
+            // Since 2026-07-28, whose results have a type, an empty cursor is valid. Some older servers end a
+            // list with one.
             Some(Value::String(cursor)) if cursor.is_empty() && !result.contains_key("resultType") => None,
             Some(Value::String(cursor)) => Some(cursor),
             _ => None,

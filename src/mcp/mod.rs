@@ -1,9 +1,9 @@
-//! The Model Context Protocol as a client speaks it (docs/mcp.md): requests and answers as data, of both eras. Nothing here reaches
-//! out; `work/mcp` does.
+//! The client side of the Model Context Protocol (docs/mcp.md): requests and responses as data, for both
+//! eras. This module does no I/O; `work/mcp` does.
 //!
-//! * Here: the eras, and how it is told which one a server speaks. `ask`: requests. `reader`: answers as they come, as JSON or as
-//!   events. `outcome`: what an answer to a call means; `elicit`: what is asked of people before there is one;
-//!   `list`: pages of tools; `task`: calls that take their time. `oauth`: signing in to servers.
+//! * Here: the eras, and the detection of a server's era. `ask`: requests. `reader`: responses as they
+//!   arrive, as JSON or as events. `outcome`: the meaning of a response to a call. `elicit`: input from
+//!   users. `list`: pages of tools. `task`: long-running calls. `oauth`: signing in to servers.
 
 pub(crate) mod ask;
 pub(crate) mod elicit;
@@ -17,53 +17,56 @@ use serde_json::{Map, Value};
 
 use crate::mcp::reader::{RpcError, error_in};
 
-/// The protocol without sessions: each request says all of itself.
+/// The protocol without sessions: each request is self-contained.
 pub(crate) const MODERN: &str = "2026-07-28";
-/// The last one with sessions.
+/// The last version with sessions.
 pub(crate) const LEGACY: &str = "2025-11-25";
 
-/// `initialize` and what follows it.
+/// The session that `initialize` starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Session {
-    /// As the server named it; it may do without.
+    /// The server's id for it, if any.
     pub(crate) id: Option<String>,
-    /// The protocol that both agreed on.
+    /// The negotiated protocol version.
     pub(crate) version: String,
 }
 
-/// How a server is spoken to.
+/// The protocol era of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
     /// Without sessions.
     Modern,
-    /// In this session.
+    /// With this session.
     Legacy(Session),
 }
 
-/// The codes with which only servers of the modern era answer: headers that do not fit, a capability that is missing, a version
-/// that is not spoken.
+/// Error codes that only modern servers send: headers that do not match, a missing capability, an unsupported
+/// version.
 const MODERN_CODES: std::ops::RangeInclusive<i64> = -32022..=-32020;
-/// A version that is not spoken.
+/// An unsupported version.
 const UNSUPPORTED: i64 = -32022;
 
 /// A method that the server does not have.
 pub(crate) const NO_METHOD: i64 = -32601;
 
-/// What a refusal of a modern request says of the server.
+/// The meaning of a refused modern request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It speaks the modern protocol, and this is its answer.
+    /// The server is modern, and this is its response.
     Modern,
-    /// It wants `initialize`, and did not run the request.
+    /// The server requires `initialize`, and did not execute the request.
     Legacy,
-    /// It speaks the version that it refuses, by its own words: it may have begun to meanwhile.
+    /// The server lists the version that it refuses as supported. It may have been updated meanwhile; try
+    /// again.
     Again,
 }
 
-/// The same of the status and the body of an answer to the request `id`; `None` where it is about something else. `acts`: whether the
-/// request may have changed something at the server. Any error about such a request may be the tool's own.
+/// The meaning of a refusal of the request `id`, by status and body; `None` when it says nothing about the
+/// protocol. `acts`: whether the request may have changed something at the server. Any error about such a
+/// request may come from the tool.
 pub(crate) fn refusal(status: u16, body: &[u8], id: &str, acts: bool) -> Option<Refusal> {
-    // Who has no key learns nothing of the server, and one that has failed or is too busy may answer the next time.
+    // A client without a key learns nothing about the server, and a server that failed or is too busy may
+    // succeed later.
     if !(400..500).contains(&status) || matches!(status, 401 | 403 | 408 | 429) {
         return None;
     }
@@ -74,47 +77,49 @@ pub(crate) fn refusal(status: u16, body: &[u8], id: &str, acts: bool) -> Option<
     if wants_legacy(&error) {
         return Some(Refusal::Legacy);
     }
-    // A method or parameters that are wrong are those of a request that was read. Servers of sessions refuse without reading.
+    // An error about the method or the parameters shows that the request was read. Servers with sessions
+    // refuse without reading.
     let read = of.as_deref() == Some(id) && (acts || matches!(error.code, -32603..=-32601));
     Some(if read || MODERN_CODES.contains(&error.code) { Refusal::Modern } else { Refusal::Legacy })
 }
 
-/// Whether a server that answers `server/discover` with this error speaks the modern protocol, without that method.
+/// Whether this error of `server/discover` shows a modern server without that method.
 pub(crate) fn is_modern_error(status: u16, error: &RpcError) -> bool {
     !wants_legacy(error) && (MODERN_CODES.contains(&error.code) || (status == 404 && error.code == NO_METHOD))
 }
 
-/// Whether the result of `server/discover` names the modern protocol.
+/// Whether the result of `server/discover` lists the modern protocol.
 pub(crate) fn names_modern(result: &Map<String, Value>) -> bool {
     let versions = result.get("supportedVersions").and_then(Value::as_array);
     versions.is_none_or(|versions| versions.is_empty() || versions.iter().any(|version| version == MODERN))
 }
 
-/// Whether an error says that the server speaks no modern version, but one with sessions.
+/// Whether an error shows that the server supports only versions with sessions.
 pub(crate) fn wants_legacy(error: &RpcError) -> bool {
     error.code == UNSUPPORTED && speaks_legacy(error)
 }
 
-/// Whether a refused request of the era of sessions was refused because the server knows none.
+/// Whether a server refused a request with a session because it has no sessions.
 pub(crate) fn wants_modern(status: u16, body: &[u8]) -> bool {
     (400..500).contains(&status)
         && error_in(body)
             .is_some_and(|(error, _)| MODERN_CODES.contains(&error.code) && !speaks_legacy(&error))
 }
 
-/// Whether a request was refused because its session is not there any more: it did not run.
+/// Whether a request was refused because its session no longer exists. It was not executed.
 pub(crate) fn lost_session(status: u16, body: &[u8], id: &str) -> bool {
     let about_it = error_in(body).filter(|(_, of)| of.as_deref() == Some(id)).map(|(error, _)| error);
     match (status, about_it) {
-        // 404 is what the protocol says; many servers say 400 to a session that they do not know, with an error about no request.
+        // The protocol specifies 404. Many servers send 400 for an unknown session, with an error that names
+        // no request.
         (400 | 404, None) => true,
-        // Some name the request. It may also be the tool that says 404.
+        // Some servers name the request. The 404 may also come from the tool.
         (404, Some(error)) => error.message.to_lowercase().contains("session"),
         _ => false,
     }
 }
 
-/// Whether an error names a version among those it supports that has sessions.
+/// Whether an error lists a supported version with sessions.
 fn speaks_legacy(error: &RpcError) -> bool {
     supported(error).any(|version| version < MODERN)
 }
@@ -168,7 +173,8 @@ mod tests {
     fn a_call_that_was_read_is_not_made_in_another_era() {
         let supported = json!({ "supported": [LEGACY] });
         for (status, body, expected) in [
-            // What the Python package `mcp` 2.3.0 answers after a tool has run: one that asks a person, and one that raises.
+            // Responses of the Python package `mcp` 2.3.0 after a tool has run: one that requests input, and
+            // one that raises.
             (400, error(json!("a"), -32600, json!(null)), Refusal::Modern),
             (404, error(json!("a"), -32601, json!(null)), Refusal::Modern),
             (422, error(json!("a"), 1001, json!(null)), Refusal::Modern),

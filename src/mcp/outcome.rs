@@ -1,4 +1,4 @@
-//! What the answer to a call means: a result, with its files.
+//! The meaning of a response to a call: a result, with its files.
 
 use serde_json::{Map, Value};
 
@@ -8,26 +8,26 @@ use crate::mcp::reader::RpcError;
 use crate::mcp::{NO_METHOD, task};
 use crate::spec::message::{ToolResult, ToolStatus};
 
-/// Characters of a file's name.
+/// Maximum characters of a file's name.
 const NAME_CHARS: usize = 100;
-/// Characters of a media type.
+/// Maximum characters of a media type.
 const TYPE_CHARS: usize = 100;
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// Its result.
     Done(Box<ToolResult>),
-    /// It goes on once people have answered.
+    /// It needs input from users.
     Input(InputRequired),
-    /// It takes its time: the task's name, and after how many microseconds it is asked for.
+    /// It runs as a task: its id, and microseconds until the next poll.
     Task(String, i64),
 }
 
-/// What the result of `tools/call` means.
+/// Parses the result of `tools/call`.
 ///
 /// # Errors
-/// It is of no kind that is known: which.
+/// The unknown type of the result.
 pub(crate) fn of_call(mut result: Map<String, Value>) -> Result<Outcome, String> {
     match result.remove("resultType") {
         None | Some(Value::Null) => {}
@@ -43,7 +43,7 @@ pub(crate) fn of_call(mut result: Map<String, Value>) -> Result<Outcome, String>
     Ok(Outcome::Done(Box::new(of_result(result))))
 }
 
-/// A result as tools give it: what is structured, with the texts that say more than that, or the texts alone; and the files.
+/// Converts a result: structured data with texts that add to it, or the texts alone; and the files.
 pub(crate) fn of_result(mut result: Map<String, Value>) -> ToolResult {
     let is_error = result.get("isError") == Some(&Value::Bool(true));
     let parts = match result.remove("content") {
@@ -57,7 +57,7 @@ pub(crate) fn of_result(mut result: Map<String, Value>) -> ToolResult {
     let structured = result.remove("structuredContent").filter(|value| !value.is_null());
     let text = texts.join("\n");
     let given = if is_error {
-        // A model is told why; what is structured says it where no text does.
+        // Structured data explains the failure when there is no text.
         let said = structured.filter(|_| text.is_empty()).map_or(text, |value| value.to_string());
         ToolResult::error(if said.is_empty() {
             "The tool failed, and did not say why.".to_owned()
@@ -73,7 +73,7 @@ pub(crate) fn of_result(mut result: Map<String, Value>) -> ToolResult {
     ToolResult { attachments: files, ..given }
 }
 
-/// What is structured, for code; a model reads the texts besides, unless they say the same.
+/// Structured data for code, and additional texts for the model.
 fn with_texts(value: Value, mut texts: Vec<String>) -> ToolResult {
     let said = said_by(&value);
     texts.retain(|text| {
@@ -82,7 +82,7 @@ fn with_texts(value: Value, mut texts: Vec<String>) -> ToolResult {
         let as_json = || crate::json::from_str::<Value>(text).ok();
         !is_said(text) && !as_json().is_some_and(|json| json == value || is_said(&json.to_string()))
     });
-    // Servers in Go write an empty object where the tool means nothing by it.
+    // Servers in Go send an empty object for no structured data.
     if !texts.is_empty() && value.as_object().is_some_and(Map::is_empty) {
         return ToolResult::success(texts.join("\n"));
     }
@@ -93,15 +93,15 @@ fn with_texts(value: Value, mut texts: Vec<String>) -> ToolResult {
     ToolResult { result: Some(value), content, ..ToolResult::success("") }
 }
 
-/// What a text may repeat of a structured result, sorted: all of it, a field, an item of a list, any text in it. Servers in Python give
-/// each item of a list as a text of its own, beside `{ "result": [...] }`.
+/// Texts that only repeat a structured result, sorted: all of it, a field, an item of a list, any string in
+/// it. Servers in Python send each item of a list as a separate text, beside `{ "result": [...] }`.
 fn said_by(value: &Value) -> Vec<String> {
     let mut said = vec![String::new(), value.to_string()];
     let mut below: Vec<(&Value, usize)> = vec![(value, 0)];
     while let Some((value, depth)) = below.pop() {
         match value {
             Value::String(text) => said.push(text.trim().to_owned()),
-            // The whole is there already; what lies deeper is repeated as part of an item.
+            // The whole is included already. Deeper values are only repeated as part of an item.
             _ if depth == 1 || depth == 2 => said.push(value.to_string()),
             _ => {}
         }
@@ -115,7 +115,7 @@ fn said_by(value: &Value) -> Vec<String> {
     said
 }
 
-/// One part of what came back: its text, or its file.
+/// Reads one part of the content: a text, or a file.
 fn take(part: Value, texts: &mut Vec<String>, files: &mut Vec<Value>) {
     let Value::Object(mut part) = part else { return };
     let kind = text(&mut part, "type").unwrap_or_default();
@@ -152,7 +152,7 @@ fn text(fields: &mut Map<String, Value>, name: &str) -> Option<String> {
     }
 }
 
-/// A file as attachments have it. `field`: with its content, in base64.
+/// A file in the form of an attachment. `field` has its content in base64.
 fn file(part: &mut Map<String, Value>, field: &str, name: String) -> Option<Value> {
     let data = text(part, field)?;
     let kind = text(part, "mimeType").filter(|kind| {
@@ -160,7 +160,7 @@ fn file(part: &mut Map<String, Value>, field: &str, name: String) -> Option<Valu
         !kind.is_empty() && kind.len() <= TYPE_CHARS && kind.chars().all(fine)
     });
     let kind = kind.unwrap_or_else(|| "application/octet-stream".to_owned());
-    // The names of kinds are the endings of files: `image/png`.
+    // Subtypes are used as file extensions: `image/png`.
     let ending: String = kind
         .split_once('/')
         .map(|(_, ending)| ending.chars().take_while(char::is_ascii_alphanumeric).take(8).collect())
@@ -172,7 +172,7 @@ fn file(part: &mut Map<String, Value>, field: &str, name: String) -> Option<Valu
     Some(json!({ "name": name, "mimeType": kind, "data": data }))
 }
 
-/// What a file is called that a server knows by this URI.
+/// A file name for a server's URI.
 fn file_name(uri: &str, place: usize) -> String {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
     let last = path.rsplit('/').next().unwrap_or_default();
@@ -184,7 +184,8 @@ fn file_name(uri: &str, place: usize) -> String {
     }
 }
 
-/// Whether an error says that the server has no such tool. The code alone says nothing: tools answer with any.
+/// Whether an error says that the server has no such tool. The code alone is not enough, because tools use
+/// any code.
 pub(crate) fn is_missing(error: &RpcError, tool: &str) -> bool {
     match error.code {
         NO_METHOD => !error.asked && says_unknown(&error.message.to_lowercase()),
@@ -193,7 +194,7 @@ pub(crate) fn is_missing(error: &RpcError, tool: &str) -> bool {
     }
 }
 
-/// The same of a result that is an error: some servers answer so.
+/// The same for an error result, which some servers send instead.
 pub(crate) fn result_is_missing(result: &ToolResult, tool: &str) -> bool {
     let text = result.error.as_deref().unwrap_or_default();
     result.status == ToolStatus::Error
@@ -207,7 +208,7 @@ fn says_missing(text: &str, tool: &str) -> bool {
     says_unknown(&text) && text.contains(&tool.to_lowercase())
 }
 
-/// `text`: in lower case.
+/// `text` is in lower case.
 fn says_unknown(text: &str) -> bool {
     let phrases = ["not found", "unknown tool", "unknown method", "no such", "there is no", "does not exist"];
     phrases.iter().any(|phrase| text.contains(phrase))
@@ -257,7 +258,8 @@ mod tests {
             read(count.clone(), more),
             ("{\"count\":2}\nFound 2 rows. Ask for page 2.\nc: file:///c".to_owned(), count)
         );
-        // Go's SDK; the Python package `mcp` 2.3.0 of a text, a number and a list; an agent of another deployment.
+        // Go's SDK; the Python package `mcp` 2.3.0 with a text, a number and a list; an agent of another
+        // deployment.
         assert_eq!(read(json!({}), json!([text("All is well.")])).0, "All is well.");
         for (structured, texts) in [
             (json!({ "result": "You said: hi\n" }), json!([text("You said: hi")])),
@@ -337,7 +339,7 @@ mod tests {
         for said in ["The account is closed", "This client does not offer that.", ""] {
             assert!(!is_missing(&error(-32601, said), "find"), "{said}");
         }
-        // server-everything 2026.8.31, of a tool that is called as a task alone.
+        // server-everything 2026.8.31, for a tool that supports only tasks.
         assert!(!is_missing(&error(-32601, "Tool find requires task augmentation"), "find"));
         assert!(!is_missing(&error(-32602, "Invalid arguments for find"), "find"));
         assert!(!is_missing(&error(-32603, "find not found"), "find"));

@@ -1,58 +1,59 @@
-//! Answers as they come: one message of JSON, or events, among which other messages come first.
+//! Responses as they arrive: one JSON message, or events, with other messages before the response.
 
 use serde_json::{Map, Value};
 
 use crate::limits;
 use crate::models::sse::{Decoder, Event, TooLarge};
 
-/// What the server says while it answers.
+/// Messages from the server during a response.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Said {
-    /// The answer.
+    /// The response.
     Answer(Result<Map<String, Value>, RpcError>),
-    /// It asks something itself, and waits for an answer: its id, and what it asks.
+    /// A request of the server, with its id and method; it waits for a response.
     Asks(Value, String),
 }
 
-/// An error as the protocol has it.
+/// A JSON-RPC error.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RpcError {
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) data: Value,
-    /// Whether the server had asked something itself, and was refused: it may hand on that error as its own.
+    /// Whether the server had made a request of its own, which was refused. It may pass on that error as its
+    /// own.
     pub(crate) asked: bool,
 }
 
-/// Where a stream of the era of sessions is taken up again.
+/// The position at which a stream of a session can be resumed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Of the newest event that has come.
+    /// Id of the newest event.
     pub(crate) id: String,
-    /// Milliseconds before it is asked for.
+    /// Milliseconds to wait before resuming.
     pub(crate) after_ms: u64,
 }
 
-/// Values in the JSON of an answer: to read many takes long, and other threads wait meanwhile.
+/// Maximum values in the JSON of a response. Parsing is synchronous, and blocks other threads.
 const VALUES: usize = 100_000;
-/// The same of a refusal, which is looked at several times.
+/// The same for a refusal, which is parsed several times.
 const ERROR_VALUES: usize = 10_000;
 
-/// Milliseconds before a stream is taken up again, unless the server says; and the bounds of what it may say.
+/// Default milliseconds before a stream is resumed, and the bounds for the server's value.
 const RESUME_MS: u64 = 1_000;
 const RESUME_LEAST_MS: u64 = 100;
 const RESUME_MOST_MS: u64 = 30_000;
 
-/// What comes back is no answer: why, as the end of a sentence.
+/// The reason why a response is invalid. Displayed as the end of a sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// It is over the limit.
+    /// It is too large.
     TooLarge,
-    /// It is of too many parts.
+    /// It has too many values.
     TooMany,
-    /// It is not what the protocol has.
+    /// It violates the protocol.
     Malformed(String),
-    /// It ended before the answer.
+    /// It ended early.
     Ended,
 }
 
@@ -75,12 +76,12 @@ impl std::fmt::Display for Broken {
     }
 }
 
-/// Puts the answer to one request together.
+/// Reads the response to one request.
 pub(crate) struct Reader {
     id: String,
-    /// Bytes that may still come.
+    /// Bytes that may still arrive.
     left: usize,
-    /// Values that may still come.
+    /// Values that may still arrive.
     values: usize,
     form: Form,
 }
@@ -92,7 +93,7 @@ enum Form {
 }
 
 impl Reader {
-    /// Of the answer to the request `id`.
+    /// A reader for the response to the request `id`.
     pub(crate) fn new(content_type: Option<&str>, id: &str) -> Reader {
         let kind = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         let form = match kind.eq_ignore_ascii_case("text/event-stream") {
@@ -103,7 +104,7 @@ impl Reader {
         Reader { id: id.to_owned(), left, values, form }
     }
 
-    /// Takes the next bytes; what they say.
+    /// Reads the next bytes; returns the completed messages.
     pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<Vec<Said>, Broken> {
         self.left = self.left.checked_sub(chunk.len()).ok_or(Broken::TooLarge)?;
         let mut said = Vec::new();
@@ -116,19 +117,19 @@ impl Reader {
         Ok(said)
     }
 
-    /// Where a stream can be taken up again that has ended before the answer.
+    /// The position for resuming a stream that ended before the response.
     pub(crate) fn place(&self) -> Option<Place> {
         let Form::Events(decoder) = &self.form else { return None };
         let after_ms = decoder.retry_ms().unwrap_or(RESUME_MS).clamp(RESUME_LEAST_MS, RESUME_MOST_MS);
         Some(Place { id: decoder.last_id()?.to_owned(), after_ms })
     }
 
-    /// It is taken up again: what was half there is not.
+    /// Starts a resumed stream: discards incomplete data.
     pub(crate) fn resumed(&mut self) {
         self.form = Form::Events(Decoder::default());
     }
 
-    /// Nothing more comes.
+    /// Ends the response.
     pub(crate) fn finish(&mut self) -> Result<Vec<Said>, Broken> {
         let mut said = Vec::new();
         match &mut self.form {
@@ -147,7 +148,7 @@ impl Reader {
 }
 
 fn of_event(id: &str, event: Event<'_>, values: &mut usize, said: &mut Vec<Said>) -> Result<(), Broken> {
-    // Events with other names, and such without data, keep the connection open.
+    // Events with other names, or without data, only keep the connection open.
     if matches!(event.name, "" | "message") && !event.data.is_empty() {
         count(event.data, values)?;
         let message = crate::json::from_slice(event.data)
@@ -157,7 +158,7 @@ fn of_event(id: &str, event: Event<'_>, values: &mut usize, said: &mut Vec<Said>
     Ok(())
 }
 
-/// Counts the values of a JSON text, before they are read: commas and brackets outside of its strings.
+/// Counts the values of a JSON text before it is parsed: commas and brackets outside strings.
 fn count(json: &[u8], left: &mut usize) -> Result<(), Broken> {
     let (mut values, mut is_string, mut is_escaped) = (1, false, false);
     for byte in json {
@@ -173,10 +174,10 @@ fn count(json: &[u8], left: &mut usize) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Keeps of a message what concerns the request. Notifications, and answers to others, are passed over.
+/// Keeps messages that concern the request. Notifications and other responses are skipped.
 fn take(id: &str, message: Value, said: &mut Vec<Said>) {
     let mut fields = match message {
-        // Once, several messages could come as one.
+        // Batches were allowed in older versions.
         Value::Array(messages) => return messages.into_iter().for_each(|message| take(id, message, said)),
         Value::Object(fields) => fields,
         _ => return,
@@ -186,7 +187,7 @@ fn take(id: &str, message: Value, said: &mut Vec<Said>) {
         return said.push(Said::Asks(of.clone(), method));
     }
     let error = fields.remove("error").and_then(rpc_error);
-    // An error that names no request can only be about this one.
+    // An error without an id can only be about this request.
     let ours = match &of {
         Some(of) => of.as_str() == Some(id),
         None => error.is_some(),
@@ -206,7 +207,7 @@ pub(crate) fn rpc_error(error: Value) -> Option<RpcError> {
     Some(RpcError { code: error.get("code")?.as_i64()?, message, data, asked: false })
 }
 
-/// The error that the body of a refusal holds, and the id of the request that it names.
+/// The error in the body of a refusal, and the id of its request.
 pub(crate) fn error_in(body: &[u8]) -> Option<(RpcError, Option<String>)> {
     count(body, &mut { ERROR_VALUES }).ok()?;
     let mut body: Map<String, Value> = crate::json::from_slice(body).ok()?;
@@ -296,7 +297,7 @@ mod tests {
             let parts = vec![json!({ "type": "text", "text": "[{,\\\"{," }); n];
             json!({ "jsonrpc": "2.0", "id": "q", "result": { "content": parts } }).to_string()
         };
-        // Three values each: the object, and its two fields.
+        // Three values each: the object and its two fields.
         let most = VALUES / 3 - 10;
         assert_eq!(read(None, &[&parts(most)]).unwrap().len(), 1);
         assert_eq!(read(None, &[&parts(most + 20)]), Err(Broken::TooMany));

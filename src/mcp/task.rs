@@ -1,4 +1,4 @@
-//! Calls that take their time (`io.modelcontextprotocol/tasks`): the server names a task, and is asked now and then how far it is.
+//! Long-running calls (`io.modelcontextprotocol/tasks`): the server returns a task, which is polled.
 
 use serde_json::{Map, Value};
 
@@ -8,27 +8,27 @@ use crate::mcp::ask::Ask;
 use crate::mcp::elicit::{InputRequired, Requested};
 use crate::mcp::reader::{RpcError, rpc_error};
 
-/// Bytes of a task's name.
+/// Maximum bytes of a task's id.
 const ID_BYTES: usize = 512;
 
-/// How far a task is.
+/// The state of a task.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Progress {
-    /// It goes on; it is asked for again after so many microseconds.
+    /// Running; the value is the microseconds until the next poll.
     Working(i64),
-    /// It waits for people.
+    /// Waiting for input from users.
     Input(Vec<Requested>, i64),
-    /// It is over, and this is the result of the call.
+    /// Complete, with the result of the call.
     Completed(Map<String, Value>),
-    /// It ended with an error.
+    /// Failed.
     Failed(RpcError),
     Cancelled,
 }
 
-/// The task that an answer to a call names.
+/// The task in a response to a call: its id, and microseconds until the first poll.
 ///
 /// # Errors
-/// It names none.
+/// It has no id.
 pub(crate) fn created(mut result: Map<String, Value>) -> Result<(String, i64), String> {
     let poll_us = poll_us(&result);
     match result.remove("taskId") {
@@ -37,10 +37,10 @@ pub(crate) fn created(mut result: Map<String, Value>) -> Result<(String, i64), S
     }
 }
 
-/// What `tasks/get` has said.
+/// Parses the result of `tasks/get`.
 ///
 /// # Errors
-/// It makes no sense: why.
+/// The reason why it is invalid.
 pub(crate) fn progress(mut task: Map<String, Value>) -> Result<Progress, String> {
     let poll_us = poll_us(&task);
     let status = task.get("status").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -57,7 +57,7 @@ pub(crate) fn progress(mut task: Map<String, Value>) -> Result<Progress, String>
     })
 }
 
-/// When it is asked for again: as the server wishes, within bounds.
+/// The server's poll interval, within bounds.
 fn poll_us(task: &Map<String, Value>) -> i64 {
     let ms = task.get("pollIntervalMs").and_then(Value::as_f64).unwrap_or(0.0);
     let us = (ms * 1000.0).clamp(0.0, 1e15) as i64;
@@ -71,24 +71,24 @@ fn about(method: &'static str, id: &str) -> Ask {
     Ask { name: Some(id.to_owned()), ..Ask::of(method, params) }
 }
 
-/// Asks how far a task is.
+/// Polls a task.
 pub(crate) fn get(id: &str) -> Ask {
     about("tasks/get", id)
 }
 
-/// Says what people have answered to what it asked.
+/// Sends the users' answers.
 pub(crate) fn update(id: &str, responses: Value) -> Ask {
     let mut ask = about("tasks/update", id);
     ask.params.insert("inputResponses".into(), responses);
     ask
 }
 
-/// Says that nobody waits for it any more.
+/// Cancels a task.
 pub(crate) fn cancel(id: &str) -> Ask {
     about("tasks/cancel", id)
 }
 
-/// What a client says that takes tasks.
+/// The capability of a client that supports tasks.
 pub(crate) fn capability() -> Value {
     json!({ "io.modelcontextprotocol/tasks": {} })
 }

@@ -1,5 +1,6 @@
-//! What `run.http` does, whatever is run (docs/tools.md): one signed POST, its answer bounded in size and time.
-//! Redirects are not followed, and private targets are refused unless the deployment lists them.
+//! Requests of `run.http`, for all kinds of work (docs/tools.md): one signed POST with limits on the
+//! response's size and time. Redirects are not followed, and private targets are refused unless the
+//! deployment lists them.
 
 use std::borrow::Cow;
 
@@ -17,39 +18,39 @@ use crate::work::timeout::Watch;
 use crate::work::{Failure, Surroundings};
 use crate::{limits, signing};
 
-/// A request to make, once.
+/// A request, sent once.
 pub(crate) struct Post<'a> {
-    /// What runs, for messages.
+    /// The name of the work, for messages.
     pub(crate) name: &'a str,
     pub(crate) http: &'a Http,
-    /// Milliseconds; 60,000 unless given and 600,000 at most.
+    /// Milliseconds; 60,000 by default and 600,000 at most.
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) idempotency_key: &'a str,
-    /// The headers that name its trace and the span that it is made in.
+    /// Headers with the trace and the current span.
     pub(crate) trace: Vec<(String, String)>,
-    /// Microseconds since 1970; signed.
+    /// Microseconds since 1970; part of the signature.
     pub(crate) now_us: i64,
     /// Sent as JSON.
     pub(crate) body: Value,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
-    /// `content-type`; all of them when it is no 2xx.
+    /// Only `content-type`; all headers for a response other than 2xx.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
 impl Answered {
-    /// The body in the character set that its `content-type` names.
+    /// The body, decoded with the charset of its `content-type`.
     pub(crate) fn text(&self) -> Cow<'_, str> {
         let content_type = self.headers.iter().find(|(name, _)| name == "content-type");
         decoded(&self.body, content_type.map_or("", |(_, value)| value))
     }
 
-    /// What is told of an answer that is no 2xx, without secrets.
+    /// The error text of a response other than 2xx, without secrets.
     pub(crate) fn refusal(&self, around: &dyn Surroundings, name: &str) -> Option<String> {
         match self.status {
             200..300 => None,
@@ -63,7 +64,7 @@ impl Answered {
     }
 }
 
-/// Makes the request once. `env` resolves the names in its URL and headers.
+/// Sends the request once. `env` resolves the variables in its URL and headers.
 pub(crate) async fn post_signed(
     around: &dyn Surroundings,
     post: Post<'_>,

@@ -1,4 +1,5 @@
-//! The four kinds of work: what each is given in its native form, in a file and elsewhere, and what its answers mean.
+//! The four kinds of work: their input as native functions, in files and over HTTP, and the meaning of their
+//! results.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,10 +21,10 @@ use crate::work::native::{EffectCall, NativeCall, Natives};
 use crate::work::tool_answer::tool_result;
 use crate::work::{Failure, Meaning, Posted, Surroundings, Work};
 
-/// What the native function came to, or that it panicked.
+/// The result of a native function, or its panic.
 type Ended<A> = Result<Result<A, Failure>, Panicked>;
 
-/// `(state, args)`: a `ToolResult`, a text, or anything that JSON has. Every failure of its own is an error result.
+/// `(state, args)`: returns a `ToolResult`, a text, or any JSON value. Its own failures are error results.
 impl Work for NativeCall {
     type Answer = ToolResult;
 
@@ -66,13 +67,13 @@ impl Work for NativeCall {
         let text = answered.text().into_owned();
         Ok(match json::from_str::<Json>(&text) {
             Ok(answer) => tool_result(&answer, text),
-            // What is no JSON is the result's text.
+            // Text that is not JSON is the result.
             Err(_) => ToolResult::success(text),
         })
     }
 }
 
-/// `(state, args)`; what it gives is left.
+/// `(state, args)`; the return value is ignored.
 impl Work for EffectCall {
     type Answer = ();
 
@@ -105,7 +106,7 @@ impl Work for EffectCall {
     }
 }
 
-/// `(state, ...args)`, as docs/hooks.md lists them.
+/// `(state, ...args)`, as listed in docs/hooks.md.
 impl Work for HookCall {
     type Answer = Json;
 
@@ -151,7 +152,7 @@ impl Work for HookCall {
     }
 }
 
-/// `(request, state, params)`; a `Response`, or anything that JSON has.
+/// `(request, state, params)`: returns a `Response`, or any JSON value.
 impl Work for EndpointCall {
     type Answer = EndpointAnswer;
 
@@ -176,7 +177,7 @@ impl Work for EndpointCall {
         Posted { name: self.name.clone(), now_us: self.now_us, body: asked(self, &key), idempotency_key: key }
     }
 
-    /// Status, content type and body pass, and where a redirect leads, which is for the client to follow.
+    /// Passes on status, content type and body. Clients follow redirects, so `location` is passed on, too.
     fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<EndpointAnswer, Failure> {
         if !(200..500).contains(&answered.status) {
             let refusal = answered.refusal(around, &self.name);
@@ -190,7 +191,7 @@ impl Work for EndpointCall {
     }
 }
 
-/// What a tool that runs elsewhere is sent.
+/// The body for a remote tool.
 fn envelope(call: &NativeCall) -> Json {
     let mut body = json!({
         "threadId": call.thread_id, "agentId": call.agent_id, "name": call.name, "args": call.args,
@@ -207,7 +208,7 @@ fn envelope(call: &NativeCall) -> Json {
     body
 }
 
-/// What an http hook's answer says. Of one that observes nothing is asked but that it came.
+/// Parses an HTTP hook's response. For an observing hook the content is ignored.
 fn hook_value(text: &str, hook: HookName) -> Result<Json, String> {
     if hook.observes() {
         return Ok(Json::Null);
@@ -219,15 +220,15 @@ fn hook_value(text: &str, hook: HookName) -> Result<Json, String> {
         return Ok(value);
     }
     match fields.get("error") {
-        // What blocks a request says so itself.
+        // A hook that blocks a request does so with `error`.
         Some(_) if hook == HookName::PrefilterLlmHistory => Ok(Json::Object(fields)),
         Some(Json::String(error)) => Err(error.clone()),
         _ => Err("its answer has no `value`".to_owned()),
     }
 }
 
-/// A request as JSON. A body that is no text comes as `bodyBase64`; the query, in which a name may come twice, as a list of
-/// pairs.
+/// A request as JSON. A binary body is sent as `bodyBase64`. The query is a list of pairs, because a name may
+/// occur twice.
 fn asked(call: &EndpointCall, key: &str) -> Json {
     let mut headers = Map::new();
     for (name, value) in &call.headers {
@@ -248,7 +249,7 @@ fn asked(call: &EndpointCall, key: &str) -> Json {
     asked
 }
 
-/// What the harness makes a `Request` of.
+/// The input for the `Request` that the harness creates.
 fn request(call: &EndpointCall) -> Value {
     let url = if call.address.is_empty() { address(call) } else { call.address.clone() };
     Value::Object(vec![
@@ -259,7 +260,7 @@ fn request(call: &EndpointCall) -> Value {
     ])
 }
 
-/// An address for a request that has none of its own.
+/// A URL for a request without one.
 fn address(call: &EndpointCall) -> String {
     let query: Vec<String> =
         call.query.0.iter().map(|(name, value)| format!("{}={}", escaped(name), escaped(value))).collect();
@@ -280,7 +281,7 @@ fn escaped(text: &str) -> String {
         .collect()
 }
 
-/// `{ response: { status, headers, body } }` from the harness, or a value.
+/// Parses `{ response: { status, headers, body } }` from the harness, or a value.
 fn answer(value: &Value) -> Result<EndpointAnswer, String> {
     let response = value.get("response");
     if matches!(response, Value::Undefined) {

@@ -1,45 +1,45 @@
-//! Who gives tokens for a server (RFC 9728), and what that authorization server says of itself (RFC 8414, OpenID Connect
-//! Discovery 1.0).
+//! The authorization server of a resource (RFC 9728), and its metadata (RFC 8414, OpenID Connect Discovery
+//! 1.0).
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::mcp::oauth::Challenge;
 
-/// Authorization servers of one resource that are looked at.
+/// Maximum number of authorization servers that are tried for one resource.
 const ISSUERS: usize = 8;
 
-/// What a server says of itself as a resource.
+/// A server's metadata as a protected resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resource {
-    /// What tokens are asked for.
+    /// The resource identifier for tokens.
     pub(crate) resource: String,
-    /// Who gives them.
+    /// Its authorization servers.
     pub(crate) issuers: Vec<String>,
-    /// What tokens can allow, as far as it says.
+    /// The scopes that it lists.
     pub(crate) scopes: Vec<String>,
 }
 
-/// An authorization server, as it describes itself.
+/// The metadata of an authorization server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct Issuer {
     pub(crate) issuer: String,
     pub(crate) token_endpoint: String,
     pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    /// Where people sign in.
+    /// Where users sign in.
     pub(crate) authorization_endpoint: String,
-    /// Where clients register themselves.
+    /// Where clients register.
     pub(crate) registration_endpoint: Option<String>,
     pub(crate) code_challenge_methods_supported: Vec<String>,
     pub(crate) scopes_supported: Vec<String>,
-    /// Whether the id of a client may be the address of its description.
+    /// Whether a client id may be the URL of the client's metadata.
     pub(crate) client_id_metadata_document_supported: bool,
-    /// Whether whoever comes back from it says who it is (RFC 9207).
+    /// Whether its redirects contain its issuer (RFC 9207).
     pub(crate) authorization_response_iss_parameter_supported: bool,
 }
 
-/// Where a server says who gives tokens for it, the likeliest first.
+/// URLs of a server's resource metadata, the most likely first.
 pub(crate) fn resource_addresses(server: &str, challenge: &Challenge) -> Vec<String> {
     if let Some(address) = &challenge.resource_metadata {
         return vec![address.clone()];
@@ -52,10 +52,10 @@ pub(crate) fn resource_addresses(server: &str, challenge: &Challenge) -> Vec<Str
     addresses
 }
 
-/// What it says there.
+/// Parses resource metadata.
 ///
 /// # Errors
-/// It is not of this server, or not what it should be: why, without a full stop.
+/// It belongs to another server, or is invalid; without a full stop.
 pub(crate) fn resource(server: &str, body: &[u8]) -> Result<Resource, String> {
     let said: Value = crate::json::from_slice(body).map_err(|_| "it is no JSON".to_owned())?;
     let resource = said.get("resource").and_then(Value::as_str).unwrap_or_default();
@@ -74,14 +74,14 @@ pub(crate) fn resource(server: &str, body: &[u8]) -> Result<Resource, String> {
     Ok(Resource { resource: resource.to_owned(), issuers, scopes: texts("scopes_supported") })
 }
 
-/// Whether an address is that of a server, or of what the server is a part of.
+/// Whether a resource is this server, or contains it.
 fn is_of(server: &str, resource: &str) -> bool {
     let ((origin, path), (its_origin, its_path)) = (split(server), split(resource));
     let within = path.strip_prefix(its_path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     !origin.is_empty() && origin.eq_ignore_ascii_case(its_origin) && within
 }
 
-/// Where an authorization server describes itself, in the order in which that is asked.
+/// URLs of an authorization server's metadata, in the order in which they are tried.
 pub(crate) fn issuer_addresses(issuer: &str) -> Vec<String> {
     let (origin, path) = split(issuer);
     let mut addresses = vec![
@@ -94,10 +94,10 @@ pub(crate) fn issuer_addresses(issuer: &str) -> Vec<String> {
     addresses
 }
 
-/// What it says there.
+/// Parses the metadata of an authorization server.
 ///
 /// # Errors
-/// It speaks of another issuer, or is not what it should be: why, without a full stop.
+/// It belongs to another issuer, or is invalid; without a full stop.
 pub(crate) fn issuer(issuer: &str, body: &[u8]) -> Result<Issuer, String> {
     let said: Issuer = crate::json::from_slice(body).map_err(|_| "it is no description of one".to_owned())?;
     if said.issuer != issuer {
@@ -109,7 +109,7 @@ pub(crate) fn issuer(issuer: &str, body: &[u8]) -> Result<Issuer, String> {
     Ok(said)
 }
 
-/// Origin of an address, and its path without a slash at the end, query and fragment.
+/// The origin of a URL, and its path without a trailing slash, query and fragment.
 fn split(address: &str) -> (&str, &str) {
     let start = address.find("://").map_or(address.len(), |at| at + 3);
     let authority = address.get(start..).unwrap_or_default();

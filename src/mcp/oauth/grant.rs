@@ -10,35 +10,35 @@ use crate::mcp::oauth::discovery::Issuer;
 use crate::mcp::oauth::{escape, form};
 use crate::text::first_bytes;
 
-/// Before a token ends it is renewed: so long does a call take to get there.
+/// A token is renewed this long before its end, which leaves time for a call to arrive.
 const MARGIN_US: i64 = 30 * SECOND_US;
-/// How long a token counts whose end nobody says.
+/// Lifetime of a token without a stated one.
 const UNSAID_US: i64 = 3_600 * SECOND_US;
-/// Bytes of a token.
+/// Maximum bytes of a token.
 const TOKEN_BYTES: usize = 16 << 10;
 
-/// Who asks, and where.
+/// An OAuth client at an authorization server.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Client {
-    /// Who gives the tokens.
+    /// The issuer of the tokens.
     pub(crate) issuer: String,
-    /// Where.
+    /// The token endpoint.
     pub(crate) endpoint: String,
     pub(crate) id: String,
-    /// What the tokens are for.
+    /// The resource of the tokens.
     pub(crate) resource: String,
-    /// Whether a secret is told in the form; in a header unless so.
+    /// Whether the secret is sent in the form instead of a header.
     #[serde(default)]
     pub(crate) in_form: bool,
-    /// Its secret, where it has registered itself and was given one.
+    /// Its secret, if it registered and received one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
-    /// Where browsers come back to, as it has registered that.
+    /// Its registered redirect URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) redirect: Option<String>,
 }
 
-/// A token, as it is kept.
+/// A stored token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Token {
     pub(crate) access: String,
@@ -46,39 +46,39 @@ pub(crate) struct Token {
     pub(crate) refresh: Option<String>,
     /// Microseconds since 1970.
     pub(crate) ends_us: i64,
-    /// What it allows, as it was asked for or given.
+    /// Its scopes, as granted or else as requested.
     #[serde(default)]
     pub(crate) scope: String,
     pub(crate) client: Client,
 }
 
-/// A token that is known, and which one it is.
+/// The current token and its version.
 #[derive(Clone, Default)]
 pub(crate) struct KnownToken {
-    /// Grows with each.
+    /// Increases with each token.
     pub(crate) version: i64,
     pub(crate) token: Option<Token>,
 }
 
 impl Token {
-    /// Whether it still counts when a request with it arrives.
+    /// Whether it will still be valid when a request with it arrives.
     pub(crate) fn counts(&self, now: i64) -> bool {
         now < self.ends_us.saturating_sub(MARGIN_US)
     }
 }
 
-/// What a token is given for.
+/// The grant for a token.
 pub(crate) enum Grant<'a> {
-    /// A token that was given for this.
+    /// A refresh token.
     Refresh { token: &'a str },
-    /// The client's own secret.
+    /// The client's secret.
     Client,
-    /// What a browser brought back, and what shows that this is who sent it there (RFC 7636).
+    /// The code from a browser, and the proof that this client started the sign-in (RFC 7636).
     Code { code: &'a str, verifier: &'a str, redirect: &'a str },
 }
 
 impl Grant<'_> {
-    /// What it tells that nobody else is to know.
+    /// The confidential parts.
     fn told(&self) -> Vec<&str> {
         match self {
             Grant::Refresh { token } => vec![token],
@@ -92,12 +92,12 @@ impl Grant<'_> {
 pub(crate) struct Asked {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
-    /// What nobody else is to know of it, in each form in which it was sent.
+    /// Confidential parts, in each form in which they were sent.
     secrets: Vec<String>,
 }
 
 impl Asked {
-    /// A text of whoever was asked, without these.
+    /// Removes the confidential parts from a text of the server.
     pub(crate) fn unsaid(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
     }
@@ -106,7 +106,7 @@ impl Asked {
 impl Client {
     /// A client of an authorization server.
     pub(crate) fn of(issuer: &Issuer, id: String, resource: String) -> Client {
-        // What it does not list is the header alone (RFC 8414, 2).
+        // Without a list of methods only the header is allowed (RFC 8414, 2).
         let methods = issuer.token_endpoint_auth_methods_supported.as_deref();
         let in_form =
             methods.is_some_and(|methods| methods.iter().all(|method| method != "client_secret_basic"));
@@ -161,23 +161,23 @@ impl Client {
             Some(secret) => fields.extend([("client_id", self.id.as_str()), ("client_secret", secret)]),
             None => fields.push(("client_id", &self.id)),
         }
-        // One may stand within another.
+        // Longest first, because one secret may contain another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Asked { headers, body: form(&fields), secrets }
     }
 }
 
-/// Why there is no token.
+/// The reason why there is no token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoToken {
-    /// What it was asked for with does not count any more.
+    /// The grant is no longer valid.
     Denied(String),
-    /// Another time there may be one.
+    /// A later attempt may succeed.
     Failed(String),
 }
 
-/// The token in an answer. `before`: the one that it takes the place of, whose other half may go on. `unsaid`: a text of the answer
-/// without what nobody else is to know.
+/// Parses the token in a response. `before` is the token that it replaces, whose refresh token may stay
+/// valid. `unsaid` removes confidential parts from a text of the response.
 pub(crate) fn token(
     client: Client,
     (status, body): (u16, &[u8]),
@@ -189,7 +189,7 @@ pub(crate) fn token(
     let said: Value = crate::json::from_slice(body).unwrap_or_default();
     let text = |field: &str| said.get(field).and_then(Value::as_str);
     if status != 200 {
-        // Only these words, and only as many as can be read: whoever answers is foreign.
+        // The text is untrusted: only these fields, cut to a readable length.
         let word = |text: &str| {
             first_bytes(&unsaid(text), 200).chars().filter(|c| !c.is_control()).collect::<String>()
         };

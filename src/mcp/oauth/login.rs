@@ -1,4 +1,4 @@
-//! The way through a browser: where somebody is sent, and what may come back (RFC 9207; PKCE, RFC 7636).
+//! The sign-in in a browser: the authorization URL, and valid callbacks (RFC 9207; PKCE, RFC 7636).
 
 use std::collections::HashSet;
 
@@ -12,21 +12,21 @@ use crate::mcp::oauth::form;
 use crate::mcp::oauth::grant::Client;
 use crate::signing::same;
 
-/// What a sign-in needs when the browser comes back. Kept encrypted, for as long as nobody has signed in.
+/// The data of a sign-in, needed for its callback. Stored encrypted until it is complete.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Login {
-    /// What the answer must bring back.
+    /// The `state` that the callback must contain.
     pub(crate) state: String,
     pub(crate) verifier: String,
-    /// Where the browser comes back to.
+    /// The callback URL.
     pub(crate) redirect: String,
     pub(crate) scope: String,
     pub(crate) client: Client,
-    /// Whether the answer must name its issuer.
+    /// Whether the callback must name its issuer.
     pub(crate) names_issuer: bool,
 }
 
-/// What a browser brought back.
+/// The parameters of a callback.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Callback {
     pub(crate) state: String,
@@ -35,20 +35,20 @@ pub(crate) struct Callback {
     pub(crate) error: Option<String>,
 }
 
-/// Why nobody is signed in.
+/// The reason why a sign-in failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turned {
-    /// The answer is not to this question; nothing in it counts.
+    /// The callback does not belong to this sign-in; ignore it.
     Foreign,
-    /// The authorization server, or whoever was asked there, said no.
+    /// The authorization server or the user refused.
     Denied,
 }
 
-/// Bytes of a code.
+/// Maximum bytes of a code.
 const CODE_BYTES: usize = 8 << 10;
 
-/// The scopes that are asked for: those of the definition, else what the refusal says beside what the token allows that was not
-/// enough, else all that the server names.
+/// The scopes to request: those of the definition; else those of the challenge together with those of the
+/// insufficient token; else all that the server lists.
 pub(crate) fn scope(
     defined: &[String],
     challenged: Option<&str>,
@@ -63,7 +63,7 @@ pub(crate) fn scope(
         Some(challenged) => scopes.extend(allowed.split(' ').chain(challenged.split(' '))),
         None => scopes.extend(resource.scopes.iter().map(String::as_str)),
     }
-    // Without it some give no token to renew others with.
+    // Some servers send a refresh token only with this scope.
     if defined.is_empty() && issuer.scopes_supported.iter().any(|scope| scope == OFFLINE) {
         scopes.push(OFFLINE);
     }
@@ -72,16 +72,16 @@ pub(crate) fn scope(
     scopes.join(" ")
 }
 
-/// Whether people can be sent to an authorization server.
+/// Whether users can sign in at an authorization server.
 ///
 /// # Errors
-/// They cannot: why, without a full stop.
+/// The reason, without a full stop.
 pub(crate) fn can_be_signed_in_at(issuer: &Issuer) -> Result<(), String> {
     if !issuer.code_challenge_methods_supported.iter().any(|method| method == "S256") {
         return Err(format!("{} does not say that it knows PKCE with S256", issuer.issuer));
     }
     let endpoint = &issuer.authorization_endpoint;
-    // A browser would do what other addresses say, wherever they lead.
+    // A browser would follow other schemes, wherever they lead.
     let is_page = endpoint.starts_with("https://") || endpoint.starts_with("http://");
     let clean = endpoint.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'\\'));
     if !is_page || !clean {
@@ -91,7 +91,7 @@ pub(crate) fn can_be_signed_in_at(issuer: &Issuer) -> Result<(), String> {
 }
 
 impl Login {
-    /// Where somebody signs in.
+    /// The authorization URL.
     pub(crate) fn address(&self, issuer: &Issuer) -> String {
         let endpoint = &issuer.authorization_endpoint;
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()));
@@ -111,7 +111,7 @@ impl Login {
         format!("{endpoint}{join}{}", form(&fields))
     }
 
-    /// The code that came back, if all holds that must before it is shown to anybody.
+    /// The code of a callback, after all checks.
     pub(crate) fn code<'c>(&self, callback: &'c Callback) -> Result<&'c str, Turned> {
         let named = match &callback.iss {
             Some(iss) => *iss == self.client.issuer,
@@ -127,7 +127,7 @@ impl Login {
         callback.code.as_deref().filter(fits).ok_or(Turned::Foreign)
     }
 
-    /// Whether this is the state that it was given; how long it takes to say so tells nothing of it.
+    /// Whether this is the sign-in's state, compared in constant time.
     pub(crate) fn is_of(&self, state: &str) -> bool {
         let hash = |text: &str| -> [u8; 32] { Sha256::digest(text.as_bytes()).into() };
         same(&hash(state), &hash(&self.state))
@@ -208,7 +208,7 @@ mod tests {
             (true, came("s", None)),
             (false, Callback { code: None, ..came("s", None) }),
             (false, Callback { code: Some("c".repeat(CODE_BYTES + 1)), ..came("s", None) }),
-            // What a foreign server says of an error does not count, either.
+            // An error from another server is ignored, too.
             (false, Callback { error: Some("x".into()), ..came("s", Some("https://evil.example")) }),
         ] {
             assert_eq!(
@@ -233,7 +233,7 @@ mod tests {
         let all = of(&["a", "b"]);
         assert_eq!(scope(&list(&["x"]), Some("y"), "z", &all, &offline), "x");
         assert_eq!(scope(&[], Some("y"), "", &all, &plain), "y");
-        // What was allowed before is asked for again with it.
+        // Scopes that were granted before are requested again.
         assert_eq!(scope(&[], Some("y z"), "x y", &all, &plain), "x y z");
         assert_eq!(scope(&[], None, "x", &all, &offline), "a b offline_access");
         assert_eq!(scope(&[], None, "", &of(&[]), &plain), "");

@@ -1,33 +1,35 @@
-//! Signing in to MCP servers (2026-07-28, authorization): what is asked, and what must hold of the answers. Values in, values out.
+//! Signing in to MCP servers (2026-07-28, authorization): requests, and checks of the responses. This module
+//! does no I/O.
 //!
-//! * Here: what a refusal says, and texts of forms. `discovery`: whom to ask, and what they say of themselves. `grant`: requests
-//!   for tokens, and the tokens. `login`: the way through a browser. `registration`: what this client says of itself.
+//! * Here: challenges, and encoding of forms. `discovery`: finding authorization servers, and their metadata.
+//!   `grant`: requests for tokens, and the tokens. `login`: the sign-in in a browser. `registration`: this
+//!   client's metadata.
 
 pub(crate) mod discovery;
 pub(crate) mod grant;
 pub(crate) mod login;
 pub(crate) mod registration;
 
-/// What a server says when it wants to know who asks.
+/// A server's demand for authorization.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Challenge {
-    /// Where it is told who gives tokens for it.
+    /// The URL of its resource metadata.
     pub(crate) resource_metadata: Option<String>,
-    /// What the token must allow.
+    /// The scopes that the token needs.
     pub(crate) scope: Option<String>,
-    /// Why the token was not taken.
+    /// The reason why the token was refused.
     pub(crate) error: Option<String>,
-    /// Which token that was, as whoever keeps them counts; no header says so.
+    /// The version of the refused token, set by the caller; it is not in the header.
     pub(crate) version: i64,
 }
 
 impl Challenge {
-    /// Whether the token is good, and only allows too little.
+    /// Whether the token is valid, and only lacks scopes.
     pub(crate) fn wants_more(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
 
-    /// That of a header `WWW-Authenticate` (RFC 9110, 11.6.1), which may hold other schemes, too.
+    /// Parses a `WWW-Authenticate` header (RFC 9110, 11.6.1), which may contain other schemes, too.
     pub(crate) fn of(header: &str) -> Challenge {
         let mut challenge = Challenge::default();
         let mut rest = header;
@@ -60,7 +62,7 @@ impl Challenge {
     }
 }
 
-/// A value, bare or in quotes, and what follows it.
+/// Parses a value, bare or quoted; returns it and the rest.
 fn parameter(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([' ', '\t', ',']).unwrap_or(text.len());
@@ -79,7 +81,7 @@ fn parameter(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// Fields as a form has them (`application/x-www-form-urlencoded`), also behind the `?` of an address.
+/// Encodes fields as a form (`application/x-www-form-urlencoded`), also for the query of a URL.
 pub(crate) fn form(fields: &[(&str, &str)]) -> String {
     let mut out = String::new();
     for (name, value) in fields {
@@ -93,7 +95,7 @@ pub(crate) fn form(fields: &[(&str, &str)]) -> String {
     out
 }
 
-/// Writes a text so that nothing in it has a meaning in an address or a form.
+/// Percent-encodes a text.
 fn escape(text: &str, out: &mut String) {
     for byte in text.bytes() {
         match byte {

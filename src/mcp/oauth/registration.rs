@@ -1,5 +1,6 @@
-//! What this deployment says of itself to authorization servers: in a document that they fetch, whose address is its id (Client ID
-//! Metadata Documents), or to those that do not know such, when it registers there (RFC 7591).
+//! This deployment's metadata as an OAuth client. Authorization servers fetch it as a document whose URL is
+//! the client id (Client ID Metadata Documents). At servers without support for that, the deployment
+//! registers (RFC 7591).
 
 use serde_json::Value;
 
@@ -8,20 +9,20 @@ use crate::mcp::oauth::discovery::Issuer;
 use crate::mcp::oauth::grant::Client;
 use crate::spec::mcp::is_loopback;
 
-/// The variable that says where people reach this deployment: no request is behind much of what is done here, and whoever asks
-/// could say any host.
+/// The variable with the public URL of this deployment. Much of this work has no request, and a client could
+/// send any host.
 pub(crate) const PUBLIC_URL: &str = "BOBBIN_PUBLIC_URL";
-/// Where the document is, below the deployment's origin.
+/// Path of the document.
 const DOCUMENT: &str = "/.well-known/bobbin-client.json";
-/// Where browsers come back to.
+/// Path of the callback.
 const CALLBACK: &str = "/api/oauth/callback";
-/// Bytes of an id, and of a secret, that are given to a client.
+/// Maximum bytes of a client's id, and of its secret.
 const GIVEN_BYTES: usize = 2 << 10;
 
-/// Scheme and host under which people reach this deployment, by what [`PUBLIC_URL`] says.
+/// The deployment's public scheme and host, from [`PUBLIC_URL`].
 ///
 /// # Errors
-/// It does not say: why, without a full stop.
+/// The reason why it is missing or invalid, without a full stop.
 pub(crate) fn public_origin(said: &str) -> Result<String, String> {
     let origin = said.trim().trim_end_matches('/');
     if origin.is_empty() {
@@ -36,17 +37,17 @@ pub(crate) fn public_origin(said: &str) -> Result<String, String> {
     Err(format!("{PUBLIC_URL} is not the address of this deployment, such as https://bobbin.example.com"))
 }
 
-/// The id of a deployment, where authorization servers fetch its description.
+/// The client id of a deployment: the URL of its metadata.
 pub(crate) fn document_address(origin: &str) -> String {
     format!("{origin}{DOCUMENT}")
 }
 
-/// Where browsers come back to a deployment.
+/// The callback URL of a deployment.
 pub(crate) fn callback_address(origin: &str) -> String {
     format!("{origin}{CALLBACK}")
 }
 
-/// What a deployment says of itself. `method`: how it shows who it is when it asks for tokens.
+/// The metadata of a deployment. `method`: its authentication at the token endpoint.
 pub(crate) fn description(origin: &str, method: &str) -> Value {
     let kind = if origin.starts_with("https://") { "web" } else { "native" };
     json!({
@@ -56,22 +57,22 @@ pub(crate) fn description(origin: &str, method: &str) -> Value {
     })
 }
 
-/// How a client can show who it is, the best first.
+/// Authentication methods, in order of preference.
 const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
 
-/// How a client that registers shows who it is: without a secret, wherever that will do.
+/// The authentication method for a registration: without a secret if possible.
 pub(crate) fn method_for(issuer: &Issuer) -> Option<&'static str> {
-    // What it does not list is the header alone (RFC 8414, 2).
+    // Without a list of methods only the header is allowed (RFC 8414, 2).
     let Some(methods) = &issuer.token_endpoint_auth_methods_supported else {
         return Some("client_secret_basic");
     };
     METHODS.into_iter().find(|known| methods.iter().any(|method| method == known))
 }
 
-/// The client that an authorization server has registered.
+/// Parses the response to a registration.
 ///
 /// # Errors
-/// It has not: why, without a full stop.
+/// The reason why it failed, without a full stop.
 pub(crate) fn registered(
     issuer: &Issuer,
     (resource, origin): (&str, &str),
