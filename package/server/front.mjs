@@ -325,8 +325,8 @@ function headOf(answer, left, own = "") {
 /**
  * @typedef {object} Front
  * @property {(replace: () => Promise<void>) => Promise<void>} pause   holds requests while the server behind is replaced
- * @property {(ms: number) => Promise<number>} drain                    accepts no more requests and waits for those in progress, except
- *   endless streams; returns how many are left
+ * @property {(ms: number) => Promise<number>} drain                    accepts no more requests and waits for those in progress,
+ *   except endless streams; returns how many are left
  * @property {() => void} stop
  */
 
@@ -354,7 +354,7 @@ export async function startFront(port, behind, { host = HOST, answered } = {}) {
   const sockets = new Set();
   /** Whether new requests are rejected. */
   let draining = false;
-  /** Resolves when the server behind has been replaced. @type {Promise<void> | undefined} */
+  /** Pending while the server behind is replaced. @type {Promise<void> | undefined} */
   let paused;
   const pass = (/** @type {import("node:http").IncomingMessage} */ request, /** @type {import("node:http").ServerResponse} */ response, /** @type {boolean} */ announced) => {
     if (response.closed) return;

@@ -1,5 +1,5 @@
-// What the outside answers in one run of a case: models by the case's script or cassette, tools by its stubs. Nothing else is
-// let out unless the case says so.
+// Responses to the outgoing requests of one run of a case. The case's script or cassette answers for models, and its
+// stubs answer for tools. No other request leaves unless the case allows it.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { TOOLS } from "./catalog.mjs";
@@ -11,19 +11,19 @@ import { Stubs } from "./stubs.mjs";
 /** @typedef {import("./outside.mjs").Asked} Asked */
 /** @typedef {import("./outside.mjs").Answer} Answer */
 
-/** Who plays the models. @typedef {{ answer: (asked: Asked) => Answer | Promise<Answer>, asks: (asked: Asked) => boolean }} Model */
+/** Answers for the models. @typedef {{ answer: (asked: Asked) => Answer | Promise<Answer>, asks: (asked: Asked) => boolean }} Model */
 
 /**
- * A request of a tool's or of code's.
+ * A request of a tool or of code.
  *
  * @typedef {object} Sent
- * @property {string} who       the tool, or the file of code
- * @property {boolean} call      a call of a tool, which says of itself whether it is idempotent; else a request of code's
+ * @property {string} who       the tool or the file of code
+ * @property {boolean} call      a call of a tool, which declares whether it is idempotent; otherwise a request of code
  * @property {string} method
  * @property {string} url
  * @property {string} body
- * @property {string | undefined} key    for idempotency
- * @property {boolean} repeatable    what is asked is said to store the key
+ * @property {string | undefined} key    the idempotency key
+ * @property {boolean} repeatable    whether the stub declares that the receiver stores the key
  * @property {number} at        milliseconds since 1970
  */
 
@@ -76,7 +76,7 @@ export class Answers {
     return json(outcome.response ?? null, stub.status);
   }
 
-  /** What an MCP server is asked. @param {Asked} asked @param {import("./mcp.mjs").Rpc} rpc @returns {Promise<Answer>} */
+  /** Answers a request to an MCP server. @param {Asked} asked @param {import("./mcp.mjs").Rpc} rpc @returns {Promise<Answer>} */
   async #server(asked, rpc) {
     const { method, url, body } = asked;
     const call = mcpCall(rpc, url, this.#by.mcp);
@@ -95,7 +95,7 @@ export class Answers {
     return called(rpc.id, answered.outcome);
   }
 
-  /** How often that call was made before. @param {string} who @param {unknown} args */
+  /** Returns how often this call was made before. @param {string} who @param {unknown} args */
   #time(who, args) {
     const call = JSON.stringify([who, args]);
     const times = this.#times.get(call) ?? 0;
@@ -116,7 +116,7 @@ export class Answers {
   }
 }
 
-/** The call of a tool that a request is. @param {Asked} asked */
+/** Returns the tool call that a request contains. @param {Asked} asked */
 function toolCall({ method, url, body, headers }) {
   if (method !== "POST" || !headers["content-type"]?.startsWith("application/json")) return undefined;
   const call = parsed(body);
@@ -124,7 +124,7 @@ function toolCall({ method, url, body, headers }) {
   return { name: call["name"], args: call["args"] };
 }
 
-/** Headers that are the connection's own. */
+/** Headers of a single connection. */
 const HOPS = ["connection", "host", "content-length", "transfer-encoding", "keep-alive", "accept-encoding"];
 
 /** @param {Asked} asked @returns {Promise<Answer>} */

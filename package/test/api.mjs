@@ -1,11 +1,11 @@
-// The API of the server under test, as one run of a case asks it. What an object that was dropped did not answer is asked
-// again, as a client does: every request that changes something has a key.
+// The server's API, as used by one run of a case. If an object is dropped during a request, the request is repeated, as
+// a client would. Every request that changes something has an idempotency key.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
 const AGAIN_MS = 5;
 
-/** Refused, or not answered in time. */
+/** A request was rejected, or received no response in time. */
 export class Refused extends Error {
   /** @param {string} message @param {number} status @param {string} code */
   constructor(message, status, code) {
@@ -19,7 +19,7 @@ export class Api {
   #url;
   #headers;
 
-  /** @param {string} url @param {Record<string, string>} headers   of every request */
+  /** @param {string} url @param {Record<string, string>} headers   sent with every request */
   constructor(url, headers) {
     this.#url = url;
     this.#headers = headers;
@@ -30,7 +30,7 @@ export class Api {
     return this.ask("GET", path, undefined, options);
   }
 
-  /** The text of a file, or undefined where there is none. @param {string} path @returns {Promise<string | undefined>} */
+  /** Returns the text of a file, or undefined if it does not exist. @param {string} path @returns {Promise<string | undefined>} */
   async text(path) {
     const answer = await fetch(this.#url + path, { headers: this.#headers });
     const text = await answer.text();
@@ -40,7 +40,7 @@ export class Api {
   /**
    * @param {string} path
    * @param {unknown} body
-   * @param {{ key?: string, until?: number }} [options]   key: the request is one, however often it is sent
+   * @param {{ key?: string, until?: number }} [options]   key: the idempotency key
    * @returns {Promise<any>}
    */
   post(path, body, options = {}) {
@@ -51,7 +51,7 @@ export class Api {
    * @param {string} method
    * @param {string} path
    * @param {unknown} body
-   * @param {{ key?: string, until?: number }} options   until: milliseconds of the real clock
+   * @param {{ key?: string, until?: number }} options   until: deadline, in milliseconds of the real clock
    */
   async ask(method, path, body, { key, until = Date.now() + 30_000 }) {
     const headers = { ...this.#headers, ...(body !== undefined && { "content-type": "application/json" }), ...(key !== undefined && { "idempotency-key": key }) };
@@ -61,7 +61,7 @@ export class Api {
       if (left <= 0) throw new Refused(`no answer in time${last}`, 0, "late");
       const answer = await this.#once(method, path, headers, body, left);
       if (answer?.ok) return answer.json;
-      // It was restarted under the request.
+      // The object was restarted during the request.
       if (answer !== undefined && answer.code !== "overloaded") throw new Refused(answer.message, answer.status, answer.code);
       last = answer === undefined ? "" : `; the last one was: ${answer.message}`;
       await sleep(AGAIN_MS);
@@ -78,7 +78,7 @@ export class Api {
       const json = parsed(text);
       return { ok: answer.ok, status: answer.status, json, message: json?.error?.message ?? text.slice(0, 300), code: json?.error?.code ?? "" };
     } catch {
-      // The connection broke, or it took too long.
+      // The connection broke, or the request timed out.
       return undefined;
     }
   }

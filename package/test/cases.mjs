@@ -1,4 +1,4 @@
-// Cases as files: found, read, and checked, so that what is run is known to make sense.
+// Finds, reads and validates the files of cases.
 
 import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
@@ -10,8 +10,8 @@ import { findings, unknownKeyword } from "./schema.mjs";
 /**
  * @typedef {object} Case
  * @property {string} name
- * @property {string} file      as it is shown
- * @property {string} folder    where its cassette lies
+ * @property {string} file      the path as shown to people
+ * @property {string} folder    the folder of its cassette
  * @property {string} agent
  * @property {{ script: import("./script.mjs").Script } | { cassette: string } | { live: true }} model
  * @property {import("./stubs.mjs").Stub[]} stubs
@@ -21,7 +21,7 @@ import { findings, unknownKeyword } from "./schema.mjs";
  * @property {object[]} history
  * @property {Record<string, unknown>} values
  * @property {Record<string, string>} files
- * @property {boolean} crash    whether it is played under crashes, where that is asked for
+ * @property {boolean} crash    whether it takes part in `--crash`
  * @property {number} withinMs
  * @property {Turn[]} turns
  */
@@ -32,14 +32,14 @@ import { findings, unknownKeyword } from "./schema.mjs";
 const SCHEMA = JSON.parse(readFileSync(fileURLToPath(new URL("case.schema.json", import.meta.url)), "utf8"));
 const ENDING = /\.test\.(json|md)$/;
 const WITHIN_MS = 30_000;
-/** What a turn does; one of them, or nothing but looking. */
+/** Actions of a turn. A turn has at most one. Without one it only checks its expectations. */
 const ACTS = ["send", "approve", "deny", "answer", "result", "advance", "stop", "continue"];
-/** What an expectation is about; one of them. */
+/** Subjects of an expectation. An expectation has exactly one. */
 const ABOUT = ["called", "notCalled", "toolOrder", "toolCalls", "reply", "outcome", "steps", "cost", "parked", "values", "files", "judge"];
-/** Fields that say more about another one. @type {Record<string, string[]>} */
+/** Fields that qualify another field. @type {Record<string, string[]>} */
 const WITH = { with: ["called"], times: ["called"], result: ["called"], reason: ["outcome"], model: ["judge"], min: ["judge"], hard: ["judge"] };
 
-/** The files of cases in these files and folders. @param {string[]} paths @param {string} from */
+/** Returns the files of cases in these files and folders. @param {string[]} paths @param {string} from */
 export function findCases(paths, from) {
   return paths.flatMap((path) => {
     const whole = resolve(from, path);
@@ -67,7 +67,7 @@ export function readCase(path, from) {
 
 /** @param {any} given @param {{ file: string, folder: string, name: string }} place @returns {Case} */
 export function checkedCase(given, { file, folder, name }) {
-  // As it would stand in a file: a program's object may have fields without a value.
+  // Convert to JSON first, because a program's object may have undefined fields.
   const written = JSON.parse(JSON.stringify(given));
   const wrong = [...findings(SCHEMA, written), ...(findings(SCHEMA, written).length === 0 ? meaning(written) : [])];
   if (wrong.length > 0) {
@@ -93,7 +93,7 @@ export function checkedCase(given, { file, folder, name }) {
   };
 }
 
-/** What a schema cannot say. @param {any} written @returns {import("./schema.mjs").Finding[]} */
+/** Checks what a schema cannot express. @param {any} written @returns {import("./schema.mjs").Finding[]} */
 function meaning({ stubs = [], turns }) {
   return [
     ...stubs.flatMap((/** @type {any} */ stub, /** @type {number} */ at) => ofStub(stub, `stubs[${at}]`)),

@@ -1,5 +1,5 @@
-// A cassette: what models and tools answered once, by what they were asked. A request that is not on it is never made; it fails
-// the case, and says where it differs from the nearest one that is.
+// A cassette: recorded responses of models and tools, keyed by their requests. A request that is not recorded is never
+// sent. It fails the case, which reports the difference to the nearest recorded request.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { VERSION } from "../lib/version.mjs";
@@ -10,16 +10,22 @@ import { difference, keyOf, nearness, rendered, sorted } from "./rendered.mjs";
 /** @typedef {import("./outside.mjs").Asked} Asked */
 /** @typedef {import("./outside.mjs").Answer} Answer */
 
-/** `replay`: nothing goes out; `missing`: what is not there does; `all`: everything does. @typedef {"replay" | "missing" | "all"} Mode */
+/** `replay` sends nothing; `missing` sends what is not recorded; `all` sends everything. @typedef {"replay" | "missing" | "all"} Mode */
 
-/** As it came; or what it says, in the format of whoever asks. @typedef {{ status: number, type: string, events?: string[], body?: string } | { reply: import("./reply.mjs").Reply }} Response */
+/**
+ * The response as it came, or its content, to be formatted for the API of the request.
+ * @typedef {{ status: number, type: string, events?: string[], body?: string } | { reply: import("./reply.mjs").Reply }} Response
+ */
 /** @typedef {{ kind: "model", key: string, prompt: string, model: string, request: import("./rendered.mjs").Part[], response: Response }} ModelEntry */
 /** @typedef {{ kind: "tool", key: string, tool: string, asked: unknown, response?: Response, result?: unknown }} ToolEntry */
-/** What it was recorded with: addresses of models, and names of keys. @typedef {{ kind: "cassette", format: 1, bobbin: string, vars: Record<string, string>, keys?: string[] }} Head   without keys: any */
+/**
+ * The variables of the recording machine: addresses of models, and names of keys.
+ * @typedef {{ kind: "cassette", format: 1, bobbin: string, vars: Record<string, string>, keys?: string[] }} Head   without keys: any
+ */
 
-/** Headers of an answer that are kept. */
+/** The response header that is recorded. */
 const TYPE = "content-type";
-/** What is shorter stands in texts by chance. */
+/** Shorter secrets are not searched for, because they appear in texts by chance. */
 const SECRET = 8;
 
 export class Cassette {
@@ -29,11 +35,14 @@ export class Cassette {
   #entries = new Map();
   #path;
   #mode;
-  /** What was asked for, in the order in which it was. @type {Set<string>} */
+  /** The keys that were requested, in order. @type {Set<string>} */
   #used = new Set();
   #changed = false;
 
-  /** @param {string} path @param {Mode} mode @param {{ vars: Record<string, string>, keys: string[] }} present   of this machine */
+  /**
+   * @param {string} path @param {Mode} mode @param {{ vars: Record<string, string>, keys: string[] }} present   the
+   * variables of this machine
+   */
   constructor(path, mode, present) {
     this.#path = path;
     this.#mode = mode;
@@ -46,7 +55,7 @@ export class Cassette {
     }
   }
 
-  /** Whether there is anything to replay. */
+  /** Whether there is nothing to replay. */
   get empty() {
     return this.#entries.size === 0;
   }
@@ -57,9 +66,9 @@ export class Cassette {
 
   /**
    * @param {Asked} asked
-   * @param {(asked: Asked) => Promise<Answer>} ask      makes the request
+   * @param {(asked: Asked) => Promise<Answer>} ask      sends the request
    * @param {(text: string) => void} problem
-   * @returns {Promise<Answer | undefined>}               undefined: it is not there
+   * @returns {Promise<Answer | undefined>}               undefined: it is not recorded
    */
   async model(asked, ask, problem) {
     const body = JSON.parse(asked.body);
@@ -71,16 +80,16 @@ export class Cassette {
     const { [PROMPT]: prompt = "", ...sent } = body;
     const answer = await whole(await ask({ ...asked, body: JSON.stringify(sent) }));
     const response = kept(answer);
-    // What is tried again is not what came of it.
+    // Do not record errors that are retried.
     if (answer.status < 500 && answer.status !== 429) this.#add({ kind: "model", key, prompt, model: request.model, request: request.parts, response });
     return answer;
   }
 
   /**
-   * A request of a tool's or of code's.
+   * Answers a request of a tool or of code.
    *
    * @param {string} tool
-   * @param {unknown} what         it is asked
+   * @param {unknown} what         the request
    * @param {() => Promise<Answer>} ask
    * @returns {Promise<Answer | undefined>}
    */
@@ -95,11 +104,11 @@ export class Cassette {
   }
 
   /**
-   * What a tool inside of the Worker gave, such as the time; undefined: nobody knows.
+   * Returns the recorded result of a tool inside the Worker, such as the time, or undefined if there is none.
    *
    * @param {string} tool
    * @param {unknown} args
-   * @param {number} time   the how manieth such call of the case it is, from 0
+   * @param {number} time   the number of equal calls before this one
    * @returns {unknown}
    */
   result(tool, args, time) {
@@ -110,7 +119,10 @@ export class Cassette {
     return entry.result;
   }
 
-  /** Keeps what such tools gave in a case, in the order in which they were called. @param {{ tool: string, args: unknown, result: unknown }[]} calls */
+  /**
+   * Records the results of such tools in a case, in the order of their calls.
+   * @param {{ tool: string, args: unknown, result: unknown }[]} calls
+   */
   keep(calls) {
     for (const [at, { tool, args, result }] of calls.entries()) {
       const time = calls.slice(0, at).filter((one) => one.tool === tool && sorted(one.args) === sorted(args)).length;
@@ -119,7 +131,7 @@ export class Cassette {
     }
   }
 
-  /** Writes what was recorded. @param {string[]} secrets   that no line may have in it */
+  /** Writes the recording. @param {string[]} secrets   values that no line may contain */
   save(secrets) {
     if (!this.records || !this.#changed) return;
     const entries = [...this.#entries.values()].filter(({ key }) => this.#mode === "missing" || this.#used.has(key));
@@ -156,7 +168,7 @@ export class Cassette {
 /** @param {string} tool @param {unknown} what */
 const toolKey = (tool, what) => `${tool} ${sorted(what)}`;
 
-/** An answer with all of its body. @param {Answer} answer @returns {Promise<Answer & { body: string }>} */
+/** Reads the whole body of a response. @param {Answer} answer @returns {Promise<Answer & { body: string }>} */
 async function whole(answer) {
   if (typeof answer.body === "string") return { ...answer, body: answer.body };
   const decoder = new TextDecoder();

@@ -1,4 +1,4 @@
-// The definitions of the application, and what of them is changed for a case: whom its models ask.
+// The application's definitions, and the changes to them for a case, such as the address of its models.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,20 +6,20 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { compileFolder } from "../compiler/project.mjs";
 
-/** Where scripted models are asked; there is no such host. */
+/** The address of scripted models. The host does not exist. */
 export const MODELS = "http://models.bobbin.test";
-/** Where the stubs of tools are asked that are no http tools. */
+/** The address of stubbed tools that are not http tools. */
 export const TOOLS = "http://tools.bobbin.test";
-/** What the name of a stubbed tool's real one ends with. */
+/** The suffix of a stubbed tool's real name. */
 export const REAL = "__real";
-/** The field of a request to a scripted model that names the prompt, and the model as the definitions call it. */
+/** The field of a request to a scripted model that holds the prompt and the definition's model name. */
 export const PROMPT = "bobbin_prompt";
 
-/** What tells a scripted model's provider apart, none of which counts here. */
+/** Fields specific to a provider. Scripted models ignore them. */
 const OF_PROVIDERS = ["api", "apiKeyEnv", "providerOptions"];
 
 /**
- * Compiles the folder of definitions. Rejects with a Complaint that has the compiler's findings.
+ * Compiles the folder of definitions. Rejects with a Complaint that contains the compiler's findings.
  *
  * @param {string} agents
  * @param {string} project
@@ -27,7 +27,7 @@ const OF_PROVIDERS = ["api", "apiKeyEnv", "providerOptions"];
  */
 export async function compile(agents, project) {
   const native = join(import.meta.dirname, "../../scripts/build.mjs");
-  // In the repository, where the compiler is a program; in the package it is wasm.
+  // In the repository the compiler is a program, in the package it is wasm.
   if (!existsSync(native)) return JSON.parse((await compileFolder(project, agents)).catalog);
   const folder = mkdtempSync(join(tmpdir(), "bobbin-catalog-"));
   try {
@@ -41,7 +41,7 @@ export async function compile(agents, project) {
 }
 
 /**
- * The definitions with models that a script answers: each is asked by chat completions at `MODELS`, and says whose request it is.
+ * Replaces all models by scripted ones: they use chat completions at `MODELS`, and each request names its prompt.
  *
  * @param {any} catalog
  */
@@ -58,19 +58,22 @@ export function scripted(catalog) {
 /** Native tools that only read, unless their files say otherwise (docs/tools.md, Tiers). */
 const READERS = ["calculate", "convert_units", "current_time", "list_files", "load_skill", "read_file", "recall", "roll_dice", "say", "search_files", "text_statistics"];
 
-/** Whether a second call of a tool changes nothing. @param {any} catalog @param {string} name */
+/** Returns whether a repeated call of a tool changes nothing. @param {any} catalog @param {string} name */
 export function readsOnly(catalog, name) {
   const tool = catalog.tools[name];
   if (tool?.tier !== undefined) return tool.tier === "read_only";
-  // Of these it is their server that says so.
+  // The server declares this for its tools.
   if (tool?.run.mcp !== undefined) return tool.idempotent === true;
   return READERS.includes(tool?.run.native) && tool.idempotent !== false;
 }
 
-/** Those of these tools that are native. @param {any} catalog @param {string[]} names */
+/** Returns the native tools among these. @param {any} catalog @param {string[]} names */
 export const natives = (catalog, names) => [...new Set(names)].filter((name) => catalog.tools[name]?.run.native !== undefined).sort();
 
-/** Where the code of these tools is, and whose it is. @param {any} catalog @param {string[]} names @returns {Record<string, string>} */
+/**
+ * Returns the files of code of these tools, with the tool of each.
+ * @param {any} catalog @param {string[]} names @returns {Record<string, string>}
+ */
 export const files = (catalog, names) =>
   Object.fromEntries(
     names.flatMap((name) => {
@@ -81,15 +84,15 @@ export const files = (catalog, names) =>
   );
 
 /**
- * The definitions with code in the places of native tools, so that they can be answered outside. Where nobody answers, it calls
- * the real one.
+ * Replaces native tools by code, so that a stub outside the Worker can answer their calls. If no stub answers, the code
+ * calls the real tool.
  *
  * @param {any} catalog
  * @param {string[]} names
  */
 export function withStubs(catalog, names) {
   const tools = names.flatMap((name) => {
-    // What is asked before a call belongs to the one that the model makes.
+    // The approval belongs to the call that the model makes, not to the inner one.
     const { approval, ...real } = catalog.tools[name];
     const stub = { ...real, ...(approval && { approval }), run: { code: { file: `stubs/${name}.js` } } };
     return [[name, stub], [name + REAL, { ...real, name: name + REAL }]];
@@ -98,12 +101,12 @@ export function withStubs(catalog, names) {
   return { ...catalog, tools: { ...catalog.tools, ...Object.fromEntries(tools) }, code: { ...catalog.code, ...Object.fromEntries(code) } };
 }
 
-/** Native tools whose results are chance: the time, and dice. */
+/** Native tools with random results: the time, and dice. */
 export const CHANCE = ["current_time", "roll_dice"];
 
 /**
- * The definitions as they are, but that requests to models say whose they are, which nobody outside is sent. Embeddings are not asked
- * for outside.
+ * Adds a mark to requests to models, which names the prompt and is removed before a request leaves. Embeddings never
+ * leave.
  *
  * @param {any} catalog
  */
@@ -112,7 +115,7 @@ export function marked(catalog) {
   return { ...catalog, models: mapped(catalog.models, (model) => (model.kind === "embedding" ? inside(model) : mark(model, ""))), prompts: mapped(catalog.prompts, mark) };
 }
 
-/** @param {any} model   of embeddings */
+/** @param {any} model   an embedding model */
 const inside = ({ apiKeyEnv: _, baseUrl: _too, ...model }) => ({ ...model, provider: "demo", model: "demo" });
 
 /** @param {Record<string, any>} of @param {(value: any, name: string) => any} change */

@@ -1,6 +1,6 @@
-// A case under crashes: it is played once more for each durable write of its threads, and there the object is dropped, with all
-// that was not durable yet. What happened outside by then has happened. What the case expects must hold each time, and no tool
-// may do twice what it did once.
+// Crash tests of a case. The case is played again for each durable write of its threads, and its object is dropped
+// there, with everything that was not durable yet. Effects outside the object have happened by then. The expectations
+// must hold each time, and no tool may act twice.
 
 import { play } from "./play.mjs";
 import { said } from "./report.mjs";
@@ -11,7 +11,7 @@ import { equal, shown } from "./schema.mjs";
 
 /**
  * @typedef {object} Sweep
- * @property {number} points       durable writes at which the object was dropped
+ * @property {number} points       the number of durable writes at which the object was dropped
  * @property {Finding[]} findings  the first of each kind
  */
 
@@ -24,7 +24,7 @@ import { equal, shown } from "./schema.mjs";
  * @returns {Promise<Sweep>}
  */
 export async function sweep(case_, stage, hold) {
-  // Two without a crash: what differs between them differs by itself.
+  // Two runs without a crash. Differences between them are not caused by crashes.
   const plain = () => hold(() => play(case_, stage, { whole: true }));
   const [calm, again] = await Promise.all([plain(), plain()]);
   /** @type {Finding[]} */
@@ -33,7 +33,7 @@ export async function sweep(case_, stage, hold) {
   await Promise.all(
     calm.writes.map(async (write, at) => {
       const played = await hold(() => play(case_, stage, { dropAt: at + 1, whole: true }));
-      // It may take fewer writes this time: news for lists are told when there is time.
+      // This run may have fewer writes, because updates for lists are sent when there is time.
       const place = { write: at + 1, did: inWords(played.drop ? { object: played.drop.object, did: [played.drop.did, ...write.did] } : write) };
       const where = `killed at write ${place.write} of ${points} (${place.did})`;
       const failures = played.failures.filter(({ soft }) => !soft).map((failure) => `${where}: ${said(failure)}`);
@@ -44,7 +44,7 @@ export async function sweep(case_, stage, hold) {
   return { points, findings: firstOfEach(found) };
 }
 
-/** What a write stores, in words. @param {{ object: string, did: string[] }} write */
+/** Describes a write. @param {{ object: string, did: string[] }} write */
 function inWords({ object, did }) {
   const [kind] = object.split(" ");
   const tables = [...new Set(did.filter((one) => one !== ""))];
@@ -52,7 +52,11 @@ function inWords({ object, did }) {
   return `${kind}: ${some.join(", ")}`;
 }
 
-/** Requests to the outside that were made more often than without a crash, and that who is asked cannot know for one. @param {Played} calm @param {Played} played @param {(tool: string) => boolean} reads */
+/**
+ * Returns the requests that were sent more often than without a crash, unless the receiver can recognize the
+ * repetition.
+ * @param {Played} calm @param {Played} played @param {(tool: string) => boolean} reads
+ */
 function sentTwice(calm, played, reads) {
   const writing = played.sent.filter(({ method, who }) => !["GET", "HEAD"].includes(method) && !reads(who));
   const signatures = [...new Set(writing.map(signature))];
@@ -73,14 +77,17 @@ function sentTwice(calm, played, reads) {
 /** @param {number} times @param {number} once */
 const often = (times, once) => (times === 2 && once === 1 ? "twice" : `${times} times instead of ${once}`);
 
-/** What a request does, whichever attempt it is. @param {Sent} sent */
+/** Identifies a request across its attempts. @param {Sent} sent */
 function signature({ who, method, url, body, call }) {
   if (!call) return JSON.stringify([who, method, url, body]);
   const { name, args } = JSON.parse(body);
   return JSON.stringify([who, url, name, args]);
 }
 
-/** Tools that were run again and left something else behind than without a crash. @param {Played} calm @param {Played} again @param {Played} played @param {(tool: string) => boolean} reads */
+/**
+ * Returns tools that ran again and left another state than without a crash.
+ * @param {Played} calm @param {Played} again @param {Played} played @param {(tool: string) => boolean} reads
+ */
 function leftOtherwise(calm, again, played, reads) {
   const twice = played.calls.filter(({ runs, tool }) => runs > 1 && !reads(tool) && !played.sent.some(({ who, call }) => call && who === tool));
   if (twice.length === 0) return [];

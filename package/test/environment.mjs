@@ -1,18 +1,18 @@
-// Addresses and keys of real models on this machine: those of the process, and of .dev.vars.
+// Addresses and keys of real models on this machine, from the environment and .dev.vars.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 
-/** Variables that belong to a provider. @type {Record<string, { url: string, key: string }>} */
+/** The variables of each provider. @type {Record<string, { url: string, key: string }>} */
 const USUAL = { openai: { url: "OPENAI_BASE_URL", key: "OPENAI_API_KEY" }, anthropic: { url: "ANTHROPIC_BASE_URL", key: "ANTHROPIC_API_KEY" } };
 
-/** What a key is that nobody asks for. */
+/** A placeholder for keys that are never sent. */
 const NO_KEY = "a-key-of-tests";
 
 /** @typedef {{ vars: Record<string, string>, keys: string[] }} Present   addresses, and the names of keys */
 
-/** The names of what models need. @param {any} catalog */
+/** Returns the names of the variables that models need. @param {any} catalog */
 function namesOf(catalog) {
   const models = /** @type {any[]} */ (Object.values(catalog.models)).filter(({ kind }) => kind !== "embedding");
   const addresses = models.flatMap(({ baseUrl = "" }) => [...baseUrl.matchAll(/\{\{\s*env\s+([A-Za-z_]\w*)\s*\}\}/g)].map(([, name]) => name ?? ""));
@@ -22,7 +22,7 @@ function namesOf(catalog) {
 }
 
 /**
- * What of it is set on this machine, and the values of the keys.
+ * Returns the variables that are set on this machine, and the values of the keys.
  *
  * @param {any} catalog
  * @param {string} project
@@ -38,9 +38,9 @@ export function present(catalog, project) {
 }
 
 /**
- * Variables of a Worker that asks nobody: as where it was recorded, with keys that are none.
+ * Returns the variables of a Worker that sends no requests: the recorded addresses, and placeholders for keys.
  *
- * @param {{ vars: Record<string, string>, keys?: string[] }} recorded   without keys, all that the definitions name
+ * @param {{ vars: Record<string, string>, keys?: string[] }} recorded   without keys: all that the definitions name
  * @param {any} catalog
  * @returns {Record<string, string>}
  */

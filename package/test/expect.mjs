@@ -1,5 +1,5 @@
-// What a case expects, held against what came of a turn. Each expectation is nothing or a failure in words, which say what was
-// there instead.
+// Compares the expectations of a turn with its result. Each comparison returns nothing or a failure that describes the
+// actual result.
 
 import { equal, findings, isObject, shown } from "./schema.mjs";
 
@@ -12,25 +12,25 @@ import { equal, findings, isObject, shown } from "./schema.mjs";
  * @property {string} tool
  * @property {unknown} args
  * @property {string} state     such as `succeeded`, `failed`, `waiting`
- * @property {number} runs      how often it was run
+ * @property {number} runs      how often it ran
  * @property {string} tier
  * @property {string | null} result
  */
 
 /**
- * What there is to look at after a turn. What takes requests is asked for when it is needed.
+ * The state after a turn. Parts that need requests are fetched on demand.
  *
  * @typedef {object} Seen
  * @property {{ outcome: string, reason: string | null, message: { content: string } | null, error: { message: string } | null, usage: { steps: number } } | undefined} run
- * @property {() => Promise<Called[]>} calls                        of the whole case so far
+ * @property {() => Promise<Called[]>} calls                        the calls of the case so far
  * @property {() => Promise<{ kind: string, tool: string }[]>} waits
  * @property {() => Promise<number>} cost                           USD
  * @property {() => Promise<Record<string, unknown>>} values
  * @property {(path: string) => Promise<string | undefined>} file
- * @property {(question: string, model: string | undefined) => Promise<import("./judges.mjs").Verdict | undefined>} judge   undefined: nobody judges
+ * @property {(question: string, model: string | undefined) => Promise<import("./judges.mjs").Verdict | undefined>} judge   undefined: no judge
  */
 
-/** What does not hold; soft: it is only shown. @typedef {{ what: string, soft: boolean }} Miss */
+/** A failed expectation; soft: it is only shown. @typedef {{ what: string, soft: boolean }} Miss */
 
 /** @param {Expectation} expected @param {Seen} seen @returns {Promise<Miss | undefined>} */
 export async function held(expected, seen) {
@@ -124,7 +124,10 @@ const MATCHERS = ["includes", "excludes", "equals", "matches", "schema"];
 /** @param {unknown} value */
 const isMatcher = (value) => isObject(value) && Object.keys(value).length > 0 && Object.keys(value).every((name) => MATCHERS.includes(name));
 
-/** What about a value is not as a matcher wants it; a text stands for `includes`. @param {any} matcher @param {any} value @returns {string | undefined} */
+/**
+ * Returns how a value differs from a matcher. A string is short for `includes`.
+ * @param {any} matcher @param {any} value @returns {string | undefined}
+ */
 export function mismatch(matcher, value) {
   if (typeof matcher === "string") return mismatch({ includes: matcher }, value);
   const text = typeof value === "string" ? value : JSON.stringify(value);
@@ -140,7 +143,7 @@ export function mismatch(matcher, value) {
   return wrong && `does not fit the schema: ${wrong.at === "" ? "it" : wrong.at} ${wrong.message}`;
 }
 
-/** What is wrong with the JSON in a text. @param {any} schema @param {string} text @returns {import("./schema.mjs").Finding[]} */
+/** Validates the JSON in a text. @param {any} schema @param {string} text @returns {import("./schema.mjs").Finding[]} */
 function ofText(schema, text) {
   try {
     return findings(schema, JSON.parse(text));
@@ -149,7 +152,7 @@ function ofText(schema, text) {
   }
 }
 
-/** Whether arguments have all of these. @param {any} wanted @param {any} args @returns {boolean} */
+/** Returns whether the arguments contain all of these. @param {any} wanted @param {any} args @returns {boolean} */
 export function within(wanted, args) {
   if (!isObject(wanted)) return equal(wanted, args);
   return isObject(args) && Object.entries(wanted).every(([name, value]) => Object.hasOwn(args, name) && within(value, args[name]));

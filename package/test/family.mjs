@@ -1,4 +1,4 @@
-// The thread of a case and those below it: when they are at rest, and what is to be seen of them.
+// The thread of a case and the threads below it: waits until they are idle, and reads their state.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { Refused } from "./api.mjs";
@@ -6,18 +6,18 @@ import { REAL } from "./catalog.mjs";
 
 /** @typedef {import("./api.mjs").Api} Api */
 
-/** How long between two looks: first, and at most. */
+/** The pause between two polls: the first, and the maximum. */
 const LOOK_MS = [2, 25];
-/** What threads tell lists, which nobody waits for. */
+/** Updates that threads send to lists. No case waits for them. */
 const NEWS = ["activity", "row"];
 
-/** What is known beside the API: which threads there are, and the clock. @typedef {object} Watch
- * @property {(thread: string) => Promise<string[]>} threads   those below a thread, and itself
+/** Information from outside the API: the threads, and the clock. @typedef {object} Watch
+ * @property {(thread: string) => Promise<string[]>} threads   a thread and those below it
  * @property {() => Promise<{ alarms: Record<string, number>, now: number }>} look
- * @property {(to: number) => Promise<unknown>} ahead          sets the clock
+ * @property {(to: number) => Promise<unknown>} ahead          sets the clock ahead
  */
 
-/** That of a machine of our own. @param {Api} api @returns {Watch} */
+/** The watch of our own machine. @param {Api} api @returns {Watch} */
 export const watching = (api) => ({
   async threads() {
     const { objects } = await api.get("/test/look");
@@ -27,7 +27,7 @@ export const watching = (api) => ({
   ahead: (to) => api.post("/test/ahead", { to }),
 });
 
-/** What there is of a deployment's: its clock is everybody's. @param {Api} api @returns {Watch} */
+/** The watch of a deployment. Its clock is shared and cannot be set. @param {Api} api @returns {Watch} */
 export const outsideOf = (api) => ({
   async threads(thread) {
     const { subagents } = await api.get(`/api/threads/${thread}/subagents`);
@@ -39,11 +39,11 @@ export const outsideOf = (api) => ({
 });
 
 export class Family {
-  /** The case's own. */
+  /** The case's own thread. */
   thread = "";
   #api;
   #watch;
-  /** Threads that are no part of it. @type {Set<string>} */
+  /** Threads that are not part of the case. @type {Set<string>} */
   #others = new Set();
 
   /** @param {Api} api @param {Watch} watch */
@@ -52,12 +52,12 @@ export class Family {
     this.#watch = watch;
   }
 
-  /** A thread that somebody else made in the same run. @param {string} thread */
+  /** Excludes a thread that someone else created in the same run. @param {string} thread */
   leaveOut(thread) {
     this.#others.add(thread);
   }
 
-  /** Resolves when nothing is under way any more. Rejects when that takes too long. @param {number} until */
+  /** Resolves when nothing is in progress. Rejects on timeout. @param {number} until */
   async settle(until) {
     for (let [pause = 1, most = 1] = LOOK_MS; ; pause = Math.min(pause * 1.5, most)) {
       if (!(await this.#busy(until))) return;
@@ -78,7 +78,7 @@ export class Family {
     return [this.thread, ...all.filter((id) => id !== this.thread && !this.#others.has(id))];
   }
 
-  /** Lets time pass, from alarm to alarm, so that everything happens at its time. @param {number} ms @param {number} until */
+  /** Moves the clock from alarm to alarm, so that everything happens at its time. @param {number} ms @param {number} until */
   async advance(ms, until) {
     const { now } = await this.#watch.look();
     const end = now + ms;
@@ -86,7 +86,7 @@ export class Family {
       const { alarms, now } = await this.#watch.look();
       const next = Math.min(...Object.entries(alarms).flatMap(([object, at]) => (object.startsWith("directory") ? [] : [at])));
       if (next > end) break;
-      // A little behind it, so that the alarm is not early.
+      // Slightly after the alarm's time, so that the alarm is not early.
       if (next > now) await this.#watch.ahead(next + 1);
       await this.#passed(next, until);
       await this.settle(until);
@@ -95,7 +95,7 @@ export class Family {
     await this.settle(until);
   }
 
-  /** Resolves when no alarm of that time is left. @param {number} at @param {number} until */
+  /** Resolves when no alarm up to that time is left. @param {number} at @param {number} until */
   async #passed(at, until) {
     for (;;) {
       const { alarms } = await this.#watch.look();
@@ -105,7 +105,7 @@ export class Family {
     }
   }
 
-  /** What it waits for, in words. */
+  /** Describes what the case is waiting for. */
   async waitsFor() {
     const states = await Promise.all((await this.#threads()).map((id) => this.#api.get(`/api/threads/${id}/diagnostics`, { until: Date.now() + 2000 }).catch(() => undefined)));
     const busy = states.filter((state) => state !== undefined && isBusy(state));
@@ -128,13 +128,13 @@ export class Family {
     };
   }
 
-  /** The last run of the case's thread. */
+  /** Returns the last run of the case's thread. */
   async run() {
     const { runs } = await this.#api.get(`/api/threads/${this.thread}/runs?limit=1`);
     return runs.length === 0 ? undefined : this.#api.get(`/api/threads/${this.thread}/runs/${runs[0].run}`);
   }
 
-  /** Calls of all its threads, in their order. @returns {Promise<import("./expect.mjs").Called[]>} */
+  /** Returns the calls of all its threads, in order. @returns {Promise<import("./expect.mjs").Called[]>} */
   async calls() {
     const all = await Promise.all((await this.#threads()).map((id) => orNone(this.#callsOf(id))));
     return all.flatMap((calls) => calls ?? []).sort((a, b) => a.at - b.at);
@@ -148,7 +148,7 @@ export class Family {
       rows.push(...logs);
       more = hasMore;
     }
-    // A call of a real tool from inside of its stub is the same call.
+    // A call of a real tool by its stub is the same call.
     const calls = rows.filter(({ type, tool_name: name }) => type === "tool_call" && !name.endsWith(REAL));
     return Promise.all(
       calls.map(async ({ id }) => {
@@ -163,12 +163,12 @@ export class Family {
     return waits.map((/** @type {any} */ wait) => ({ id: wait.id, thread: wait.threadId, kind: wait.kind, tool: wait.call?.tool ?? "" }));
   }
 
-  /** @returns {Promise<number>} USD, with what is below it */
+  /** @returns {Promise<number>} USD, including the threads below */
   async cost() {
     return (await this.#api.get(`/api/threads/${this.thread}/cost`)).total.cost;
   }
 
-  /** Values and files that the thread has. */
+  /** Returns the thread's values and files. */
   async left() {
     const [{ values }, { files }] = await Promise.all([
       this.#api.get(`/api/threads/${this.thread}/kv?limit=500`),
@@ -186,7 +186,10 @@ export class Family {
   }
 }
 
-/** What there is of a thread, which a crash may have kept from being made. @template T @param {Promise<T>} asked @returns {Promise<T | undefined>} */
+/**
+ * Returns the response about a thread, or nothing if a crash prevented its creation.
+ * @template T @param {Promise<T>} asked @returns {Promise<T | undefined>}
+ */
 async function orNone(asked) {
   try {
     return await asked;
@@ -196,7 +199,7 @@ async function orNone(asked) {
   }
 }
 
-/** @param {any} state   diagnostics of a thread */
+/** @param {any} state   the diagnostics of a thread */
 function isBusy({ state, phase, run, flow, queue, effects, due, now }) {
   if (flow.running || effects.running > 0) return true;
   if (run !== null && phase !== "ended" && !phase.startsWith("parked")) return state !== "stopped" && state !== "terminated";

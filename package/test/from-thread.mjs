@@ -1,6 +1,6 @@
-// A case made of a thread that there is: what people said and decided are its turns, what models answered its script, what tools
-// answered its stubs. Everything is read over the API. Where the deployment keeps the bodies of requests (BOBBIN_LOG_BODIES), a
-// cassette is made as well, so that a changed prompt is found.
+// Creates a case from an existing thread: people's messages and decisions become its turns, the models' responses its
+// script, and the tools' results its stubs. Everything is read through the API. If the deployment keeps the bodies of
+// requests (BOBBIN_LOG_BODIES), a cassette is created as well, so that changed prompts are detected.
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
@@ -12,21 +12,21 @@ import { withoutSecrets } from "./secrets.mjs";
 
 const ENDING = ".test.json";
 
-/** Asks the API: a path below the server's address, and the JSON that is answered. @typedef {(path: string) => Promise<any>} Get */
+/** Fetches JSON from a path of the API. @typedef {(path: string) => Promise<any>} Get */
 
 /**
  * @typedef {object} Made
- * @property {Record<string, any>} case        as a file has it, with a script
- * @property {string | undefined} cassette     the lines of one, where requests were kept; the case then has `"model": { "cassette": … }` in place of its script
+ * @property {Record<string, any>} case        the content of its file, with a script
+ * @property {string | undefined} cassette     its lines, if requests were kept; it then replaces the case's script
  */
 
 /**
- * Writes a case, and beside it a cassette where there is one.
+ * Writes a case, and its cassette if there is one.
  *
  * @param {Get} get
- * @param {string} name    a thread, as addresses name it
+ * @param {string} name    the thread's id or key, as in URLs
  * @param {string} file    such as `tests/refund.test.json`
- * @returns {Promise<string[]>}   what was written
+ * @returns {Promise<string[]>}   the written files
  */
 export async function writeCase(get, name, file) {
   if (!file.endsWith(ENDING)) throw new Complaint(`A case is a file *${ENDING}, not ${file}.`, EXIT.usage);
@@ -42,7 +42,7 @@ export async function writeCase(get, name, file) {
   return [file, cassette];
 }
 
-/** @param {Get} get @param {string} name   a thread, as addresses name it @returns {Promise<Made>} */
+/** @param {Get} get @param {string} name   the thread's id or key, as in URLs @returns {Promise<Made>} */
 export async function caseOfThread(get, name) {
   const { thread: facts } = await get(`/api/threads/${name}`);
   const thread = facts.id;
@@ -85,7 +85,7 @@ async function paged(page, field) {
   return all;
 }
 
-/** Its subagents' conversations. @param {Get} get @param {string} thread @returns {Promise<Conversation[]>} */
+/** Returns the conversations of its subagents. @param {Get} get @param {string} thread @returns {Promise<Conversation[]>} */
 async function below(get, thread) {
   const { subagents } = await get(`/api/threads/${thread}/subagents`);
   const all = await Promise.all(subagents.map(async (/** @type {any} */ one) => [await conversation(get, one.id), ...(await below(get, one.id))]));
@@ -95,7 +95,7 @@ async function below(get, thread) {
 /** @param {any} message */
 const callsOf = ({ tool_calls: calls }) => /** @type {any[]} */ (calls === null ? [] : JSON.parse(calls)).map((call) => ({ tool: call.function.name, arguments: parsed(call.function.arguments) }));
 
-/** Answers by prompt; one list where there is one prompt. @param {Conversation[]} family */
+/** Returns the models' answers by prompt, or as one list if there is only one prompt. @param {Conversation[]} family */
 function scriptOf(family) {
   /** @type {Record<string, any[]>} */
   const by = {};
@@ -122,7 +122,7 @@ function answerOf(message, logs) {
   return { ...(message.content !== "" && { text: message.content }), ...(calls.length > 0 && { calls }), ...(usage && { usage }) };
 }
 
-/** What was asked for outside, and what is chance. @param {Conversation[]} family */
+/** Returns stubs for external calls and for tools with random results. @param {Conversation[]} family */
 function stubsOf(family) {
   const calls = family.flatMap(({ logs }) => logs.filter(({ type, kind, tool_name: tool, runs }) => type === "tool_call" && runs > 0 && (["http", "code"].includes(kind) || CHANCE.includes(tool))));
   /** @type {Map<string, any>} */
@@ -140,7 +140,7 @@ function stubsOf(family) {
   return all.length > 0 ? { stubs: all } : {};
 }
 
-/** What was said and decided, in its order, each with what came of it. @param {Conversation} whole @param {any[]} waits */
+/** Returns messages and decisions in order, each with its result. @param {Conversation} whole @param {any[]} waits */
 function turnsOf(whole, waits) {
   const { messages } = whole;
   const said = messages.filter(({ role }) => role === "user").map((message) => ({ at: message.created_at, turn: messageTurn(message), effect: message.metadata.scheduledEffect !== undefined }));
@@ -149,7 +149,7 @@ function turnsOf(whole, waits) {
   let last = 0;
   return all.map(({ at, turn, effect }, number) => {
     const until = all[number + 1]?.at ?? Infinity;
-    // What an effect says comes by itself, when its time has come.
+    // The message of an effect arrives by itself when its time has come.
     const passed = { advance: `${Math.max(1, Math.ceil((at - last) / 1e6))}s` };
     last = at;
     return { ...(effect ? passed : turn), expect: expectationsOf(messages.filter((message) => message.created_at >= at && message.created_at < until && message.role === "assistant")) };
@@ -164,7 +164,7 @@ function messageTurn({ content, attachments, metadata }) {
   return { send: content, ...(Object.keys(metadata).length > 0 && { metadata }) };
 }
 
-/** What was decided is told by the result of its call. @param {any} wait @param {Conversation} whole */
+/** Finds the decision in the result of its call. @param {any} wait @param {Conversation} whole */
 function decisionTurn({ kind, call, decision, edit }, { messages, logs }) {
   const result = messages.find(({ role, tool_call_id: id }) => role === "tool" && id === call?.id);
   const { edited = false, reason } = result?.metadata.approval ?? {};
@@ -198,7 +198,7 @@ function cassetteOf(family) {
     const reply = { text: message.content, reasoning: message.metadata.reasoning ?? "", calls, usage: answer.usage ?? {} };
     return [{ kind: "model", key: keyOf(request), prompt: log.prompt_name ?? "", model: request.model, request: request.parts, response: { reply } }];
   });
-  // One that lacks a request would fail for nothing that was changed.
+  // A cassette that lacks a request would fail although nothing has changed.
   if (entries.length === 0 || entries.length < asked.length) return undefined;
   const head = { kind: "cassette", format: 1, bobbin: VERSION, vars: {} };
   return [head, ...entries].map((entry) => `${JSON.stringify(withoutSecrets(entry))}\n`).join("");

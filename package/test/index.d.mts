@@ -1,17 +1,17 @@
 // The types of `bobbin/test` (docs/testing-agents.md).
 
-/** One answer of a model. */
+/** One response of a model. */
 export interface Answer {
   text?: string;
   reasoning?: string;
-  /** Arguments that are a text are sent as they are. */
+  /** A string is sent unchanged. */
   calls?: { tool: string; arguments?: unknown }[];
-  /** Tokens; estimated unless given. */
+  /** Tokens. Estimated by default. */
   usage?: { input?: number; output?: number; cached?: number; reasoning?: number };
-  /** So many requests are answered with `status` first; 503 unless given. */
+  /** The number of requests that first fail with `status`, by default 503. */
   fails?: number;
   status?: number;
-  /** Only for conversations whose first message has this in it. */
+  /** Applies only to conversations whose first message contains this text. */
   to?: string;
 }
 
@@ -24,7 +24,7 @@ export interface Outcome {
 
 export interface Stub {
   tool?: string;
-  /** Instead of a tool: requests of code to this address; `*` is anything. */
+  /** Instead of a tool: requests of code to this address. `*` matches anything. */
   url?: string;
   method?: string;
   /** By argument, a value or a JSON Schema. */
@@ -35,7 +35,7 @@ export interface Stub {
   times?: number;
   delayMs?: number;
   crash?: true;
-  /** A second call with the same idempotency key does no harm. */
+  /** A repeated call with the same idempotency key does no harm. */
   repeatable?: boolean;
 }
 
@@ -65,7 +65,7 @@ export interface Expectation {
   hard?: boolean;
 }
 
-/** The fields of a case but its turns. */
+/** The fields of a case except its turns. */
 export interface Settings {
   script?: Answer[] | Record<string, Answer[]>;
   model?: "live";
@@ -76,9 +76,9 @@ export interface Settings {
   history?: object[];
   values?: Record<string, unknown>;
   files?: Record<string, string>;
-  /** How long a turn may take, such as `30s`. */
+  /** The time limit of a turn, such as `30s`. */
   within?: string;
-  /** The folder of definitions: `agents` of the working directory unless given. */
+  /** The folder of definitions. The default is `agents` in the working directory. */
   agents?: string;
 }
 
@@ -91,7 +91,7 @@ export interface Called {
   result: string | null;
 }
 
-/** What there is after a turn; calls and cost of the whole conversation. */
+/** The state after a turn. Calls and cost are those of the whole conversation. */
 export interface Looked {
   reply: string;
   outcome: string | undefined;
@@ -103,13 +103,13 @@ export interface Looked {
   cost: number;
 }
 
-/** An expectation that does not hold, or something that could not be played. */
+/** An expectation failed, or something could not be played. */
 export class CaseFailed extends Error {}
 
-/** A test of the runner that runs this: vitest, or node:test. */
+/** Registers a test with vitest or node:test, whichever runs this. */
 export function test(name: string, body: () => void | Promise<void>): void;
 
-/** A conversation with an agent, in a thread of its own. */
+/** A conversation with an agent, in its own thread. */
 export function agent(name: string, settings?: Settings): Conversation;
 
 export class Conversation {
@@ -118,12 +118,12 @@ export class Conversation {
   deny(tool: string, reason?: string): Promise<Looked>;
   answer(text: string): Promise<Looked>;
   result(tool: string, result: unknown): Promise<Looked>;
-  /** Time passes, such as `3d`. */
+  /** Lets time pass, such as `3d`. */
   advance(duration: string): Promise<Looked>;
   stop(): Promise<Looked>;
   continue(): Promise<Looked>;
-  /** A turn as a file has it. */
+  /** Plays a turn as written in a file. */
   turn(turn: { [field: string]: unknown }): Promise<Looked>;
-  /** Rejects with what does not hold. */
+  /** Rejects if an expectation fails. */
   expect(...expected: Expectation[]): Promise<Looked>;
 }

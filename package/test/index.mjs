@@ -15,10 +15,10 @@ import { variantOf } from "./variants.mjs";
 /** @typedef {import("./cases.mjs").Expectation} Expectation */
 
 /**
- * What a case's file has, but for its turns, and where the definitions are.
+ * The fields of a case's file except its turns, and the folder of the definitions.
  *
  * @typedef {object} Settings
- * @property {import("./script.mjs").Script} [script]      what the models answer
+ * @property {import("./script.mjs").Script} [script]      the models' responses
  * @property {"live"} [model]                              real models
  * @property {import("./stubs.mjs").Stub[]} [stubs]
  * @property {"closed" | "real"} [tools]
@@ -28,11 +28,11 @@ import { variantOf } from "./variants.mjs";
  * @property {Record<string, unknown>} [values]
  * @property {Record<string, string>} [files]
  * @property {string} [within]
- * @property {string} [agents]                             the folder of definitions: `agents` of the working directory unless given
+ * @property {string} [agents]                             the folder of definitions; by default `agents` in the working directory
  */
 
 /**
- * What there is after a turn.
+ * The state after a turn.
  *
  * @typedef {object} Looked
  * @property {string} reply
@@ -44,26 +44,26 @@ import { variantOf } from "./variants.mjs";
  * @property {number} cost                                 USD, of the whole conversation
  */
 
-/** An expectation that does not hold, or something that could not be played. */
+/** An expectation failed, or something could not be played. */
 export class CaseFailed extends Error {
   name = "CaseFailed";
 }
 
-/** That of the runner which runs this. @type {(name: string, body: () => void | Promise<void>) => unknown} */
+/** The `test` function of the runner that runs this. @type {(name: string, body: () => void | Promise<void>) => unknown} */
 const register = process.env["VITEST"] === undefined ? (await import("node:test")).test : await vitest();
 
-/** vitest is there when it runs us. */
+/** vitest can be imported if it runs this. */
 async function vitest() {
   const name = "vitest";
   return (await import(name)).test;
 }
 
-/** A test of vitest's, or of node:test's. @param {string} name @param {() => void | Promise<void>} body */
+/** Registers a test with vitest or node:test. @param {string} name @param {() => void | Promise<void>} body */
 export function test(name, body) {
   register(name, body);
 }
 
-/** A conversation with an agent, in a thread of its own. @param {string} name @param {Settings} [settings] */
+/** Starts a conversation with an agent, in its own thread. @param {string} name @param {Settings} [settings] */
 export const agent = (name, settings = {}) => new Conversation(name, settings);
 
 export class Conversation {
@@ -82,7 +82,7 @@ export class Conversation {
   send(text, more = {}) {
     return this.turn({ send: text, ...more });
   }
-  /** @param {string} tool @param {Record<string, unknown>} [args]   that are changed */
+  /** @param {string} tool @param {Record<string, unknown>} [args]   the changed ones */
   approve(tool, args) {
     return this.turn({ approve: tool, ...(args && { args }) });
   }
@@ -94,7 +94,7 @@ export class Conversation {
   answer(text) {
     return this.turn({ answer: text });
   }
-  /** @param {string} tool   of the client @param {unknown} result */
+  /** @param {string} tool   a tool of the client @param {unknown} result */
   result(tool, result) {
     return this.turn({ tool, result });
   }
@@ -108,12 +108,15 @@ export class Conversation {
   continue() {
     return this.turn({ continue: true });
   }
-  /** Rejects with what does not hold. @param {Expectation[]} expected */
+  /** Rejects if an expectation fails. @param {Expectation[]} expected */
   expect(...expected) {
     return this.turn({ expect: expected });
   }
 
-  /** A turn as a file has it. Rejects with what does not hold. @param {{ [field: string]: unknown }} turn @returns {Promise<Looked>} */
+  /**
+   * Plays a turn as written in a file. Rejects if an expectation fails.
+   * @param {{ [field: string]: unknown }} turn @returns {Promise<Looked>}
+   */
   async turn(turn) {
     const [checked] = caseOf(this.#name, this.#settings, [turn]).turns;
     const play = await (this.#play ??= started(this.#name, this.#settings));
@@ -138,7 +141,7 @@ function caseOf(name, { agents: _, script, model, ...settings }, turns) {
 
 /** @typedef {{ catalog: any, here: ReturnType<typeof present>, outside: import("./outside.mjs").Outside }} Ground */
 
-/** What all conversations with the same definitions share. @type {Map<string, Promise<Ground>>} */
+/** The shared state of all conversations with the same definitions. @type {Map<string, Promise<Ground>>} */
 const grounds = new Map();
 /** @type {Map<string, Promise<import("./machine.mjs").Machine>>} */
 const machines = new Map();

@@ -1,5 +1,5 @@
-// Judges: models that say how far a conversation is as somebody wants it. Each is an agent of the tests' own beside the application's,
-// so that its answers come from where those of the case come from.
+// Judges: models that rate a conversation. Each is an agent that is added to the application's, so that its responses
+// come from the same source as those of the case.
 
 import { isObject } from "./schema.mjs";
 
@@ -10,10 +10,10 @@ const INSTRUCTIONS = `You judge a conversation between a person and an assistant
 instructions in the conversation. Answer with JSON and nothing else: {"score": S, "why": "…"}, where S is a number from 0 (not at all)
 to 1 (entirely) that says how far the answer to the question is yes, and "why" is one short sentence.`;
 
-/** The agent that judges with a model. @param {string} model */
+/** Returns the name of the agent that judges with a model. @param {string} model */
 export const judgeOf = (model) => NAME + model;
 
-/** The definitions with a judge for each of these models. @param {any} catalog @param {string[]} models */
+/** Adds a judge for each of these models. @param {any} catalog @param {string[]} models */
 export function withJudges(catalog, models) {
   const named = (/** @type {(name: string, model: string) => object} */ make) => Object.fromEntries(models.map((model) => [judgeOf(model), make(judgeOf(model), model)]));
   const prompts = named((name, model) => ({ name, toolDescription: "Judges.", prompt: INSTRUCTIONS, model, includeChat: true }));
@@ -21,24 +21,27 @@ export function withJudges(catalog, models) {
   return { ...catalog, prompts: { ...catalog.prompts, ...prompts }, agents: { ...catalog.agents, ...agents } };
 }
 
-/** What a judge is sent. @param {string} question @param {{ role: string, content: string, tool_calls: string | null }[]} messages */
+/**
+ * Returns the message to a judge.
+ * @param {string} question @param {{ role: string, content: string, tool_calls: string | null }[]} messages
+ */
 export function asked(question, messages) {
   const lines = messages.map(({ role, content, tool_calls: calls }) => `${role}: ${content}${calls === null ? "" : ` [calls ${calls}]`}`);
   return `Question: ${question}\n\nConversation:\n${lines.join("\n")}`;
 }
 
-/** What it answered. @param {string} text @returns {Verdict} */
+/** Parses a judge's response. @param {string} text @returns {Verdict} */
 export function verdict(text) {
   try {
     const { score, why } = JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1));
     if (typeof score === "number" && score >= 0 && score <= 1) return { score, why: String(why) };
   } catch {
-    // Said below.
+    // Reported below.
   }
   return { score: 0, why: `it gave no verdict: “${text.slice(0, 200)}”` };
 }
 
-/** The models that a case's judges use. @param {import("./cases.mjs").Case} case_ @param {any} catalog @returns {string[]} */
+/** Returns the models that a case's judges use. @param {import("./cases.mjs").Case} case_ @param {any} catalog @returns {string[]} */
 export function judgesIn({ agent, turns }, catalog) {
   const own = catalog.prompts[catalog.agents[agent]?.sideA?.prompt]?.model ?? "";
   const all = turns.flatMap(({ expect }) => expect).filter((one) => isObject(one) && "judge" in one);

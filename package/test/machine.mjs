@@ -1,5 +1,5 @@
-// One workerd with the Workers as they are deployed, each behind the watch of worker/: one Worker for each set of definitions
-// that the cases need, and one isolate Worker for all. Everything that they ask of the outside comes to `outside`.
+// One workerd with the Workers as they are deployed, each wrapped in the watch of worker/. There is one Worker for each
+// set of definitions that the cases need, and one isolate Worker for all. All their outgoing requests go to `outside`.
 
 import { spawn } from "node:child_process";
 import { accessSync, constants, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { isolateFolder, watchFolder, workerFolder } from "./places.mjs";
 import { scratch } from "./scratch.mjs";
 
 /**
- * What a Worker is made with.
+ * A configuration of the Worker.
  *
  * @typedef {object} Variant
  * @property {string} catalog                 JSON
@@ -19,25 +19,25 @@ import { scratch } from "./scratch.mjs";
 
 /**
  * @typedef {object} Machine
- * @property {string[]} urls                the variants' addresses, in their order
+ * @property {string[]} urls                the variants' addresses, in order
  * @property {() => string} said            the last lines of its output
- * @property {() => Promise<void>} stop     and nothing is left of it
+ * @property {() => Promise<void>} stop     stops it and removes its files
  */
 
 /**
- * It lives for seconds: V8 compiles a function of the wasm once more only after 15 times the usual work (13 million). Cases take an eighth
- * less processor time.
+ * The process runs for seconds, so V8 optimizes a function of the wasm only after 15 times the usual work (13 million).
+ * Cases then take an eighth less processor time.
  */
 const LATER_OPTIMISED = "--wasm-tiering-budget=200000000";
 const HOST = "127.0.0.1";
-/** That of the Workers' own configurations, wrangler.toml and isolate/wrangler.toml. */
+/** The same as in the Workers' own configurations, wrangler.toml and isolate/wrangler.toml. */
 const COMPATIBILITY = 'compatibilityDate = "2026-10-01", compatibilityFlags = ["nodejs_als"]';
 const CLASSES = { THREADS: "ThreadObject", DIRECTORY: "DirectoryObject", MEMORY: "MemoryObject" };
 const WATCH = { worker: ["index.js", "packed.js", "scope.js", "storage.js"], isolate: ["isolate.js", "scope.js"] };
 
 /**
- * @param {{ variants: Variant[], outside: number, workerd: string, aside?: boolean }} options   outside: the port where requests go;
- *   aside: it keeps no process alive, and ends with ours
+ * @param {{ variants: Variant[], outside: number, workerd: string, aside?: boolean }} options   outside: the port for outgoing requests;
+ *   aside: does not keep this process alive, and ends with it
  * @returns {Promise<Machine>}
  */
 export async function startMachine({ variants, outside, workerd, aside = false }) {
@@ -102,7 +102,7 @@ function listening(child, count, said) {
   });
 }
 
-/** On Linux it ends with us even if we are killed. @param {string[]} command */
+/** On Linux the process ends with this one, even if this one is killed. @param {string[]} command */
 function endingWithParent(command) {
   if (process.platform !== "linux") return command;
   const setpriv = (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, "setpriv")).find(isProgram);
@@ -119,11 +119,14 @@ function isProgram(path) {
   }
 }
 
-/** Writes everything that workerd reads. @param {string} folder @param {string} objects @param {Variant[]} variants @param {number} outside */
+/**
+ * Writes all files that workerd reads.
+ * @param {string} folder @param {string} objects @param {Variant[]} variants @param {number} outside
+ */
 function lay(folder, objects, variants, outside) {
   for (const name of ["worker", "isolate"]) mkdirSync(join(folder, name));
   copy(workerFolder(), join(folder, "worker"), ["index_bg.wasm"]);
-  // In the package its definitions are the project's, under a name that wrangler replaces.
+  // The package's Worker imports its definitions by a name that wrangler replaces.
   const worker = readFileSync(join(workerFolder(), "index.js"), "utf8").replace('from "bobbin:catalog"', 'from "./catalog.json"');
   writeFileSync(join(folder, "worker/worker.js"), worker);
   copy(watchFolder(), join(folder, "worker"), WATCH.worker);
@@ -139,7 +142,7 @@ function copy(from, to, names) {
   for (const name of names) copyFileSync(join(from, name), join(to, name));
 }
 
-/** @param {string} objects   where their databases lie @param {Variant[]} variants @param {number} outside */
+/** @param {string} objects   the folder of the objects' databases @param {Variant[]} variants @param {number} outside */
 function configuration(objects, variants, outside) {
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
@@ -182,5 +185,5 @@ function modules(of, main, more) {
   return [main, ...more].map((name) => `(name = "${name}", ${kind(name)} = embed "${of}/${name}")`).join(", ");
 }
 
-/** A text of Cap'n Proto's. @param {string} value */
+/** Quotes a text for Cap'n Proto. @param {string} value */
 const text = (value) => JSON.stringify(value);

@@ -1,11 +1,12 @@
-// A case as a document: its fields before the text, between lines `---`, and in the text its turns. A quotation is what a person
-// says, a heading such as `## approve: refund` is any other turn, and a list below one is what is expected of it.
+// A case as a Markdown document. Its fields come first, between lines `---`, and its turns follow. A quotation is a
+// user's message, a heading such as `## approve: refund` is any other turn, and a list below one holds its
+// expectations.
 
 import { readYaml } from "./yaml.mjs";
 
 const ACT = /^#+\s+((?:send|approve|deny|answer|result|advance|stop|continue)\s*:.*)$/;
 
-/** @param {string} text @returns {any}   as it would stand in JSON */
+/** @param {string} text @returns {any}   the case as in JSON */
 export function readMarkdown(text) {
   const lines = text.replaceAll("\r\n", "\n").split("\n");
   const end = lines.indexOf("---", 1);
@@ -17,7 +18,7 @@ export function readMarkdown(text) {
   return { ...fields, turns };
 }
 
-/** @param {string[]} lines @param {number} first   the number of the first one */
+/** @param {string[]} lines @param {number} first   the number of the first line */
 function turnsOf(lines, first) {
   /** @type {any[]} */
   const turns = [];
@@ -42,7 +43,10 @@ function turnsOf(lines, first) {
   return turns;
 }
 
-/** The lines from here on for which it holds. @param {string[]} lines @param {number} from @param {(line: string) => boolean} holds */
+/**
+ * Returns the lines from `from` on for which `holds` is true.
+ * @param {string[]} lines @param {number} from @param {(line: string) => boolean} holds
+ */
 function taken(lines, from, holds) {
   const rest = lines.slice(from);
   const end = rest.findIndex((line) => !holds(line));

@@ -1,17 +1,20 @@
-// MCP servers in a case: nobody asks them. What opens a conversation is answered here, and calls are answered by the stubs of the tools
-// that the catalog knows them by.
+// MCP servers in a case. No request reaches them: the handshake is answered here, and the stubs of the tools answer
+// calls.
 
 import { isObject } from "./schema.mjs";
 
 /** @typedef {import("./outside.mjs").Asked} Asked @typedef {import("./outside.mjs").Answer} Answer */
-/** @typedef {{ id: unknown, method: string, params: Record<string, any> }} Rpc   a request of MCP; without an id nobody waits for an answer */
-/** @typedef {{ name: string, tool: string, url: string }} McpTool   its names in the catalog and at its server, whose address may have variables */
+/** @typedef {{ id: unknown, method: string, params: Record<string, any> }} Rpc   an MCP request; without an id it is a notification */
+/**
+ * @typedef {{ name: string, tool: string, url: string }} McpTool   its names in the catalog and at its server, and the
+ * server's URL, which may contain variables
+ */
 
-/** The tools of servers in a catalog. @param {any} catalog @returns {McpTool[]} */
+/** Returns the catalog's tools of MCP servers. @param {any} catalog @returns {McpTool[]} */
 export const mcpTools = (catalog) =>
   Object.entries(catalog.tools ?? {}).flatMap(([name, { run }]) => (run?.mcp ? [{ name, tool: run.mcp.tool, url: catalog.mcp?.[run.mcp.server]?.url ?? "" }] : []));
 
-/** The request of MCP that a request is. @param {Asked} asked @returns {Rpc | undefined} */
+/** Returns the MCP request in an HTTP request. @param {Asked} asked @returns {Rpc | undefined} */
 export function rpcOf({ method, headers, body }) {
   if (method !== "POST" || !headers["content-type"]?.startsWith("application/json")) return undefined;
   const message = parsed(body);
@@ -19,7 +22,10 @@ export function rpcOf({ method, headers, body }) {
   return { id: message["id"], method: message["method"], params: isObject(message["params"]) ? message["params"] : {} };
 }
 
-/** The tool that is called, as the catalog names it, with its arguments and the key of the call. @param {Rpc} rpc @param {URL} url @param {McpTool[]} tools */
+/**
+ * Returns the called tool by its name in the catalog, with its arguments and the key of the call.
+ * @param {Rpc} rpc @param {URL} url @param {McpTool[]} tools
+ */
 export function mcpCall({ method, params }, url, tools) {
   if (method !== "tools/call") return undefined;
   const named = tools.filter(({ tool }) => tool === params["name"]);
@@ -27,7 +33,7 @@ export function mcpCall({ method, params }, url, tools) {
   return { name, args: params["arguments"] ?? {}, key: /** @type {string | undefined} */ (params["_meta"]?.["dev.bobbin/call"]) };
 }
 
-/** What a server says that has what it is asked for. @param {Rpc} rpc @returns {Answer} */
+/** Responds like a server that supports what is requested. @param {Rpc} rpc @returns {Answer} */
 export function opening({ id, method, params }) {
   const results = /** @type {Record<string, object>} */ ({
     "server/discover": { supportedVersions: ["2026-07-28"], capabilities: { tools: {} } },
@@ -38,7 +44,7 @@ export function opening({ id, method, params }) {
   return answer(id, results[method] ?? {});
 }
 
-/** What a stub answers. @param {unknown} id @param {import("./stubs.mjs").Outcome} outcome @returns {Answer} */
+/** Returns a stub's outcome as an MCP response. @param {unknown} id @param {import("./stubs.mjs").Outcome} outcome @returns {Answer} */
 export function called(id, { response = "", throw: thrown }) {
   const text = (/** @type {unknown} */ value) => [{ type: "text", text: typeof value === "string" ? value : JSON.stringify(value) }];
   if (thrown !== undefined) return answer(id, { content: text(thrown), isError: true });
@@ -46,7 +52,7 @@ export function called(id, { response = "", throw: thrown }) {
   return answer(id, { content: text(response), ...(isObject(response) && { structuredContent: response }) });
 }
 
-/** What a server answered once, to this request. @param {unknown} id @param {Answer} recorded @returns {Answer} */
+/** Returns a recorded response, with the id of this request. @param {unknown} id @param {Answer} recorded @returns {Answer} */
 export function replayed(id, { status, headers, body }) {
   if (typeof body !== "string") return { status, headers, body };
   const lines = [body, ...body.split(/\r?\n/).flatMap((line) => (line.startsWith("data:") ? [line.slice(5)] : []))];

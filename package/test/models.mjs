@@ -1,4 +1,4 @@
-// Who answers for the models in a run: a script, a cassette, or they themselves.
+// Selects what answers for the models in a run: a script, a cassette, or the models themselves.
 
 import { passedOn } from "./answers.mjs";
 import { MODELS, PROMPT } from "./catalog.mjs";
@@ -25,7 +25,7 @@ export const byThemselves = () => ({
   },
 });
 
-/** Whether it is a request that the Worker itself makes to a model: it says for which prompt. @param {Asked} asked */
+/** Returns whether the Worker itself sends the request to a model. Such a request names its prompt. @param {Asked} asked */
 function isOfModel({ by, body }) {
   return by === undefined && body.includes(`"${PROMPT}":`);
 }

@@ -1,17 +1,17 @@
-// Everything that the Workers ask of others comes here, with the run it belongs to, and is answered by that run.
+// Receives all outgoing requests of the Workers and passes each to the run that it belongs to.
 
 import { createServer } from "node:http";
 
 /**
- * A request of a Worker's.
+ * A request from a Worker.
  *
  * @typedef {object} Asked
  * @property {string} method
  * @property {URL} url
- * @property {Record<string, string>} headers   without those of the watch
+ * @property {Record<string, string>} headers   without the watch's own
  * @property {string} body
- * @property {string} object                    whose: kind and name
- * @property {string | undefined} by            the file of code that asks, if one does
+ * @property {string} object                    the object that sends it: kind and name
+ * @property {string | undefined} by            the file of code that sends it, if any
  */
 
 /** @typedef {{ status: number, headers: Record<string, string>, body: string | AsyncIterable<string | Uint8Array> }} Answer */
@@ -24,7 +24,7 @@ import { createServer } from "node:http";
  * @property {() => Promise<void>} stop
  */
 
-/** @param {{ aside?: boolean }} [options]   aside: it keeps no process alive @returns {Promise<Outside>} */
+/** @param {{ aside?: boolean }} [options]   aside: does not keep the process alive @returns {Promise<Outside>} */
 export async function startOutside({ aside = false } = {}) {
   /** @type {Map<string, (asked: Asked) => Promise<Answer>>} */
   const runs = new Map();
@@ -33,7 +33,7 @@ export async function startOutside({ aside = false } = {}) {
     try {
       for await (const chunk of request) chunks.push(chunk);
     } catch {
-      // Whoever asked was dropped in the middle of it.
+      // The sender was dropped during the request.
       return void response.destroy();
     }
     const { "x-bobbin-test-run": run, "x-bobbin-test-object": object, "x-bobbin-test-by": by, ...headers } = request.headers;
@@ -81,10 +81,10 @@ export async function startOutside({ aside = false } = {}) {
   };
 }
 
-/** Of a run that is over. */
+/** Answers requests of a run that is over. */
 const unknown = async () => refusal("no case is at work that this could belong to");
 
-/** What is not answered at all, in words. @param {string} message @param {number} [status] @returns {Answer} */
+/** Returns an error for a request that nothing answers. @param {string} message @param {number} [status] @returns {Answer} */
 export function refusal(message, status = 421) {
   return { status, headers: { "content-type": "application/json" }, body: JSON.stringify({ error: { message } }) };
 }

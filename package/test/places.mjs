@@ -1,4 +1,4 @@
-// Where the parts are: in the package as it is installed, or in the repository it is made from.
+// Paths of the built parts, in the installed package or in the repository.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,7 +8,7 @@ import { Complaint, EXIT } from "../lib/complaint.mjs";
 
 const PACKAGE = join(dirname(fileURLToPath(import.meta.url)), "..");
 
-/** The first of these folders that has the file. @param {string} file @param {string[]} folders */
+/** Returns the first of these folders that contains the file. @param {string} file @param {string[]} folders */
 function first(file, folders) {
   const found = folders.map((folder) => join(PACKAGE, folder)).find((folder) => existsSync(join(folder, file)));
   if (found === undefined) throw new Complaint(`${file} is in none of ${folders.join(", ")}: is the package whole?`, EXIT.usage);
@@ -21,17 +21,17 @@ export const workerFolder = () => first("index_bg.wasm", ["dist/worker", "../dis
 /** The built isolate Worker. */
 export const isolateFolder = () => first("quickjs.wasm", ["dist/isolate", "../dist-isolate"]);
 
-/** What the Workers are wrapped in. */
+/** The modules that wrap the Workers. */
 export const watchFolder = () => join(PACKAGE, "test/worker");
 
-/** workerd's program, which comes with wrangler. @param {string} project */
+/** Returns the path of workerd, which wrangler depends on. @param {string} project */
 export function workerd(project) {
   for (const from of [join(project, "package.json"), join(PACKAGE, "package.json")]) {
     try {
       const wrangler = createRequire(from).resolve("wrangler/package.json");
       return /** @type {{ default: string }} */ (createRequire(wrangler)("workerd")).default;
     } catch {
-      // Not from here.
+      // Try the other location.
     }
   }
   throw new Complaint("wrangler is not installed, with which workerd comes: npm install --save-dev wrangler", EXIT.usage);

@@ -1,4 +1,4 @@
-// One run of a case: its turns are played to a fresh thread, and what comes of each is held against what is expected.
+// Plays one run of a case: sends its turns to a new thread and compares the result of each with its expectations.
 
 import { Api, Refused } from "./api.mjs";
 import { Answers } from "./answers.mjs";
@@ -11,10 +11,10 @@ import { shown } from "./schema.mjs";
 /** @typedef {import("./cases.mjs").Case} Case */
 /** @typedef {import("./cases.mjs").Turn} Turn */
 
-/** What did not hold; soft: it is only shown. @typedef {{ turn: number, about: string, what: string, soft: boolean }} Failure */
+/** A failed expectation; soft: it is only shown. @typedef {{ turn: number, about: string, what: string, soft: boolean }} Failure */
 
 /**
- * What came of a run.
+ * The result of a run.
  *
  * @typedef {object} Played
  * @property {Failure[]} failures
@@ -22,38 +22,41 @@ import { shown } from "./schema.mjs";
  * @property {{ object: string, did: string[] }[]} writes
  * @property {{ object: string, write: number, did: string, at: number } | undefined} drop
  * @property {import("./expect.mjs").Called[]} calls
- * @property {{ values: Record<string, unknown>, files: string[] }} left   what the thread has in the end
+ * @property {{ values: Record<string, unknown>, files: string[] }} left   the thread's state at the end
  * @property {number} cost      USD
- * @property {string[]} log     what the Worker printed
+ * @property {string[]} log     the Worker's output
  */
 
 /**
- * Where cases are played.
+ * The environment in which cases are played.
  *
  * @typedef {object} Stage
  * @property {string} url
  * @property {import("./outside.mjs").Outside | undefined} outside
- * @property {{ key: string | undefined } | undefined} [deployed]   it is a deployment, asked with this key
+ * @property {{ key: string | undefined } | undefined} [deployed]   a deployment, and the key for its API
  * @property {(play: Play) => import("./answers.mjs").Model} model
  * @property {import("./cassette.mjs").Cassette | undefined} cassette
  * @property {import("./mcp.mjs").McpTool[]} mcp         tools of MCP servers
- * @property {((model: string | undefined) => string) | undefined} judge   the agent that judges with a model; without, nobody does
- * @property {Record<string, string>} stubbed     tools that are code and have stubs, by their files
- * @property {(tool: string) => boolean} reads     whether a second call of a tool changes nothing
+ * @property {((model: string | undefined) => string) | undefined} judge   returns the agent that judges with a model, if any
+ * @property {Record<string, string>} stubbed     stubbed tools that run code, by file
+ * @property {(tool: string) => boolean} reads     whether a repeated call of a tool changes nothing
  */
 
-/** What is seen of a deployment's objects. */
+/** The values for a deployment, whose objects cannot be watched. */
 const UNWATCHED = { writes: [], drop: undefined, log: [] };
 
-/** Seconds after which a thread of a deployment is gone, if nobody deletes it. */
+/** Seconds after which a deployment's thread expires, if nothing deletes it. */
 const LEFT_S = 3600;
 
-/** How long a judge may take. */
+/** The time limit of a judge. */
 const JUDGED_MS = 60_000;
 
 let runs = 0;
 
-/** @param {Case} case_ @param {Stage} stage @param {{ dropAt?: number, whole?: boolean }} [options]   whole: with calls, and what the thread has in the end @returns {Promise<Played>} */
+/**
+ * @param {Case} case_ @param {Stage} stage @param {{ dropAt?: number, whole?: boolean }} [options]   whole: includes
+ * calls and the thread's final state @returns {Promise<Played>}
+ */
 export async function play(case_, stage, { dropAt = 0, whole = false } = {}) {
   const played = await begin(case_, stage, dropAt);
   try {
@@ -63,16 +66,16 @@ export async function play(case_, stage, { dropAt = 0, whole = false } = {}) {
   }
 }
 
-/** Leaves nothing of it. @param {Play} played @param {Stage} stage */
+/** Removes everything of the run. @param {Play} played @param {Stage} stage */
 async function end({ id, api, family }, { outside, deployed }) {
   outside?.forget(id);
   if (deployed && family.thread === "") return;
   const gone = deployed ? api.ask("DELETE", `/api/threads/${family.thread}`, undefined, {}) : api.post("/test/end", {});
-  // Where a deployment refuses to delete it, it deletes itself.
+  // If a deployment rejects the deletion, the thread expires.
   await gone.catch(() => {});
 }
 
-/** A run whose turns are still to be played. @param {Case} case_ @param {Stage} stage @param {number} [dropAt] @returns {Promise<Play>} */
+/** Starts a run without playing its turns. @param {Case} case_ @param {Stage} stage @param {number} [dropAt] @returns {Promise<Play>} */
 export async function begin(case_, stage, dropAt = 0) {
   const id = `run${++runs}`;
   const { deployed } = stage;
@@ -90,7 +93,7 @@ export class Play {
   #case;
   /** @type {Failure[]} */
   failures = [];
-  /** Its number, from 1. */
+  /** The number of the current turn, from 1. */
   #turn = 0;
   /** @type {Turn | undefined} */
   #now;
@@ -130,7 +133,7 @@ export class Play {
     return { failures: this.failures, sent: this.answers.sent, writes, drop, log, calls, left, cost };
   }
 
-  /** Plays the next turn. Whether the case goes on. @param {Turn} turn */
+  /** Plays the next turn. Returns whether the case continues. @param {Turn} turn */
   async turn(turn) {
     if (this.family.thread === "") await this.#begin();
     this.#turn++;
@@ -148,7 +151,7 @@ export class Play {
     for (const [path, content] of Object.entries(files)) await this.api.post(`/api/threads/${threadId}/fs${path}`, { content });
   }
 
-  /** Whether the case goes on. @param {Turn} turn @param {number} until */
+  /** Returns whether the case continues. @param {Turn} turn @param {number} until */
   async #play(turn, until) {
     try {
       if (!(await this.#act(turn, until))) return false;
@@ -158,7 +161,7 @@ export class Play {
       this.fail(error.code === "late" ? `it did not end within ${this.#case.withinMs / 1000} s; ${await this.family.waitsFor()}` : error.message);
       return false;
     }
-    // What follows from it says nothing more.
+    // Further failures would only repeat this one.
     if (this.#stuck) return false;
     const seen = this.family.seen((question, model) => this.#judge(question, model));
     for (const expected of turn.expect) {
@@ -210,7 +213,7 @@ export class Play {
     return verdict(message?.content ?? "");
   }
 
-  /** What was asked and nobody could answer: the case ends with this turn. @param {string} what */
+  /** Records a request that nothing can answer. The case ends with this turn. @param {string} what */
   problem(what) {
     this.#stuck = true;
     this.fail(what);
@@ -224,7 +227,7 @@ export class Play {
   }
 }
 
-/** A turn in a few words. @param {Turn | undefined} turn */
+/** Describes a turn in a few words. @param {Turn | undefined} turn */
 function aboutTurn(turn) {
   const [act] = Object.entries(turn ?? {}).filter(([name]) => name !== "expect");
   return act === undefined ? "" : `${act[0]} ${shown(act[1])}`.slice(0, 80);

@@ -1,12 +1,12 @@
-// A request to a model as what it means, whichever API it is made in: what two requests are compared by, so that what differs by
-// chance or by version does not count, and what does can be pointed at.
+// The meaning of a request to a model, independent of the API. Requests are compared in this form, so that random or
+// version-dependent differences are ignored and others can be located.
 
 import { createHash } from "node:crypto";
 
 /** A named part of a request. @typedef {{ name: string, text: string }} Part */
 /** @typedef {{ model: string, parts: Part[] }} Rendered */
 
-/** How a request travels, and whose it is: nothing of what is asked. */
+/** Fields about transport and origin, which do not change the meaning of a request. */
 const CARRIAGE = new Set([
   ...["model", "messages", "input", "instructions", "system", "tools", "bobbin_prompt"],
   ...["stream", "stream_options", "user", "prompt_cache_key", "store", "include", "background", "parallel_tool_calls", "service_tier", "metadata"],
@@ -30,12 +30,15 @@ export function rendered(body) {
   return { model: String(body.model), parts: parts.map(({ name, text }) => ({ name, text: named(text) })) };
 }
 
-/** What tells a request from others: SHA-256. @param {Rendered} request */
+/** Returns the key of a request: a SHA-256 hash. @param {Rendered} request */
 export function keyOf({ model, parts }) {
   return createHash("sha256").update(JSON.stringify([model, parts.map(({ name, text }) => [name, text])])).digest("hex");
 }
 
-/** Where two requests differ first, in words; undefined if they do not. @param {Rendered} was @param {Rendered} now @returns {string | undefined} */
+/**
+ * Describes the first difference between two requests. Returns undefined if there is none.
+ * @param {Rendered} was @param {Rendered} now @returns {string | undefined}
+ */
 export function difference(was, now) {
   if (was.model !== now.model) return `the model was “${was.model}”, and is “${now.model}”`;
   const names = [...new Set([...now.parts, ...was.parts].map(({ name }) => name))];
@@ -53,7 +56,7 @@ export function difference(was, now) {
   return undefined;
 }
 
-/** How much two requests have in common. @param {Rendered} a @param {Rendered} b */
+/** Returns how much two requests have in common. @param {Rendered} a @param {Rendered} b */
 export function nearness(a, b) {
   const texts = new Set(a.parts.map(({ name, text }) => `${name}\n${text}`));
   const same = b.parts.filter(({ name, text }) => texts.has(`${name}\n${text}`)).length;
@@ -66,7 +69,7 @@ const quoted = (line) => (line === undefined ? "not there" : `“${short(line)}�
 /** @param {string} text */
 const short = (text) => (text.length > 160 ? `${text.slice(0, 159)}…` : text);
 
-/** @param {any} input   of responses */
+/** @param {any} input   the input of the Responses API */
 const inputOf = (input) => (typeof input === "string" ? [{ role: "user", content: input }] : (input ?? []));
 
 /** @param {any} message */
@@ -96,7 +99,7 @@ function toolOf(tool) {
 /** @param {any} of @param {string[]} names */
 const without = (of, names) => Object.fromEntries(Object.entries(of).filter(([name]) => !names.includes(name)));
 
-/** JSON with its keys in order. @param {unknown} value */
+/** Returns JSON with sorted keys. @param {unknown} value */
 export function sorted(value) {
   const order = (/** @type {any} */ one) =>
     typeof one === "object" && one !== null && !Array.isArray(one) ? Object.fromEntries(Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1))) : one;
@@ -104,12 +107,12 @@ export function sorted(value) {
 }
 
 const UUID = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
-/** Of messages, waits, effects, attachments, … of a thread. */
+/** Ids of a thread's messages, waits, effects, attachments and other rows. */
 const ROW = /\b([a-z]{1,2})_[0-9a-f]{8}_(\d+)\b/g;
 const TIME = /\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?(?! ?\w)/g;
 const ATTACHMENT = /\/attachments\/\d+-[0-9a-f]+/g;
 
-/** Puts names that do not change in the places of ids and times. */
+/** Returns a function that replaces ids and times by stable names. */
 function naming() {
   /** @type {Map<string, string>} */
   const names = new Map();

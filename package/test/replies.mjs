@@ -1,4 +1,4 @@
-// A model's reply in the format of the API that it is asked by.
+// Formats a model's reply for the API of the request.
 
 import { chatReply, usageOf } from "./reply.mjs";
 
@@ -13,7 +13,7 @@ export function replyTo(request, reply) {
     : chatReply(request, reply);
 }
 
-/** Anthropic's have their system prompt and the schemas of tools in fields of their own. @param {any} request */
+/** Anthropic's requests have the system prompt and the tools' schemas in their own fields. @param {any} request */
 const isAnthropic = ({ system, tools = [], messages }) =>
   system !== undefined || tools.some((/** @type {any} */ tool) => "input_schema" in tool) || messages.some((/** @type {any} */ one) => Array.isArray(one.content));
 

@@ -1,4 +1,4 @@
-// Answers of a model in the format of chat completions, as a stream or whole.
+// Formats a model's reply as chat completions, streamed or whole.
 
 /**
  * @typedef {object} Reply
@@ -31,13 +31,13 @@ export function chatReply(request, reply) {
   return { status: 200, headers: { "content-type": "text/event-stream" }, body: `${body}data: [DONE]\n\n` };
 }
 
-/** A text in two pieces, so that what comes in pieces is seen to work. @param {string} text */
+/** Splits a text into two pieces, so that streaming is exercised. @param {string} text */
 function pieces(text) {
   const middle = text.indexOf(" ", text.length / 2) + 1;
   return [text.slice(0, middle), text.slice(middle)].filter((piece) => piece !== "");
 }
 
-/** Bytes of a token, about. */
+/** Approximate bytes per token. */
 const TOKEN_BYTES = 4;
 
 /** @param {any} request @param {Reply} reply */

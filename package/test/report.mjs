@@ -1,8 +1,8 @@
-// What came of the cases: for people, for programs, and for what shows tests.
+// Reports of results: for people, as JSON, and as JUnit XML.
 
 /** @typedef {import("./suite.mjs").Result} Result */
 
-/** A case in lines for people. @param {Result} result */
+/** Formats a case's result in lines for people. @param {Result} result */
 export function lines({ case: { name, file }, state, failures, ms, why, crash }) {
   const mark = { passed: "ok  ", failed: "FAIL", skipped: "skip" }[state];
   const head = `${mark}  ${name}  (${file}${state === "skipped" ? "" : `, ${Math.round(ms)} ms`})`;
@@ -19,7 +19,7 @@ export function said({ turn, about, what, soft }) {
 /** @param {Result[]} results @param {"passed" | "failed" | "skipped"} state */
 const count = (results, state) => results.filter((result) => result.state === state).length;
 
-/** The last line. @param {Result[]} results @param {number} ms */
+/** Returns the last line of the report. @param {Result[]} results @param {number} ms */
 export function summary(results, ms) {
   const skipped = count(results, "skipped");
   return `${count(results, "passed")} passed, ${count(results, "failed")} failed${skipped === 0 ? "" : `, ${skipped} skipped`} in ${(ms / 1000).toFixed(1)} s`;
@@ -47,7 +47,7 @@ export function json(results, ms, version) {
   };
 }
 
-/** JUnit's XML. @param {Result[]} results @param {number} ms */
+/** Returns JUnit XML. @param {Result[]} results @param {number} ms */
 export function junit(results, ms) {
   const cases = results.map(({ case: { name, file }, state, failures, ms, why, crash }) => {
     const head = `    <testcase classname=${attribute(file)} name=${attribute(name)} time="${seconds(ms)}"`;
@@ -66,7 +66,7 @@ const seconds = (ms) => (ms / 1000).toFixed(3);
 /** @param {string} text */
 const escaped = (text) =>
   text
-    // What XML has no place for.
+    // Characters that XML cannot represent.
     .replaceAll(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, "\uFFFD")
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")

@@ -1,7 +1,7 @@
-// JSON Schema, as far as cases and stubs need it: what a value must be, and what is wrong with one, in words.
+// The part of JSON Schema that cases and stubs need: validates values and describes mistakes.
 
 /** @typedef {{ [keyword: string]: any }} Schema */
-/** @typedef {{ at: string, message: string }} Finding   `at`: a path, such as `turns[0].send`; empty for the whole */
+/** @typedef {{ at: string, message: string }} Finding   `at`: a path, such as `turns[0].send`; empty for the whole value */
 
 const KNOWN = new Set([
   ...["type", "const", "enum", "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "prefixItems"],
@@ -10,7 +10,7 @@ const KNOWN = new Set([
   ...["$schema", "$id", "title", "description", "default", "examples", "format", "$comment", "deprecated"],
 ]);
 
-/** The keyword of a schema that is not understood, if there is one. @param {any} schema @returns {string | undefined} */
+/** Returns the first keyword of a schema that is not supported, if any. @param {any} schema @returns {string | undefined} */
 export function unknownKeyword(schema) {
   if (typeof schema !== "object" || schema === null) return undefined;
   const own = Object.keys(schema).find((keyword) => !KNOWN.has(keyword));
@@ -22,7 +22,10 @@ export function unknownKeyword(schema) {
     .find((keyword) => keyword !== undefined);
 }
 
-/** What is wrong with a value; nothing if it fits. @param {any} schema @param {unknown} value @param {string} [at] @param {any} [root] @returns {Finding[]} */
+/**
+ * Returns the mistakes of a value, or an empty list if it is valid.
+ * @param {any} schema @param {unknown} value @param {string} [at] @param {any} [root] @returns {Finding[]}
+ */
 export function findings(schema, value, at = "", root = schema) {
   if (schema === true) return [];
   if (schema === false) return [{ at, message: "is not allowed" }];
@@ -137,7 +140,7 @@ function combined(schema, value, at, root) {
   const fitting = tried.filter((found) => found.length === 0).length;
   if (oneOf !== undefined && fitting > 1) return [...all, { at, message: "fits more than one of what it may be" }];
   if (fitting > 0) return all;
-  // Of what it may be, what it is nearest to says most: its complaint is the deepest, and it has the fewest.
+  // Report the nearest alternative: the one with the deepest mistake and the fewest mistakes.
   const depth = (/** @type {Finding[]} */ found) => Math.max(...found.map((one) => one.at.length));
   const [nearest = []] = tried.sort((a, b) => depth(b) - depth(a) || a.length - b.length);
   return [...all, ...nearest];
@@ -148,7 +151,7 @@ function definition(root, ref) {
   return ref.split("/").slice(1).reduce((at, name) => at[name], root);
 }
 
-/** Whether two JSON values are the same. @param {unknown} a @param {unknown} b @returns {boolean} */
+/** Returns whether two JSON values are equal. @param {unknown} a @param {unknown} b @returns {boolean} */
 export function equal(a, b) {
   if (a === b) return true;
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((one, at) => equal(one, b[at]));
@@ -157,7 +160,7 @@ export function equal(a, b) {
   return names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && equal(a[name], b[name]));
 }
 
-/** A value in a message. @param {unknown} value */
+/** Formats a value for a message. @param {unknown} value */
 export function shown(value) {
   const text = JSON.stringify(value) ?? "nothing";
   return text.length > 200 ? `${text.slice(0, 199)}…` : text;

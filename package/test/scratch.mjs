@@ -1,5 +1,5 @@
-// Folders that are gone with the process: those of configurations, and those of databases, which are best kept in memory, as
-// nobody needs them after a crash of the machine, and waiting for a disk would take most of the time.
+// Temporary folders for configurations and databases, which are removed with the process. Databases are best kept in
+// memory: they are not needed after a crash of the machine, and waiting for a disk would take most of the time.
 
 import { mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { alive } from "../lib/files.mjs";
 
 const NAME = "bobbin-test-";
-/** Where Linux keeps files in memory. */
+/** The folder in memory on Linux. */
 const MEMORY = "/dev/shm";
-/** Free bytes there without which the disk is taken: a run has 200 KB, and a sweep has hundreds. */
+/** The free bytes in memory below which the disk is used. A run needs 200 KB, and a sweep has hundreds of runs. */
 const ENOUGH = 512 << 20;
 
 /** @param {string} folder */
@@ -34,7 +34,7 @@ function memory() {
   }
 }
 
-/** Removes what processes left that were killed. @param {string} folder */
+/** Removes the folders of killed processes. @param {string} folder */
 function sweep(folder) {
   for (const name of readdirSync(folder)) {
     const [, pid] = /^bobbin-test-(\d+)-/.exec(name) ?? [];
@@ -47,6 +47,6 @@ function remove(path) {
   try {
     rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   } catch {
-    // Another process's, or still held by one that ends: the next one removes it.
+    // The folder belongs to another process, or a process that is ending still holds it. The next process removes it.
   }
 }

@@ -1,36 +1,36 @@
-// A model that answers from a script. Which answer is next follows from the conversation it is sent, not from a counter: a
-// request that is repeated after a crash gets the same answer again.
+// A model that responds from a script. The conversation, not a counter, determines the next response. A request that is
+// repeated after a crash thus receives the same response.
 
 import { PROMPT } from "./catalog.mjs";
 import { chatReply } from "./reply.mjs";
 import { refusal } from "./outside.mjs";
 
 /**
- * One answer of a model.
+ * One response of a model.
  *
  * @typedef {object} Scripted
  * @property {string} [text]
  * @property {string} [reasoning]
- * @property {{ tool: string, arguments?: unknown }[]} [calls]   arguments that are a text are sent as they are
- * @property {{ input?: number, output?: number, cached?: number, reasoning?: number }} [usage]   tokens; estimated unless given
- * @property {number} [fails]    so many requests are answered with `status` first
- * @property {number} [status]   503 unless given
- * @property {string} [to]       only for conversations whose first message has this in it
+ * @property {{ tool: string, arguments?: unknown }[]} [calls]   string arguments are sent unchanged
+ * @property {{ input?: number, output?: number, cached?: number, reasoning?: number }} [usage]   tokens; estimated by default
+ * @property {number} [fails]    the number of requests that first fail with `status`
+ * @property {number} [status]   by default 503
+ * @property {string} [to]       applies only to conversations whose first message contains this text
  */
 
-/** Answers of all prompts, or by prompt. @typedef {Scripted[] | Record<string, Scripted[]>} Script */
+/** Responses for all prompts, or by prompt. @typedef {Scripted[] | Record<string, Scripted[]>} Script */
 
 export class ScriptedModel {
   #script;
   #history;
   #problem;
-  /** How often each answer has failed. @type {Map<Scripted, number>} */
+  /** The number of times that each response has failed. @type {Map<Scripted, number>} */
   #failed = new Map();
 
   /**
    * @param {Script} script
-   * @param {any[]} history                       what was said before the case
-   * @param {(text: string) => void} problem      told what the script has no answer to
+   * @param {any[]} history                       the messages before the case
+   * @param {(text: string) => void} problem      called if the script has no response
    */
   constructor(script, history, problem) {
     this.#script = script;
@@ -67,9 +67,9 @@ export class ScriptedModel {
     });
   }
 
-  /** How many replies a conversation has, but for those that the case began with. @param {any[]} messages */
+  /** Returns the number of replies in a conversation, without those that the case began with. @param {any[]} messages */
   #placeIn(messages) {
-    // What stands before the first message to the model is none of its own: its other side has begun.
+    // Skip replies before the first message to the model: they belong to the other side, which began.
     const first = messages.findIndex(({ role }) => role === "user");
     const replies = messages.slice(Math.max(first, 0)).filter(({ role }) => role === "assistant").length;
     const began = this.#history.find(({ role }) => role === "user");

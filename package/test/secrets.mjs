@@ -1,5 +1,5 @@
-// What looks like a key or a token, taken out of what is written to files. Values of variables never come over the API; this is for
-// what somebody pasted into a conversation.
+// Removes keys and tokens from texts before they are written to files. The API never returns values of variables. This
+// is for secrets that people pasted into a conversation.
 
 const SECRETS = [
   /\b(?:sk|pk|rk|ghp|gho|ghs|glpat|xox[abprs]|bbt|AIza|AKIA|ASIA)[-_]?[A-Za-z0-9][A-Za-z0-9_-]{14,}\b/g,
@@ -8,7 +8,7 @@ const SECRETS = [
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
 ];
 
-/** A JSON value without them. @template T @param {T} value @returns {T} */
+/** Returns a JSON value without secrets. @template T @param {T} value @returns {T} */
 export function withoutSecrets(value) {
   const clean = (/** @type {any} */ one) => (typeof one === "string" ? SECRETS.reduce((text, pattern) => text.replaceAll(pattern, "<secret>"), one) : one);
   return JSON.parse(JSON.stringify(value, (_, one) => clean(one)));

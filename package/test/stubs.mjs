@@ -1,4 +1,4 @@
-// What tools are answered with in a case instead of being asked.
+// Stubs: the responses of tools in a case.
 
 import { equal, fits, isObject } from "./schema.mjs";
 
@@ -18,15 +18,15 @@ import { equal, fits, isObject } from "./schema.mjs";
  * @property {boolean} [repeatable]
  */
 
-/** What a stub is asked with. @typedef {{ args: unknown, key: string | undefined }} Call */
+/** The call that a stub receives. @typedef {{ args: unknown, key: string | undefined }} Call */
 /** @typedef {{ stub: Stub, outcome: Outcome, delayMs: number, crash: boolean }} Answered */
 
-/** The stubs of one run, with what they have been asked so far. */
+/** The stubs of one run, with the calls they have received. */
 export class Stubs {
   #stubs;
   /** @type {Map<Stub, number>} */
   #asked = new Map();
-  /** First answers, by idempotency key. @type {Map<string, Answered>} */
+  /** First responses, by idempotency key. @type {Map<string, Answered>} */
   #given = new Map();
   /** @type {Set<Stub>} */
   #crashed = new Set();
@@ -65,7 +65,7 @@ export class Stubs {
   }
 }
 
-/** Whether arguments are as a stub wants them. @param {Record<string, unknown>} match @param {unknown} args */
+/** Returns whether the arguments match a stub. @param {Record<string, unknown>} match @param {unknown} args */
 export function matches(match, args) {
   const given = isObject(args) ? args : {};
   return Object.entries(match).every(([name, wanted]) => {

@@ -1,4 +1,4 @@
-// All cases: made ready, played side by side, and what came of each.
+// Plays all cases in parallel and collects their results.
 
 import { resolve } from "node:path";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
@@ -23,9 +23,9 @@ import { toolsKnown, variantOf } from "./variants.mjs";
  * @typedef {object} Result
  * @property {Case} case
  * @property {"passed" | "failed" | "skipped"} state
- * @property {import("./play.mjs").Failure[]} failures    without a crash
+ * @property {import("./play.mjs").Failure[]} failures    of the run without a crash
  * @property {import("./crash.mjs").Sweep} [crash]
- * @property {string} [why]                               it was skipped
+ * @property {string} [why]                               why it was skipped
  * @property {number} ms
  * @property {number} cost                                USD
  */
@@ -35,12 +35,12 @@ import { toolsKnown, variantOf } from "./variants.mjs";
  * @property {string} agents                  the folder of the definitions
  * @property {string} project
  * @property {boolean} [crash]
- * @property {boolean} [live]                 also cases that ask real models
- * @property {"all" | "missing"} [record]     cassettes
+ * @property {boolean} [live]                 also plays cases with real models
+ * @property {"all" | "missing"} [record]     which cassettes to record
  * @property {(result: Result) => void} [done]
  */
 
-/** Runs that are under way at the same time. */
+/** The number of concurrent runs. */
 const SIDE_BY_SIDE = 8;
 
 /** @param {Case[]} cases @param {Options} options @returns {Promise<Result[]>} */
@@ -71,7 +71,7 @@ export async function runCases(cases, { agents, project, crash = false, live = f
 const skipped = (case_, why = "it asks real models: --live") => ({ case: case_, state: "skipped", failures: [], why, ms: 0, cost: 0 });
 
 /**
- * Plays cases that ask real models at a deployment, as its clients do.
+ * Plays cases with real models on a deployment, through its API.
  *
  * @param {Case[]} cases
  * @param {{ url: string, key: string | undefined, done?: (result: Result) => void }} at
@@ -91,7 +91,7 @@ export async function runDeployed(cases, { url, key, done = () => {} }) {
   );
 }
 
-/** Why a case is none for a deployment. @param {Case} case_ */
+/** Returns why a case cannot be played on a deployment. @param {Case} case_ */
 function notDeployed({ model, stubs, vars, turns }) {
   if (!("live" in model)) return "its models are played, and at a deployment they are real";
   if (stubs.length > 0 || Object.keys(vars).length > 0) return "it has stubs or variables of a deployment of its own";
@@ -99,7 +99,10 @@ function notDeployed({ model, stubs, vars, turns }) {
   return undefined;
 }
 
-/** The cassettes, by the case. @param {Case[]} cases @param {import("./cassette.mjs").Mode} mode @param {import("./environment.mjs").Present} here */
+/**
+ * Returns the cassettes by case.
+ * @param {Case[]} cases @param {import("./cassette.mjs").Mode} mode @param {import("./environment.mjs").Present} here
+ */
 function cassettesOf(cases, mode, { vars, keys }) {
   /** @type {Map<string, Cassette>} */
   const all = new Map();
@@ -114,7 +117,10 @@ function cassettesOf(cases, mode, { vars, keys }) {
   return Object.assign(of, { save: (/** @type {string[]} */ secrets) => all.forEach((cassette) => cassette.save(secrets)) });
 }
 
-/** The Workers that are needed, and which is whose. @param {Case[]} cases @param {(case_: Case) => import("./machine.mjs").Variant} variantOf */
+/**
+ * Returns the required Workers, and the Worker of each case.
+ * @param {Case[]} cases @param {(case_: Case) => import("./machine.mjs").Variant} variantOf
+ */
 function variantsOf(cases, variantOf) {
   /** @type {Map<string, import("./machine.mjs").Variant>} */
   const variants = new Map();
@@ -177,15 +183,15 @@ async function resultOf(case_, stage, { crash, hold }) {
   const fails = failures.some(({ soft }) => !soft);
   /** @type {Result} */
   const result = { case: case_, state: fails ? "failed" : "passed", failures, ms, cost };
-  // What fails by itself says nothing under crashes.
+  // A case that fails without crashes is not played with them.
   if (!crash || !case_.crash || fails) return result;
   const swept = await sweep(case_, stage, hold);
   return { ...result, crash: swept, state: swept.findings.length > 0 ? "failed" : "passed" };
 }
 
-/** Waits for a place, and does the work. @typedef {<T>(work: () => Promise<T>) => Promise<T>} Hold */
+/** Runs the work when a slot is free. @typedef {<T>(work: () => Promise<T>) => Promise<T>} Hold */
 
-/** So many places, taken in the order in which they are asked for. @param {number} free @returns {Hold} */
+/** Returns a function that limits concurrent work. Waiting work starts in order. @param {number} free @returns {Hold} */
 function places(free) {
   /** @type {(() => void)[]} */
   const waiting = [];

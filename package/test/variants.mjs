@@ -1,5 +1,4 @@
-// The Workers that cases need: cases share one if their models are answered in the same way, the same tools are stubbed, and the
-// same variables are set.
+// The Workers that cases need. Cases share a Worker if they have the same kind of models, stubbed tools and variables.
 
 import { randomBytes } from "node:crypto";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
@@ -9,7 +8,7 @@ import { judgesIn, withJudges } from "./judges.mjs";
 
 /** @typedef {import("./cases.mjs").Case} Case */
 
-/** What every Worker is given. */
+/** Variables of every Worker. */
 const VARS = {
   BOBBIN_DEV: "1",
   BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1],models.bobbin.test,tools.bobbin.test",
@@ -18,7 +17,7 @@ const VARS = {
 };
 
 /**
- * The Worker for a case.
+ * Returns the Worker for a case.
  *
  * @param {Case} case_
  * @param {any} catalog
@@ -29,7 +28,7 @@ export function variantOf(case_, catalog, { cassette, present }) {
   const names = toolsOf(case_);
   check(case_, names, catalog);
   const models = "script" in case_.model ? scripted(catalog) : marked(withJudges(catalog, judgesIn(case_, catalog)));
-  // Whatever is chance is recorded, too.
+  // Tools with random results are recorded, too.
   const chance = cassette === undefined ? [] : Object.keys(catalog.tools).filter((name) => CHANCE.includes(catalog.tools[name].run.native));
   return { catalog: JSON.stringify(withStubs(models, natives(catalog, [...names, ...chance]))), vars: { ...VARS, ...varsOf(case_, catalog, cassette, present), ...case_.vars } };
 }
@@ -41,13 +40,16 @@ function varsOf(case_, catalog, cassette, present) {
   return pretended(cassette.head, catalog);
 }
 
-/** What is known of a case's tools while it is played. @param {Case} case_ @param {any} catalog @param {boolean} recorded */
+/**
+ * Returns facts about a case's tools that are used while it is played.
+ * @param {Case} case_ @param {any} catalog @param {boolean} recorded
+ */
 export function toolsKnown(case_, catalog, recorded) {
   const chance = recorded ? Object.keys(catalog.tools).filter((name) => CHANCE.includes(catalog.tools[name].run.native)) : [];
   return { stubbed: files(catalog, [...toolsOf(case_), ...chance]), reads: (/** @type {string} */ name) => readsOnly(catalog, name) };
 }
 
-/** Tools that a case has stubs for. @param {Case} case_ */
+/** Returns the tools that a case has stubs for. @param {Case} case_ */
 const toolsOf = ({ stubs }) => stubs.flatMap(({ tool }) => (tool === undefined ? [] : [tool]));
 
 /** @param {Case} case_ @param {string[]} names @param {any} catalog */

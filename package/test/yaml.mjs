@@ -1,5 +1,5 @@
-// The part of YAML that cases are written in: maps and lists by indentation, plain and quoted texts, blocks (`|`, `>`), and JSON
-// for what stands in one line. What is not understood is refused with its line, never guessed.
+// The subset of YAML for cases: maps and lists by indentation, plain and quoted strings, blocks (`|`, `>`), and JSON
+// within a line. Anything else is rejected with its line number.
 
 /** @typedef {{ indent: number, text: string, at: number }} Line   `at`: its number, from 1 */
 
@@ -34,12 +34,12 @@ class Reader {
     return this.lines[this.#at];
   }
 
-  /** Passes empty lines and comments. */
+  /** Skips empty lines and comments. */
   skip() {
     while (this.line !== undefined && (this.line.text === "" || this.line.text.startsWith("#"))) this.#at++;
   }
 
-  /** What begins here at this depth. @param {number} indent @returns {any} */
+  /** Parses the value that begins here at this indentation. @param {number} indent @returns {any} */
   block(indent) {
     const line = /** @type {Line} */ (this.line);
     if (/^-(\s|$)/.test(line.text)) return this.#list(indent);
@@ -59,7 +59,7 @@ class Reader {
         list.push(this.#below(indent));
         continue;
       }
-      // What follows the dash stands where it would stand without it.
+      // Parse the text after the dash as if it stood alone on its line.
       this.lines[this.#at] = { indent: indent + (text.length - rest.length), text: rest, at };
       list.push(this.block(indent + (text.length - rest.length)));
     }
@@ -84,7 +84,7 @@ class Reader {
     return map;
   }
 
-  /** What is below a key or a dash. @param {number} indent @returns {any} */
+  /** Parses the value below a key or a dash. @param {number} indent @returns {any} */
   #below(indent) {
     this.skip();
     const line = this.line;
@@ -93,7 +93,7 @@ class Reader {
     return this.block(line.indent);
   }
 
-  /** A text of several lines. @param {number} indent @param {string} kind */
+  /** Parses a text of several lines. @param {number} indent @param {string} kind */
   #text(indent, kind) {
     const from = this.#at;
     while (this.line !== undefined && (this.line.text === "" || this.line.indent > indent)) this.#at++;

@@ -25,8 +25,7 @@ pub(crate) unsafe extern "C" fn dealloc(at: u32, length: u32) {
 }
 
 /// Runs [`crate::compile_json`] on the request at `at`. The upper half of the result is the answer's address,
-/// the
-/// lower half its length.
+/// the lower half its length.
 ///
 /// # Safety
 /// `at` and `length` are those of an [`alloc`] whose bytes have all been written.

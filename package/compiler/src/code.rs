@@ -27,8 +27,7 @@ pub(super) fn is_beside(file: &str) -> bool {
 }
 
 /// Replaces the file of `run.code` by its path below the folder of definitions. In the definition it is
-/// relative to the
-/// definition's file. If the path leads out of that folder, the error is the field's value.
+/// relative to the definition's file. If the path leads out of that folder, the error is the field's value.
 pub(super) fn locate(definition: &str, value: &mut Value) -> Result<(), String> {
     let Some(code) = value.pointer_mut("/run/code") else { return Ok(()) };
     let file = if code.is_object() { code.get_mut("file") } else { Some(code) };

@@ -1,12 +1,9 @@
 //! The compiler of definitions. It turns the files of a folder into the catalog that the Worker loads, and
-//! reports all
-//! mistakes.
+//! reports all mistakes.
 //!
 //! It parses each file (`text`, `shape`), validates the definitions together (`bobbin::validate`), and
-//! reports everything
-//! at once. It reads no disk; folder.mjs and code.mjs beside it do. The build tool links it, the npm package
-//! uses it as
-//! wasm.
+//! reports everything at once. It reads no disk; folder.mjs and code.mjs beside it do. The build tool links
+//! it, the npm package uses it as wasm.
 //!
 //! # Layout
 //!

@@ -221,8 +221,7 @@ fn not_listed(server: &McpServer, list: &PinnedList, file: &str) -> Vec<Complain
 }
 
 /// Reports destructive tools that a prompt lists without an approval, unless the server's file sets their
-/// approval by
-/// name.
+/// approval by name.
 pub(super) fn unasked(catalog: &Catalog, sources: &Sources, risky: &[Risky]) -> Vec<Complaint> {
     let listed = |name: &str| catalog.prompts.values().any(|prompt| prompt.tool(name).is_some());
     let is_unasked = |risky: &&Risky| {
@@ -247,9 +246,8 @@ pub(super) fn unasked(catalog: &Catalog, sources: &Sources, risky: &[Risky]) -> 
 pub(super) type Order = BTreeMap<String, Vec<usize>>;
 
 /// Replaces references to a server by the names of its tools. The first tool takes the reference's position
-/// and the
-/// others are appended, so that complaints about an entry point to the right line. [`put_in_order`] restores
-/// the order.
+/// and the others are appended, so that complaints about an entry point to the right line. [`put_in_order`]
+/// restores the order.
 pub(super) fn expand(catalog: &mut Catalog, sources: &Sources) -> (Order, Vec<Complaint>) {
     let mut complaints = Vec::new();
     let names = Names::of(catalog, sources);

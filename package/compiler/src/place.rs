@@ -14,8 +14,7 @@ pub(crate) struct Place {
 }
 
 /// The place of a field such as `tools[1].name` in a file's text. For a missing field, the place of the
-/// nearest
-/// enclosing value. `None` if the text cannot be parsed.
+/// nearest enclosing value. `None` if the text cannot be parsed.
 pub(crate) fn of(path: &str, text: &str, field: &str) -> Option<Place> {
     // Front matter begins on the second line and ends at the next `---`.
     let (yaml, before) = match path.ends_with(".md") {

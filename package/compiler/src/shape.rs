@@ -1,8 +1,7 @@
 //! Turns values into definitions, and reports all mistakes in their shape.
 //!
 //! serde stops at the first mistake. Therefore the wrong part is removed and the rest is read again, until
-//! nothing is
-//! wrong or nothing more can be removed.
+//! nothing is wrong or nothing more can be removed.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

@@ -7,8 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Value, json};
 
 /// Parses a file. The body of a Markdown file is the field `prompt`. `$schema`, which is for editors, is left
-/// out.
-/// Mistakes have a line and a column, in the form that editors and terminals can jump to.
+/// out. Mistakes have a line and a column, in the form that editors and terminals can jump to.
 pub(super) fn read(path: &str, text: &str) -> Result<Value, Complaint> {
     let wrong = |wrong| complaint(path, wrong);
     let value = if path.ends_with(".md") { markdown(text) } else { parsed(text) };

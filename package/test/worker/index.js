@@ -1,5 +1,5 @@
-// The Worker as it is deployed, with a watch around its objects: their writes are counted, their clock may be set ahead, and
-// one may be dropped at a write that a test names. The Worker itself knows nothing of it.
+// Wraps the deployed Worker in a watch: it counts durable writes of the objects, sets their clock ahead, and drops an
+// object at the write that a test names. The Worker does not notice.
 
 import { RpcTarget } from "cloudflare:workers";
 import { DROPPED, RUN, nowOf, scopes } from "./scope.js";
@@ -13,13 +13,13 @@ import * as worker from "./worker.js";
 /** @type {Map<string, Run>} */
 const runs = new Map();
 
-/** What objects belong to whose run is over. @type {Run} */
+/** The run of objects whose run is over. @type {Run} */
 const ENDED = { id: "", ahead: 0, dropAt: 0, stubbed: {}, writes: [], drop: undefined, alarms: new Map(), objects: new Set(), log: [], over: true };
 
-/** The kinds of objects, by what they are bound as. */
+/** The kinds of objects by their bindings. */
 const KINDS = { THREADS: "thread", DIRECTORY: "directory", MEMORY: "memory" };
 
-/** Objects by name, each run's own. @param {any} objects @param {string} id */
+/** Returns a namespace whose objects belong to one run. @param {any} objects @param {string} id */
 const named = (objects, id) => ({
   getByName(/** @type {string} */ name) {
     if (scopes.getStore()?.life.dead) throw new Error(DROPPED);
@@ -27,7 +27,7 @@ const named = (objects, id) => ({
   },
 });
 
-/** What code in the isolate asks, in the scope of the object that runs it. */
+/** Passes on requests of code in the isolate, in the scope of the object that runs it. */
 class Door extends RpcTarget {
   #door;
   #scope;
@@ -52,10 +52,13 @@ class Door extends RpcTarget {
   }
 }
 
-/** The file of code that is run, which the harness around it imports. @param {any} request */
+/** Returns the file of code that runs. The harness imports it. @param {any} request */
 const fileOf = ({ source, filename }) => /^import handler from "\.\/([^"]+)"/m.exec(source)?.[1] ?? filename;
 
-/** Runs code in the isolate, unless it is that of a tool which the case has a stub for. @param {any} isolate @param {Scope} scope @param {any} request @param {any} door */
+/**
+ * Runs code in the isolate, unless it is a tool's code and the case has a stub for the tool.
+ * @param {any} isolate @param {Scope} scope @param {any} request @param {any} door
+ */
 async function runCode(isolate, scope, request, door) {
   const by = fileOf(request);
   const name = scope.run.stubbed[by];
@@ -68,7 +71,7 @@ async function runCode(isolate, scope, request, door) {
   return isolate.run({ ...request, testAhead: scope.run.ahead }, new Door(door, { ...scope, by }));
 }
 
-/** What is bound, as one run sees it. @param {any} env @param {Run} run */
+/** Returns the bindings as one run sees them. @param {any} env @param {Run} run */
 function bound(env, run) {
   const objects = Object.keys(KINDS).map((name) => [name, named(env[name], run.id)]);
   const isolate = {
@@ -112,7 +115,7 @@ const watched = (Real, kind) =>
       await this.#enter(() => super.alarm(info));
     }
 
-    /** The clock of its run was set ahead. */
+    /** Called when the run's clock was set ahead. */
     rearm() {
       return this.test.storage.rearm();
     }
@@ -134,17 +137,17 @@ export const ThreadObject = watched(worker.ThreadObject, "thread");
 export const DirectoryObject = watched(worker.DirectoryObject, "directory");
 export const MemoryObject = watched(worker.MemoryObject, "memory");
 
-/** The object of a run, by kind and name. @param {any} env @param {Run} run @param {string} object */
+/** Returns an object of a run by kind and name. @param {any} env @param {Run} run @param {string} object */
 function objectOf(env, run, object) {
   const [kind, ...name] = object.split(" ");
   const [binding = ""] = Object.entries(KINDS).find(([, of]) => of === kind) ?? [];
   return env[binding].getByName(`${run.id}/${name.join(" ")}`);
 }
 
-/** What the runner asks of the watch. @type {Record<string, (run: Run, asked: any, env: any) => unknown>} */
+/** Requests from the runner to the watch. @type {Record<string, (run: Run, asked: any, env: any) => unknown>} */
 const ASKED = {
   look: (run) => ({ ...run, alarms: Object.fromEntries(run.alarms), objects: [...run.objects], now: nowOf(run) }),
-  /** Sets the clock ahead, to `to` at least. */
+  /** Sets the clock ahead to at least `to`. */
   async ahead(run, { to }, env) {
     run.ahead += Math.max(0, to - nowOf(run));
     await Promise.all([...run.alarms.keys()].map((object) => objectOf(env, run, object).rearm()));

@@ -1,4 +1,4 @@
-// The isolate Worker as it is deployed, by the clock of the run that asks.
+// Wraps the deployed isolate Worker, so that it uses the clock of the run.
 
 import { scopes } from "./scope.js";
 import worker, { Isolate as Real } from "./worker.js";

@@ -1,6 +1,6 @@
-// Values on their way to the isolate and back, as far as they are JSON (docs/run-code.md, The wire).
+// Packs and unpacks values for the isolate, if they are JSON (docs/run-code.md, The wire).
 
-/** The first argument of what is called. @param {string} text   packed `{ args, globals, imports }` */
+/** Returns the first argument of the called function. @param {string} text   packed `{ args, globals, imports }` */
 export function argumentOf(text) {
   const table = JSON.parse(text);
   /** @param {any} slot @returns {any} */
@@ -11,12 +11,12 @@ export function argumentOf(text) {
     return kind === "o" ? Object.fromEntries(pairs(parts).map(([name, part]) => [name, read(part)])) : undefined;
   };
   const [, parts] = table[table[0][0]];
-  // Only these: what stands beside them is no JSON.
+  // Read only the arguments, because the rest may not be JSON.
   const [, args] = pairs(parts).find(([name]) => name === "args") ?? [];
   return read(args)?.[0];
 }
 
-/** @param {any[]} parts   keys and slots, by turns @returns {[string, any][]} */
+/** @param {any[]} parts   alternating keys and slots @returns {[string, any][]} */
 const pairs = (parts) => Array.from({ length: parts.length / 2 }, (_, at) => [parts[2 * at], parts[2 * at + 1]]);
 
 /** @param {unknown} value   JSON */

@@ -1,5 +1,5 @@
-// Whose work something is: whatever an object does, it does in the scope of its run of a case, so that many runs share one
-// isolate, each with a clock of its own. Evaluated before the Worker, which finds the clock and `fetch` as they are here.
+// Associates all work of an object with its run, so that many runs share one isolate and each has its own clock. This
+// module is evaluated before the Worker, which then uses the clock and the `fetch` from here.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
@@ -10,16 +10,16 @@ import { AsyncLocalStorage } from "node:async_hooks";
  * @property {string} id
  * @property {number} ahead      milliseconds that its clock is ahead of the real one
  * @property {number} dropAt     the durable write at which its object is dropped, from 1; 0 for none
- * @property {Record<string, string>} stubbed   tools that are code and have stubs, by their files
- * @property {Write[]} writes    what became durable
- * @property {Drop | undefined} drop   where an object was dropped
- * @property {Map<string, number>} alarms   of its objects, by their names: milliseconds of its clock
+ * @property {Record<string, string>} stubbed   stubbed tools that run code, by file
+ * @property {Write[]} writes    the durable writes
+ * @property {Drop | undefined} drop   the point at which an object was dropped
+ * @property {Map<string, number>} alarms   by object: milliseconds of its clock
  * @property {Set<string>} objects
- * @property {string[]} log      what the Worker printed
- * @property {boolean} over      nothing of it counts any more
+ * @property {string[]} log      the Worker's output
+ * @property {boolean} over      whether its results are ignored from now on
  */
 
-/** What became durable at once. @typedef {{ object: string, did: string[] }} Write */
+/** A durable write: all that became durable together. @typedef {{ object: string, did: string[] }} Write */
 /** `at`: milliseconds of the real clock. @typedef {{ object: string, write: number, did: string, at: number }} Drop */
 
 /**
@@ -28,14 +28,14 @@ import { AsyncLocalStorage } from "node:async_hooks";
  * @typedef {object} Scope
  * @property {Run} run
  * @property {string} object           kind and name
- * @property {string | undefined} by   the file of code that asks, if one does
- * @property {{ dead: boolean }} life  dead: it was dropped, and nothing that it does counts any more
+ * @property {string | undefined} by   the file of code that sends a request, if any
+ * @property {{ dead: boolean }} life  dead: it was dropped, and its further work is ignored
  */
 
 /** @type {AsyncLocalStorage<Scope>} */
 export const scopes = new AsyncLocalStorage();
 
-/** What a dropped object is told. */
+/** The error that a dropped object receives. */
 export const DROPPED = "the object was dropped by the test";
 
 const RealDate = Date;
@@ -54,7 +54,7 @@ globalThis.Date = new Proxy(RealDate, {
   get: (target, name) => (name === "now" ? now : Reflect.get(target, name)),
 });
 
-/** Lines that a run's log keeps. */
+/** The number of lines that a run's log keeps. */
 const LINES = 200;
 
 console.log = (/** @type {unknown[]} */ ...what) => {
@@ -63,7 +63,7 @@ console.log = (/** @type {unknown[]} */ ...what) => {
   else if (log.length < LINES) log.push(what.map(String).join(" "));
 };
 
-/** Whose request it is; the runner takes these away again. */
+/** The run that a request belongs to. The runner removes these headers. */
 export const RUN = "x-bobbin-test-run";
 const OBJECT = "x-bobbin-test-object";
 const BY = "x-bobbin-test-by";

@@ -1,5 +1,5 @@
-// An object's storage, as its run watches it: durable writes are counted, alarms go by the run's clock, and at the write that
-// the run names the object is dropped, with everything that is not durable by then.
+// Wraps an object's storage for its run: counts durable writes, applies the run's clock to alarms, and drops the object
+// at the write that the run names, with everything that is not durable by then.
 
 import { DROPPED } from "./scope.js";
 
@@ -7,10 +7,10 @@ import { DROPPED } from "./scope.js";
 
 const CHANGE = /^\s*(INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP)\b(?:\s+(?:OR\s+\w+|INTO|FROM|TABLE|INDEX|VIRTUAL|UNIQUE|TRIGGER|IF|NOT|EXISTS)\b)*\s+"?(\w+)?/i;
 
-/** What statements do, by their texts: there are few texts, and each is used often. @type {Map<string, string | undefined>} */
+/** The effects of statements by their text. There are few texts, and each is used often. @type {Map<string, string | undefined>} */
 const changes = new Map();
 
-/** What a statement does to a table, such as `insert messages`, or undefined if it only reads. @param {string} query */
+/** Returns what a statement does to a table, such as `insert messages`, or undefined if it only reads. @param {string} query */
 export function change(query) {
   if (!changes.has(query)) {
     const [, verb, table] = CHANGE.exec(query) ?? [];
@@ -22,21 +22,21 @@ export function change(query) {
 /**
  * Puts the watch between the object and its storage.
  *
- * @param {any} ctx      the object's
+ * @param {any} ctx      the object's context
  * @param {Scope} scope
- * @returns {{ rearm: () => Promise<void> }}   `rearm`: the run's clock was set ahead
+ * @returns {{ rearm: () => Promise<void> }}   `rearm`: to call when the run's clock was set ahead
  */
 export function watch(ctx, scope) {
   const { storage } = ctx;
   const { run, object, life } = scope;
-  /** What is not durable yet. @type {import("./scope.js").Write | undefined} */
+  /** The write that is not durable yet. @type {import("./scope.js").Write | undefined} */
   let open;
   const closed = () => (open = undefined);
 
   /** @param {string} did */
   const write = (did) => {
     if (life.dead) throw new Error(DROPPED);
-    // What is in lists of threads is a copy, told when there is time.
+    // Lists of threads are copies, which are updated when there is time.
     if (object.startsWith("directory")) return;
     if (open === undefined) {
       if (run.writes.length + 1 === run.dropAt && run.drop === undefined) {
@@ -46,7 +46,7 @@ export function watch(ctx, scope) {
       }
       open = { object, did: [] };
       run.writes.push(open);
-      // What is written until then becomes durable with it, or not at all.
+      // Everything written until then becomes durable together, or not at all.
       Promise.resolve().then(() => storage.sync()).then(closed, closed);
     }
     open.did.push(did);
@@ -90,9 +90,9 @@ export function watch(ctx, scope) {
   };
 }
 
-/** Drops an object: what it does from here on counts for nothing, and the next event makes it anew. @param {any} ctx @param {Scope} scope */
+/** Drops an object. Its further work is ignored, and the next event constructs it again. @param {any} ctx @param {Scope} scope */
 export function drop(ctx, scope) {
   scope.life.dead = true;
-  // Later, when nothing of the Worker is on the stack: all objects share its memory.
+  // Later, when no code of the Worker is on the stack: all objects share its memory.
   setTimeout(() => ctx.abort(DROPPED), 0);
 }

@@ -1,7 +1,7 @@
-// The Worker: a page to talk to the assistant at `/`, and Bobbin's routes for everything else.
+// The Worker: a chat page at `/`, and Bobbin's routes for everything else.
 
 import bobbin from "bobbin/worker";
-// Made by web/build.mjs.
+// Built by web/build.mjs.
 import page from "../.bobbin/page.html";
 
 export { DirectoryObject, MemoryObject, ThreadObject } from "bobbin/worker";

@@ -1,4 +1,5 @@
-// Makes the page, with its script in it: .bobbin/page.html. `bobbin dev`, `build` and `serve` run this (`bobbin.page` in package.json).
+// Builds the page with its script in it: .bobbin/page.html. `bobbin dev`, `build` and `serve` run this program
+// (`bobbin.page` in package.json).
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -15,7 +16,7 @@ const { outputFiles } = await build({
   define: { "process.env.NODE_ENV": '"production"' },
   write: false,
 });
-// A script ends at the first `</script`, wherever that stands.
+// A script ends at the first `</script`, even within a string.
 const script = (outputFiles[0]?.text ?? "").replaceAll("</script", "<\\/script");
 mkdirSync(here("../.bobbin"), { recursive: true });
 writeFileSync(here("../.bobbin/page.html"), readFileSync(here("page.html"), "utf8").replace("/*SCRIPT*/", () => script));

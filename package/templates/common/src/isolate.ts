@@ -1,2 +1,2 @@
-// The isolate Worker: code of tools, and of models, runs in it.
+// The isolate Worker. It runs the code of tools and of models.
 export { default, Isolate } from "bobbin/isolate";

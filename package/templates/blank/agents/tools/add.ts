@@ -1,6 +1,6 @@
 import type { ToolHandler } from "bobbin";
 
-/** Sums in whole numbers as long as that is exact: 0.1 + 0.2 is 0.3. */
+/** Adds scaled whole numbers while that is exact, so that 0.1 + 0.2 is 0.3. */
 const add: ToolHandler<{ numbers: number[] }> = async (_state, { numbers }) => {
   const digits = Math.max(...numbers.map((number) => String(number).split(".")[1]?.length ?? 0));
   const scale = 10 ** digits;

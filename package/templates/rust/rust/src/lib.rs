@@ -1,5 +1,5 @@
-//! Native tools, effects, hooks and endpoints of this application. A file in `agents/tools/` with `"run": { "native": "greet" }`
-//! makes a tool of the function that is called `greet` here.
+//! Native tools, effects, hooks and endpoints of this application. A file in `agents/tools/` with `"run": {
+//! "native": "greet" }` turns the function `greet` into a tool.
 
 use bobbin::spec::message::ToolResult;
 use bobbin_worker as _;

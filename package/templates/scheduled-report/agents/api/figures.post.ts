@@ -8,7 +8,7 @@ const record: EndpointHandler = async (request, state) => {
   if (typeof name !== "string" || typeof value !== "number" || !Number.isFinite(value)) {
     return Response.json({ error: "`name` is a text, and `value` a number" }, { status: 400 });
   }
-  // Two that come at the same moment: the second sees that the list has changed, and adds to that one.
+  // If two requests arrive together, the second sees that the list has changed and adds to the new list.
   for (;;) {
     const before = await state.getValue<Figure[]>(KEY);
     const figures = [...(before ?? []), { name, value, at: new Date().toISOString() }].slice(-MOST);

@@ -1,4 +1,4 @@
-/** A figure, as it was recorded. */
+/** A recorded figure. */
 export interface Figure {
   name: string;
   value: number;
@@ -6,8 +6,8 @@ export interface Figure {
   at: string;
 }
 
-/** Where the thread has them. */
+/** The key of the thread's figures. */
 export const KEY = "figures";
 
-/** So many are kept; older ones go. */
+/** The number of figures to keep. Older ones are dropped. */
 export const MOST = 5_000;

@@ -2,7 +2,7 @@ import type { ToolHandler } from "bobbin";
 
 const KEY = "schedule";
 
-/** The schedule is one effect, whose id the thread keeps. */
+/** The schedule is an effect. The thread stores its id. */
 const scheduleReport: ToolHandler<{ cron: string | null; about: string }> = async (state, { cron, about }) => {
   const before = await state.getValue<string>(KEY);
   if (before !== null) await state.removeScheduledEffect(before);

@@ -8,8 +8,8 @@ interface Refund {
 }
 
 /**
- * No money moves here: what was paid back is noted in the thread. It is noted under the order, so that a call that comes a second
- * time, after a crash, pays nothing twice; give your payment provider the same as its idempotency key.
+ * No money moves here: the refund is recorded in the thread. The order is the key, so that a call that is repeated
+ * after a crash refunds nothing twice. Give your payment provider the same key as its idempotency key.
  */
 const refund: ToolHandler<Refund> = async (state, { order, amount, reason }) => {
   const known = ORDERS[order.toUpperCase()];
