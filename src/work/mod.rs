@@ -1,10 +1,12 @@
-//! Whatever a definition names with `run`: a native function, a file of code in the sandbox, or an address. Tools, effects,
-//! hooks and endpoints are run alike, by [`run`]: with one rule for time, one for panics, one signed request.
+//! The work that a definition names with `run`: a native function, a file of code in the sandbox, or a URL.
+//! Tools, effects, hooks and endpoints all run through [`run`], with the same rules for time, panics and
+//! signed requests.
 //!
-//! * `kinds`: what each of the four is given in each of the three ways, and what its answers mean.
-//! * `native`: functions that crates register. `http`: the signed request. `code`: files in the sandbox. `mcp`: requests to MCP
-//!   servers, which tools alone make. `outbound`: where all of these may lead.
-//! * `tier`: what a tool may change. `timeout`: a limit in time. `tool_answer`: what the answer of a tool means.
+//! * `kinds`: input and results of the four kinds in each of the three ways.
+//! * `native`: functions that crates register. `http`: the signed request. `code`: files in the sandbox.
+//!   `mcp`: requests to MCP servers, for tools only. `outbound`: permitted targets of all requests.
+//! * `tier`: the changes that a tool may make. `timeout`: a time limit. `tool_answer`: the meaning of a
+//!   tool's response.
 
 pub(crate) mod code;
 pub(crate) mod http;
@@ -33,7 +35,7 @@ use crate::work::http::{Answered, Post, post_signed};
 use crate::work::native::Natives;
 use crate::work::timeout::Watch;
 
-/// What a thread lends to the work that it runs.
+/// Services of a thread for its work.
 pub(crate) trait Surroundings {
     fn host(&self) -> &Rc<dyn Host>;
 
@@ -44,39 +46,39 @@ pub(crate) trait Surroundings {
     /// The deployment's value of a variable.
     fn of_deployment(&self, variable: &str) -> Option<String>;
 
-    /// A text without secrets.
+    /// Removes secrets from a text.
     fn without_secrets(&self, text: String) -> Shown;
 
-    /// Sees to it that the values are known which a request names.
+    /// Loads the values that a request needs.
     fn ready<'a>(&'a self, http: &'a Http) -> LocalBoxFuture<'a, Result<(), Failure>>;
 
-    /// Counts a request against the limit of the event that is under way.
+    /// Counts a request against the limit of the current event.
     fn counts_request(&self);
 
-    /// Waits for a tool, an effect, a hook or an endpoint.
+    /// A timer for a tool, an effect, a hook or an endpoint.
     fn sleep(&self) -> Sleep;
 
-    /// Tells the operator.
+    /// Writes a line to the operator's log.
     fn log(&self, line: &str);
 }
 
-/// Why work has no answer.
+/// The reason why work has no result.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Nothing within so many milliseconds.
+    /// No result within this many milliseconds.
     Late(u64),
-    /// A native function panicked, which ends this call alone.
+    /// A native function panicked, which ends only this call.
     Panicked(Panicked),
-    /// In words.
+    /// Failed, with a text.
     Failed(String),
-    /// The same, of a kind that may pass.
+    /// Failed, of a kind that may succeed later.
     MayPass(RetryOn, String),
-    /// An endpoint refused the request: the client is told why.
+    /// An endpoint refused the request. The client receives the error.
     Refused(Error),
 }
 
 impl Failure {
-    /// As policies name it (`retryOn`); `None` where the same would fail again.
+    /// Its name in a policy's `retryOn`; `None` when a repetition would fail again.
     pub(crate) const fn may_pass(&self) -> Option<RetryOn> {
         match self {
             Failure::Late(_) => Some(RetryOn::Timeout),
@@ -85,7 +87,7 @@ impl Failure {
         }
     }
 
-    /// In words; `subject` is what failed.
+    /// The text; `subject` is what failed.
     pub(crate) fn of(self, subject: &str) -> String {
         match self {
             Failure::Late(limit_ms) => {
@@ -98,56 +100,56 @@ impl Failure {
     }
 }
 
-/// What is sent of work that runs elsewhere.
+/// The request for remote work.
 pub(crate) struct Posted {
     /// The definition's name, for messages.
     pub(crate) name: String,
     pub(crate) idempotency_key: String,
-    /// Microseconds since 1970; signed.
+    /// Microseconds since 1970; part of the signature.
     pub(crate) now_us: i64,
     /// Sent as JSON.
     pub(crate) body: Value,
 }
 
-/// What makes an answer of the value that a file's function gave.
+/// Converts the return value of a file's function to a result.
 pub(crate) type Meaning<A> = Box<dyn FnOnce(crate::sandbox::Value) -> Result<A, Failure>>;
 
 /// A call of one of the four kinds.
 pub(crate) trait Work: Sized {
     type Answer;
 
-    /// The function of that name.
+    /// Calls the native function `name`.
     fn native(
         self,
         natives: &dyn Natives,
         name: &str,
     ) -> Pending<Result<Result<Self::Answer, Failure>, Panicked>>;
 
-    /// As a file of code is called, and what it gives.
+    /// The call of a file of code, and the conversion of its value.
     fn in_file(self) -> (FileCall, Meaning<Self::Answer>);
 
-    /// As it is sent elsewhere.
+    /// The request to a remote server.
     fn posted(&self) -> Posted;
 
-    /// What the answer from there means.
+    /// Converts the response of a remote server.
     fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<Self::Answer, Failure>;
 }
 
-/// How work is run.
+/// The way to run some work.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) run: &'a Implementation,
-    /// How long it may take within the object, in milliseconds; `None` without a limit.
+    /// Time limit within the object, in milliseconds; `None` without a limit.
     pub(crate) limit_ms: Option<u64>,
-    /// How long an answer from elsewhere may take; `None` for what is usual.
+    /// Time limit for a remote response; `None` for the default.
     pub(crate) http_ms: Option<u64>,
-    /// The values that the URL and the headers of `run.http` may name.
+    /// Values for the URL and the headers of `run.http`.
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
-    /// The trace of a request that is made for it, and the span that it is made in.
+    /// The trace of a request for it, and the current span.
     pub(crate) trace: &'a dyn Fn() -> Trace,
 }
 
-/// Runs it once; nothing here repeats a call.
+/// Runs the work once. Retries are the caller's.
 pub(crate) async fn run<W: Work>(
     around: Rc<dyn Surroundings>,
     way: Way<'_>,
@@ -160,7 +162,7 @@ pub(crate) async fn run<W: Work>(
             match in_time(&*host, way.limit_ms, running).await? {
                 Ok(answer) => answer,
                 Err(panicked) => {
-                    // It may have come between a commit of the thread's and the frame that tells of it.
+                    // It may have come between a commit of the thread and the frame that reports it.
                     host.listeners().close("the thread had to start over");
                     Err(Failure::Panicked(panicked))
                 }
@@ -171,9 +173,9 @@ pub(crate) async fn run<W: Work>(
             let value = in_time(&*host, way.limit_ms, run_file(around, code, call)).await?;
             meaning(value.map_err(Failure::Failed)?)
         }
-        // Tools of MCP servers may have to wait for people, and are called by the engine itself.
+        // The engine calls tools of MCP servers itself, because they may have to wait for users.
         Implementation::Mcp(_) => Err(Failure::Failed("No MCP server can be called here.".to_owned())),
-        // Calls that clients carry out are parked before they get here.
+        // Calls for clients are parked earlier.
         Implementation::Client(_) => Err(Failure::Failed("No client can carry this out here.".to_owned())),
         Implementation::Http(http) => {
             let Posted { name, idempotency_key, now_us, body } = work.posted();

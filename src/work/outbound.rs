@@ -1,37 +1,38 @@
-//! Where requests go. Private addresses are refused unless they are listed, and so is a host that could be read in two ways.
+//! Targets of requests. Private addresses are refused unless listed, and so is a host that could be parsed in
+//! two ways.
 //!
-//! By its spelling an address can be judged here; where a name leads, nobody here can see. Deployed, requests leave from the
-//! platform's network, which is in no private one. A server on a machine of one's own could reach others in its network:
-//! there a request whose address somebody else may have chosen is sent by package/server/outbound.mjs, which looks at each
-//! address before it connects to just that one.
+//! This module can check a literal address, but not the address that a name resolves to. On Cloudflare,
+//! requests leave from the platform's network, which is not private. A server on your own machine could reach
+//! others in its network. There, package/server/outbound.mjs sends each request whose URL somebody else may
+//! have chosen: it checks the resolved address, and connects to exactly that one.
 
 use crate::host::Host;
 use crate::host::http::{FetchError, Request, Response, lists, refused_target};
 
-/// Names that may be private: hosts, or `host:port`, separated by commas.
+/// The variable with permitted private names: hosts, or `host:port`, separated by commas.
 const LISTED: &str = "BOBBIN_ALLOW_PRIVATE_HOSTS";
-/// The URL of what sends for us; the commands that serve set it.
+/// The variable with the URL of that sender. The commands that serve set it.
 const SENDER: &str = "BOBBIN_DEV_OUTBOUND";
-/// Carries the URL to it.
+/// The header with the target URL, for the sender.
 const TARGET: &str = "x-bobbin-target";
-/// Its answer when it has sent nothing, or has had none: why.
+/// The header in the sender's response with the reason why it has no response from the target.
 const UNSENT: &str = "x-bobbin-unsent";
 
-/// Whose choice the address of a request is.
+/// The origin of a request's URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chosen {
-    /// The deployment's, in its definitions: a name may lead anywhere.
+    /// The deployment's definitions: a name may resolve to any address.
     ByDeployment,
-    /// Code's, or a foreign server's.
+    /// Code, or a foreign server.
     ByOthers,
 }
 
-/// What an address is that nothing is sent to from here.
+/// Describes a target that is refused; `None` for a permitted one.
 pub(crate) fn refused(host: &dyn Host, url: &str) -> Option<String> {
     refused_target(url, &host.var(LISTED).unwrap_or_default())
 }
 
-/// The same where others could read and change what is said on its way: that needs https, but to what is listed.
+/// The same for confidential requests: they need https, except to listed hosts.
 pub(crate) fn refused_in_clear(host: &dyn Host, url: &str) -> Option<String> {
     let listed = host.var(LISTED).unwrap_or_default();
     refused_target(url, &listed).or_else(|| {
@@ -39,10 +40,10 @@ pub(crate) fn refused_in_clear(host: &dyn Host, url: &str) -> Option<String> {
     })
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unsent {
-    /// What looks at addresses has not sent it, or had no answer: in its words.
+    /// The reason from the sender.
     #[error("{0}")]
     Looked(String),
     #[error("{0}")]
@@ -52,7 +53,7 @@ pub(crate) enum Unsent {
 /// Sends a request that is not [`refused`].
 ///
 /// # Errors
-/// It was not sent, or was not answered.
+/// It was not sent, or got no response.
 pub(crate) async fn send(host: &dyn Host, request: Request, chosen: Chosen) -> Result<Response, Unsent> {
     let (request, way) = routed(request, chosen, |name| host.var(name));
     let response = host.fetch(request).await?;
@@ -62,15 +63,15 @@ pub(crate) async fn send(host: &dyn Host, request: Request, chosen: Chosen) -> R
     }
 }
 
-/// How a request leaves.
+/// The route of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Straight,
-    /// By what looks at addresses.
+    /// Through the sender.
     Looked,
 }
 
-/// The request as it leaves.
+/// The request as it is sent.
 fn routed(mut request: Request, chosen: Chosen, var: impl Fn(&str) -> Option<String>) -> (Request, Way) {
     request.headers.retain(|(name, _)| name != TARGET);
     let looks = chosen == Chosen::ByOthers && !lists(&var(LISTED).unwrap_or_default(), &request.url);

@@ -1,10 +1,10 @@
-//! What a call of a tool may change (docs/tools.md, Tiers).
+//! The changes that a call of a tool may make (docs/tools.md, Tiers).
 
 use crate::spec::tool::{Implementation, Tier, Tool};
 use crate::work::native::tools;
 
-/// The tier of a tool: what its definition says, or else what is known of the native function. Whoever says of a native tool
-/// that its calls are not to be made again does not get the tier that promises the opposite.
+/// The tier of a tool: from its definition, or else the known tier of the native function. A `read_only` tool
+/// with `"idempotent": false` counts as side-effecting, because the tier promises that calls can be repeated.
 pub(crate) fn tier(tool: &Tool) -> Tier {
     let known = || match &tool.run {
         Implementation::Native(name) => tools::tier(name),
@@ -16,7 +16,7 @@ pub(crate) fn tier(tool: &Tool) -> Tier {
     }
 }
 
-/// Whether a call that failed, or whose outcome was lost, may be made again with the same key.
+/// Whether a call that failed, or whose outcome was lost, may be repeated with the same key.
 pub(crate) fn may_repeat(tool: &Tool) -> bool {
     tool.idempotent.unwrap_or_else(|| tier(tool) == Tier::ReadOnly)
 }

@@ -1,16 +1,17 @@
-//! A limit in time.
+//! A time limit.
 
 use futures::future::{Either, select};
 use futures::pin_mut;
 
 use crate::host::{Host, Pending};
 
-/// A deadline over many awaits with one timer: it is set anew only when it fires before a deadline that has moved.
+/// A deadline for many awaits with one timer. The timer is set again only if it fires before a deadline that
+/// has moved.
 pub(crate) struct Watch<'a> {
     host: &'a dyn Host,
     /// Microseconds since 1970.
     deadline: i64,
-    /// When the timer fires.
+    /// Time at which the timer fires.
     armed: i64,
     timer: Pending<()>,
 }
@@ -20,7 +21,7 @@ impl<'a> Watch<'a> {
         Watch { host, deadline, armed: deadline, timer: host.sleep_until(deadline) }
     }
 
-    /// One that ends after so many milliseconds.
+    /// A deadline after `limit_ms` milliseconds.
     pub(crate) fn for_ms(host: &'a dyn Host, limit_ms: u64) -> Watch<'a> {
         let us = i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
         Watch::new(host, host.now_us() + us)
@@ -39,7 +40,7 @@ impl<'a> Watch<'a> {
         self.timer = self.host.sleep_until(self.deadline);
     }
 
-    /// The future's value, or `None` when the deadline comes first; then the future is dropped.
+    /// The future's value, or `None` when the deadline comes first. The future is dropped then.
     pub(crate) async fn within<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
         pin_mut!(future);
         loop {

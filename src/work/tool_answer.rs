@@ -1,4 +1,4 @@
-//! What the answer of a tool means that is not native: a `ToolResult`, or the text of one.
+//! The meaning of the response of a tool that is not native: a `ToolResult`, or a text.
 
 use serde_json::Value as Json;
 
@@ -18,11 +18,11 @@ const FIELDS: [&str; 9] = [
     "subagent_id",
 ];
 
-/// The result that an answer stands for; `text` is the answer as JSON, for the model.
+/// Converts a response to a result. `text` is the response as JSON, for the model.
 ///
-/// Many APIs wrap their answers, as JSend does: `{ "status": "success", "data": … }`. So an object is a [`ToolResult`] only
-/// if it has no other fields and each has its type. Any other object is the text of the result, which is an error if the
-/// object says `"status": "error"`: nothing in it is lost.
+/// Many APIs wrap their responses, as JSend does: `{ "status": "success", "data": … }`. So an object is a
+/// [`ToolResult`] only if it has no other fields and each has its type. Any other object becomes the text of
+/// the result, so that nothing in it is lost; `"status": "error"` makes it an error.
 pub(crate) fn tool_result(answer: &Json, text: String) -> ToolResult {
     if let Json::String(text) = answer {
         return ToolResult::success(text.as_str());
@@ -39,7 +39,7 @@ pub(crate) fn tool_result(answer: &Json, text: String) -> ToolResult {
     }
 }
 
-/// Types of the other fields are checked when they are read.
+/// The types of the other fields are checked when they are parsed.
 fn has_only_our_fields(answer: &Json) -> bool {
     let Json::Object(fields) = answer else { return false };
     let is_file =

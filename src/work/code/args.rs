@@ -1,4 +1,4 @@
-//! Arguments of calls that sandboxed code makes, taken one by one.
+//! Arguments of calls from sandboxed code, taken one by one.
 
 use bytes::Bytes;
 use serde_json::{Map, Value as Json};
@@ -8,7 +8,7 @@ use crate::request::Query;
 use crate::sandbox::Value;
 use crate::validate::hint;
 
-/// Those that are not taken yet.
+/// The arguments that are not taken yet.
 pub(crate) struct Args(std::vec::IntoIter<Value>);
 
 impl Args {
@@ -16,12 +16,12 @@ impl Args {
         Args(args.into_iter())
     }
 
-    /// The next one; absent ones are `undefined`.
+    /// The next argument; absent ones are `undefined`.
     pub(crate) fn next(&mut self) -> Value {
         self.0.next().unwrap_or(Value::Undefined)
     }
 
-    /// All that are left.
+    /// All remaining arguments.
     pub(crate) fn all(self) -> Vec<Value> {
         self.0.collect()
     }
@@ -38,7 +38,7 @@ impl Args {
         }
     }
 
-    /// As JSON; none for `undefined` and `null`.
+    /// The next argument as JSON; `None` for `undefined` and `null`.
     pub(crate) fn optional_json(&mut self) -> Option<Json> {
         self.next().to_json().filter(|json| !json.is_null())
     }
@@ -55,12 +55,12 @@ impl Args {
         }
     }
 
-    /// Arguments of a tool or an effect: none are `{}`.
+    /// The arguments of a tool or an effect; `{}` by default.
     pub(crate) fn json_object(&mut self) -> Result<Json> {
         Ok(Json::Object(self.optional_object("args")?.unwrap_or_default()))
     }
 
-    /// A value that is kept as JSON. What JSON cannot hold is refused, not lost.
+    /// A value to store as JSON. Anything that JSON cannot express is refused, not dropped.
     pub(crate) fn storable(&mut self, name: &str) -> Result<Json> {
         let value = self.next();
         stored(&value).map_err(|what| Error::field(name, format!("A value cannot hold {what}.")))
@@ -75,7 +75,7 @@ impl Args {
         }
     }
 
-    /// Arguments that are kept: none are `{}`. What JSON cannot hold is refused, not lost.
+    /// Arguments to store; `{}` by default. Anything that JSON cannot express is refused, not dropped.
     pub(crate) fn storable_object(&mut self, name: &str) -> Result<Json> {
         match self.storable(name)? {
             Json::Null => Ok(Json::Object(Map::new())),
@@ -84,7 +84,7 @@ impl Args {
         }
     }
 
-    /// Options of a list (spec §14.3), as parameters of a query.
+    /// The options of a list (spec §14.3), as query parameters.
     pub(crate) fn query(&mut self, known: &[&str]) -> Result<Query> {
         let options = self.optional_object("options")?.unwrap_or_default();
         if let Some(name) = options.keys().find(|name| !known.contains(&name.as_str())) {
@@ -102,7 +102,7 @@ fn wrong(name: &str, expected: &str) -> Error {
     Error::field(name, format!("`{name}` must be {expected}."))
 }
 
-/// A value as JSON, if that loses nothing.
+/// Converts a value to JSON, if that loses nothing.
 fn stored(value: &Value) -> Result<Json, &'static str> {
     match value {
         Value::Undefined | Value::Null => Ok(Json::Null),

@@ -1,4 +1,4 @@
-//! `fetch` of sandboxed code: to the hosts that its definition lists, and to no other.
+//! `fetch` of sandboxed code, limited to the hosts that its definition lists.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,18 +22,19 @@ use crate::work::outbound::{self, Chosen, Unsent};
 
 const HEADERS: &str = "fetch: headers must be an object of texts, or pairs of texts.";
 
-/// What ends a request that is under way, by the number that the code gave it.
+/// Senders that abort active requests, by the code's number for each.
 type Under = Rc<RefCell<HashMap<u64, oneshot::Sender<()>>>>;
 
-/// `(url, { method, headers, body, id })`, which gives `{ status, headers, body }`, and what ends such a request: `abort(id)`.
-/// No redirect is followed. Code sees what isolate/web/http.js makes of it.
+/// Returns `fetch` and `abort`: `fetch(url, { method, headers, body, id })` returns `{ status, headers, body
+/// }`, and `abort(id)` ends such a request. Redirects are not followed. isolate/web/http.js wraps these for
+/// the code.
 pub(crate) fn fetch(around: &Rc<dyn Surroundings>, allowed: Vec<String>) -> (Function, Function) {
     let under = Under::default();
     let abort = {
         let under = under.clone();
         Function::new("abort", move |args| {
             let ended = args.first().and_then(number).and_then(|id| under.borrow_mut().remove(&id));
-            // It may be over.
+            // The request may have ended.
             let _over = ended.map(|ended| ended.send(()));
             Box::pin(async { Ok(Value::Undefined) })
         })
@@ -41,7 +42,7 @@ pub(crate) fn fetch(around: &Rc<dyn Surroundings>, allowed: Vec<String>) -> (Fun
     let (around, allowed) = (around.clone(), Rc::<[String]>::from(allowed));
     let fetch = Function::new("fetch", move |args| {
         let (around, allowed, under) = (around.clone(), allowed.clone(), under.clone());
-        // Entered before anything is waited for: what ends it may come next.
+        // Registered synchronously, because `abort` may be the next call.
         let entered = args.get(1).and_then(|init| number(init.get("id"))).map(|id| Entered::new(under, id));
         Box::pin(async move {
             let request = request(args)?;
@@ -66,7 +67,7 @@ fn number(value: &Value) -> Option<u64> {
     }
 }
 
-/// A request that can be ended, for as long as it is under way.
+/// An active request that can be aborted.
 struct Entered {
     under: Under,
     id: u64,
@@ -80,7 +81,7 @@ impl Entered {
         Entered { under, id, ended: Some(ended) }
     }
 
-    /// The request is dropped, and with that cancelled, when it is told to end.
+    /// Drops the request, which cancels it, when it is aborted.
     async fn until_ended(
         mut self,
         sent: impl Future<Output = Result<Value, Thrown>>,
@@ -120,7 +121,7 @@ async fn sent(host: &dyn Host, request: Request) -> Result<Value, Thrown> {
             return Err(failed(&format!("the answer is over {} bytes, the limit", limits::CODE_FETCH_BYTES)));
         }
         if bytes >= SMALL_BYTES && !reserved {
-            // Of many large bodies only a few are read at the same time.
+            // Only a few large bodies are read at the same time.
             reserve(limits::CODE_FETCH_BYTES).await;
             reserved = true;
         }
@@ -163,7 +164,7 @@ fn request(args: Vec<Value>) -> Result<Request, Thrown> {
     Ok(Request { method, url, headers, body, reads: Reads::All })
 }
 
-/// Whether the URL's host is listed; an entry without a port means the usual one of the scheme.
+/// Whether the URL's host is listed. An entry without a port means the scheme's default port.
 fn permitted(url: &str, allowed: &[String]) -> Result<(), Thrown> {
     let refused = |what: String| Err(Thrown { name: "TypeError".to_owned(), ..Thrown::new(what) });
     let Some((host, port, usual)) = target(url) else {
@@ -190,8 +191,8 @@ fn permitted(url: &str, allowed: &[String]) -> Result<(), Thrown> {
     ))
 }
 
-/// Host, port and the scheme's usual port. Anything that another reader of URLs could take for another host (a backslash,
-/// a line break, a user, an escape) is refused.
+/// Host, port and the scheme's default port. Refuses anything that another URL parser could read as a
+/// different host (a backslash, a line break, a user, an escape).
 fn target(url: &str) -> Option<(String, &str, &'static str)> {
     if !url.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
         return None;

@@ -1,4 +1,5 @@
-//! Files of a deployment that run in the sandbox: tools, effects, hooks and endpoints with `"run": {"code": …}`.
+//! Files of a deployment that run in the sandbox: tools, effects, hooks and endpoints with `"run": {"code":
+//! …}`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,13 +19,14 @@ use crate::work::code::bridge;
 use crate::work::code::fetch::fetch;
 use crate::work::code::place::place;
 
-/// What makes `state`, for every file.
+/// The code that creates `state` for every file.
 const HARNESS: &str = include_str!("harness.js");
-/// What comes before it for a file that asks for `execution.abortSignal`. In one line: places in the harness stay.
+/// Prepended for a file that uses `execution.abortSignal`. It adds no line, so that positions in the harness
+/// stay the same.
 const SIGNALS: &str = r#"import { AbortController } from "./bobbin/events.js"; "#;
-/// The module with `AbortController`; package/compiler/code.mjs adds it to files that name `abortSignal`.
+/// The module with `AbortController`; package/compiler/code.mjs adds it to files that mention `abortSignal`.
 const WEB_EVENTS: &str = "./bobbin/events.js";
-/// What calls the file's function, by [`FileCall::order`].
+/// The end of the harness, which calls the file's function, by [`FileCall::order`].
 const CALLS: &str = include_str!("harness/call.js");
 const ANSWERS: &str = include_str!("harness/answer.js");
 
@@ -34,13 +36,13 @@ pub(crate) struct FileCall {
     pub(crate) state: ThreadState,
     /// Values of declared variables.
     pub(crate) env: Map<String, Json>,
-    /// What it is given besides `state`.
+    /// Its arguments besides `state`.
     pub(crate) args: Vec<Value>,
-    /// Where `state` stands among them.
+    /// Position of `state` in the arguments.
     pub(crate) order: Order,
 }
 
-/// How a handler takes its arguments.
+/// The order of a handler's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// `(state, ...args)`: tools, effects and hooks.
@@ -59,7 +61,7 @@ impl Order {
     }
 }
 
-/// Calls it; what it gives, or what went wrong in words.
+/// Calls the function. Returns its value, or an error text.
 pub(crate) async fn run_file(
     around: Rc<dyn Surroundings>,
     code: &Code,
@@ -98,7 +100,7 @@ fn start_file(
     let mentions = |name: &str| {
         modules.first().is_some_and(|(_, source)| source.contains(name)) && state.run_api().at_work()
     };
-    // What few files ask for is there for them alone: neither is free.
+    // Both cost something, so only the few files that mention them get them.
     let signal = modules.iter().any(|(name, _)| name == WEB_EVENTS) && mentions("abortSignal");
     let harness = if signal { SIGNALS } else { "" }.to_owned()
         + &HARNESS.replace("\"FILE\"", &specifier)
@@ -126,13 +128,13 @@ fn start_file(
     Ok(state.run_code(&harness, options.global("host", host).global("facts", facts)))
 }
 
-/// What `crypto` in the sandbox makes its random numbers of.
+/// The seed of `crypto` in the sandbox.
 fn entropy(host: &dyn Host) -> Value {
     let bytes = [host.random(), host.random()].concat();
     Value::Binary(BinaryKind::Uint8Array, Bytes::from(bytes))
 }
 
-/// What the code wrote to its console is for the operator.
+/// Writes the code's console output to the operator's log.
 fn log_lines(around: &dyn Surroundings, file: &str, result: &CodeResult) {
     for log in &result.logs {
         let text: String = around.without_secrets(log.text()).into();
@@ -140,10 +142,10 @@ fn log_lines(around: &dyn Surroundings, file: &str, result: &CodeResult) {
     }
 }
 
-/// What the harness is called.
+/// File name of the harness.
 const NAME: &str = "<bobbin>";
 
-/// Waits so many milliseconds, for `setTimeout` in the sandbox.
+/// Waits for some milliseconds, for `setTimeout` in the sandbox.
 pub(crate) fn sleep(sleep: Sleep) -> Function {
     Function::new("sleep", move |args| {
         let ms = match args.first() {
@@ -158,8 +160,8 @@ pub(crate) fn sleep(sleep: Sleep) -> Function {
     })
 }
 
-/// `state.runCode` of sandboxed code: started at once; the handle is an object of functions. What is wrong with the call is
-/// a result, too (spec §17.2).
+/// `state.runCode` for sandboxed code. The code starts at once, and the handle is an object of functions.
+/// Errors in the call are results, too (spec §17.2).
 fn run_code(state: &ThreadState) -> Function {
     let state = state.clone();
     Function::new("runCode", move |args| {
@@ -180,8 +182,8 @@ fn run_code(state: &ThreadState) -> Function {
     })
 }
 
-/// The execution is that of the code which has the handle: it ends with it. Once its result was taken nothing is held but
-/// the functions in that.
+/// The handle for sandboxed code. The holder owns the execution, which ends with it. Once the result was
+/// taken, only the functions in the result are held.
 fn handle(execution: CodeHandle) -> Value {
     let held = Rc::new(RefCell::new(Some(execution)));
     let execution = held.clone();

@@ -1,10 +1,10 @@
-// What runs a file of the deployment's in the sandbox: it makes `state` of what was handed over, and calls the file's
-// default export. Evaluated inside, for every call; `host` and `facts` are names at module scope. It ends with one of the
-// files in harness/.
+// Runs a file of the deployment in the sandbox: creates `state` from the host's functions and facts, and calls the
+// file's default export. Evaluated in the sandbox for every call. `host` and `facts` are names at module scope. One of
+// the files in harness/ is appended.
 import handler from "FILE";
 
 const { freeze } = Object;
-/** Calls that the handler did not wait for; they end before its result counts. */
+/** Calls that the handler did not await. They finish before its result is returned. */
 const open = new Set();
 
 const aside = (promise) => {
@@ -29,10 +29,10 @@ const names = {
   getAgentNames: () => [...facts.names.agents],
 };
 
-/** Definitions are the deployment's: those of another thread are these. */
+/** All threads share the deployment's definitions, so these are local calls. */
 const HERE = ["loadModel", "loadPrompt", "loadAgent"];
 
-/** Another thread of the family: the members that `state` has, done over there. No run is under way for whoever looks in. */
+/** A related thread: the members of `state`, executed there. It has no run from outside. */
 const remote = (thread) => {
   if (!thread) return null;
   const { call } = thread;
@@ -67,17 +67,17 @@ const unlessAborted = (promise, signal) =>
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
   });
 
-/** Refuses options that are not known: one that is dropped in silence is not what was asked for. */
+/** Refuses unknown options: to ignore one would do something else than requested. */
 function closed(options, member, known) {
   const odd = Object.keys(options ?? {}).find((name) => !known.includes(name));
   if (odd !== undefined) throw new TypeError(`${member}: \`${odd}\` is no option; there are ${known.join(", ")}`);
   return options ?? {};
 }
 
-/** A result of code that was never run. */
+/** The result of code that never ran. */
 const unrun = (error) => ({ status: "link_error", error: { name: error.name, message: error.message }, logs: [], reports: [], durationMs: 0 });
 
-/** The handle of code that this code runs. Waiting for it never rejects. */
+/** The handle of code that this code runs. Awaiting it never rejects. */
 function execution(source, options) {
   const reports = [];
   const told = options?.report;
@@ -86,7 +86,7 @@ function execution(source, options) {
     return told(value);
   };
   const heard = typeof told === "function" ? { ...options, report } : options;
-  // Rejected where what it is given cannot cross.
+  // Rejects when an argument cannot be copied.
   const started = host.runCode(source, heard);
   const result = started.then((begun) => begun.result()).catch(unrun).then((ended) => {
     handle.running = false;
@@ -104,11 +104,11 @@ function execution(source, options) {
 }
 
 /**
- * Scratch space of the run: what is in it when the handler ends, or when it makes a call, is there for the run's other
- * tools, and what those leave there is here after the call.
+ * Scratch space of the run. The run's other tools see its content as of each call and the end of the handler, and their
+ * changes are here after the call.
  */
 const context = { ...facts.context };
-/** What the thread has of it, as text: changes within a value are seen by that. */
+/** The thread's copy, as text, to detect changes inside a value. */
 let kept = written(context);
 
 function written(values) {
@@ -130,14 +130,14 @@ async function invokeTool(name, args) {
   } finally {
     const found = await host.call("getContext");
     const text = written(found);
-    // What was changed here meanwhile stays.
+    // Keep local changes from meanwhile.
     for (const [key, value] of Object.entries(found)) if (kept.get(key) !== text.get(key)) context[key] = value;
     for (const key of kept.keys()) if (!text.has(key)) delete context[key];
     kept = text;
   }
 }
 
-/** The run, as it was when the call began; what is asked of it here shows at once. */
+/** The run as of the start of the call. Requests made here are visible at once. */
 function running({ messageHistory, stoppedBy, ...seen }) {
   const run = {
     ...seen,
@@ -156,7 +156,7 @@ function running({ messageHistory, stoppedBy, ...seen }) {
   return run;
 }
 
-/** Runs the handler, and ends what it began. */
+/** Runs the handler, then saves the scratch space. */
 async function called(...args) {
   try {
     return await handler(...args);

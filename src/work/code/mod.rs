@@ -1,8 +1,8 @@
-//! Code in the sandbox, and what it gets there of its thread and of the web (spec §17).
+//! Code in the sandbox, with its access to its thread and to the network (spec §17).
 //!
-//! * `file`: files of a deployment with `"run": {"code": …}`. `web`: what code that a model wrote has of the web.
-//! * `bridge`: the thread, for sandboxed code. `args`: arguments of calls that such code makes.
-//! * `fetch`: requests of such code. `place`: where in a file it went wrong.
+//! * `file`: files of a deployment with `"run": {"code": …}`. `web`: web APIs for code that a model wrote.
+//! * `bridge`: the thread, for sandboxed code. `args`: arguments of calls from such code.
+//! * `fetch`: requests of such code. `place`: the position of an error in a file.
 
 pub(crate) mod args;
 pub(crate) mod bridge;

@@ -1,13 +1,13 @@
-//! Where in a deployment's own files sandboxed code went wrong.
+//! The position of an error of sandboxed code in the deployment's own files.
 
 use crate::sandbox::CodeError;
 use crate::spec::Catalog;
 
-/// The modules that stand for the web's globals: whoever called them is to blame.
+/// The modules with web APIs. An error in them is attributed to the caller.
 const WEB: &str = "bobbin/";
 
-/// The innermost place that somebody can look at, as `tools/x.ts:5`: packages and the runtime's own modules are passed
-/// over, a file that they alone are called from is named without a line.
+/// The innermost position in the deployment's own files, as `tools/x.ts:5`. Packages and the runtime's
+/// modules are skipped. If only those appear, the file that bundles them is named without a line.
 pub(crate) fn place(catalog: &Catalog, error: &CodeError) -> Option<String> {
     let own = error.filename.as_deref().zip(error.line);
     let stack = error.stack.as_deref().unwrap_or_default().lines().filter_map(frame);
@@ -22,7 +22,7 @@ pub(crate) fn place(catalog: &Catalog, error: &CodeError) -> Option<String> {
     within.map(str::to_owned)
 }
 
-/// A line of a stack: `    at name (file:line:column)`.
+/// Parses a line of a stack: `    at name (file:line:column)`.
 fn frame(text: &str) -> Option<(&str, u32)> {
     let (_, place) = text.strip_suffix(')')?.rsplit_once(" (")?;
     let (place, _) = place.rsplit_once(':')?;
@@ -38,8 +38,8 @@ mod tests {
     use crate::spec::{Catalog, Source};
     use crate::work::code::place::place;
 
-    /// A file as it is, and a bundle: line 1 is imported, 2 and 3 are lines 7 and 8 of a file beside, 4 to 9 a package's,
-    /// and the rest are its own.
+    /// An unbundled file, and a bundle: line 1 is imported, 2 and 3 are lines 7 and 8 of another file, 4 to 9
+    /// are a package's, and the rest are its own.
     fn catalog() -> Catalog {
         let bundle = Source {
             lines: vec![(2, "lib/y.ts".into(), 7), (4, String::new(), 0), (10, "tools/b.ts".into(), 3)],

@@ -1,5 +1,5 @@
-//! What the web has, for code that a model wrote: the modules that files of code have (isolate/web/), where the code
-//! mentions what is in them.
+//! Web APIs for code that a model wrote: the modules that files of code have (isolate/web/), as far as the
+//! code mentions their names.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::work::Surroundings;
 use crate::work::code::fetch::fetch;
 use crate::work::code::file::sleep;
 
-/// The modules, and the names of theirs that such code has.
+/// The modules, and their names for such code.
 const MODULES: [(&str, &[&str]); 5] = [
     ("http.js", &["fetch", "Headers", "Request", "Response"]),
     ("form.js", &["FormData"]),
@@ -19,7 +19,7 @@ const MODULES: [(&str, &[&str]); 5] = [
     ("events.js", &["AbortController", "AbortSignal"]),
 ];
 
-/// What this code needs of it, to reach these hosts and no others.
+/// The network access of this code, limited to these hosts.
 pub(crate) fn web(around: &Rc<dyn Surroundings>, code: &str, allowed_hosts: Vec<String>) -> Web {
     if allowed_hosts.is_empty() {
         return Web::closed(

@@ -1,6 +1,6 @@
-//! Who gives tokens for a server, and requests for them. Addresses come from foreign servers: none leads to a place that a server
-//! itself may not be at, those on another host than the server's own are sent as addresses that others chose, no redirect is
-//! followed, and answers are bounded.
+//! Finds authorization servers, and requests tokens. URLs come from foreign servers, so the same restrictions
+//! apply as to MCP servers. URLs on another host than the server's are treated as chosen by others, redirects
+//! are not followed, and responses are limited in size.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -14,20 +14,20 @@ use crate::work::Surroundings;
 use crate::work::outbound::{self, Chosen, refused_in_clear};
 use crate::work::timeout::Watch;
 
-/// Milliseconds that one request may take.
+/// Time limit of one request, in milliseconds.
 const LIMIT_MS: u64 = 20_000;
 
-/// Whom to ask for tokens.
+/// The authorization server of a resource.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) resource: Resource,
     pub(crate) issuer: Issuer,
 }
 
-/// Finds out who gives tokens for a server. `wanted`: the one that its definition names.
+/// Finds the authorization server of an MCP server. `wanted`: the issuer in its definition.
 ///
 /// # Errors
-/// Nobody can be found: why, without a full stop.
+/// The reason why none was found, without a full stop.
 pub(crate) async fn discover(
     around: &dyn Surroundings,
     server: &str,
@@ -43,7 +43,7 @@ pub(crate) async fn discover(
                 resource.issuers.join(", ")
             )
         })?,
-        // None of them is told to be the better one.
+        // No order of preference is defined.
         None => resource.issuers.first().ok_or("it names no authorization server")?,
     };
     let addresses = discovery::issuer_addresses(issuer);
@@ -54,7 +54,7 @@ pub(crate) async fn discover(
     Ok(Found { resource, issuer })
 }
 
-/// What the first address says that says something; one that says the wrong thing is the end of it.
+/// Parses the first URL that responds with 200. If that response is invalid, the search ends.
 async fn first<T>(
     around: &dyn Surroundings,
     server: &str,
@@ -75,7 +75,7 @@ async fn first<T>(
     Err(failed)
 }
 
-/// Asks for a token.
+/// Requests a token.
 pub(crate) async fn token(
     around: &dyn Surroundings,
     client: &Client,
@@ -90,15 +90,15 @@ pub(crate) async fn token(
     let sent = send(around, &client.resource, request).await;
     let (status, body) = sent.map_err(|why| NoToken::Failed(format!("{}: {why}", client.endpoint)))?;
     let now = around.host().now_us();
-    // What it was told is not repeated, whatever it answers.
+    // Confidential parts of the request are removed from the server's texts.
     let unsaid = |text: &str| asked.unsaid(text);
     grant::token(client.clone(), (status, &body), &unsaid, now, scope, before)
 }
 
-/// Registers this deployment at an authorization server, as a client of its own.
+/// Registers this deployment at an authorization server, as a client.
 ///
 /// # Errors
-/// It is not registered: why, without a full stop.
+/// The reason why it failed, without a full stop.
 pub(crate) async fn register(
     around: &dyn Surroundings,
     found: &Found,
@@ -123,7 +123,7 @@ pub(crate) async fn register(
         .map_err(|why| format!("{}: {why}", issuer.issuer))
 }
 
-/// Sends a request; status and body of what comes back. The deployment has chosen where `server` is, and nothing else.
+/// Sends a request; returns status and body. Only the address of `server` was chosen by the deployment.
 async fn send(around: &dyn Surroundings, server: &str, request: Request) -> Result<(u16, Vec<u8>), String> {
     if let Some(place) = refused_in_clear(&**around.host(), &request.url) {
         return Err(format!("{place}, which is not allowed here"));

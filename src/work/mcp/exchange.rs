@@ -1,4 +1,4 @@
-//! One message to a server, and what comes back.
+//! One message to a server, and its response.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -14,31 +14,31 @@ use crate::spec::retry::RetryOn;
 use crate::work::mcp::{Failed, PROTOCOL, Peer, Trouble, UNREACHABLE};
 use crate::work::outbound::{self, Chosen};
 
-/// Requests of a server's that are answered while it answers one.
+/// Maximum number of the server's own requests that are answered during one response.
 const ANSWERED: usize = 16;
 
-/// Times that a stream is taken up again, for one request.
+/// Maximum number of resumptions of a stream for one request.
 const RESUMED: usize = 32;
 
-/// A message that is written.
+/// A serialized message.
 pub(super) struct Message {
     pub(super) id: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,
 }
 
-/// What came back.
+/// The response.
 pub(super) enum Came {
     Result(Map<String, Value>),
     Error(RpcError),
-    /// It is no 2xx.
+    /// A status other than 2xx.
     Refused(Refused),
 }
 
-/// An answer that is no 2xx.
+/// A response other than 2xx.
 pub(super) struct Refused {
     pub(super) status: u16,
-    /// Its beginning.
+    /// The beginning of the body.
     pub(super) body: Vec<u8>,
     /// The id of the request.
     pub(super) id: String,
@@ -46,13 +46,13 @@ pub(super) struct Refused {
     pub(super) challenge: Option<String>,
 }
 
-/// An id unlike those of all other requests to a server.
+/// An id that is unique among all requests to a server.
 pub(super) fn request_id(host: &dyn Host) -> String {
     format!("{:032x}", u128::from_be_bytes(host.random()))
 }
 
 impl Peer<'_> {
-    /// Sends a request; reads until it is answered.
+    /// Sends a request and reads its response.
     pub(super) async fn exchange(&self, ask: &Ask, era: &Era) -> Result<Came, Failed> {
         let message = self.message(ask, Some(era));
         let id = message.id.clone();
@@ -60,7 +60,7 @@ impl Peer<'_> {
         self.read(response, id, era).await
     }
 
-    /// The same of `initialize`, whose headers name the session.
+    /// The same for `initialize`, whose response headers contain the session.
     pub(super) async fn send_for_session(&self, message: Message) -> Result<(Came, Option<String>), Failed> {
         let id = message.id.clone();
         let response = self.send(message, Reads::All).await?;
@@ -68,10 +68,10 @@ impl Peer<'_> {
         Ok((self.read(response, id, &Era::Modern).await?, session))
     }
 
-    /// Tells a server something that it does not answer.
+    /// Sends a notification, which has no response.
     pub(super) async fn tell(&self, era: &Era, body: String) -> Result<(), Failed> {
         let headers = self.with_own(ask::headers(Some(era)));
-        // Whatever it says to that: the next request shows whether it took it.
+        // The response does not matter: the next request shows whether the server accepted it.
         self.send(Message { id: String::new(), headers, body }, Reads::Type).await.map(drop)
     }
 
@@ -96,7 +96,7 @@ impl Peer<'_> {
     fn broken(&self, broken: &Broken) -> Failed {
         let server = &self.address.server;
         match broken {
-            // It may have been lost on its way.
+            // It may have been lost in transit.
             Broken::Ended => self.network(format_args!("broke off its answer")),
             Broken::TooLarge | Broken::TooMany | Broken::Malformed(_) => {
                 Trouble::new(PROTOCOL, format!("The answer of the MCP server \"{server}\" {broken}.")).into()
@@ -108,7 +108,7 @@ impl Peer<'_> {
         if !(200..300).contains(&response.status) {
             let challenge = response.header("www-authenticate").map(str::to_owned);
             let mut body = Vec::new();
-            // What it says besides may break off; that it refused is known.
+            // The body may break off; the refusal is already certain.
             while let Some(Ok(chunk)) = response.body.next().await {
                 body.extend_from_slice(&chunk);
                 if body.len() > limits::HTTP_TOOL_BYTES {
@@ -138,7 +138,7 @@ impl Peer<'_> {
         Err(self.broken(&Broken::Ended))
     }
 
-    /// Reads an answer to its end, or until it has what was asked for.
+    /// Reads a response until it contains the result, or ends.
     async fn through(
         &self,
         response: &mut Response,
@@ -157,8 +157,8 @@ impl Peer<'_> {
         self.take(said, era, answered).await
     }
 
-    /// Takes a stream up again that has ended before its answer, as servers of sessions may want it (2025-11-25, transports:
-    /// resumability). `None` where the server does not.
+    /// Resumes a stream that ended before its response, for servers with sessions (2025-11-25, transports:
+    /// resumability). `None` if the server does not support it.
     async fn resume(&self, era: &Era, place: Place) -> Option<Response> {
         let host = self.around.host();
         host.sleep_until(host.now_us() + i64::try_from(place.after_ms).unwrap_or_default() * 1000).await;
@@ -176,7 +176,8 @@ impl Peer<'_> {
         (response.status == 200 && streams).then_some(response)
     }
 
-    /// Looks for the answer in what was said. What a server asks within a session is answered, or it would wait for it.
+    /// Finds the response among the messages. In a session, requests of the server are answered, because it
+    /// would wait.
     async fn take(&self, said: Vec<Said>, era: &Era, answered: &mut usize) -> Result<Option<Came>, Failed> {
         for said in said {
             match said {

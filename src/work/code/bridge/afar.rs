@@ -1,7 +1,7 @@
-//! Another thread of the family, for code: its members are those of `state`, and what they do is done over there. One
-//! request of the API's kind carries the call, by name; a thread answers it as it would its own code's.
+//! A related thread, for code: it has the members of `state`, which are executed there. One API request
+//! carries the call, by name. The thread executes it like a call of its own code.
 //!
-//! What is a thread's own stays its own: its values (spec §18.1), those of its variables, and its run.
+//! A thread's values (spec §18.1), its variables, and its run stay private.
 
 use serde_json::{Map, Value as Json};
 
@@ -19,7 +19,7 @@ use crate::work::code::bridge::files::buffer;
 use crate::work::code::bridge::options::{message, plain_file_options};
 use crate::work::code::bridge::{MESSAGES, done, in_order, method_of};
 
-/// What another thread may ask, beside what has a request of its own.
+/// Members that another thread may call, besides those with their own request.
 const MEMBERS: [&str; 27] = [
     "getMessage",
     "updateMessage",
@@ -50,7 +50,7 @@ const MEMBERS: [&str; 27] = [
     "about",
 ];
 
-/// Why a member is not there from afar.
+/// The reason why a member is not available remotely.
 fn refused(method: &str) -> Error {
     let why = match method {
         "getValue" | "setValue" => {
@@ -67,7 +67,7 @@ fn refused(method: &str) -> Error {
     Error::field("method", format!("{method}() does not reach another thread: {why}."))
 }
 
-/// Answers a call from another thread of the family.
+/// Executes a call from a related thread.
 pub(crate) async fn answer(state: &ThreadState, asked: Asked) -> Result<Json> {
     let Asked { method, args, package: _, only_reads: _ } = asked;
     if !MEMBERS.contains(&method.as_str()) {
@@ -84,13 +84,13 @@ pub(crate) async fn answer(state: &ThreadState, asked: Asked) -> Result<Json> {
     serde_json::to_value(Plain::of(value)?).map_err(Error::internal)
 }
 
-/// What is a property of `state`.
+/// The properties of `state`.
 fn about(state: &ThreadState) -> Result<Json> {
     let parent = state.get_parent_thread()?.map(|parent| parent.id().to_owned());
     Ok(json!({ "children": state.children()?, "arguments": state.arguments()?, "parent": parent }))
 }
 
-/// Another thread, as the harness makes an object of it.
+/// A related thread, as input for the harness.
 pub(crate) async fn remote(thread: RemoteThread) -> Result<Value> {
     let who = thread.identity().await?;
     let Json::Object(about) = thread.member("about", Vec::new()).await? else {
@@ -137,7 +137,7 @@ async fn remote_method(
             thread.member("getMessage", vec![id.into()]).await?.into()
         }
         "readFile" => {
-            // How large it is is not known before.
+            // The size is not known in advance.
             reserve(limits::FILE_WHOLE_BYTES).await;
             buffer(thread.read_file(&args.text("path")?).await?)
         }
@@ -167,7 +167,7 @@ async fn remote_method(
             called(thread, method, given).await?
         }
         "scheduleEffect" => {
-            // Refused here what JSON would lose on the way.
+            // Refused here, because JSON would lose it in transit.
             let mut given = vec![args.next(), args.storable_object("args")?.into()];
             given.extend(args.all());
             called(thread, method, given).await?

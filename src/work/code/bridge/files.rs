@@ -16,7 +16,7 @@ use crate::work::code::args::Args;
 use crate::work::code::bridge::options::file_options;
 use crate::work::code::bridge::{done, json_of};
 
-/// Its files (spec §16.2).
+/// Calls a member for files.
 pub(crate) fn file_method(state: &ThreadState, method: &str, mut args: Args) -> Result<Value> {
     Ok(match method {
         "writeFile" => {
@@ -50,7 +50,7 @@ pub(crate) fn file_method(state: &ThreadState, method: &str, mut args: Args) -> 
     })
 }
 
-/// A page of a directory; empty where there is none.
+/// A page of a directory; empty when the directory does not exist.
 fn page(state: &ThreadState, path: &str, query: &Query) -> Result<Value> {
     let mut page = match state.readdir_page(path, query) {
         Err(error) if error.code == Code::NotFound => json!({ "files": [], "cursor": null }),
@@ -60,7 +60,7 @@ fn page(state: &ThreadState, path: &str, query: &Query) -> Result<Value> {
     Ok(json!({ "entries": take("files"), "cursor": take("cursor") }).into())
 }
 
-/// A function that gives the next chunk of a file, and `null` after the last.
+/// A function that returns the next chunk of a file, and `null` after the last.
 fn chunk_reader(
     chunks: futures::stream::LocalBoxStream<'static, Result<crate::store::file_record::FileChunk>>,
 ) -> Value {

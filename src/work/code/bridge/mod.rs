@@ -1,7 +1,7 @@
-//! `ThreadState` for sandboxed code (spec §12): one function, `call(method, ...args)`, that the harness makes the members of
-//! `state` from. Every argument is hostile.
+//! `ThreadState` for sandboxed code (spec §12): one function, `call(method, ...args)`, from which the harness
+//! creates the members of `state`. Every argument is untrusted.
 //!
-//! * `files`: the members for files. `afar`: those of another thread. `options`: options and inputs, read.
+//! * `files`: members for files. `afar`: members of another thread. `options`: parsing of options and inputs.
 
 pub(crate) mod afar;
 pub(crate) mod files;
@@ -26,7 +26,8 @@ use crate::work::code::bridge::afar::remote;
 use crate::work::code::bridge::files::file_method;
 use crate::work::code::bridge::options::{effect, env_kind, if_value, message, told};
 
-/// The function that reaches a thread. `env`: the values of variables that the definition declares; no others are seen.
+/// The function that calls a thread. `env`: the variables that the definition declares; no others are
+/// visible.
 pub(crate) fn call(state: &ThreadState, env: Map<String, Json>) -> Function {
     let (state, env) = (state.clone(), Rc::new(RefCell::new(env)));
     Function::new("call", move |args| {
@@ -38,14 +39,14 @@ pub(crate) fn call(state: &ThreadState, env: Map<String, Json>) -> Function {
                 "env" => declared(&env.borrow(), &args.text("name")?),
                 "instanceEnv" => {
                     let name = args.text("name")?;
-                    // The same names: what a definition does not list it does not see.
+                    // The same restriction: only declared names.
                     declared(&env.borrow(), &name)?;
                     Ok(state.instance_env(&name).await?.map_or(Value::Null, Value::String))
                 }
                 "setEnv" => {
                     let (name, value) = (args.text("name")?, args.text("value")?);
                     state.set_env(&name, &value, env_kind(args.optional_object("options")?)?)?;
-                    // Whoever set it knows it.
+                    // The code that set it may read it.
                     env.borrow_mut().insert(name, value.into());
                     Ok(Value::Undefined)
                 }
@@ -64,7 +65,7 @@ fn declared(env: &Map<String, Json>, name: &str) -> Result<Value, Thrown> {
     })
 }
 
-/// Options of getMessages (spec §14.3); the last three are those of the API.
+/// Options of getMessages (spec §14.3); the last three are the API's.
 pub(crate) const MESSAGES: [&str; 8] =
     ["limit", "offset", "order", "includeSilent", "maxDepth", "before", "after", "ids"];
 /// Options of getLogs.
@@ -163,8 +164,8 @@ async fn method_of(state: &ThreadState, method: &str, mut args: Args) -> Result<
     })
 }
 
-/// What the code may know of its thread at once, without asking; and the beginning of its random numbers.
-/// `history`: with the messages of its run, which few ask for.
+/// Facts about the thread that the code can use without a call, and the seed of its random numbers.
+/// `history`: include the messages of its run, which few files need.
 pub(crate) fn facts(state: &ThreadState, entropy: Value, history: bool) -> Result<Value> {
     let who = state.identity()?;
     let running = state.execution()?;
@@ -200,7 +201,7 @@ fn execution(state: &ThreadState) -> Result<crate::sdk::run_handle::RunHandle> {
         .ok_or_else(|| Error::field("execution", "No run is under way here: `state.execution` is null."))
 }
 
-/// A page in the order that was asked for: over HTTP it is always that of time (spec §14.3).
+/// Puts a page into the requested order: over HTTP it is always chronological (spec §14.3).
 pub(crate) fn in_order(mut page: Json, query: &Query) -> Json {
     if query.get("order") != Some("asc")
         && let Some(messages) = page.get_mut("messages").and_then(Json::as_array_mut)

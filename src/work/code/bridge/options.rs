@@ -1,5 +1,5 @@
-//! Options and inputs that code gives to the members of its thread. What one of them does not know is refused with the
-//! name that was probably meant: an option that is dropped in silence does something else than was asked for.
+//! Options and inputs for the members of a thread, from code. Unknown names are refused with the nearest
+//! valid name: to ignore an option would do something else than requested.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,12 +15,12 @@ use crate::store::file_record::FileOptions;
 use crate::store::repeat::Repetition;
 use crate::work::code::args::Args;
 
-/// The options, if there are no others than these; what was probably meant is said, because code sees the message alone.
+/// Checks the names of options. The hint becomes part of the message, because code sees only the message.
 fn known(fields: Map<String, Json>, names: &[&str]) -> Result<Body> {
     Body::of(fields).known(names).map_err(told)
 }
 
-/// The error with its hint as part of the message.
+/// Moves the error's hint into its message.
 pub(crate) fn told(mut error: Error) -> Error {
     if let Some(hint) = error.hint.take() {
         error.message = format!("{} {hint}", error.message);
@@ -51,7 +51,7 @@ pub(crate) fn effect(args: &mut Args) -> Result<NewEffect> {
     let mut body = match args.next() {
         Value::Undefined | Value::Null => return Ok(NewEffect { delay_ms: Some(0), ..new }),
         Value::Number(ms) => return Ok(NewEffect { delay_ms: Some(whole("delay", ms)?), ..new }),
-        // A date is the obvious way to say when.
+        // `at` may be a `Date`.
         options @ Value::Object(_) => known(dated(options)?, &["delay", "at", "every", "cron"])?,
         _ => return Err(Error::field("delay", "`delay` must be a number of milliseconds.")),
     };
@@ -76,7 +76,7 @@ fn whole(name: &str, number: f64) -> Result<i64> {
     }
 }
 
-/// Options as JSON; dates are milliseconds.
+/// Options as JSON, with dates as milliseconds.
 fn dated(options: Value) -> Result<Map<String, Json>> {
     let Value::Object(fields) = options else { return Ok(Map::new()) };
     fields
@@ -115,7 +115,7 @@ pub(crate) fn file_options(value: Value) -> Result<FileOptions> {
     Ok(options)
 }
 
-/// The same for the way to another thread, where bytes are base64.
+/// The same for another thread, with bytes as base64.
 pub(crate) fn plain_file_options(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -137,8 +137,8 @@ pub(crate) fn env_kind(fields: Option<Map<String, Json>>) -> Result<Option<Varia
     Ok(kind)
 }
 
-/// `{ ifValue? }` of setValue: the value that must be there. That the option is given counts: `undefined` is no value, as
-/// `null` is, and never means that whatever is there is overwritten.
+/// `{ ifValue? }` of setValue: the expected value. The presence of the option matters: `undefined` means no
+/// value, as `null` does, and never an unconditional write.
 pub(crate) fn if_value(options: Value) -> Result<Option<Json>> {
     let fields = match options {
         Value::Undefined | Value::Null => return Ok(None),
