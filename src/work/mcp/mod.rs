@@ -1,8 +1,10 @@
-//! Requests to MCP servers: which era a server speaks is found out by asking, sessions are begun where it wants them, and begun
-//! anew where it has lost them. One request a call, once that is known: a call that a server may have read is not made again, neither
-//! in another era nor in another session. Bounded in bytes and time; no redirect is followed.
+//! Requests to MCP servers. The client detects the era of a server, starts sessions when the server needs
+//! them, and starts new ones when it has lost them. After that, each call is one request. A call that a
+//! server may have read is never repeated, in another era or session either. Bytes and time are limited;
+//! redirects are not followed.
 //!
-//! * Here: the conversation. `exchange`: one message and its answer. `auth`: who gives tokens, and the tokens.
+//! * Here: the conversation. `exchange`: one message and its response. `auth`: authorization servers and
+//!   tokens.
 
 pub(crate) mod auth;
 mod exchange;
@@ -25,87 +27,88 @@ use crate::work::outbound::refused_in_clear;
 use crate::work::timeout::Watch;
 use crate::{error, limits};
 
-/// Times that a request is sent at most, while it is found out how: in both eras, and in a new session.
+/// Maximum number of times that a request is sent during detection: in both eras, and in a new session.
 const ROUNDS: usize = 4;
 
-/// What is kept of how a server is spoken to, for one set of credentials.
+/// Stored facts about the protocol of a server, for one set of credentials.
 pub(crate) trait Memory {
-    /// The session that there is.
+    /// The current session.
     fn session(&self) -> Option<Session>;
 
-    /// There is another one, or none any more.
+    /// Stores a new session, or that there is none any more.
     ///
     /// # Errors
     /// It could not be stored.
     fn learns(&self, session: Option<&Session>) -> error::Result<()>;
 
-    /// Whether it has answered as a server without sessions, this thread or another one, as far as that is in memory.
+    /// Whether it responded without sessions before, to this thread or another one, as far as this is in
+    /// memory.
     fn is_modern(&self) -> bool;
 
-    /// It has.
+    /// Records that it did.
     fn found_modern(&self);
 }
 
-/// A server, as a call reaches it.
+/// A server, for one call.
 pub(crate) struct Peer<'a> {
     pub(crate) around: &'a dyn Surroundings,
-    /// What failures name: the tool.
+    /// The name in failures: the tool.
     pub(crate) subject: &'a str,
     pub(crate) address: &'a Address,
-    /// Milliseconds for all that it takes.
+    /// Time limit for the whole call, in milliseconds.
     pub(crate) limit_ms: u64,
     pub(crate) asker: Asker,
-    /// Headers that name the trace.
+    /// Headers with the trace.
     pub(crate) trace: Vec<(String, String)>,
     pub(crate) memory: &'a dyn Memory,
 }
 
-/// Where a server is, and what it is shown.
+/// The URL of a server, and the headers to send.
 #[derive(Clone)]
 pub(crate) struct Address {
-    /// Its name in the folder.
+    /// Its name in the catalog's folder.
     pub(crate) server: String,
     pub(crate) url: String,
-    /// Of the definition, with their values; names in lower case.
+    /// The definition's headers with their values; names in lower case.
     pub(crate) headers: Vec<(String, String)>,
     protocol: McpProtocol,
-    /// What it spoke when its tools were pinned, which saves a question.
+    /// The protocol when its tools were pinned, which saves the detection.
     pinned: Option<McpProtocol>,
 }
 
-/// Why there is no answer.
+/// The reason why there is no response.
 #[derive(Debug)]
 pub(crate) struct Trouble {
     /// For clients and programs.
     pub(crate) code: &'static str,
-    /// In words.
+    /// Description.
     pub(crate) text: String,
-    /// As policies name it; `None` where the same would fail again.
+    /// Its name in a policy's `retryOn`; `None` when a repetition would fail again.
     pub(crate) may_pass: Option<RetryOn>,
-    /// What the server said of who may ask, where that is the trouble.
+    /// The server's demand for authorization, if that is the reason.
     pub(crate) challenge: Option<Box<Challenge>>,
 }
 
-/// What a server does not answer, or not well.
+/// The server does not respond, or responds with a failure.
 pub(crate) const UNREACHABLE: &str = "mcp_unreachable";
-/// What is not of the protocol, or an error of it.
+/// A violation of the protocol, or one of its errors.
 pub(crate) const PROTOCOL: &str = "mcp_protocol";
-/// A tool that the server does not have.
+/// The server does not have the tool.
 pub(crate) const TOOL_MISSING: &str = "mcp_tool_missing";
-/// Credentials that are missing, or not taken.
+/// Credentials are missing or refused.
 pub(crate) const UNAUTHORIZED: &str = "mcp_unauthorized";
 
-/// Why a request has no result.
+/// The reason why a request has no result.
 #[derive(Debug)]
 pub(crate) enum Failed {
-    /// The server answered with an error.
+    /// The server responded with an error.
     Rpc(RpcError),
-    /// It did not answer.
+    /// There was no valid response.
     Trouble(Trouble),
 }
 
 impl Failed {
-    /// Why there is no answer at all.
+    /// The reason why there is no response.
     pub(crate) fn trouble(&self) -> Option<&Trouble> {
         match self {
             Failed::Trouble(trouble) => Some(trouble),
@@ -125,17 +128,17 @@ impl Trouble {
         Trouble { code, text, may_pass: None, challenge: None }
     }
 
-    /// It may pass.
+    /// Marks it as one that may succeed later.
     pub(crate) fn passing(self, kind: RetryOn) -> Trouble {
         Trouble { may_pass: Some(kind), ..self }
     }
 }
 
 impl Address {
-    /// That of a server, with the values that its definition names.
+    /// The address of a server, with the values that its definition names.
     ///
     /// # Errors
-    /// A value is missing, or the address may not be reached: why, as a whole sentence.
+    /// A value is missing, or the address is not permitted; a full sentence.
     pub(crate) fn of(
         server: &McpServer,
         around: &dyn Surroundings,
@@ -159,7 +162,7 @@ impl Address {
 }
 
 impl Address {
-    /// The same, with a token.
+    /// The address with a token.
     #[must_use]
     pub(crate) fn with_bearer(&self, token: Option<&str>) -> Address {
         let mut address = self.clone();
@@ -169,7 +172,7 @@ impl Address {
     }
 }
 
-/// Where a server is.
+/// The URL of a server.
 ///
 /// # Errors
 /// As [`Address::of`].
@@ -192,7 +195,7 @@ fn unset(server: &McpServer, error: &template::Error) -> String {
 }
 
 impl Peer<'_> {
-    /// Asks, and gives the result.
+    /// Sends a request and returns its result.
     pub(crate) async fn ask(&self, ask: &Ask) -> Result<Map<String, Value>, Failed> {
         let mut watch = Watch::for_ms(&**self.around.host(), self.limit_ms);
         let answer = watch.within(self.converse(ask)).await;
@@ -211,7 +214,8 @@ impl Peer<'_> {
             McpProtocol::Auto => session.is_none() && self.address.pinned != Some(McpProtocol::Legacy),
         };
         let (mut turned, mut renewed) = (false, false);
-        // A call is not what finds out how a server is spoken to: it could run, and its answer look like a refusal.
+        // A call must not be used for detection: it could be executed, and its response could look like a
+        // refusal.
         let known = self.address.pinned == Some(McpProtocol::Modern) || self.memory.is_modern();
         if auto && modern && ask.acts() && !known {
             modern = self.speaks_modern().await?;
@@ -253,7 +257,8 @@ impl Peer<'_> {
         Err(Trouble::new(PROTOCOL, text).into())
     }
 
-    /// Makes a request in the modern era. `None` where it did not run, and the server wants a session; only where it `may_turn`.
+    /// Sends a request in the modern era. `None` when it was not executed and the server requires a session;
+    /// only if `may_turn`.
     async fn without_session(&self, ask: &Ask, may_turn: bool) -> Result<Option<Map<String, Value>>, Failed> {
         let mut repeated = false;
         loop {
@@ -275,12 +280,14 @@ impl Peer<'_> {
                     }
                 }
             };
-            // A call is not made again because of what might be the answer of a gateway, or of a tool.
+            // The response may come from a gateway, or from the tool. `server/discover` decides whether the
+            // call may be repeated.
             return if ask.acts() && self.speaks_modern().await? { Err(failed) } else { Ok(None) };
         }
     }
 
-    /// Whether the server speaks the modern protocol, by what it answers to `server/discover`, which does nothing else.
+    /// Whether the server supports the modern protocol, according to `server/discover`, which has no side
+    /// effects.
     async fn speaks_modern(&self) -> Result<bool, Failed> {
         let ask = Ask::discover();
         let mut repeated = false;
@@ -305,7 +312,7 @@ impl Peer<'_> {
         Ok(is_modern)
     }
 
-    /// Begins a session.
+    /// Starts a session.
     async fn initialize(&self) -> Result<Session, Failed> {
         let message = self.message(&Ask::initialize(), None);
         let (came, id) = self.send_for_session(message).await?;
@@ -342,7 +349,7 @@ impl Peer<'_> {
         Message { id, headers: self.with_own(headers), body }
     }
 
-    /// Headers of the protocol with those of the definition and of the trace. The protocol's count.
+    /// Adds the headers of the trace and the definition. The protocol's headers take precedence.
     fn with_own(&self, mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
         for (name, value) in self.trace.iter().chain(&self.address.headers) {
             if headers.iter().all(|(known, _)| known != name) {
@@ -352,7 +359,7 @@ impl Peer<'_> {
         headers
     }
 
-    /// What is told of a request that was refused.
+    /// The failure for a refused request.
     fn refused(&self, refused: Refused) -> Failed {
         let server = &self.address.server;
         let said = error_in(&refused.body).filter(|_| !matches!(refused.status, 401 | 403 | 500..));

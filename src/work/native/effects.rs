@@ -1,6 +1,6 @@
 //! Native effects and their registry. A definition names one with `{"run": {"native": "name"}}`.
 //!
-//! Those of this crate stand in one table. A crate that embeds this one adds its own:
+//! This crate's effects are in one table. A crate that embeds this one can register its own:
 //!
 //! ```
 //! bobbin::effects::register("clear_cart", |call| {
@@ -16,9 +16,9 @@ use crate::registry::registry;
 use crate::sdk::NewMessage;
 use crate::work::native::EffectCall;
 
-/// What runs when a native effect is due. The error is a text for whoever reads the thread's effects.
+/// Runs when a native effect is due. The error is a text for readers of the thread's effects.
 ///
-/// It may run more than once for the same effect: [`EffectCall::idempotency_key`] is the same each time.
+/// It may run more than once for the same effect; [`EffectCall::idempotency_key`] is the same each time.
 pub type Native = fn(EffectCall) -> LocalBoxFuture<'static, Result<(), String>>;
 
 /// The effects of this crate.
@@ -35,8 +35,8 @@ pub async fn run(call: EffectCall) -> Result<(), String> {
     }
 }
 
-/// Queues `content` as a message, which starts a run: a reminder. One that was queued for this effect already, by an
-/// attempt whose end was lost, is not queued again.
+/// Queues `content` as a message, which starts a run: a reminder. If a lost attempt has already queued it for
+/// this effect, it is not queued again.
 fn queue_message(call: &EffectCall) -> Result<(), String> {
     let Some(content) = call.args.get("content").and_then(Value::as_str) else {
         return Err("content: required but missing.".to_owned());

@@ -1,4 +1,4 @@
-//! What a native endpoint is given, and what it gives back.
+//! Input and result of a native endpoint.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -11,33 +11,34 @@ use crate::sdk::ThreadState;
 use crate::sorted::SortedMap;
 use crate::spec::endpoint::Method;
 
-/// A request to a native endpoint (spec §26.1). Nothing executes in the thread for it: a run may be under way beside it.
+/// A request to a native endpoint (spec §26.1). It does not block the thread: a run may be active at the same
+/// time.
 #[derive(Clone)]
 pub struct EndpointCall {
     /// The registered name.
     pub native: String,
-    /// The route that answers: `GET /reports/[day]`.
+    /// The matched route: `GET /reports/[day]`.
     pub name: String,
     /// The thread.
     pub thread_id: String,
     /// The agent that the thread runs.
     pub agent_id: String,
-    /// Id of this request; the log has it when the endpoint fails.
+    /// Id of this request, for the log when the endpoint fails.
     pub request_id: String,
-    /// The request's method; for `HEAD` the answer's body is left out.
+    /// The request's method; for `HEAD` the response's body is omitted.
     pub method: Method,
     /// The path below the thread, decoded, with its leading slash.
     pub path: String,
-    /// The address as the client wrote it, without what leads to the thread: `https://host/reports/a%2Fb?q=1`. Empty where
-    /// the request did not come over HTTP.
+    /// The URL as the client sent it, without the prefix of the thread: `https://host/reports/a%2Fb?q=1`.
+    /// Empty for a request that did not come over HTTP.
     pub address: String,
-    /// The path's parameters, decoded; those of a catch-all are `*`, with their slashes.
+    /// The path's parameters, decoded. A catch-all is `*`, and contains its slashes.
     pub params: SortedMap<String, String>,
     /// The query, decoded.
     pub query: Query,
-    /// The request's headers, names in lower case; without credentials.
+    /// The request's headers without credentials; names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body, of whatever type; at most 4 MB.
+    /// The body, of any type; at most 4 MB.
     pub body: Bytes,
     /// Microseconds since 1970.
     pub now_us: i64,
@@ -45,7 +46,7 @@ pub struct EndpointCall {
     pub random: [u8; 16],
     /// Values of declared variables, by name.
     pub env: Map<String, Value>,
-    /// Waits so many microseconds.
+    /// Waits for some microseconds.
     pub sleep: Sleep,
     /// The thread.
     pub state: ThreadState,
@@ -57,7 +58,7 @@ impl EndpointCall {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// A parameter of the path; empty when the route has none of that name.
+    /// A parameter of the path; empty when the route does not have it.
     pub fn param(&self, name: &str) -> &str {
         self.params.get(name).map(String::as_str).unwrap_or_default()
     }
@@ -72,40 +73,40 @@ impl EndpointCall {
     }
 }
 
-/// The answer of an endpoint.
+/// The response of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointAnswer {
     /// HTTP status, 200 to 599.
     pub status: u16,
-    /// Headers. Those that the runtime or the platform sets are left out.
+    /// Headers. Those that the runtime or the platform sets are removed.
     pub headers: Vec<(String, String)>,
-    /// The body, of whatever type; left out where the status has none.
+    /// The body, of any type; omitted for a status without one.
     pub body: Bytes,
 }
 
 impl EndpointAnswer {
-    /// An answer in JSON.
+    /// A response in JSON.
     pub fn json(status: u16, body: &Value) -> EndpointAnswer {
         EndpointAnswer::bytes(status, "application/json; charset=utf-8", body.to_string())
     }
 
-    /// An answer in plain text.
+    /// A response in plain text.
     pub fn text(status: u16, text: impl Into<String>) -> EndpointAnswer {
         EndpointAnswer::bytes(status, "text/plain; charset=utf-8", text.into())
     }
 
-    /// An answer of any type.
+    /// A response of any type.
     pub fn bytes(status: u16, content_type: &str, body: impl Into<Bytes>) -> EndpointAnswer {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
         EndpointAnswer { status, headers, body: body.into() }
     }
 
-    /// An answer without a body.
+    /// A response without a body.
     pub const fn empty(status: u16) -> EndpointAnswer {
         EndpointAnswer { status, headers: Vec::new(), body: Bytes::new() }
     }
 
-    /// The same answer with one more header.
+    /// The response with one more header.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl Into<String>) -> EndpointAnswer {
         self.headers.push((name.to_owned(), value.into()));

@@ -1,4 +1,4 @@
-//! What a native hook is given.
+//! Input of a native hook.
 
 use serde_json::{Map, Value};
 
@@ -8,14 +8,14 @@ use crate::sdk::ThreadState;
 use crate::sdk::family::RemoteThread;
 use crate::spec::hook::HookName;
 
-/// What a native hook is given (spec §9.1).
+/// A call of a native hook (spec §9.1).
 #[derive(Clone)]
 pub struct HookCall {
     /// The registered name.
     pub native: String,
     /// Id of the definition.
     pub id: String,
-    /// Which of the twelve it runs as.
+    /// The kind of hook, one of twelve.
     pub hook: HookName,
     /// Its arguments (docs/hooks.md).
     pub args: Vec<Value>,
@@ -23,7 +23,7 @@ pub struct HookCall {
     pub thread_id: String,
     /// The agent that the thread runs.
     pub agent_id: String,
-    /// `<thread>/h<place>.<id>`: the same when the same event is told again.
+    /// `<thread>/h<place>.<id>`: the same when the event is repeated.
     pub hook_call_id: String,
     /// Values of the variables that it declares.
     pub env: Map<String, Value>,
@@ -31,17 +31,17 @@ pub struct HookCall {
     pub now_us: i64,
     /// Random bytes of this call.
     pub random: [u8; 16],
-    /// Waits so many microseconds.
+    /// Waits for some microseconds.
     pub sleep: Sleep,
-    /// The thread. Messages that a hook injects or changes run no hooks before they are stored.
+    /// The thread. Messages that a hook injects or changes do not run `before_…` hooks.
     pub state: ThreadState,
 }
 
 impl HookCall {
-    /// The subagent that `after_subagent_created` is told of, from afar; `None` in every other hook.
+    /// Remote access to the new subagent in `after_subagent_created`; `None` in every other hook.
     ///
     /// # Errors
-    /// `thread_not_found` once the thread is gone.
+    /// `thread_not_found` when the thread was deleted.
     pub fn child(&self) -> Result<Option<RemoteThread>> {
         let reference = self.args.first().and_then(|child| child.get("reference")).and_then(Value::as_str);
         match reference.filter(|_| self.hook == HookName::AfterSubagentCreated) {

@@ -1,4 +1,4 @@
-//! The functions that crates have registered, as a thread calls them.
+//! The registered functions, for a thread.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 use crate::work::native::hook_call::HookCall;
 use crate::work::native::{EffectCall, NativeCall, Natives, effects, endpoints, hooks, tools};
 
-/// Runs what was registered with [`tools::register`] and its like.
+/// Runs functions that were registered with [`tools::register`] and similar functions.
 pub struct Registered;
 
 impl Natives for Registered {

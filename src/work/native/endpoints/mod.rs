@@ -1,6 +1,6 @@
 //! Native endpoints and their registry (spec §26). A definition names one with `{"run": {"native": "name"}}`.
 //!
-//! Those of this crate stand in one table, a line each. A crate that embeds this one adds its own:
+//! This crate's endpoints are in one table. A crate that embeds this one can register its own:
 //!
 //! ```
 //! use bobbin::engine::EndpointAnswer;
@@ -15,7 +15,7 @@
 //! });
 //! ```
 //!
-//! * `summary`: a thread at a glance. `transcript`: the conversation as people read it.
+//! * `summary`: an overview of a thread. `transcript`: the conversation as Markdown.
 
 pub(crate) mod summary;
 pub(crate) mod transcript;
@@ -26,8 +26,8 @@ use crate::error::{Error, Result};
 use crate::registry::registry;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 
-/// What runs when a native endpoint is asked. An error of the client's (`invalid_field`, `not_found`, …) is answered as
-/// it is, with the status of its code; any other one is a failure, which the client is told no more of than an id.
+/// Answers a request. A client error (`invalid_field`, `not_found`, …) is sent with the status of its code.
+/// For any other error the client receives only an id.
 pub type Native = fn(EndpointCall) -> LocalBoxFuture<'static, Result<EndpointAnswer>>;
 
 /// The endpoints of this crate.
@@ -36,7 +36,7 @@ const BUILT_IN: &[(&str, Native)] = &[
     ("transcript", |call| now(crate::work::native::endpoints::transcript::transcript(&call))),
 ];
 
-/// An answer that needs no waiting.
+/// A response without waiting.
 fn now(answer: Result<EndpointAnswer>) -> LocalBoxFuture<'static, Result<EndpointAnswer>> {
     Box::pin(std::future::ready(answer))
 }

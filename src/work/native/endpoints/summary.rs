@@ -1,4 +1,4 @@
-//! A thread at a glance.
+//! An overview of a thread.
 
 use serde_json::Value;
 
@@ -8,8 +8,9 @@ use crate::limits::SECOND_US;
 use crate::request::Query;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 
-/// `{thread, agent, owner, created_at, terminated, messages, last_message, values, keys}`: who it is, how many messages
-/// and values it has, the newest message, and the first keys. Times are whole seconds since 1970.
+/// `{thread, agent, owner, created_at, terminated, messages, last_message, values, keys}`: its identity, the
+/// numbers of messages and values, the newest message, and the first keys. Times are whole seconds since
+/// 1970.
 pub(crate) fn summary(call: &EndpointCall) -> Result<EndpointAnswer> {
     let identity = call.state.identity()?;
     let newest = call.state.get_messages(&Query(vec![("limit".into(), "1".into())]))?;

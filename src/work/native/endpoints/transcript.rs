@@ -1,4 +1,4 @@
-//! The conversation as people read it.
+//! The conversation as Markdown.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
 use crate::request::Query;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 
-/// Markdown: what people and agents said in the newest messages, the oldest first, each under who said it. `last=N` looks
-/// at N messages (100, at most 500). Results of tools, silent messages and replies without a text are left out.
+/// The newest messages as Markdown, oldest first, each below its author. `last=N` considers N messages
+/// (default 100, at most 500). Tool results, silent messages and replies without a text are omitted.
 pub(crate) fn transcript(call: &EndpointCall) -> Result<EndpointAnswer> {
     let last = call.query.number("last", PAGE_DEFAULT, PAGE_MAX)?;
     let page = call.state.get_messages(&Query(vec![("limit".into(), last.to_string())]))?;

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-/// Keeps the newest messages: so many, or a few more so that the first one is a person's.
+/// Keeps the newest `count` messages, or a few more so that the first one is the user's.
 pub(crate) fn keep_last(args: &[Value], count: usize) -> Result<Value, String> {
     let Some(messages) = args.first().and_then(Value::as_array) else {
         return Err("this hook is for `filter_messages`".to_owned());
     };
     let newest = messages.len().saturating_sub(count);
     let is_user = |message: &Value| message.get("role").and_then(Value::as_str) == Some("user");
-    // A history that begins in the middle of an answer tells a model little.
+    // A history that begins within a reply is of little use to a model.
     let from = messages.iter().take(newest + 1).rposition(is_user).unwrap_or(newest);
     Ok(messages.iter().skip(from).cloned().collect())
 }

@@ -1,9 +1,9 @@
 //! Native hooks and their registry (spec §9). A definition names one with `{"run": {"native": "name"}}`.
 //!
-//! Those of this crate stand in one table, a line each. A crate that embeds this one adds its own:
+//! This crate's hooks are in one table. A crate that embeds this one can register its own:
 //!
 //! ```
-//! // For `after_system_message`: the text, and a line more.
+//! // For `after_system_message`: returns the text with an additional line.
 //! bobbin::hooks::register("sign", |call| {
 //!     let text = call.args[0].as_str().unwrap_or_default();
 //!     let text = format!("{text}\nThe thread is {}.", call.thread_id);
@@ -11,7 +11,8 @@
 //! });
 //! ```
 //!
-//! * `prompt`, `history`, `results`: hooks for `after_system_message`, for `filter_messages`, and for results of tools.
+//! * `prompt`, `history`, `results`: hooks for `after_system_message`, for `filter_messages`, and for tool
+//!   results.
 
 pub(crate) mod history;
 pub(crate) mod prompt;
@@ -23,10 +24,10 @@ use serde_json::Value;
 use crate::registry::registry;
 use crate::work::native::hook_call::HookCall;
 
-/// What runs when a native hook is due. It gives what the hook's kind asks for; `null` changes nothing, or drops the
-/// call, where the kind says so. The error is a text for whoever reads the thread's log.
+/// Runs when a native hook is due. It returns the value of the hook's kind; `null` changes nothing, or drops
+/// the call, depending on the kind. The error is a text for readers of the thread's log.
 ///
-/// It may run more than once for the same event: [`HookCall::hook_call_id`] is the same each time.
+/// It may run more than once for the same event; [`HookCall::hook_call_id`] is the same each time.
 pub type Native = fn(HookCall) -> LocalBoxFuture<'static, Result<Value, String>>;
 
 /// The hooks of this crate.
@@ -38,7 +39,7 @@ const BUILT_IN: &[(&str, Native)] = &[
     ("limit_results", |call| now(crate::work::native::hooks::results::limit_results(&call.args))),
 ];
 
-/// An answer that needs no waiting.
+/// A result without waiting.
 fn now(answer: Result<Value, String>) -> LocalBoxFuture<'static, Result<Value, String>> {
     Box::pin(std::future::ready(answer))
 }

@@ -5,8 +5,7 @@ use serde_json::Value;
 use crate::dates::civil;
 use crate::limits::DAY_US;
 
-/// Adds the day to the system prompt. No finer time: the prompt stays the same for a day, and with it what a provider
-/// keeps of the request.
+/// Adds the day to the system prompt. A finer time would invalidate the provider's prompt cache.
 pub(crate) fn date_in_prompt(args: &[Value], now_us: i64) -> Result<Value, String> {
     match args.first() {
         Some(Value::String(text)) => {

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use crate::text::shorten as shorten_to;
 
-/// Text of a result that is kept, bytes.
+/// Maximum bytes of a result's text.
 const KEPT_BYTES: usize = 8_000;
 
-/// Cuts a long text of a result, and says so in it: what a tool wrote at length is then neither stored nor sent to a
-/// model with every later request.
+/// Cuts a long text of a result, with a note. The rest is neither stored nor sent to a model with every later
+/// request.
 pub(crate) fn limit_results(args: &[Value]) -> Result<Value, String> {
     let Some(Value::Object(result)) = args.get(1) else {
         return Err("this hook is for the hooks that are given a tool result".to_owned());

@@ -1,15 +1,15 @@
-//! Arithmetic, which models are bad at.
+//! Arithmetic, for which models are unreliable.
 
 use serde_json::Value;
 
 use crate::spec::message::ToolResult;
 
-/// Length of an expression, characters.
+/// Maximum characters of an expression.
 const LENGTH: usize = 1_000;
-/// Brackets, signs and functions within each other.
+/// Maximum nesting of brackets, signs and functions.
 const DEPTH: usize = 50;
 
-/// The value of `expression`: `+ - * / % ^`, brackets, the constants `pi` and `e`, and a few functions of school.
+/// Evaluates `expression`: `+ - * / % ^`, brackets, the constants `pi` and `e`, and common functions.
 pub(crate) fn calculate(args: &Value) -> ToolResult {
     let Some(expression) = args.get("expression").and_then(Value::as_str) else {
         return ToolResult::error("expression: required but missing.");
@@ -20,7 +20,7 @@ pub(crate) fn calculate(args: &Value) -> ToolResult {
     }
 }
 
-/// A number as people write it: 15 significant digits, so that 0.1 + 0.2 is 0.3.
+/// Formats a number with 15 significant digits, so that 0.1 + 0.2 is 0.3.
 pub(crate) fn format_number(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -46,7 +46,7 @@ fn evaluate(expression: &str) -> Result<f64, String> {
     }
 }
 
-/// Recursive descent: a method for each level of binding.
+/// Recursive descent: a method for each level of precedence.
 struct Parser<'a> {
     rest: &'a str,
     depth: usize,
@@ -107,7 +107,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `-2^2` is -4, as on paper.
+    /// `-2^2` is -4, as in mathematics.
     fn signed(&mut self) -> Result<f64, String> {
         self.depth += 1;
         if self.depth > DEPTH {
@@ -156,7 +156,7 @@ impl Parser<'_> {
             text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len())
         };
         let mut end = digits(self.rest);
-        // An exponent, but not the constant e.
+        // An exponent, not the constant e.
         let tail = self.rest.get(end..).unwrap_or_default();
         if let Some(power) = tail.strip_prefix(['e', 'E']) {
             let sign = usize::from(power.starts_with(['+', '-']));

@@ -1,5 +1,6 @@
-//! Calls of other tools. A model chooses among those alone that its prompt allows: what code calls need not be listed, so
-//! the entry's `options` list them: `{ "name": "call_each", "options": { "tools": ["lookup"] } }`.
+//! Calls of other tools. A model may choose only tools that its prompt allows, but code may call any tool. So
+//! the entry's `options` list the permitted ones: `{ "name": "call_each", "options": { "tools": ["lookup"] }
+//! }`.
 
 use serde_json::{Map, Value};
 
@@ -7,10 +8,10 @@ use crate::json;
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::work::native::NativeCall;
 
-/// Calls that `call_each` makes at most.
+/// Maximum number of calls of `call_each`.
 const MOST: usize = 100;
 
-/// Queues a call of `tool` with `args`: it is made after the calls of the step.
+/// Queues a call of `tool` with `args`, to be made after the calls of the step.
 pub(crate) fn call_later(call: &NativeCall) -> ToolResult {
     let tool = match allowed(&call.args, &call.options) {
         Ok(tool) => tool,
@@ -23,8 +24,8 @@ pub(crate) fn call_later(call: &NativeCall) -> ToolResult {
     }
 }
 
-/// Calls `tool` once for each object in `list`, its arguments, one after another; the results, numbered. If one fails
-/// the others are made all the same, and the result is an error that says how many did.
+/// Calls `tool` once for each object of arguments in `list`, in order; returns the results, numbered. A
+/// failure does not stop the others, and the result is then an error with the number of failures.
 pub(crate) async fn call_each(call: NativeCall) -> ToolResult {
     let (tool, list) = match allowed(&call.args, &call.options).and_then(|tool| Ok((tool, list(&call.args)?)))
     {
@@ -41,7 +42,7 @@ pub(crate) async fn call_each(call: NativeCall) -> ToolResult {
     joined(&results)
 }
 
-/// The tool that the arguments name, if the entry's options allow it.
+/// The tool in the arguments, if the entry's options allow it.
 fn allowed<'a>(args: &'a Value, options: &Map<String, Value>) -> Result<&'a str, String> {
     let tool = args.get("tool").and_then(Value::as_str).ok_or("tool: required but missing.")?;
     let listed = options.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

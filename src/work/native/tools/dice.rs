@@ -7,7 +7,8 @@ use crate::spec::message::ToolResult;
 const DICE: u32 = 100;
 const SIDES: u32 = 1_000;
 
-/// Rolls `dice`, such as `d20`, `2d6` or `3d8+2`. `random` are the call's random bytes: the same bytes roll the same.
+/// Rolls `dice`, such as `d20`, `2d6` or `3d8+2`. `random`: the call's random bytes; the same bytes give the
+/// same roll.
 pub(crate) fn roll_dice(args: &Value, random: [u8; 16]) -> ToolResult {
     let text = args.get("dice").and_then(Value::as_str).unwrap_or("1d6");
     let Some(Throw { count, sides, plus }) = parse(text) else {
@@ -49,7 +50,7 @@ fn parse(text: &str) -> Option<Throw> {
     Some(Throw { count: if count.is_empty() { 1 } else { number(count)? }, sides: number(sides)?, plus })
 }
 
-/// Numbers from random bytes: SplitMix64 over their halves.
+/// Random numbers: SplitMix64 over both halves of the bytes.
 struct Source(u128);
 
 impl Source {
@@ -61,7 +62,7 @@ impl Source {
         z ^ (z >> 31)
     }
 
-    /// Each number below `n` as likely as any other: draws that would favour some are drawn again.
+    /// A uniform number below `n`. Draws that would cause a bias are repeated.
     fn below(&mut self, n: u32) -> u32 {
         let n = u64::from(n.max(1));
         let fair = u64::MAX - u64::MAX % n;

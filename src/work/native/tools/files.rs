@@ -8,7 +8,7 @@ use crate::store::file_record::FileOptions;
 use crate::text::first_bytes;
 use crate::work::native::NativeCall;
 
-/// Part of a file that a model is given; the whole of a larger one would fill its context.
+/// Maximum bytes of a file that a model receives; a larger text would fill its context.
 const SHOWN_BYTES: usize = 32 << 10;
 
 /// Writes `content` to the file `path`.
@@ -23,7 +23,7 @@ pub(crate) fn write_file(call: &NativeCall) -> ToolResult {
     )
 }
 
-/// The text of the file `path`.
+/// Returns the text of the file `path`.
 pub(crate) fn read_file(call: &NativeCall) -> ToolResult {
     let Some(path) = text(call, "path") else { return ToolResult::error("path: required but missing.") };
     told(call.state.read_file(path).map(|content| match content {
@@ -32,7 +32,7 @@ pub(crate) fn read_file(call: &NativeCall) -> ToolResult {
     }))
 }
 
-/// The entries of the directory `path`, or of the root.
+/// Returns the entries of the directory `path`, or of the root.
 pub(crate) fn list_files(call: &NativeCall) -> ToolResult {
     let path = text(call, "path").unwrap_or("/");
     told(call.state.readdir_file(path).map(|entries| {
@@ -45,7 +45,7 @@ pub(crate) fn list_files(call: &NativeCall) -> ToolResult {
     }))
 }
 
-/// Lines with the text `text`, or paths that match `pattern`.
+/// Returns lines with the text `text`, or paths that match `pattern`.
 pub(crate) fn search_files(call: &NativeCall) -> ToolResult {
     let found = match (text(call, "text"), text(call, "pattern")) {
         (Some(text), _) => call.state.grep_files(text).map(|results| {
@@ -71,7 +71,7 @@ fn told(result: Result<String>) -> ToolResult {
     }
 }
 
-/// What is shown of a file; `clean` takes secrets out of its text before that is cut.
+/// Text of a file for the model. `clean` removes secrets before the text is cut.
 fn shown(bytes: &[u8], clean: impl Fn(String) -> String) -> String {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return format!("The file is no text; it has {} bytes.", bytes.len());
@@ -85,7 +85,7 @@ fn shown(bytes: &[u8], clean: impl Fn(String) -> String) -> String {
     format!("{kept}\n[{rest} more bytes are not shown; search_files finds lines in them.]")
 }
 
-/// The type of a text by its name.
+/// The media type for a file name.
 fn kind_of(path: &str) -> &'static str {
     match path.rsplit_once('.').map(|(_, kind)| kind) {
         Some("md") => "text/markdown",

@@ -1,4 +1,4 @@
-//! The thread's values as a model's notebook.
+//! The thread's values as a notebook for models.
 
 use serde_json::Value;
 
@@ -6,9 +6,9 @@ use crate::sdk::ThreadState;
 use crate::spec::message::ToolResult;
 use crate::work::native::NativeCall;
 
-/// Keeps `value`, any JSON, under `key`; `null` forgets it.
+/// Stores `value`, any JSON, under `key`; `null` deletes it.
 pub(crate) fn remember(call: &NativeCall) -> ToolResult {
-    // Absent is not null: what a model forgot to say must not be forgotten for it.
+    // Absent is not null: an omitted value must not delete the key.
     let Some(value) = call.args.get("value") else {
         return ToolResult::error("value: required but missing; null forgets the key.");
     };
@@ -18,7 +18,7 @@ pub(crate) fn remember(call: &NativeCall) -> ToolResult {
     })
 }
 
-/// What was kept under `key`, as JSON.
+/// Returns the value of `key`, as JSON.
 pub(crate) fn recall(call: &NativeCall) -> ToolResult {
     with_key(call, |state, key| {
         Ok(match state.get_value::<Value>(key)? {

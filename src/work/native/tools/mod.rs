@@ -1,6 +1,6 @@
 //! Native tools and their registry. A definition names one with `{"run": {"native": "name"}}`.
 //!
-//! Those of this crate stand in one table, a line each. A crate that embeds this one adds its own, also in a line:
+//! This crate's tools are in one table. A crate that embeds this one can register its own:
 //!
 //! ```
 //! use bobbin::spec::message::ToolResult;
@@ -10,8 +10,8 @@
 //! });
 //! ```
 //!
-//! * `arithmetic`, `units`, `text`, `dice`, `time`: what models are bad at. `memory`, `files`, `reminder`: the values, files
-//!   and effects of the thread, for a model.
+//! * `arithmetic`, `units`, `text`, `dice`, `time`: tasks for which models are unreliable. `memory`, `files`,
+//!   `reminder`: the thread's values, files and effects, for a model.
 //! * `calls`: calls of other tools. `execute`: a model's own code.
 
 pub(crate) mod arithmetic;
@@ -32,10 +32,10 @@ use crate::spec::message::ToolResult;
 use crate::spec::tool::Tier;
 use crate::work::native::NativeCall;
 
-/// What runs when a model calls a native tool.
+/// Runs when a model calls a native tool.
 pub type Native = fn(NativeCall) -> LocalBoxFuture<'static, ToolResult>;
 
-/// A native tool and its tier, where a definition names none.
+/// A native tool and its default tier.
 #[derive(Clone, Copy)]
 struct Entry {
     tier: Tier,
@@ -54,9 +54,9 @@ const fn privileged(run: Native) -> Entry {
     Entry { tier: Tier::Privileged, run }
 }
 
-/// The tools of this crate. `wait` stands for one that does something: it shows what becomes of such a call.
+/// The tools of this crate. `wait` counts as side-effecting, to demonstrate the recovery of such a call.
 const BUILT_IN: &[(&str, Entry)] = &[
-    // A step's calls of it park the run before they get here.
+    // In a step, such a call parks the run before it gets here.
     (crate::spec::ask_user::NAME, changes(|call| now(text::no_answer(&call.name)))),
     ("calculate", reads(|call| now(arithmetic::calculate(&call.args)))),
     ("call_each", changes(|call| Box::pin(calls::call_each(call)))),
@@ -88,20 +88,20 @@ const BUILT_IN: &[(&str, Entry)] = &[
     ("write_file", changes(|call| now(files::write_file(&call)))),
 ];
 
-/// What the engine does itself, where a prompt says with which memory.
+/// Tools of the engine, for prompts with memory.
 fn in_a_step(call: NativeCall) -> LocalBoxFuture<'static, ToolResult> {
     let text = format!("{} is called by a model, in a step of its prompt.", call.name);
     now(ToolResult::error(text))
 }
 
-/// A result that needs no waiting.
+/// A result without waiting.
 fn now(result: ToolResult) -> LocalBoxFuture<'static, ToolResult> {
     Box::pin(std::future::ready(result))
 }
 
 registry!(Native as Entry, changes, BUILT_IN, "a native tool");
 
-/// The tier of a native tool, where a definition names none.
+/// The default tier of a native tool.
 pub(crate) fn tier(name: &str) -> Tier {
     find(name).map_or(Tier::SideEffecting, |entry| entry.tier)
 }
@@ -116,7 +116,7 @@ pub async fn run(call: NativeCall) -> ToolResult {
     }
 }
 
-/// Waits `seconds` (0 to 600) and says so: for demonstrations of what happens when a process dies in the middle.
+/// Waits `seconds` (0 to 600), to demonstrate a crash in the middle of a call.
 fn wait(call: NativeCall) -> LocalBoxFuture<'static, ToolResult> {
     let seconds =
         call.args.get("seconds").and_then(serde_json::Value::as_f64).unwrap_or(1.0).clamp(0.0, 600.0);

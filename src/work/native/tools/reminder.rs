@@ -7,10 +7,10 @@ use crate::sdk::effects::NewEffect;
 use crate::spec::message::ToolResult;
 use crate::work::native::NativeCall;
 
-/// The effect that a reminder is; the definitions have one of this name.
+/// The effect of a reminder, by its name in the definitions.
 const EFFECT: &str = "remind";
 
-/// Queues `content` in this thread after `minutes`.
+/// Schedules `content` for this thread in `minutes`.
 pub(crate) fn remind_me(call: &NativeCall) -> ToolResult {
     let Some(content) = call.args.get("content").and_then(Value::as_str) else {
         return ToolResult::error("content: required but missing.");

@@ -1,13 +1,14 @@
-//! Counting in texts, which models are bad at too.
+//! Counting in texts, for which models are unreliable.
 
 use serde_json::Value;
 
 use crate::spec::message::ToolResult;
 
-/// Words a minute that an adult reads silently.
+/// Reading speed of an adult in words per minute.
 const READING_SPEED: usize = 240;
 
-/// Characters, words, sentences, lines and the time to read `text`; with `find`, also how often that occurs in it.
+/// Returns characters, words, sentences, lines and reading time of `text`; with `find`, also the number of
+/// its occurrences.
 pub(crate) fn text_statistics(args: &Value) -> ToolResult {
     let Some(text) = args.get("text").and_then(Value::as_str) else {
         return ToolResult::error("text: required but missing.");
@@ -31,8 +32,8 @@ pub(crate) fn text_statistics(args: &Value) -> ToolResult {
     ToolResult::success(out)
 }
 
-/// Stretches with a letter or digit in them that end with `.`, `!`, `?`, `…` or their full-width forms, or with the
-/// text. A full stop inside a number or a name (`3.5`, `docs.rs`) ends none.
+/// Counts sentences: parts with a letter or digit that end with `.`, `!`, `?`, `…` or their full-width forms,
+/// or with the text. A full stop inside a number or a name (`3.5`, `docs.rs`) does not end one.
 fn sentences(text: &str) -> usize {
     let mut count = 0;
     let mut has_word = false;
@@ -52,12 +53,12 @@ fn sentences(text: &str) -> usize {
     count + usize::from(has_word)
 }
 
-/// How often a text occurs, also where occurrences overlap.
+/// Counts occurrences, including overlapping ones.
 fn occurrences(text: &str, find: &str) -> usize {
     text.char_indices().filter(|(at, _)| text.get(*at..).is_some_and(|rest| rest.starts_with(find))).count()
 }
 
-/// Gives `text` back: for tools whose call is what matters, such as one that ends a session.
+/// Returns `text`, for tools whose call matters more than their result, such as one that ends a session.
 pub(crate) fn say(args: &Value) -> ToolResult {
     match args.get("text").and_then(Value::as_str) {
         Some(text) => ToolResult::success(text),
@@ -65,7 +66,7 @@ pub(crate) fn say(args: &Value) -> ToolResult {
     }
 }
 
-/// What is told where nobody can be asked.
+/// The error of a call that would have to wait for a user.
 pub(crate) fn no_answer(name: &str) -> ToolResult {
     let text = format!("\"{name}\" waits for a person, and cannot wait here.");
     ToolResult { error_code: Some("would_wait".into()), ..ToolResult::error(text) }

@@ -1,4 +1,4 @@
-//! What time it is. There is no table of time zones in here: an offset is what a model can work out and we can check.
+//! The current time. There is no time zone database: models work out an offset, which is easy to check.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::spec::message::ToolResult;
 
 const WEEKDAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
 
-/// The date and time at `now_us` (µs since 1970), in UTC or at `utcOffset`, such as `+02:00`.
+/// Returns date and time at `now_us` (µs since 1970), in UTC or at `utcOffset`, such as `+02:00`.
 pub(crate) fn current_time(args: &Value, now_us: i64) -> ToolResult {
     let offset = args.get("utcOffset").and_then(Value::as_str).unwrap_or("Z");
     let Some(minutes) = offset_minutes(offset) else {
@@ -33,7 +33,7 @@ pub(crate) fn current_time(args: &Value, now_us: i64) -> ToolResult {
     ToolResult::success(format!("{time} ({weekday})"))
 }
 
-/// Minutes east of UTC: `Z`, `+2`, `+02`, `+02:00` or `+0200`, up to 14 hours.
+/// Parses minutes east of UTC: `Z`, `+2`, `+02`, `+02:00` or `+0200`, up to 14 hours.
 fn offset_minutes(offset: &str) -> Option<i64> {
     if matches!(offset, "" | "Z" | "z" | "UTC") {
         return Some(0);

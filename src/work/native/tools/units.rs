@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::spec::message::ToolResult;
 use crate::work::native::tools::arithmetic::format_number;
 
-/// What a unit measures.
+/// The quantity of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quantity {
     Length,
@@ -19,8 +19,8 @@ enum Quantity {
     Temperature,
 }
 
-/// A unit: its names, the first of which is shown; what it measures; its size in the quantity's base unit, and for
-/// temperatures the base unit's value at its zero.
+/// A unit: its names, the first for display; its quantity; its size in the quantity's base unit; for
+/// temperatures, its zero in the base unit.
 type Unit = (&'static [&'static str], Quantity, f64, f64);
 
 const UNITS: &[Unit] = {
@@ -120,7 +120,7 @@ pub(crate) fn convert_units(args: &Value) -> ToolResult {
     ))
 }
 
-/// Ten significant digits: factors and zeros are not exact in binary.
+/// Ten significant digits, because factors and zeros are not exact in binary.
 fn round(value: f64) -> f64 {
     format!("{value:.9e}").parse().unwrap_or(value)
 }
@@ -129,7 +129,7 @@ fn noun(quantity: Quantity) -> String {
     format!("{quantity:?}").to_lowercase()
 }
 
-/// By exact name first, because `MB` is not `mb`; then without regard to case, and with a plural `s`.
+/// Finds a unit by exact name first, because `MB` is not `mb`; then ignoring case, then without a plural `s`.
 fn find(name: &str) -> Result<&'static Unit, String> {
     let name = name.trim();
     let lower = name.to_lowercase();

@@ -1,23 +1,23 @@
-//! Tools as code sees them: TypeScript declarations, made from their schemas.
+//! TypeScript declarations of tools, from their schemas, for models that write code.
 
 use serde_json::Value;
 
 use crate::spec::schema::required;
 
-/// Something that code can call.
+/// A tool that code can call.
 pub(crate) struct Declared<'a> {
     /// Its name.
     pub(crate) name: &'a str,
     /// What it does.
     pub(crate) description: &'a str,
-    /// JSON Schema of its arguments, if it has any.
+    /// JSON Schema of its arguments, if any.
     pub(crate) schema: Option<&'a Value>,
 }
 
-/// Text of a schema that is written out; what is deeper is `unknown`.
+/// Maximum depth of a written schema; deeper parts are `unknown`.
 const DEPTH: usize = 6;
 
-/// `declare const tools: { … }`; empty when there is nothing to call.
+/// Writes `declare const tools: { … }`; empty without tools.
 pub(crate) fn declarations<'a>(declared: impl Iterator<Item = Declared<'a>>) -> String {
     let members: Vec<String> = declared
         .map(|tool| {
@@ -33,7 +33,7 @@ pub(crate) fn declarations<'a>(declared: impl Iterator<Item = Declared<'a>>) -> 
     format!("declare const tools: {{\n{}\n}};", members.join("\n"))
 }
 
-/// What the code can reach, and with what; empty when that is nothing.
+/// Declares `fetch` and the permitted hosts; empty without hosts.
 pub(crate) fn reach(hosts: &[String]) -> String {
     if hosts.is_empty() {
         return String::new();
@@ -55,14 +55,14 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The name of a property, quoted where it is no name of a variable.
+/// A property's name, quoted if it is not an identifier.
 fn key(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !name.starts_with(|c: char| c.is_ascii_digit());
     if plain && !name.is_empty() { name.to_owned() } else { Value::from(name).to_string() }
 }
 
-/// A schema as a type.
+/// Writes a schema as a type.
 fn written(schema: &Value, depth: usize) -> String {
     if depth > DEPTH {
         return "unknown".to_owned();

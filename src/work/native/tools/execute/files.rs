@@ -1,4 +1,4 @@
-//! Files for a model's code: those below its working directory, and no others.
+//! Files for a model's code, limited to its working directory.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use crate::store::file_record::FileOptions;
 
 type Act = fn(&ThreadState, &str, Option<&Value>) -> Result<Value, Thrown>;
 
-/// `files`: `read`, `write`, `list`.
+/// The global `files`: `read`, `write`, `list`.
 pub(crate) fn door(state: &ThreadState, directory: &str) -> Value {
     let directory: Rc<str> = Rc::from(directory.trim_end_matches('/'));
     let function = |name: &'static str, act: Act| {
@@ -17,7 +17,7 @@ pub(crate) fn door(state: &ThreadState, directory: &str) -> Value {
             let path = args.first().and_then(Value::text).unwrap_or_default();
             let done =
                 within(&directory, path).and_then(|path| match path == *directory && name == "write" {
-                    // A file there would leave no place for others.
+                    // A file in place of the directory would block all others.
                     true => Err(Thrown::new(format!(
                         "files.write(): “{path}” is the working directory; name a file in it."
                     ))),
@@ -56,7 +56,7 @@ fn list(state: &ThreadState, path: &str, _: Option<&Value>) -> Result<Value, Thr
     ))
 }
 
-/// A path below the directory; an absolute one must lie there, a relative one starts there.
+/// Resolves a path against the directory. An absolute path must be below it.
 fn within(directory: &str, path: &str) -> Result<String, Thrown> {
     let refused =
         || Thrown::new(format!("The path “{path}” is not below {directory}, where this code may work."));

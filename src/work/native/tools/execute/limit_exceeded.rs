@@ -1,21 +1,21 @@
-//! Limits that code of a model's can be over, and what is said of it then.
+//! Limits of a model's code, and their errors.
 
 use crate::spec::message::ToolResult;
 use crate::work::native::tools::execute::settings::Settings;
 
-/// The limit that refused the code or ended it.
+/// The limit that the code exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
-    /// The code has so many bytes.
+    /// The code is too long; its size in bytes.
     CodeSize(usize),
-    /// It called one tool too many.
+    /// Too many calls of tools.
     ToolCalls,
-    /// It ran for too long.
+    /// Time limit.
     Time,
 }
 
 impl Over {
-    /// The option that sets it.
+    /// The option for the limit.
     const fn option(self) -> &'static str {
         match self {
             Over::CodeSize(_) => "maxCodeSize",
@@ -24,12 +24,12 @@ impl Over {
         }
     }
 
-    /// The error, with the option as its code.
+    /// The error result, with the option as its code.
     pub(crate) fn result(self, text: String) -> ToolResult {
         ToolResult { error_code: Some(self.option().to_owned()), ..ToolResult::error(text) }
     }
 
-    /// For the model.
+    /// The text for the model.
     pub(crate) fn text(self, settings: &Settings) -> String {
         let option = self.option();
         match self {

@@ -1,7 +1,7 @@
-//! `execute_code`: a model's own code, with the prompt's other tools as functions (docs/run-code.md). Every limit is
-//! enforced on this side; what the code says of itself counts for nothing.
+//! `execute_code`: a model's own code, with the prompt's other tools as functions (docs/run-code.md). Every
+//! limit is enforced on this side; claims of the code are ignored.
 //!
-//! * `settings`: its limits; `limit_exceeded`: what is said when one is reached. `declarations`: tools as code sees them.
+//! * `settings`: its limits; `limit_exceeded`: errors of limits. `declarations`: tools as TypeScript.
 //!   `files`: files for a model's code.
 
 pub(crate) mod declarations;
@@ -30,7 +30,7 @@ use crate::work::native::NativeCall;
 use crate::work::native::tools::execute::limit_exceeded::Over;
 use crate::work::native::tools::execute::settings::Settings;
 
-/// Whether this is what runs.
+/// Whether an implementation is `execute_code`.
 pub(crate) fn runs(run: &Implementation) -> bool {
     matches!(run, Implementation::Native(native) if native == NAME)
 }
@@ -39,12 +39,12 @@ const FILENAME: &str = "code.ts";
 /// The error of code that returned a function.
 const NOT_CALLED: &str =
     "The code returned a function, which nothing has called. Call it: `return await main()`.";
-/// The note for code that succeeded and left no trace.
+/// The note for code that succeeded without any effect.
 const NO_TRACE: &str = "The code ended without a result, without output, and without a call of a tool. Use `return` for the result.";
-/// Bytes that names of fields and notes may take.
+/// Bytes reserved for field names and notes.
 const OUTPUT_REST: usize = 1024;
 
-/// Runs it.
+/// Runs the code of a call.
 pub(crate) async fn execute_code(call: NativeCall) -> ToolResult {
     let Some(code) = call.args.get("code").and_then(Json::as_str) else {
         return ToolResult::error("code: required but missing.");
@@ -89,7 +89,7 @@ pub(crate) async fn execute_code(call: NativeCall) -> ToolResult {
     let limit_ms = running.settings.code_timeout_ms;
     let result = match select(execution.result(), (call.sleep)(limit_ms as i64 * 1_000)).await {
         Either::Left((result, time)) => {
-            // A call that the code did not wait for is waited for here, so that its outcome is known.
+            // Wait for calls that the code did not await, so that their outcome is known.
             if result.status == Status::Success
                 && matches!(select(Box::pin(execution.calls_ended()), time).await, Either::Right(_))
             {
@@ -111,7 +111,7 @@ struct Running {
     /// Names and outcomes, in order.
     calls: RefCell<Vec<Json>>,
     in_order: Mutex<()>,
-    /// The limit that ended it.
+    /// The limit that ended the code.
     over: Cell<Option<Over>>,
     /// Weak: the sandbox holds these functions, and the code must end with the call that waits for it.
     execution: RefCell<Weak<CodeHandle>>,
@@ -130,7 +130,7 @@ impl Running {
         Value::Object(offered.iter().filter(|name| *name != NAME).map(function).collect())
     }
 
-    /// Ends the code, and says why.
+    /// Ends the code; returns the reason.
     fn end(&self, over: Over) -> String {
         let text = over.text(&self.settings);
         self.over.set(Some(over));
@@ -140,7 +140,7 @@ impl Running {
         text
     }
 
-    /// One call of a tool: through a receipt, one after another.
+    /// Makes a call of a tool: with a receipt, one at a time.
     async fn call(&self, name: &str, args: Vec<Value>) -> Result<Value, Thrown> {
         if self.calls.borrow().len() as u64 >= self.settings.max_tool_calls {
             return Err(Thrown::new(self.end(Over::ToolCalls)));
@@ -162,7 +162,7 @@ impl Running {
         }
     }
 
-    /// What the model reads. A limit that the code was over is an error, whatever the code made of it.
+    /// The result for the model. An exceeded limit is an error, even if the code caught it.
     fn told(&self, ended: &CodeResult) -> ToolResult {
         let over = self.over.get();
         let (status, error) = match (over, &ended.error, &ended.result) {
@@ -184,7 +184,7 @@ impl Running {
         if !calls.is_empty() {
             told.insert("toolCalls".to_owned(), Json::Array(calls.clone()));
         }
-        // The whole has to fit into a message.
+        // The whole result must fit into a message.
         let rest = Json::Object(told.clone()).to_string().len() + OUTPUT_REST;
         let most = usize::try_from(self.settings.max_output_size).unwrap_or(usize::MAX);
         let mut room = most.min(limits::CONTENT_BYTES.saturating_sub(rest));
@@ -209,7 +209,7 @@ impl Running {
     }
 }
 
-/// The code without a Markdown fence around it. Every line stays where it was.
+/// Removes a Markdown fence around the code. Line numbers stay the same.
 fn unfenced(code: &str) -> Cow<'_, str> {
     let inner = code.trim().strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     match inner.and_then(|inner| inner.split_once('\n')) {
@@ -221,7 +221,7 @@ fn unfenced(code: &str) -> Cow<'_, str> {
     }
 }
 
-/// Lines of the console.
+/// The console output, one line each.
 fn printed(ended: &CodeResult) -> String {
     let line = |log: &Log| match log.level.as_str() {
         "log" | "info" | "debug" => log.text(),
@@ -234,7 +234,7 @@ fn printed(ended: &CodeResult) -> String {
     lines.join("\n")
 }
 
-/// A value, or the beginning of its text with a note, within what room is left: as JSON, as the model reads it.
+/// Cuts a value to the remaining room, as JSON for the model. A cut value becomes text with a note.
 fn cut(value: Json, room: &mut usize) -> Json {
     let json = value.to_string();
     if json.len() <= *room {
@@ -245,7 +245,7 @@ fn cut(value: Json, room: &mut usize) -> Json {
         Json::String(text) => text,
         _ => json,
     };
-    // The quotes aside.
+    // Without the quotes.
     let mut left = room.saturating_sub(2);
     let fits = |char: &char| {
         let bytes = escaped(*char);
@@ -258,7 +258,7 @@ fn cut(value: Json, room: &mut usize) -> Json {
     Json::String(format!("{kept}\n[Cut off here: {} bytes in all (maxOutputSize).]", text.len()))
 }
 
-/// Bytes of a character in a text of JSON.
+/// Bytes of a character in a JSON string.
 fn escaped(char: char) -> usize {
     match char {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,

@@ -1,4 +1,5 @@
-//! Limits of `execute_code`: the `options` of the prompt's entry. The catalog is validated with what the tool reads.
+//! Limits of `execute_code`: the `options` of the prompt's entry. Validation of the catalog uses the same
+//! parser.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -10,17 +11,17 @@ use crate::validate::hint;
 /// See docs/run-code.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// Bytes of code.
+    /// Maximum bytes of code.
     pub(crate) max_code_size: u64,
-    /// Bytes of the result and the output together.
+    /// Maximum bytes of the result and the output together.
     pub(crate) max_output_size: u64,
-    /// Milliseconds.
+    /// Time limit in milliseconds.
     pub(crate) code_timeout_ms: u64,
-    /// Calls of tools.
+    /// Maximum number of tool calls.
     pub(crate) max_tool_calls: u64,
     /// Hosts that `fetch` may reach.
     pub(crate) allowed_hosts: Vec<String>,
-    /// The directory of the thread's files below which the code reads and writes.
+    /// The directory of the thread's files that the code may read and write.
     pub(crate) working_directory: String,
 }
 
@@ -40,12 +41,12 @@ impl Default for Settings {
 const NAMES: [&str; 6] =
     ["maxCodeSize", "maxOutputSize", "codeTimeoutMs", "maxToolCalls", "allowedHosts", "workingDirectory"];
 
-/// An option that cannot be taken.
+/// An invalid option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WrongOption {
     /// Such as `allowedHosts[0]`.
     pub(crate) name: String,
-    /// What is wrong, and what is allowed.
+    /// The error, and the valid values.
     pub(crate) why: String,
 }
 
@@ -56,10 +57,10 @@ impl fmt::Display for WrongOption {
 }
 
 impl Settings {
-    /// Those of an entry.
+    /// Parses the options of an entry.
     ///
     /// # Errors
-    /// Everything that is wrong with them.
+    /// All invalid options.
     pub(crate) fn of(options: &Map<String, Value>) -> Result<Settings, Vec<WrongOption>> {
         let mut settings = Settings::default();
         let mut wrong = Vec::new();
@@ -120,7 +121,7 @@ fn hosts(name: &str, value: &Value) -> Result<Vec<String>, WrongOption> {
     listed.iter().enumerate().map(host).collect()
 }
 
-/// In the one form of the thread's paths: what the code names is compared with it.
+/// Normalizes the path, because the code's paths are compared with it.
 fn directory(name: &str, value: &Value) -> Result<String, WrongOption> {
     let path = value.as_str().filter(|path| path.starts_with('/')).unwrap_or(".");
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -130,7 +131,7 @@ fn directory(name: &str, value: &Value) -> Result<String, WrongOption> {
     Ok(format!("/{}", parts.join("/")))
 }
 
-/// What is wrong with a host that code may reach.
+/// The error for an invalid host; `None` for a valid one.
 pub(crate) fn wrong_host(host: &str) -> Option<String> {
     let message = || {
         format!("“{host}” is no host: write it as in `api.example.com`, `localhost:8080` or `*.example.com`")
@@ -138,7 +139,7 @@ pub(crate) fn wrong_host(host: &str) -> Option<String> {
     (!is_host(host)).then(message)
 }
 
-/// A name or an address, with or without a port, or everything below a name.
+/// Whether a text is a name or an address, with or without a port, or a wildcard below a name.
 pub(crate) fn is_host(text: &str) -> bool {
     let name = text.strip_prefix("*.").unwrap_or(text);
     let (name, port) = match name.rsplit_once(':') {
