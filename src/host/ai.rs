@@ -1,17 +1,17 @@
-//! Models of the platform's own, which are asked through a binding instead of an address.
+//! The platform's own models, which are called through a binding instead of an address.
 
 use bytes::Bytes;
 
-/// Name of the binding. Where it is there, it counts as a variable that is set ([`crate::host::Object::var`]).
+/// Name of the binding. If it exists, it counts as a variable with a value ([`crate::host::Object::var`]).
 pub const AI_BINDING: &str = "AI";
 
-/// A request to such a model.
+/// A request to a model of the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AiRequest {
     /// The platform's id of the model.
     pub model: String,
-    /// What it is asked: a JSON object.
+    /// The model's input, a JSON object.
     pub input: Bytes,
-    /// The gateway that the request goes through, a JSON object; `None` for none.
+    /// Options of the gateway for the request, a JSON object; `None` sends it directly.
     pub gateway: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The bucket that the content of large files lives in.
+//! The bucket for the contents of large files.
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ use crate::host::http::{Body, FetchError};
 
 /// Objects by key.
 pub trait Bucket {
-    /// The size in bytes above which a file's content lives here, at least [`crate::limits::FILE_WHOLE_BYTES`] in a
-    /// deployment ([`crate::engine::spilled_above`]).
+    /// The size in bytes above which a file's content is stored here, in a deployment at least
+    /// [`crate::limits::FILE_WHOLE_BYTES`] ([`crate::engine::spilled_above`]).
     fn above(&self) -> u64;
 
-    /// Stores an object of exactly so many bytes, in place of an earlier one. It is there as a whole or not at all: when
-    /// the content breaks off there is none of it.
+    /// Stores an object of this length, replacing an earlier one. It is atomic: if the content breaks off,
+    /// nothing is stored.
     fn put(
         &self,
         key: String,
@@ -23,9 +23,10 @@ pub trait Bucket {
         content: LocalBoxStream<'static, Result<bytes::Bytes>>,
     ) -> Pending<Result<(), FetchError>>;
 
-    /// Bytes of an object, which has them; `None` when there is no such object. Dropping the stream cancels the rest.
+    /// Reads a range, which must lie within the object; `None` if there is no such object. Dropping the
+    /// stream cancels it.
     fn get(&self, key: String, range: Range<u64>) -> Pending<Result<Option<Body>, FetchError>>;
 
-    /// Deletes objects, at most [`crate::limits::DELETED_OBJECTS`]; one that is not there is deleted already.
+    /// Deletes at most [`crate::limits::DELETED_OBJECTS`] objects; missing ones are not an error.
     fn delete(&self, keys: Vec<String>) -> Pending<Result<(), FetchError>>;
 }

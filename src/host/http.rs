@@ -1,9 +1,9 @@
-//! Requests and responses as data. The engine hands them to its host; redirects are never followed.
+//! Requests and responses as data. The host sends the requests unchanged and follows no redirect.
 
 use bytes::Bytes;
 use futures::stream::LocalBoxStream;
 
-/// An outgoing request. The host sends it as it is and follows no redirect.
+/// An outgoing request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// `GET`, `POST`, …
@@ -14,12 +14,12 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body, if any.
     pub body: Option<Bytes>,
-    /// What is read of a good answer's headers.
+    /// The headers to read of a successful response.
     pub reads: Reads,
 }
 
-/// Which headers of an answer of 2xx are read: to go through them all takes longer than everything else about a short
-/// one. Any other answer has all of its headers.
+/// The headers to read of a response with status 2xx: reading all of them takes longer than the rest of a
+/// short response. Other responses have all their headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// `content-type`.
@@ -28,7 +28,7 @@ pub enum Reads {
     All,
 }
 
-/// An answer whose body is still to be read.
+/// A response whose body is not read yet.
 pub struct Response {
     /// HTTP status.
     pub status: u16,
@@ -45,7 +45,7 @@ impl Response {
     }
 }
 
-/// Why a request had no answer, or its body broke off.
+/// The reason why a request has no response, or its body broke off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("network: {0}")]
 pub struct FetchError(pub String);
@@ -53,7 +53,7 @@ pub struct FetchError(pub String);
 /// A body that arrives in chunks. Dropping it cancels the request.
 pub type Body = LocalBoxStream<'static, Result<Bytes, FetchError>>;
 
-/// A time as headers have it, in whole seconds: `Sun, 22 Nov 2026 05:00:00 GMT`.
+/// A time in the format of headers, in whole seconds: `Sun, 22 Nov 2026 05:00:00 GMT`.
 pub fn date(us: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
@@ -67,17 +67,17 @@ pub fn date(us: i64) -> String {
     format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
-/// Where a URL leads, in lower case.
+/// The target of a URL, in lower case.
 struct Target {
-    /// Host and port as they are written, without a user.
+    /// Host and port as written, without user information.
     authority: String,
-    /// Without brackets and without a full stop at its end.
+    /// Without brackets and trailing dots.
     host: String,
 }
 
-/// Reads where an `http` or `https` URL leads; `None` where other readers of URLs, the platform's above all, could find
-/// another host in it: they decode percent signs, map other scripts to ASCII, leave out tabs, and take backslashes for slashes.
-/// A host is in ASCII letters, digits, `-`, `_` and `.`, or an IPv6 address.
+/// Parses the target of an `http` or `https` URL. Returns `None` if another parser, such as the platform's,
+/// could find another host: they decode percent signs, map Unicode to ASCII, drop tabs, and treat backslashes
+/// as slashes. A host consists of ASCII letters, digits, `-`, `_` and `.`, or is an IPv6 address.
 fn target(url: &str) -> Option<Target> {
     let (scheme, rest) = url.split_once("://")?;
     if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
@@ -101,23 +101,24 @@ fn target(url: &str) -> Option<Target> {
     Some(Target { host: host.to_owned(), authority })
 }
 
-/// Whether a part of a name stays what it is however it is read.
+/// Whether all parsers read a label in the same way.
 fn is_label(label: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    // Punycode of what is ASCII already: some readers take it for the name without.
+    // Punycode of an ASCII name: some parsers decode it to the name itself.
     let doubled = label.starts_with("xn--") && label.ends_with('-');
     !label.is_empty() && label.bytes().all(plain) && !doubled
 }
 
-/// Whether a URL is http or https, and its host is written in the one way that all readers of URLs agree on. No request leaves
-/// for another one.
+/// Whether a URL is `http` or `https` with a host that all parsers read in the same way. No request is sent
+/// to any other URL.
 pub fn is_plain(url: &str) -> bool {
     target(url).is_some()
 }
 
-/// Why nothing may be sent to a URL: its target is private or link-local and not listed in `allowed` (hosts, or `host:port`,
-/// separated by commas), or its host is not plain. Names are judged by their spelling: where one leads is not seen here
-/// (docs/run-code.md says what holds for it). A noun phrase, such as `the private address 10.0.0.1`.
+/// The reason why a URL is blocked, as a noun phrase such as `the private address 10.0.0.1`. A target is
+/// blocked if it is private or link-local and not in `allowed` (hosts or `host:port`, separated by commas),
+/// or if its host is not plain. Names are judged by their spelling only; docs/run-code.md describes the
+/// protection against what they resolve to.
 pub fn refused_target(url: &str, allowed: &str) -> Option<String> {
     match target(url) {
         None => Some("an address that is not plain http or https with a host in ASCII".to_owned()),
@@ -128,12 +129,12 @@ pub fn refused_target(url: &str, allowed: &str) -> Option<String> {
     }
 }
 
-/// Whether `allowed` (hosts, or `host:port`, separated by commas) has the host of a URL.
+/// Whether `allowed` (hosts or `host:port`, separated by commas) lists the host of a URL.
 pub fn lists(allowed: &str, url: &str) -> bool {
     target(url).is_some_and(|target| target.is_listed(allowed))
 }
 
-/// Whether two URLs lead to the same host and port.
+/// Whether two URLs have the same host and port.
 pub fn is_same_place(a: &str, b: &str) -> bool {
     match (target(a), target(b)) {
         (Some(a), Some(b)) => a.authority == b.authority,
@@ -157,7 +158,7 @@ fn is_private(host: &str) -> bool {
     if let Ok(address) = host.parse::<std::net::Ipv4Addr>() {
         return is_private_v4(address);
     }
-    // Other spellings of an address (octal, hexadecimal, fewer parts) end in a part that is a number; no name does.
+    // Other spellings of an IPv4 address (octal, hexadecimal, fewer parts) end in a number; no name does.
     let last = host.rsplit('.').next().unwrap_or_default();
     let number =
         last.starts_with("0x") || (!last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()));
@@ -165,7 +166,7 @@ fn is_private(host: &str) -> bool {
     number || local.iter().any(|name| host == *name || host.ends_with(&format!(".{name}")))
 }
 
-/// package/server/outbound.mjs has the same ranges.
+/// Keep the ranges in sync with package/server/outbound.mjs.
 fn is_private_v6(address: std::net::Ipv6Addr) -> bool {
     let [first, second, third, .., last_but_one, last] = address.segments();
     let inside = |high: u16, low: u16| {
@@ -174,11 +175,11 @@ fn is_private_v6(address: std::net::Ipv6Addr) -> bool {
     };
     address.to_ipv4().is_some_and(is_private_v4)
         || address.is_unspecified()
-        // Unique local, link-local, what once was site-local, multicast.
+        // Unique local, link-local, formerly site-local, multicast.
         || first & 0xfe00 == 0xfc00
         || first & 0xff80 == 0xfe80
         || first & 0xff00 == 0xff00
-        // Ways to IPv4 addresses: NAT64 and 6to4.
+        // Embedded IPv4 addresses: NAT64 and 6to4.
         || (first == 0x64 && second == 0xff9b && inside(last_but_one, last))
         || (first == 0x2002 && inside(second, third))
 }
@@ -262,7 +263,7 @@ mod tests {
     #[test]
     fn a_host_that_could_be_read_otherwise_is_refused_even_if_it_is_listed() {
         for url in [
-            // What readers of URLs make 127.0.0.1 or localhost of.
+            // Other parsers turn these into 127.0.0.1 or localhost.
             "https://127.0.0.%31/",
             "https://\u{ff11}27.0.0.1/",
             "https://127\u{3002}0\u{3002}0\u{3002}1/",

@@ -1,85 +1,87 @@
-//! Who listens to a thread, and what they are sent (spec §28.1, `GET /stream` and `GET /events`).
+//! The connections that follow a thread, and the frames for them (spec §28.1, `GET /stream` and `GET
+//! /events`).
 
 use serde_json::Value;
 
-/// The connections that listen to a thread.
+/// The connections that follow a thread.
 pub trait Listeners {
-    /// Whether anybody listens; frames are not even built when nobody does.
+    /// Whether there are any; without any, frames are not built.
     fn any(&self) -> bool;
 
-    /// Whether a listener asked for items ([`Filter::items`]).
+    /// Whether one wants items ([`Filter::items`]).
     fn want_items(&self) -> bool;
 
-    /// Whether a listener wants to be told what a run does ([`Filter::quiet`]).
+    /// Whether one wants progress lines ([`Filter::quiet`]).
     fn want_progress(&self) -> bool;
 
-    /// Sends a frame to every listener whose filter lets it through. Never fails: a broken listener is dropped.
+    /// Sends a frame to every listener whose filter accepts it. Never fails: a broken listener is dropped.
     fn broadcast(&self, frame: &Frame);
 
-    /// Whether a listener follows one run ([`Filter::feed`]).
+    /// Whether one follows a single run ([`Filter::feed`]).
     fn follow_run(&self) -> bool;
 
-    /// Ends every listener's connection: the thread is gone, or had to start over.
+    /// Closes every connection, because the thread was deleted or had to start over.
     fn close(&self, reason: &str);
 }
 
-/// One frame. The socket sends [`Frame::socket_text`], a server-sent-events stream [`Frame::event_text`].
+/// One frame. A socket sends [`Frame::socket_text`], a stream of server-sent events [`Frame::event_text`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     /// `message_data`, `message_chunk`, … (spec §28.1); also the `type` inside `data`.
     pub kind: &'static str,
-    /// Where a client resumes after it; only durable and text frames have one.
+    /// Position to resume after this frame; only durable and text frames have one.
     pub id: Option<String>,
     /// The frame's object, `type` included.
     pub data: Value,
-    /// Only for listeners that asked for silent messages.
+    /// Only for listeners that requested silent messages.
     pub silent: bool,
-    /// Only for listeners that asked for this depth or more (0 = top level).
+    /// Only for listeners that requested this depth or more (0 = top level).
     pub depth: u32,
-    /// Where it belongs, for those who follow one run.
+    /// Position in the history, for listeners that follow one run.
     pub place: Place,
 }
 
-/// Where a frame belongs in the history of a thread, for those who follow one run.
+/// Position of a frame in the history of a thread, for listeners that follow one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// To no run.
+    /// Belongs to no run.
     #[default]
     Outside,
-    /// To the run that works at this seq.
+    /// Belongs to the run that works at this seq.
     At(i64),
-    /// It is the end of a run, whose last block begins at `block`.
+    /// The end of a run whose last block begins at `block`.
     End {
         /// The run.
         run: i64,
-        /// Everything before it was taken in.
+        /// Seq below which everything was taken in.
         block: i64,
     },
-    /// No run takes in what is queued: this message alone, or all.
+    /// No run takes in this queued message, or any queued message.
     Held(Option<i64>),
 }
 
-/// What a listener wants to see; kept with its socket across hibernation.
+/// The frames that a listener wants; kept with its socket across hibernation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Filter {
-    /// Also silent messages.
+    /// Include silent messages.
     pub silent: bool,
-    /// Messages down to this depth.
+    /// Maximum depth of messages.
     pub depth: u32,
-    /// Also the model's reasoning, as it streams.
+    /// Include the model's reasoning while it streams.
     pub reasoning: bool,
-    /// Also items: stored messages in the words of pages that show what is done.
+    /// Include items: stored messages in the form for pages that show activity.
     #[serde(default)]
     pub items: bool,
-    /// No lines that say what a run does.
+    /// Exclude progress lines.
     #[serde(default)]
     pub quiet: bool,
-    /// The replies of a feed list their initial waits, for the encoders of other protocols. Clients cannot set it.
+    /// Include initial waits in the replies of a feed, for the encoders of other protocols. Clients cannot
+    /// set it.
     #[serde(default)]
     pub waits: bool,
-    /// Server-sent-events text (the `/events` bridge) instead of JSON.
+    /// Send server-sent events (the `/events` bridge) instead of JSON.
     pub events: bool,
-    /// One run and nothing else, to its end.
+    /// Include only one run, up to its end.
     #[serde(default)]
     pub feed: Option<Feed>,
 }
@@ -87,9 +89,9 @@ pub struct Filter {
 /// The run that a listener follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Feed {
-    /// Its number; none while the message that it is to take in is queued.
+    /// Its number; `None` while its message is queued.
     pub run: Option<i64>,
-    /// What comes behind this seq is told.
+    /// Only frames after this seq are sent.
     pub after: i64,
 }
 
@@ -106,7 +108,7 @@ impl Feed {
 }
 
 impl Frame {
-    /// Whether a listener with this filter gets it.
+    /// Whether a listener with this filter receives the frame.
     pub fn passes(&self, filter: &Filter) -> bool {
         (!self.silent || filter.silent)
             && self.depth <= filter.depth
@@ -119,7 +121,7 @@ impl Frame {
             }
     }
 
-    /// Whether nothing follows it for a listener with this filter.
+    /// Whether the frame is the last one for a listener with this filter.
     pub fn ends(&self, filter: &Filter) -> bool {
         self.is_end() && self.passes(filter)
     }
@@ -135,7 +137,8 @@ impl Frame {
             && text.len() > 2
             && text.ends_with('}')
         {
-            // Spliced in as text: a frame is made for every piece of a reply, and copying its object takes longer.
+            // Spliced as text: a frame is made for every piece of a reply, and copying its object would take
+            // longer.
             text.pop();
             text.push_str(",\"id\":");
             text.push_str(&Value::from(id.as_str()).to_string());
@@ -159,7 +162,7 @@ impl Frame {
     }
 }
 
-/// What `Display` writes too, without going through a formatter.
+/// The same text as `Display`, without the cost of a formatter.
 fn json_text(data: &Value) -> String {
     serde_json::to_string(data).unwrap_or_else(|_| data.to_string())
 }

@@ -1,4 +1,4 @@
-//! What the objects of one process share: it saves work, is lost with the process, and nothing depends on it.
+//! Data shared by the objects of one process. It only saves work: a crash may lose it without harm.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -6,24 +6,24 @@ use std::rc::Weak;
 
 use crate::sorted::SortedMap;
 
-/// See the module.
+/// Caches of one process.
 #[derive(Default)]
 pub struct Process {
-    /// What the deployment was told last of each MCP server, and of each one's list.
+    /// The last report to the deployment about each MCP server and its list.
     pub(crate) told: RefCell<SortedMap<String, Told>>,
-    /// What MCP servers listed, the newest last.
+    /// Tool lists of MCP servers, the newest last.
     pub(crate) lists: RefCell<Vec<SharedList>>,
-    /// Catalogs that have grown, by what they have grown with, as long as an object has them.
+    /// Extended catalogs, by their extensions, for as long as an object uses them.
     pub(crate) catalogs: RefCell<SortedMap<String, Weak<dyn Any>>>,
-    /// Lines that the operator has read and need not read of every object, the newest last.
+    /// Lines in the operator's log that need not be repeated for every object, the newest last.
     lines: RefCell<Vec<String>>,
 }
 
-/// Lines that are remembered.
+/// Number of remembered lines.
 const LINES: usize = 64;
 
 impl Process {
-    /// Whether the operator has not read this line yet. From now on they have.
+    /// Whether this line is new to the operator's log. Remembers it.
     pub(crate) fn is_new(&self, line: &str) -> bool {
         let mut lines = self.lines.borrow_mut();
         if lines.iter().any(|known| known == line) {
@@ -37,9 +37,9 @@ impl Process {
     }
 }
 
-/// What a server listed.
+/// The tool list of a server.
 pub(crate) struct SharedList {
-    /// The server, and for whom it was listed.
+    /// The server and its principal.
     pub(crate) key: String,
     /// Microseconds since 1970.
     pub(crate) until_us: i64,
@@ -49,10 +49,10 @@ pub(crate) struct SharedList {
     pub(crate) is_modern: bool,
 }
 
-/// What was told of a server.
+/// A report about a server.
 pub(crate) struct Told {
     /// Microseconds since 1970.
     pub(crate) at_us: i64,
-    /// What was wrong, or a hash of the list; `None` when nothing was wrong.
+    /// The problem, or a hash of the list; `None` if there was no problem.
     pub(crate) what: Option<String>,
 }

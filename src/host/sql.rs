@@ -1,4 +1,4 @@
-//! SQLite as the core sees it: values that are bound, cells that are read, one statement at a time.
+//! The core's view of SQLite: parameters, cells, one statement at a time.
 
 use std::ops::ControlFlow;
 
@@ -93,21 +93,23 @@ impl Cell {
 
 /// The rows that a statement returns, read one at a time.
 pub trait Rows {
-    /// The next row; `None` behind the last one. A failure is an error of code `internal` whose message is SQLite's.
+    /// The next row; `None` after the last one. A failure is an error of code `internal` with SQLite's
+    /// message.
     fn next(&mut self) -> Result<Option<&[Cell]>>;
 
-    /// Ends the statement where it is. Nothing is left to do behind the last row.
+    /// Ends the statement early. Has no effect after the last row.
     fn close(&mut self);
 }
 
-/// The thread's SQLite. Every call runs exactly one statement; a failing one is an error of code `internal` whose
-/// message is SQLite's.
+/// An object's SQLite database. Every call runs exactly one statement. A failure is an error of code
+/// `internal` with SQLite's message.
 pub trait Sql {
     /// Runs a statement that returns no rows.
     fn run(&self, statement: &'static str, params: &[Param<'_>]) -> Result<()>;
 
-    /// Runs a statement and gives its rows to `reader`. [`Sql::each`] is the one caller: a statement that is neither read to
-    /// its end nor closed may stay open, and SQLite drops no table while any statement of the database is open.
+    /// Runs a statement and passes its rows to `reader`. Only [`Sql::each`] may call it: a statement that is
+    /// neither read to its end nor closed may stay open, and SQLite drops no table while any statement is
+    /// open.
     fn read(
         &self,
         statement: &'static str,
@@ -115,8 +117,8 @@ pub trait Sql {
         reader: &mut dyn FnMut(&mut dyn Rows) -> Result<()>,
     ) -> Result<()>;
 
-    /// Reads rows lazily: `row` breaks to stop the read there, and rows beyond it are not needed. The statement has ended when
-    /// this returns, also if `row` fails or panics.
+    /// Reads rows lazily until `row` breaks. The statement is closed when this returns, even if `row` fails
+    /// or panics.
     fn each(
         &self,
         statement: &'static str,
@@ -134,11 +136,11 @@ pub trait Sql {
         })
     }
 
-    /// Bytes that the thread's database takes.
+    /// Size of the object's database in bytes.
     fn size(&self) -> i64;
 }
 
-/// Closes the rows when it goes.
+/// Closes the rows when dropped.
 struct Open<'a>(&'a mut dyn Rows);
 
 impl Drop for Open<'_> {
@@ -147,7 +149,7 @@ impl Drop for Open<'_> {
     }
 }
 
-/// Rows of two integers, those that are not there as 0.
+/// Rows of two integers; NULL becomes 0.
 pub(crate) fn pairs(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<(i64, i64)>> {
     let mut found = Vec::new();
     sql.each(statement, params, &mut |cells| {

@@ -1,4 +1,4 @@
-//! Requests to one memory, wherever it lies, and their answers (docs/http.md).
+//! Requests to one memory, in a thread or in its own object, and their responses (docs/http.md).
 
 use serde_json::Value;
 
@@ -24,32 +24,32 @@ const DOCUMENT: &[&str] = &["key", "title", "text", "path", "mimeType", "url", "
 /// The fields of a search.
 const SEARCH: &[&str] = &["query", "topK", "tags", "mode"];
 
-/// How keys begin that no request gives a document.
+/// Prefixes of keys that requests cannot choose.
 const OWN: [&str; 5] = ["doc_", "file:", "message:", "note-", "request:"];
 
-/// What is asked of a memory.
+/// A request to a memory.
 pub(crate) struct MemoryRequest<'a> {
     pub(crate) route: &'a MemoryRoute,
     pub(crate) query: &'a Query,
     pub(crate) idempotency_key: Option<&'a str>,
     pub(crate) body: &'a str,
-    /// The file that the body names, and its type.
+    /// Content and media type of the file in `path`.
     pub(crate) file: Option<(String, String)>,
-    /// How often a search may ask for its question's vector; as the policy says, unless given.
+    /// Most requests for the query's vector; `None` follows the policy.
     pub(crate) requests: Option<u32>,
 }
 
-/// What the body of a search asks.
+/// The query in the body of a search.
 pub(crate) fn question_of(body: &str) -> Result<String> {
     Ok(Body::parse(body)?.known(SEARCH)?.string("query")?.unwrap_or_default())
 }
 
-/// The file that the body of a new document names.
+/// The `path` in the body of a new document.
 pub(crate) fn path_of(body: &str) -> Result<Option<String>> {
     Body::parse(body)?.known(DOCUMENT)?.string("path")
 }
 
-/// Refuses a body that is none, or has fields that the route does not know.
+/// Refuses an invalid body, or one with fields that the route does not know.
 ///
 /// # Errors
 /// `bad_json`, `invalid_field`.
@@ -62,7 +62,7 @@ pub fn check_body(route: &MemoryRoute, body: &str) -> Result<()> {
     Body::parse(body)?.known(known).map(|_| ())
 }
 
-/// Answers it.
+/// Responds to a request.
 pub(crate) async fn answer(book: &Book<'_>, request: MemoryRequest<'_>) -> Result<Reply> {
     match request.route {
         MemoryRoute::Get => Ok(Reply::json(200, &book.describe()?)),
@@ -99,7 +99,7 @@ pub(crate) async fn answer(book: &Book<'_>, request: MemoryRequest<'_>) -> Resul
     }
 }
 
-/// A search whose question gets its vector in time, or none.
+/// Searches, without vectors if the query's vector does not arrive in time.
 async fn search(book: &Book<'_>, wanted: SearchQuery) -> Result<Found> {
     let mut watch = Watch::for_ms(book.keeper.host(), limits::MEMORY_SEARCH_MS);
     let found = match watch.within(book.search(&wanted)).await {
@@ -114,7 +114,8 @@ async fn search(book: &Book<'_>, wanted: SearchQuery) -> Result<Found> {
     Ok(found)
 }
 
-/// The requests of a memory that threads share, newest first; those of a thread's own are in the thread's log.
+/// Requests of a shared memory to its model, newest first. Those of a thread's own memory are in the thread's
+/// log.
 fn logged(book: &Book<'_>, query: &Query) -> Result<Value> {
     let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
     let before = match query.get("cursor").filter(|cursor| !cursor.is_empty()) {

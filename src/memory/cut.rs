@@ -1,4 +1,4 @@
-//! Texts are cut into chunks: at a paragraph where there is one, else at a sentence, else at a word.
+//! Chunking of texts: at a paragraph if possible, else at a sentence, else at a word.
 
 use crate::spec::memory::Chunking;
 use crate::store::memory::words::is_unspaced;
@@ -12,9 +12,9 @@ pub(crate) struct Part<'t> {
     pub(crate) text: &'t str,
 }
 
-/// The parts of a text, each with the end of the one before it at its beginning. Blanks around them are left out.
+/// The parts of a text, without spaces at their ends. Each begins with the end of the previous one.
 pub(crate) fn cut(text: &str, chunking: Chunking) -> Vec<Part<'_>> {
-    // Where each character begins, and the end.
+    // Byte offsets of all characters, and of the end.
     let mut places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     places.push(text.len());
     let total = places.len() - 1;
@@ -38,10 +38,10 @@ pub(crate) fn cut(text: &str, chunking: Chunking) -> Vec<Part<'_>> {
         if end == total {
             break;
         }
-        // The next one begins at a word within the overlap.
+        // The next part begins at a word within the overlap.
         let from = end.saturating_sub(chunking.overlap).max(start + 1);
         let shared = slice(from, end);
-        // Where there are no blanks between words, any letter may begin one.
+        // Without spaces between words, any letter may begin a part.
         let blank = shared.chars().position(char::is_whitespace);
         let word = blank.or_else(|| shared.chars().position(is_unspaced));
         start = match word {
@@ -52,7 +52,7 @@ pub(crate) fn cut(text: &str, chunking: Chunking) -> Vec<Part<'_>> {
     parts
 }
 
-/// After how many characters a text that is as long as it may be ends best: not before its half.
+/// Number of characters after which a text of maximum length is best cut, at its half or later.
 fn end_of(text: &str) -> usize {
     let count = |bytes: usize| text.get(..bytes).unwrap_or_default().chars().count();
     let half = boundary(text, text.len() / 2);
@@ -74,7 +74,7 @@ fn end_of(text: &str) -> usize {
         }
         before = letter;
     }
-    // A text without blanks is cut anywhere.
+    // A text without spaces is cut anywhere.
     sentence.or(word).filter(|at| half + at > 0).map_or_else(|| text.chars().count(), |at| count(half + at))
 }
 

@@ -1,4 +1,4 @@
-//! Documents: how they come in, are listed and go.
+//! Adding, listing and deleting documents.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ use crate::store::memory::pages::Change;
 use crate::store::memory::{Store, chunks, docs, pages, texts};
 use crate::text::{boundary, first_bytes};
 
-/// A document that comes in: its text is what is to be found, nothing else.
+/// A new document. Only its text is searched.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NewDocument {
     pub(crate) key: String,
@@ -36,16 +36,16 @@ pub(crate) struct NewDocument {
     #[serde(default)]
     pub(crate) meta: Option<Map<String, Value>>,
     pub(crate) text: String,
-    /// Whether another text under the same key is a mistake: the key is that of a request.
+    /// Whether another text under the same key is an error, because the key is an idempotency key.
     #[serde(default)]
     pub(crate) once: bool,
-    /// When it was said, of what was said.
+    /// Time of the message, for messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) at_us: Option<i64>,
 }
 
 impl NewDocument {
-    /// What of it is the same in a document that is the same: first that of the text alone.
+    /// A hash of the text and, separated by a space, one of the other data.
     fn hash(&self) -> String {
         let all = json!([self.title, self.url, self.mime, self.tags, self.meta]);
         format!("{} {}", hash(&self.text), hash(&all.to_string()))
@@ -53,7 +53,7 @@ impl NewDocument {
 }
 
 impl Book<'_> {
-    /// Takes a document in. The work that makes it found is owed from then on.
+    /// Adds a document, and schedules its indexing.
     pub(crate) fn add(&self, document: NewDocument) -> Result<Doc> {
         let document = self.cleaned(document)?;
         if !self.keeper.has_tables()? {
@@ -66,7 +66,7 @@ impl Book<'_> {
         })
     }
 
-    /// The same within a transaction, of a text that is clean.
+    /// Adds a document with a cleaned text, inside a transaction.
     pub(crate) fn store(&self, sql: &dyn Sql, store: &Store, document: &NewDocument) -> Result<(Doc, Owes)> {
         let hash = document.hash();
         let known = docs::by_key(sql, store.id, &document.key)?;
@@ -156,7 +156,7 @@ impl Book<'_> {
         Err(Error::new(Code::MemoryFull, text).hint("Delete documents, or raise `limits.chunks`."))
     }
 
-    /// The documents, newest first.
+    /// Lists the documents, newest first.
     pub(crate) fn list(&self, query: &Query) -> Result<Value> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let before = match query.get("cursor").filter(|cursor| !cursor.is_empty()) {
@@ -186,7 +186,7 @@ impl Book<'_> {
         Ok(json!({ "documents": page.into_rows(), "cursor": cursor }))
     }
 
-    /// The row of this memory, if anything came.
+    /// The row of this memory; `None` before its first document.
     pub(crate) fn store_row(&self) -> Result<Option<Store>> {
         if !self.keeper.has_tables()? {
             return Ok(None);
@@ -194,7 +194,7 @@ impl Book<'_> {
         stores::find(self.sql(), &self.memory.name)
     }
 
-    /// A document by `doc_41`, or by its key.
+    /// A document by its id, such as `doc_41`, or by its key.
     pub(crate) fn document(&self, id: &str) -> Result<Doc> {
         let found = match self.store_row()? {
             None => None,
@@ -211,19 +211,19 @@ impl Book<'_> {
         Error::new(Code::NotFound, text)
     }
 
-    /// A document goes; from then on it is not found.
+    /// Deletes a document; searches no longer find it.
     pub(crate) fn delete(&self, id: &str) -> Result<()> {
         let doc = self.document(id)?;
         self.change(|sql| Ok((delete(sql, &doc)?, Owes::Nothing)))
     }
 
-    /// Everything goes.
+    /// Deletes everything.
     pub(crate) fn clear(&self) -> Result<()> {
         let Some(store) = self.store_row()? else { return Ok(()) };
         self.change(|sql| Ok((stores::clear(sql, store.id)?, Owes::Nothing)))
     }
 
-    /// What is in it, in numbers.
+    /// Describes the memory in numbers.
     pub(crate) fn describe(&self) -> Result<Value> {
         let memory = self.memory;
         let mut told = json!({
@@ -248,19 +248,19 @@ impl Book<'_> {
     }
 }
 
-/// The part of a hash that is the text's.
+/// The part of a hash that covers the text.
 fn text_of(hash: &str) -> &str {
     hash.split(' ').next().unwrap_or_default()
 }
 
-/// A row with what a document says besides its text.
+/// The row with the document's data other than its text.
 fn with_facts(doc: Doc, document: &NewDocument) -> Doc {
     let meta = document.meta.as_ref().map(|meta| Value::Object(meta.clone()).to_string());
     let NewDocument { title, url, mime, tags, .. } = document;
     Doc { title: title.clone(), url: url.clone(), mime: mime.clone(), tags: tags.clone(), meta, ..doc }
 }
 
-/// A document goes, with all of its chunks, words and vectors.
+/// Deletes a document with its chunks, words and vectors.
 pub(crate) fn delete(sql: &dyn Sql, doc: &Doc) -> Result<()> {
     let slots = chunks::slots(sql, doc.id, None)?;
     pages::change(sql, &slots, Change::Gone)?;
@@ -270,7 +270,7 @@ pub(crate) fn delete(sql: &dyn Sql, doc: &Doc) -> Result<()> {
     docs::remove(sql, doc.id)
 }
 
-/// What was made of a form that is not found yet goes: another one takes its place.
+/// Deletes the incomplete next generation of a document, because another one replaces it.
 fn drop_next(sql: &dyn Sql, doc: &Doc) -> Result<()> {
     texts::remove_of(sql, doc.id)?;
     if doc.next == doc.gen_ {
@@ -282,7 +282,7 @@ fn drop_next(sql: &dyn Sql, doc: &Doc) -> Result<()> {
     stores::count(sql, doc.store, -gone)
 }
 
-/// A text in pieces that fit a row, at paragraphs or at least at lines where there are some.
+/// Splits a text into pieces that fit a row, preferably at paragraphs or lines.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -301,7 +301,7 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// What is wrong with the tags of a document.
+/// Checks the tags of a document.
 pub(crate) fn check_tags(tags: &[String]) -> Result<()> {
     if tags.len() > limits::MEMORY_TAGS {
         let most = limits::MEMORY_TAGS;

@@ -1,4 +1,5 @@
-//! Requests for vectors: each is remembered for the log, and those for a question's vector that fail are made again at once.
+//! Requests for vectors. Each is recorded for the log. Failed requests for a query's vector are retried
+//! immediately.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,34 +14,34 @@ use crate::spec::retry::RetrySource;
 use crate::store::jobs::pause_us;
 use crate::work::timeout::Watch;
 
-/// A request for vectors, as the log tells of it.
+/// A request for vectors, for the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct VectorRequest {
     pub(crate) memory: String,
     pub(crate) texts: usize,
-    /// Of all that is sent.
+    /// Bytes of all texts.
     pub(crate) bytes: usize,
     /// From 1.
     pub(crate) attempt: u32,
     pub(crate) started_us: i64,
     pub(crate) retry_source: RetrySource,
-    /// `None` while nothing came: what gave it up tells why.
+    /// `None` while there is no response; the code that abandoned it logs the reason.
     pub(crate) end: Option<VectorsEnd>,
 }
 
-/// What came of it.
+/// The end of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct VectorsEnd {
     pub(crate) at_us: i64,
-    /// Tokens, where the provider tells; or why there are no vectors.
+    /// Tokens, if the provider reports them; or the failure.
     pub(crate) tokens: Result<Option<u64>, ProviderError>,
-    /// The model that gave them, where the provider tells.
+    /// The model that made the vectors, if the provider reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
 }
 
 impl VectorRequest {
-    /// One of which nobody knows what came: about so many texts, with so many bytes.
+    /// A request whose end is unknown, with the approximate number of texts and bytes.
     pub(crate) fn lost(
         memory: &str,
         (texts, bytes): (usize, usize),
@@ -59,7 +60,7 @@ impl VectorRequest {
     }
 }
 
-/// Bytes that a request for vectors of these texts sends.
+/// Bytes in a request for vectors of these texts.
 pub(crate) fn bytes_of<'t>(model: &Model, of: Of, texts: impl Iterator<Item = &'t str>) -> usize {
     let prefix = match of {
         Of::Query => model.query_prefix.as_deref(),
@@ -70,7 +71,7 @@ pub(crate) fn bytes_of<'t>(model: &Model, of: Of, texts: impl Iterator<Item = &'
 }
 
 impl Book<'_> {
-    /// Vectors of texts, asked for once, in the time that the model has.
+    /// Requests vectors of texts once, within the model's time limit.
     pub(crate) async fn embed(
         &self,
         model: &Model,
@@ -110,8 +111,8 @@ impl Book<'_> {
         given.map(|given| given.vectors)
     }
 
-    /// The vector of a question. What may pass is tried again as the policy says, or as often as is asked, unless the pause is
-    /// longer than a search.
+    /// The vector of a query. Transient failures are retried as the policy says, or up to `requests` times,
+    /// unless the pause is longer than a search may take.
     pub(crate) async fn embed_question(
         &self,
         model: &Model,
@@ -136,7 +137,7 @@ impl Book<'_> {
         }
     }
 
-    /// Whether the policy has another attempt for a failure.
+    /// Whether the policy allows another attempt after a failure.
     fn tries_again(&self, error: &ProviderError, attempt: u32) -> bool {
         attempt < self.retry.max_attempts && self.may_pass(error)
     }
@@ -145,7 +146,7 @@ impl Book<'_> {
         self.retry.retries(error.may_pass(), error.retryable())
     }
 
-    /// How long a model that failed so often in a row is left alone: as the policy says, and then longer and longer.
+    /// The pause after consecutive failures of a model: the policy's, then an exponential one.
     pub(crate) fn pause_after(&self, error: &ProviderError, failures: u32) -> i64 {
         let wished = error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
         let random = self.keeper.host().random();
@@ -156,7 +157,7 @@ impl Book<'_> {
         pause.max(wished.saturating_mul(1000))
     }
 
-    /// Writes the requests that were made since.
+    /// Logs the requests made since the last call.
     pub(crate) fn log_requests(&self) -> Result<()> {
         if self.asked.borrow().is_empty() {
             return Ok(());

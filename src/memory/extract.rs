@@ -1,26 +1,26 @@
-//! The text of a document: what of it can be found.
+//! The searchable text of a document.
 
 use crate::env::redact::work;
 use crate::error::{Code, Error, Result};
 use crate::text::first_bytes;
 
-/// Types that are taken.
+/// Supported media types.
 const TYPES: [&str; 6] =
     ["text/plain", "text/markdown", "text/html", "text/csv", "application/json", "application/xhtml+xml"];
 
-/// Elements whose content is no text.
+/// Elements whose content is not text.
 const SILENT: [&str; 5] = ["script", "style", "template", "noscript", "svg"];
 
 /// Bytes of a name between `&` and `;`.
 const ENTITY_BYTES: usize = 8;
 
-/// Elements that stand in a line with others.
+/// Inline elements.
 const INLINE: [&str; 16] = [
     "a", "abbr", "b", "bdi", "cite", "code", "em", "i", "kbd", "mark", "q", "small", "span", "strong", "sub",
     "sup",
 ];
 
-/// The text in a document of that type; without one it is a plain text.
+/// The text in a document of a media type; the default is plain text.
 ///
 /// # Errors
 /// `unsupported_media_type`.
@@ -39,7 +39,7 @@ pub(crate) fn text_of(mime: Option<&str>, content: String) -> Result<String> {
     Ok(if essence.contains("html") { of_html(&content) } else { content })
 }
 
-/// The text of a page: tags are gone, headings are `#` lines.
+/// The text of a page: tags are removed, headings become `#` lines.
 fn of_html(html: &str) -> String {
     let mut out = String::with_capacity(html.len() / 2);
     let mut rest = html;
@@ -75,7 +75,7 @@ fn of_html(html: &str) -> String {
     out.trim().to_owned()
 }
 
-/// What follows the end of an element whose content is left out.
+/// The rest after the end of an element whose content is skipped.
 fn after_element<'h>(html: &'h str, name: &str) -> &'h str {
     let mut rest = html;
     while let Some((before, end)) = rest.split_once("</") {
@@ -88,7 +88,7 @@ fn after_element<'h>(html: &'h str, name: &str) -> &'h str {
     ""
 }
 
-/// So many line breaks at the end, unless they are there.
+/// Ends the output with this number of line breaks.
 fn break_line(out: &mut String, lines: usize) {
     while out.ends_with(' ') {
         out.pop();
@@ -100,7 +100,7 @@ fn break_line(out: &mut String, lines: usize) {
     out.extend(std::iter::repeat_n('\n', lines.saturating_sub(there)));
 }
 
-/// Text between tags: blanks are one, entities are letters.
+/// Appends text between tags: collapses spaces, decodes entities.
 fn push_text(out: &mut String, text: &str) {
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {

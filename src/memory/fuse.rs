@@ -1,20 +1,20 @@
-//! Two lists of candidates become one.
+//! Fusion of two ranked lists of candidates.
 
 use crate::spec::memory::{Fusion, Retrieval};
 
-/// What a place counts less than the first one: the constant of reciprocal ranks.
+/// The constant of reciprocal rank fusion.
 const RANK: f64 = 60.0;
 
-/// A side of a search: its candidates with how well they fit, best first, and its weight.
+/// One side of a search: its candidates with scores, best first, and its weight.
 pub(crate) struct Side<'a> {
     pub(crate) found: &'a [(i64, f64)],
     pub(crate) weight: f64,
 }
 
-/// Candidates and their scores, best first; of equal ones the newer first.
+/// Candidates and their scores, best first; the newer first if equal.
 pub(crate) fn fuse(sides: &[Side<'_>], retrieval: &Retrieval) -> Vec<(i64, f64)> {
     let mut fused: Vec<(i64, f64)> = Vec::new();
-    // A side that is alone counts whole.
+    // A single side has full weight.
     let alone = sides.len() == 1;
     for side in sides {
         let weight = if alone { 1.0 } else { side.weight };
@@ -35,7 +35,7 @@ pub(crate) fn fuse(sides: &[Side<'_>], retrieval: &Retrieval) -> Vec<(i64, f64)>
     fused
 }
 
-/// Where a candidate is between the worst and the best of its list.
+/// The score of a candidate, scaled between the worst and the best of its list.
 fn scaled(found: &[(i64, f64)], place: usize) -> f64 {
     let score = |at: usize| found.get(at).map_or(0.0, |(_, score)| *score);
     let (best, worst) = (score(0), score(found.len().saturating_sub(1)));

@@ -1,5 +1,5 @@
-//! The work that makes documents found: texts are cut, and chunks get vectors, a batch at a time, each in one transaction. What
-//! is left follows from the rows, so that a process that is lost leaves nothing undone and nothing is done twice.
+//! Indexing of documents: texts are chunked, and chunks get vectors, a batch at a time, each in one
+//! transaction. The remaining work follows from the rows, so that a crash loses nothing and repeats nothing.
 
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -16,28 +16,28 @@ use crate::store::memory::docs::{Doc, DocState};
 use crate::store::memory::pages::{Change, Packed};
 use crate::store::memory::{Store, chunks, docs, pages, texts};
 
-/// Steps of one attempt, each with one request for a batch of texts at most.
+/// Steps of one attempt, each with at most one batch of texts.
 pub(crate) const STEPS: u32 = 24;
 
-/// What a document's error begins with where the model refuses some of its text.
+/// Prefix of a document's error if the model refuses some of its text.
 const REFUSED: &str = "embedding_refused: ";
 
-/// A text that every model takes.
+/// A text that every model accepts.
 const PROBE: &str = "text";
 
-/// What one step of the work came to.
+/// The result of one step.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// There may be more.
+    /// More work may remain.
     More,
-    /// All is done.
+    /// Nothing remains.
     Done,
-    /// The model gave no vectors. The texts are found by their words.
+    /// The model failed. The texts are found by their words only.
     Failed(ProviderError),
 }
 
 impl Book<'_> {
-    /// One step of the work; `attempt`: how often the model is asked for the next vectors, this time included.
+    /// Runs one step. `attempt`: number of this request for the next vectors.
     pub(crate) async fn index(&self, attempt: u32) -> Result<Step> {
         if !self.keeper.has_tables()? {
             return Ok(Step::Done);
@@ -52,7 +52,7 @@ impl Book<'_> {
             self.enter_again(Owes::Progress)?;
             return Ok(Step::More);
         }
-        // All texts are found by their words before any is asked a vector for.
+        // Make all texts searchable by words before requesting any vector.
         if let Some(doc) = texts::next_document(sql, store.id)? {
             self.cut_next(&store, doc)?;
             return Ok(Step::More);
@@ -71,7 +71,7 @@ impl Book<'_> {
         self.embed_next(&store, model, &wanted, attempt).await
     }
 
-    /// The vectors are not those of the model any more: they are made anew.
+    /// Rebuilds the vectors, because they no longer match the model.
     pub(crate) fn rebuild(&self, store: &Store, dims: i64) -> Result<()> {
         let identity = self.identity();
         self.change(|sql| {
@@ -81,7 +81,7 @@ impl Book<'_> {
         })
     }
 
-    /// Enters words again that an older build has entered otherwise, those of some chunks. `left`: what is owed while there are more.
+    /// Indexes some words of an older build again. `left`: pending work if more remain.
     pub(crate) fn enter_again(&self, left: Owes) -> Result<()> {
         self.change(|sql| {
             let Some(store) = stores::find(sql, &self.memory.name)? else { return Ok(((), Owes::Nothing)) };
@@ -90,7 +90,7 @@ impl Book<'_> {
         })
     }
 
-    /// Cuts the next pieces of texts: one of a long text, or many that are short.
+    /// Chunks the next pieces: one of a long text, or many of short ones.
     fn cut_next(&self, store: &Store, doc: i64) -> Result<()> {
         self.change(|sql| {
             let (mut next, mut bytes) = (Some(doc), 0);
@@ -103,7 +103,7 @@ impl Book<'_> {
         })
     }
 
-    /// Cuts the next piece of a document's text. How many bytes it has.
+    /// Chunks the next piece of a document's text. Returns its size in bytes.
     fn cut_piece(&self, sql: &dyn Sql, store: &Store, doc: i64) -> Result<usize> {
         let now = self.now_us();
         let (Some(mut doc), Some(piece)) = (docs::by_id(sql, store.id, doc)?, texts::next(sql, doc)?) else {
@@ -133,14 +133,14 @@ impl Book<'_> {
         (doc.chunks, doc.state, doc.updated_us) = (before + added, DocState::Indexing, now);
         match self.model {
             Some(_) => docs::update(sql, &doc)?,
-            // Its words are all that is found of it.
+            // Without a model, words are the only way to find it.
             None => self.settle(sql, store.id, doc)?,
         }
         Ok(piece.text.len())
     }
 
-    /// Vectors of the next chunks, which may be several documents'. A batch that the model refuses is halved until the texts that it
-    /// refuses are alone; these are set aside, so that they keep the vectors from no other text.
+    /// Requests vectors of the next chunks, possibly of several documents. A refused batch is halved until
+    /// the refused texts are isolated. These are set aside, so that all others get vectors.
     async fn embed_next(&self, store: &Store, model: &Model, wanted: &[Chunk], attempt: u32) -> Result<Step> {
         let mut waiting = vec![wanted];
         let mut takes_texts = false;
@@ -156,8 +156,8 @@ impl Book<'_> {
                 }
                 Err(error) => error,
             };
-            // A model that takes no text refuses none in particular: its name or its options may be wrong. One that fails may have
-            // begun to do so just now.
+            // A model that accepts no text at all does not refuse a particular one: its name or options may
+            // be wrong. After a status of 500 it may just have begun to fail.
             let known = takes_texts && (part.len() > 1 || error.status != Some(500));
             let refuses = is_refusal(&error, attempt)
                 && (known || self.embed(model, Of::Document, &[PROBE], attempt).await.is_ok());
@@ -176,19 +176,19 @@ impl Book<'_> {
         Ok(Step::More)
     }
 
-    /// The memory as it is now, if vectors of its texts are still what they were when the model was asked.
+    /// The current row of the memory, if its vectors still match those of the request.
     fn unchanged(&self, sql: &dyn Sql, store: &Store) -> Result<Option<Store>> {
         let now = stores::find(sql, &self.memory.name)?;
         Ok(now.filter(|now| now.id == store.id && now.embedding == self.identity()))
     }
 
-    /// Enters vectors of chunks. False if the memory has changed meanwhile.
+    /// Stores vectors of chunks. Returns false if the memory has changed meanwhile.
     fn enter_vectors(&self, store: &Store, chunks: &[Chunk], vectors: &[Vec<f32>]) -> Result<bool> {
         let dims = vectors.first().map_or(0, Vec::len) as i64;
         self.change_and_log(|sql| {
             let Some(now) = self.unchanged(sql, store)? else { return Ok((false, Owes::Progress)) };
             if now.dims != 0 && now.dims != dims {
-                // The model gives other vectors than before, under the same name.
+                // The model returns vectors of another length under the same name.
                 stores::forget_vectors(sql, store.id, &now.embedding, dims)?;
                 docs::reopen(sql, store.id)?;
                 return Ok((false, Owes::Progress));
@@ -204,7 +204,7 @@ impl Book<'_> {
         })
     }
 
-    /// The model refuses the text of a chunk, which is found by its words alone.
+    /// Marks a chunk whose text the model refuses; it is found by its words only.
     fn set_aside(&self, store: &Store, chunk: &Chunk, error: &ProviderError) -> Result<()> {
         self.change_and_log(|sql| {
             if self.unchanged(sql, store)?.is_some()
@@ -220,7 +220,7 @@ impl Book<'_> {
         })
     }
 
-    /// Enters vectors of chunks of one document, if it is there and they are still its.
+    /// Stores vectors of the chunks of one document that still exist.
     fn enter(&self, sql: &dyn Sql, store: i64, given: &[(&Chunk, &Vec<f32>)]) -> Result<()> {
         let Some((first, _)) = given.first() else { return Ok(()) };
         let Some(mut doc) = docs::by_id(sql, store, first.doc)? else { return Ok(()) };
@@ -237,7 +237,7 @@ impl Book<'_> {
         self.settle(sql, store, doc)
     }
 
-    /// Nothing of a document is left to be done.
+    /// Completes a document without remaining work.
     fn complete(&self, store: &Store, doc: i64) -> Result<()> {
         self.change(|sql| {
             if let Some(doc) = docs::by_id(sql, store.id, doc)?
@@ -249,7 +249,7 @@ impl Book<'_> {
         })
     }
 
-    /// Counts what of a document is done. Once that is all, it is found in its new form, and the old one is gone.
+    /// Counts the complete chunks of a document. When all are, its new generation replaces the old one.
     fn settle(&self, sql: &dyn Sql, store: i64, mut doc: Doc) -> Result<()> {
         let Numbers { all, embedded, refused } = chunks::numbers(sql, doc.id, doc.next)?;
         doc.chunks = all;
@@ -279,8 +279,8 @@ impl Book<'_> {
     }
 }
 
-/// Whether the model may take a part of the texts that it was sent. Some servers say that a text is too long as they say that they
-/// have failed, so that one is asked again first.
+/// Whether the model may accept other parts of the request. Some servers report a text that is too long with
+/// a status of 500, so that one is retried first.
 fn is_refusal(error: &ProviderError, attempt: u32) -> bool {
     match error.status {
         _ if error.code == ProviderCode::ContextLength => true,
@@ -290,18 +290,17 @@ fn is_refusal(error: &ProviderError, attempt: u32) -> bool {
     }
 }
 
-/// Whether something is left to be done of a memory.
+/// Whether a memory has remaining work.
 pub(crate) fn is_left(sql: &dyn Sql, store: &Store) -> Result<bool> {
     Ok(store.entered.is_some() || docs::unfinished(sql, store.id)?.is_some())
 }
 
-/// What a part of the work that is done leaves. Where nothing does, no request is under way from then on.
+/// The remaining work after progress. If there is none, no request is running from then on.
 fn left_of(sql: &dyn Sql, store: i64) -> Result<Owes> {
     Ok(if docs::unfinished(sql, store)?.is_some() { Owes::Progress } else { Owes::Settled })
 }
 
-/// What the next request for vectors of a memory's texts is about: how many texts, and how many bytes. `None` where none is made
-/// before something else is done.
+/// Number and bytes of the texts in the next request for vectors; `None` if another step comes first.
 pub(crate) fn next_request(sql: &dyn Sql, name: &str, model: &Model) -> Result<Option<(usize, usize)>> {
     if !stores::is_there(sql) {
         return Ok(None);
@@ -320,7 +319,7 @@ pub(crate) fn next_request(sql: &dyn Sql, name: &str, model: &Model) -> Result<O
     Ok((!wanted.is_empty()).then_some((wanted.len(), bytes)))
 }
 
-/// A document that the memory has no room for: what was cut of it goes, and it stays as it was, if it was.
+/// Marks a document that does not fit the memory, and deletes its new chunks. An earlier generation stays.
 fn refuse(sql: &dyn Sql, mut doc: Doc, now: i64) -> Result<()> {
     texts::remove_of(sql, doc.id)?;
     let slots = chunks::slots(sql, doc.id, Some(doc.next))?;
@@ -331,7 +330,7 @@ fn refuse(sql: &dyn Sql, mut doc: Doc, now: i64) -> Result<()> {
     let all = chunks::numbers(sql, doc.id, doc.gen_)?.all;
     (doc.next, doc.chunks, doc.done, doc.updated_us) = (doc.gen_, all, all, now);
     doc.state = DocState::Failed;
-    // A later document of the same text is tried again.
+    // Try a later document with the same text again.
     doc.hash = String::new();
     doc.error = Some(
         "memory_full: the memory has no room for it. Delete documents, or raise `limits.chunks`.".to_owned(),
@@ -339,7 +338,7 @@ fn refuse(sql: &dyn Sql, mut doc: Doc, now: i64) -> Result<()> {
     docs::update(sql, &doc)
 }
 
-/// Texts of a memory wait for vectors that the model did not give.
+/// Marks texts of a memory that wait for vectors after the model failed.
 pub(crate) fn degrade(sql: &dyn Sql, name: &str, error: &str) -> Result<()> {
     let store = stores::find(sql, name)?.ok_or_else(|| Error::internal("a memory without a row"))?;
     let text = format!("embedding_failed: {error}");

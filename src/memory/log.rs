@@ -9,7 +9,7 @@ use crate::spec::model::{Model, Usage};
 use crate::store::log::{Attempt, Unfinished};
 use crate::store::runs::Step;
 
-/// What the rows of requests for vectors are marked with.
+/// The purpose of the rows.
 pub(crate) const PURPOSE: &str = "embedding";
 
 /// The row of a request for vectors.
@@ -34,7 +34,7 @@ pub(crate) fn row_of(model: &Model, prompt: &str, request: &VectorRequest, now: 
     attempt
 }
 
-/// The row of one whose process was lost before anything came of it.
+/// The row of a request whose process crashed before a response.
 pub(crate) fn row_of_lost(model: &Model, prompt: &str, request: &VectorRequest) -> Attempt {
     let (error_type, error) = Unfinished::Lost.told();
     let end = json!({ "status": "failed", "error_type": error_type, "error": error });

@@ -1,10 +1,10 @@
-//! Memories (docs/memory.md): the same code for those of a thread and for those that have an object of their own. A [`Keeper`]
-//! is who holds the tables; a [`Book`] is one memory of it.
+//! Memories (docs/memory.md). Memories of threads and those with their own object share the code. A
+//! [`Keeper`] owns the tables; a [`Book`] is one memory in them.
 //!
-//! * `extract`: the text of a document. `cut`: chunks of it. `documents`: what comes in, is listed and goes. `index`: the work
-//!   that makes it found. `embed`: requests for vectors. `log`: their rows. `fuse`: two lists become one. `search`: what is found. `notes`: what models
-//!   save. `calls`: all of that as requests.
-//! * `shared`: the object of a memory that several threads have.
+//! * `extract`: the text of a document. `cut`: chunking. `documents`: adding, listing, deleting. `index`:
+//!   indexing. `embed`: requests for vectors. `log`: their log rows. `fuse`: fusion of results. `search`:
+//!   searches. `notes`: notes by models, and messages. `calls`: the HTTP requests.
+//! * `shared`: the object of a shared memory.
 
 pub(crate) mod calls;
 pub(crate) mod cut;
@@ -32,31 +32,30 @@ use crate::spec::model::Model;
 use crate::spec::retry::{Places, Resolved, RetryKind};
 use crate::spec::{Catalog, MemoryScope};
 
-/// What a change leaves to be done.
+/// Pending work after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owes {
-    /// Texts are to be cut or vectors to be made.
+    /// New texts to chunk, or vectors to make.
     Index,
-    /// A part of that is done: what is left is not the attempt's that may be lost.
+    /// Progress was made and work remains; the running attempt is not charged with the remainder.
     Progress,
-    /// All of it is done, for now: nothing more is asked for.
+    /// Nothing remains, and no request is running.
     Settled,
-    /// Nothing new.
     Nothing,
 }
 
-/// Who holds the tables of memories.
+/// The owner of the tables of memories.
 pub(crate) trait Keeper {
     fn host(&self) -> &dyn Host;
 
-    /// Makes the tables, once they are needed. Outside of any transaction.
+    /// Creates the tables when needed. Call it outside of transactions.
     fn make_tables(&self) -> Result<()>;
 
-    /// Whether the tables are there.
+    /// Whether the tables exist.
     fn has_tables(&self) -> Result<bool>;
 
-    /// One transaction; what it leaves to be done of the memory of that name is noted in it, and the requests for vectors are
-    /// logged.
+    /// Runs one transaction, which also records the pending work of the named memory and logs the requests
+    /// for vectors.
     fn change(
         &self,
         name: &str,
@@ -67,22 +66,22 @@ pub(crate) trait Keeper {
     /// A variable of the deployment.
     fn deployment(&self, name: &str) -> Option<String>;
 
-    /// A text without what is, or looks like, a secret.
+    /// The text without secrets, and without anything that looks like one.
     fn clean(&self, text: String) -> String;
 }
 
-/// Requests for vectors that no run has made: which, and of which model.
+/// Requests for vectors that belong to no run, with their model.
 pub(crate) type AskedVectors<'a> = Option<(&'a Model, &'a [VectorRequest])>;
 
 /// One memory.
 pub(crate) struct Book<'a> {
     pub(crate) keeper: &'a dyn Keeper,
     pub(crate) memory: &'a Memory,
-    /// What makes its vectors.
+    /// The model for its vectors.
     pub(crate) model: Option<&'a Model>,
-    /// How a request for vectors that failed is made again.
+    /// The retry policy for requests for vectors.
     pub(crate) retry: Resolved,
-    /// Requests for vectors that were made and are not in the log yet.
+    /// Requests for vectors that are not logged yet.
     pub(crate) asked: RefCell<Vec<VectorRequest>>,
 }
 
@@ -98,7 +97,7 @@ impl<'a> Book<'a> {
         Book { keeper, memory, model, retry, asked: RefCell::default() }
     }
 
-    /// The same where a run says how requests are made again.
+    /// Sets the retry policy of a run.
     pub(crate) fn retrying(self, retry: Resolved) -> Book<'a> {
         Book { retry, ..self }
     }
@@ -111,19 +110,19 @@ impl<'a> Book<'a> {
         self.keeper.host().now_us()
     }
 
-    /// What its vectors depend on; empty where it has none.
+    /// Identity of the model and its options, on which the vectors depend; empty without a model.
     pub(crate) fn identity(&self) -> String {
         let Some(model) = self.model else { return String::new() };
         let deployment = |name: &str| self.keeper.deployment(name);
         Embedder { host: self.keeper.host(), model, deployment: &deployment }.identity()
     }
 
-    /// One transaction that gives a value.
+    /// Runs a transaction and returns its value.
     pub(crate) fn change<T>(&self, work: impl FnOnce(&dyn Sql) -> Result<(T, Owes)>) -> Result<T> {
         self.change_with(&[], work)
     }
 
-    /// The same, in which the requests for vectors are logged that were made since.
+    /// Like [`Book::change`], and logs the requests for vectors made since.
     pub(crate) fn change_and_log<T>(&self, work: impl FnOnce(&dyn Sql) -> Result<(T, Owes)>) -> Result<T> {
         self.change_with(&self.asked.take(), work)
     }
@@ -145,7 +144,7 @@ impl<'a> Book<'a> {
     }
 }
 
-/// The memory of that name and scope.
+/// The memory with this name and scope.
 ///
 /// # Errors
 /// `memory_not_found`.
@@ -166,10 +165,10 @@ pub(crate) fn named<'c>(catalog: &'c Catalog, name: &str, scope: MemoryScope) ->
     })
 }
 
-/// Whose the memory of that name is, below `/api/memory`.
+/// The scope of the memory with this name below `/api/memory`.
 ///
 /// # Errors
-/// `memory_not_found`: there is none, or it is the threads' own.
+/// `memory_not_found`: no such memory, or it belongs to threads.
 pub fn shared_scope(catalog: &Catalog, name: &str) -> Result<MemoryScope> {
     named(catalog, name, MemoryScope::Owner)
         .or_else(|error| named(catalog, name, MemoryScope::Instance).map_err(|_| error))

@@ -1,5 +1,5 @@
-//! Notes: what models save, change and forget, and messages, which come in by themselves. Those of a memory that threads share come
-//! as letters, each with a key: it may come more than once, and is applied once.
+//! Notes that models save, change and delete, and messages that are ingested automatically. A shared memory
+//! receives them through outboxes, each with a key: it may arrive twice and is applied once.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,48 +12,48 @@ use crate::store::memory::docs;
 use crate::store::memory::docs::Doc;
 use crate::store::memory::work as table;
 
-/// Where a document is from that is a note.
+/// Source of a document that is a note.
 pub(crate) const NOTE: &str = "note";
-/// One that was said in a thread.
+/// Source of a document that is a message of a thread.
 pub(crate) const MESSAGE: &str = "message";
 
-/// What becomes of a note.
+/// A change of a note or message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NoteChange {
-    /// A new one; its key is its id.
+    /// A new note; its key is its id.
     Save(NewDocument),
-    /// Another text, under the same title.
+    /// A new text under the same title.
     Update {
         /// Its id.
         id: String,
         /// The text.
         text: String,
     },
-    /// It is forgotten.
+    /// Deletes a note.
     Delete {
         /// Its id.
         id: String,
     },
-    /// A document that no model has saved; what is there under its key is replaced.
+    /// A document that no model has saved; replaces the one with the same key.
     Keep(NewDocument),
-    /// The document of that key is forgotten, if there is one.
+    /// Deletes the document with a key, if there is one.
     Forget {
         /// Its key.
         key: String,
     },
 }
 
-/// A change that a thread sends.
+/// A change sent by a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Letter {
-    /// The same whenever it is sent again.
+    /// Idempotency key, the same for every delivery.
     pub(crate) key: String,
     pub(crate) change: NoteChange,
 }
 
 impl NoteChange {
-    /// What a model is told of one that is made.
+    /// The result for the model that requested the change.
     pub(crate) fn told(&self) -> String {
         match self {
             NoteChange::Save(document) | NoteChange::Keep(document) => document.key.clone(),
@@ -65,7 +65,7 @@ impl NoteChange {
 }
 
 impl NoteChange {
-    /// What it is, for people.
+    /// A description for people.
     pub(crate) fn sent(&self) -> String {
         match self {
             NoteChange::Save(_) => "what a model had saved".to_owned(),
@@ -78,7 +78,7 @@ impl NoteChange {
 }
 
 impl Book<'_> {
-    /// The change with texts that may be kept.
+    /// The change with cleaned texts.
     pub(crate) fn clean_change(&self, change: NoteChange) -> Result<NoteChange> {
         Ok(match change {
             NoteChange::Save(document) => NoteChange::Save(self.cleaned(document)?),
@@ -91,7 +91,7 @@ impl Book<'_> {
         })
     }
 
-    /// Changes a note; what a model is told of it.
+    /// Applies a change from a thread's own memory. Returns the text for the model.
     pub(crate) fn change_note(&self, change: NoteChange) -> Result<String> {
         let change = self.clean_change(change)?;
         let new = matches!(change, NoteChange::Save(_));
@@ -103,7 +103,7 @@ impl Book<'_> {
         self.change(|sql| self.note(sql, &change, there))
     }
 
-    /// Takes a letter; what the model that wrote it is told.
+    /// Applies a delivered change once. Returns the text for the model.
     pub(crate) fn apply(&self, letter: Letter) -> Result<String> {
         let change = self.clean_change(letter.change)?;
         if !self.keeper.has_tables()? {
@@ -116,7 +116,8 @@ impl Book<'_> {
         })
     }
 
-    /// `there`: whether the tables are. Asked before, because the keeper is not to be asked within its transaction.
+    /// `there`: whether the tables exist. Read before, because the keeper cannot be called within its
+    /// transaction.
     fn note(&self, sql: &dyn Sql, change: &NoteChange, there: bool) -> Result<(String, Owes)> {
         let owes = match change {
             NoteChange::Save(document) | NoteChange::Keep(document) => {
@@ -156,7 +157,7 @@ impl Book<'_> {
         Ok((change.told(), owes))
     }
 
-    /// A note by its id. What else is in the memory is not a model's to change.
+    /// A note by its id. Models may not change other documents.
     fn noted(&self, sql: &dyn Sql, id: &str, there: bool) -> Result<Option<Doc>> {
         let store = if there { stores::find(sql, &self.memory.name)? } else { None };
         let Some(store) = store else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! What is found: chunks whose words are asked for, and chunks whose vectors are near, put together.
+//! Searches: chunks that match by words and chunks that match by vectors, fused.
 
 use std::ops::ControlFlow;
 
@@ -17,20 +17,20 @@ use crate::store::memory::chunks::Chunk;
 use crate::store::memory::pages::Question;
 use crate::store::memory::{Store, chunks, docs, pages, words};
 
-/// Which sides are asked.
+/// The sides of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
-    /// Both.
+    /// Words and vectors.
     #[default]
     Hybrid,
-    /// The words.
+    /// Words only.
     Text,
-    /// The vectors.
+    /// Vectors only.
     Vector,
 }
 
-/// What is looked for.
+/// The parameters of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SearchQuery {
     pub(crate) query: String,
@@ -39,47 +39,47 @@ pub(crate) struct SearchQuery {
     pub(crate) tags: Vec<String>,
     #[serde(default)]
     pub(crate) mode: Mode,
-    /// How often the question's vector may be asked for; as the policy says, unless given.
+    /// Most requests for the query's vector; `None` follows the policy.
     #[serde(default)]
     pub(crate) requests: Option<u32>,
 }
 
-/// A text that was found: a chunk, or neighbours that were joined.
+/// A result: a chunk, or adjacent chunks that were joined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hit {
     pub(crate) score: f64,
     pub(crate) text: String,
     pub(crate) document: String,
     pub(crate) key: String,
-    /// Place of its first chunk among those of the document.
+    /// Index of its first chunk in the document.
     pub(crate) chunk: i64,
-    /// Characters of the document.
+    /// Range of characters in the document.
     pub(crate) start: i64,
     pub(crate) end: i64,
     pub(crate) title: Option<String>,
     pub(crate) url: Option<String>,
-    /// Where it is from: `api`, `note`, `file`, `message`.
+    /// Source: `api`, `note`, `file`, `message`.
     pub(crate) source: String,
     pub(crate) at_us: i64,
     /// Numbers of its chunks.
     pub(crate) chunks: Vec<i64>,
 }
 
-/// What a search found.
+/// The results of a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Found {
     pub(crate) hits: Vec<Hit>,
-    /// Whether the vectors, or some of them, were missing.
+    /// Whether some or all vectors were missing.
     pub(crate) degraded: bool,
-    /// Why there was no vector of the question.
+    /// The reason if the query has no vector.
     #[serde(default)]
     pub(crate) error: Option<String>,
-    /// Requests for the question's vector, where somebody else is to log them.
+    /// Requests for the query's vector that the caller must log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asked: Vec<VectorRequest>,
 }
 
-/// Why a question has no vector that nobody pays for.
+/// The reason if no budget pays for the query's vector.
 const UNPAID: &str = "the budget does not pay for it";
 
 impl Book<'_> {
@@ -104,7 +104,7 @@ impl Book<'_> {
                 }
             },
         };
-        // Whatever happened while the model was asked.
+        // Read again: the memory may have changed during the request.
         let Some(store) = stores::find(self.sql(), &self.memory.name)? else { return Ok(found) };
         if store.entered.is_some() {
             self.enter_again(Owes::Index)?;
@@ -117,7 +117,7 @@ impl Book<'_> {
         Ok(found)
     }
 
-    /// The question's vector, if it may be compared with those that are there.
+    /// The query's vector, if it is comparable with the stored ones.
     fn comparable(
         &self,
         store: &Store,
@@ -133,7 +133,7 @@ impl Book<'_> {
         }
         if chunks::any_without_slot(self.sql(), store.id)? {
             found.degraded = true;
-            // The model answers: what waits for it need not wait longer.
+            // The model works again, so waiting texts need not wait longer.
             self.change(|_| Ok(((), Owes::Index)))?;
         }
         Ok(Some(question))
@@ -174,7 +174,7 @@ impl Book<'_> {
     }
 }
 
-/// Refuses a question that is empty or too long.
+/// Refuses an empty or too long query.
 pub(crate) fn check_query(query: &str) -> Result<()> {
     if query.trim().is_empty() {
         return Err(Error::field("query", "`query` must not be empty."));
@@ -189,7 +189,7 @@ pub(crate) fn check_query(query: &str) -> Result<()> {
     Ok(())
 }
 
-/// Documents with all of these tags, sorted; `None` where none are asked for.
+/// Documents with all of these tags, sorted; `None` without tags.
 fn tagged(sql: &dyn Sql, store: i64, tags: &[String]) -> Result<Option<Vec<i64>>> {
     if tags.is_empty() {
         return Ok(None);
@@ -214,14 +214,14 @@ fn slots_of(sql: &dyn Sql, of: &[i64]) -> Result<Vec<i64>> {
     Ok(slots)
 }
 
-/// What a place of a memory holds today; nothing if it is gone.
+/// The current text of earlier results; `None` if it was deleted.
 pub(crate) fn place(sql: &dyn Sql, name: &str, chunks: &[i64], score: f64) -> Result<Option<Hit>> {
     let Some(store) = stores::find(sql, name)? else { return Ok(None) };
     let ranked: Vec<(i64, f64)> = chunks.iter().map(|chunk| (*chunk, score)).collect();
     Ok(hits(sql, store.id, &ranked)?.into_iter().next())
 }
 
-/// The texts of ranked chunks, best first; neighbours in a document are joined.
+/// The texts of ranked chunks, best first; adjacent chunks of a document are joined.
 fn hits(sql: &dyn Sql, store: i64, ranked: &[(i64, f64)]) -> Result<Vec<Hit>> {
     let mut found: Vec<(Chunk, f64)> = Vec::with_capacity(ranked.len());
     for (id, score) in ranked {
@@ -249,7 +249,7 @@ fn hits(sql: &dyn Sql, store: i64, ranked: &[(i64, f64)]) -> Result<Vec<Hit>> {
             text: chunk.text,
             title: doc.title,
             url: doc.url,
-            // What was said has its own time, whenever it was taken in.
+            // A message keeps its own time, whenever it was ingested.
             at_us: if doc.source == MESSAGE { doc.created_us } else { doc.updated_us },
             source: doc.source,
             key: doc.key,
@@ -260,7 +260,7 @@ fn hits(sql: &dyn Sql, store: i64, ranked: &[(i64, f64)]) -> Result<Vec<Hit>> {
     Ok(hits)
 }
 
-/// Appends the neighbour that follows: what both have is there once, and blanks between them are one.
+/// Appends the next chunk without the text that both share; skipped spaces become a line break.
 fn join(hit: &mut Hit, next: &Chunk, score: f64) {
     let end = next.start + next.len;
     if end > hit.end {

@@ -1,4 +1,4 @@
-//! A file that a message shows, as the message's row keeps it (spec §16.4).
+//! Attachments of messages, as the message's row stores them (spec §16.4).
 
 use serde::{Deserialize, Serialize};
 
@@ -22,26 +22,26 @@ pub(crate) struct AttachmentRef {
     pub(crate) height: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
-    /// Of what is said to be an image that models may be shown: why they are not.
+    /// The reason why a file declared as an image is not sent to models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) not_shown: Option<Flaw>,
 }
 
 impl AttachmentRef {
-    /// Whether a model that sees may be shown it, as far as is known without its bytes.
+    /// Whether a model that supports images may receive it, judged without its bytes.
     pub(crate) fn is_image(&self) -> bool {
         self.not_shown.is_none()
             && seen_type(&self.mime_type).is_some()
             && self.size <= limits::IMAGE_BYTES as u64
     }
 
-    /// Tokens that it takes in a request, about: its note, and the image.
+    /// Estimated tokens in a request: its note, and the image.
     pub(crate) fn tokens(&self) -> usize {
         let image = if self.is_image() { limits::IMAGE_TOKENS } else { 0 };
         image + tokens(&self.note())
     }
 
-    /// What a model is told of it, in one line.
+    /// A line that describes it to a model.
     pub(crate) fn note(&self) -> String {
         let Self { name, mime_type, size, path, .. } = self;
         let pixels = match (self.width, self.height) {
@@ -53,7 +53,7 @@ impl AttachmentRef {
         format!("[attached: {} ({mime_type}, {size} bytes{pixels}) at {path}{flaw}{description}]", line(name))
     }
 
-    /// The same of one whose bytes turned out to be no image when it was to be shown.
+    /// The line for an attachment whose bytes turned out not to be an image.
     pub(crate) fn not_shown_note(&self, flaw: Flaw) -> String {
         format!("[not shown: {}: {}]", self.path, flaw.why())
     }
@@ -65,22 +65,22 @@ pub(crate) enum Kind {
     File,
 }
 
-/// Why a file that is said to be an image is not shown to models.
+/// The reason why a file declared as an image is not sent to models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Flaw {
-    /// Its bytes are none of the four formats.
+    /// Its bytes have none of the four formats.
     NoImage,
-    /// It breaks off.
+    /// It is truncated.
     CutOff,
-    /// It has more pixels on a side than providers take.
+    /// It has more pixels on a side than providers accept.
     TooManyPixels,
-    /// It has more bytes than providers take.
+    /// It has more bytes than providers accept.
     TooManyBytes,
 }
 
 impl Flaw {
-    /// Why, in words for a model.
+    /// The reason, for a model.
     pub(crate) const fn why(self) -> &'static str {
         match self {
             Flaw::NoImage => "its content is no PNG, JPEG, GIF or WebP image",
@@ -91,8 +91,7 @@ impl Flaw {
     }
 }
 
-/// The type of an image that models may be shown, in the form in which it is registered, whatever case, parameters and
-/// other names are used for it.
+/// The registered media type of an image that models accept, regardless of case, parameters and aliases.
 pub(crate) fn seen_type(mime: &str) -> Option<&'static str> {
     let essence = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.as_str() {
@@ -104,7 +103,7 @@ pub(crate) fn seen_type(mime: &str) -> Option<&'static str> {
     }
 }
 
-/// A text without line breaks and other control characters.
+/// The text with line breaks and other control characters replaced by spaces.
 pub(crate) fn line(text: &str) -> String {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     text.chars().map(|c| if breaks(c) { ' ' } else { c }).collect()

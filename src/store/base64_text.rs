@@ -1,4 +1,4 @@
-//! Bytes in base64, as requests and code give them.
+//! Base64 from requests and code.
 
 use std::borrow::Cow;
 
@@ -9,16 +9,16 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 
-/// Padding may be left out.
+/// Padding is optional.
 const ENGINE: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Reads base64: of either alphabet (`+/` or the url-safe `-_`), with line breaks or without, padded or not.
+/// Decodes base64 in either alphabet (`+/` or the URL-safe `-_`), with or without line breaks and padding.
 ///
 /// # Errors
-/// What is wrong with it, as the end of a sentence.
+/// The problem, as the end of a sentence.
 pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     let odd = |byte: u8| byte.is_ascii_whitespace() || byte == b'-' || byte == b'_';
     let plain: Cow<'_, [u8]> = match text.bytes().any(odd) {
@@ -39,12 +39,12 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     ENGINE.decode(plain).map_err(|error| format!("is not base64: {error}"))
 }
 
-/// Bytes as base64.
+/// Encodes bytes.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The bytes of base64.
+/// Decodes strict base64.
 pub(crate) fn bytes_of(text: &str) -> Result<Bytes> {
     STANDARD.decode(text).map(Bytes::from).map_err(|_| Error::field("data", "`data` is no base64."))
 }

@@ -1,20 +1,20 @@
-//! Paths of files (spec §16.3): a leading `/`, no doubled or trailing one.
+//! Paths of files (spec §16.3), with a leading `/` and no doubled or trailing one.
 
 use crate::env::Shown;
 use crate::error::{Error, Result};
 use crate::host::Param;
 use crate::limits;
 
-/// A path in its one form. The root is `/`.
+/// A normalized path. The root is `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilePath(String);
 
 impl FilePath {
-    /// Brings a path into its form.
+    /// Normalizes a path.
     ///
     /// # Errors
-    /// `invalid_field`, with this field, for what is no path: `.` and `..` as a part, control characters, U+FFFD (which
-    /// stands for bytes that were no UTF-8), parts and paths that are too long.
+    /// `invalid_field`, with this field, for an invalid path: a segment `.` or `..`, control characters,
+    /// U+FFFD (the replacement for invalid UTF-8), or excessive length of a segment or the path.
     pub(crate) fn parse(field: &str, text: &str) -> Result<FilePath> {
         let mut path = String::with_capacity(text.len() + 1);
         for name in text.split('/').filter(|name| !name.is_empty()) {
@@ -31,44 +31,42 @@ impl FilePath {
         Ok(FilePath(path))
     }
 
-    /// The same of a path that code names.
+    /// Normalizes a path from code.
     pub(crate) fn shown(field: &str, text: &Shown) -> Result<FilePath> {
         FilePath::parse(field, text)
     }
 
-    /// The path of an entry of a directory; both come from the tables.
+    /// The path of a directory entry that comes from the tables.
     pub(crate) fn of(parent: &str, name: &str) -> FilePath {
         FilePath(if parent == "/" { format!("/{name}") } else { format!("{parent}/{name}") })
     }
 
-    /// The path as text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is `/`.
     pub(crate) fn is_root(&self) -> bool {
         self.0 == "/"
     }
 
-    /// The directory that it is in, and its name there. The root is in none.
+    /// The parent directory and the name; `None` for the root.
     pub(crate) fn split(&self) -> Option<(&str, &str)> {
         let (parent, name) = self.0.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
         Some((if parent.is_empty() { "/" } else { parent }, name))
     }
 
-    /// What is below it, when it is a directory other than the root.
+    /// The range of paths below this directory, which must not be the root.
     pub(crate) fn below(&self) -> Below {
         Below { directory: self.0.clone(), first: format!("{self}/"), end: format!("{self}0") }
     }
 
-    /// The directories above it, outermost first, without the root.
+    /// The parent directories, outermost first, without the root.
     pub(crate) fn ancestors(&self) -> impl Iterator<Item = FilePath> {
         let ends = self.0.char_indices().skip(1).filter(|(_, c)| *c == '/').map(|(at, _)| at);
         ends.filter_map(|at| self.0.get(..at)).map(|path| FilePath(path.to_owned()))
     }
 
-    /// Whether this is somewhere below `directory`.
+    /// Whether the path is below `directory` at any depth.
     pub(crate) fn is_below(&self, directory: &FilePath) -> bool {
         directory.is_root() && !self.is_root()
             || self.0.strip_prefix(&directory.0).is_some_and(|rest| rest.starts_with('/'))
@@ -105,13 +103,13 @@ fn check_name(field: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A path of so many bytes is refused.
+/// The error for a path of this length.
 pub(crate) fn too_long(field: &str, bytes: usize) -> Error {
     Error::field(field, format!("`{field}` has {bytes} bytes; the limit is {}.", limits::FILE_PATH_BYTES))
 }
 
-/// Everything below a directory: what is in it, and what is below `/a` is from `/a/` up to `/a0`, which is the next after
-/// all that begin so.
+/// The range of parents below a directory. It consists of the directory itself and, for `/a`, the range from
+/// `/a/` up to `/a0`, the first text after all that begin with `/a/`.
 pub(crate) struct Below {
     directory: String,
     first: String,
@@ -119,12 +117,11 @@ pub(crate) struct Below {
 }
 
 impl Below {
-    /// The directory's path.
     pub(crate) fn directory(&self) -> &str {
         &self.directory
     }
 
-    /// What `parent = ? OR (parent >= ? AND parent < ?)` is given.
+    /// The parameters of `parent = ? OR (parent >= ? AND parent < ?)`.
     pub(crate) fn params(&self) -> [Param<'_>; 3] {
         [Param::Text(&self.directory), Param::Text(&self.first), Param::Text(&self.end)]
     }

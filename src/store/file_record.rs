@@ -1,4 +1,4 @@
-//! What clients and tools see of the files.
+//! The forms of files for clients and tools.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -14,39 +14,39 @@ use crate::store::base64_text;
 pub struct FileRecord {
     /// The whole path, with its leading `/`.
     pub path: String,
-    /// Its last part; empty for the root.
+    /// Last segment of the path; empty for the root.
     pub name: String,
-    /// As it was given; `inode/directory` for a directory.
+    /// Media type as given; `inode/directory` for a directory.
     pub mime_type: String,
-    /// Where the content is: `local`, the thread's own database, or `r2`, the deployment's bucket.
+    /// Location of the content: `local`, the thread's own database, or `r2`, the deployment's bucket.
     pub storage: &'static str,
     /// Bytes.
     pub size: u64,
     /// Whether it is a directory.
     pub is_directory: bool,
-    /// Whatever its author wants to find again.
+    /// Data of the file's author.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// Pixels, as they were given.
+    /// Pixels, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Pixels, as they were given.
+    /// Pixels, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
-    /// When something was first written there, microseconds since 1970.
+    /// Time of the first write at this path, microseconds since 1970.
     pub created_at: i64,
-    /// When it got the content that it has, microseconds since 1970.
+    /// Time of the current content, microseconds since 1970.
     pub updated_at: i64,
     /// Whether the content has more than one chunk.
     pub is_chunked: bool,
-    /// Rows that the content takes.
+    /// Number of chunks.
     pub chunk_count: u64,
-    /// The content's version; a directory has none.
+    /// Version of the content; `None` for a directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
 }
 
-/// What may be said of a file besides its content.
+/// Optional data of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileOptions {
     /// Pixels.
@@ -55,7 +55,7 @@ pub struct FileOptions {
     pub height: Option<u32>,
     /// At most [`crate::limits::METADATA_BYTES`] as JSON.
     pub metadata: Option<Map<String, Value>>,
-    /// A small picture of it, at most [`crate::limits::THUMBNAIL_BYTES`].
+    /// A preview image of at most [`crate::limits::THUMBNAIL_BYTES`].
     pub thumbnail: Option<Bytes>,
 }
 
@@ -64,15 +64,15 @@ pub struct FileOptions {
 pub struct FileChunk {
     /// The bytes.
     pub data: Bytes,
-    /// Its place, from 0.
+    /// Index, from 0.
     pub index: u64,
-    /// How many there are.
+    /// Number of chunks.
     pub total_chunks: u64,
     /// Whether it is the last one.
     pub is_last: bool,
 }
 
-/// How much there is.
+/// Counts and total size of files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileStats {
@@ -84,25 +84,25 @@ pub struct FileStats {
     pub total_size: u64,
 }
 
-/// A file in which a text was found.
+/// A file that contains the searched text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GrepResult {
     /// The file.
     pub path: String,
-    /// Its lines that have the text, at most [`crate::limits::FOUND_LINES`].
+    /// The lines with the text, at most [`crate::limits::FOUND_LINES`].
     pub matches: Vec<GrepMatch>,
 }
 
-/// A line in which a text was found.
+/// A line that contains the searched text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GrepMatch {
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub line: u64,
     /// The line, or [`crate::limits::FOUND_LINE_CHARS`] of it around the first match.
     pub text: String,
 }
 
-/// `width`, `height`, `metadata` and `thumbnail` of a body.
+/// Takes `width`, `height`, `metadata` and `thumbnail` from a body.
 pub(crate) fn options(body: &mut Body) -> Result<FileOptions> {
     let mut pixels = |name: &str| {
         let Some(value) = body.take(name) else { return Ok(None) };
@@ -120,7 +120,7 @@ pub(crate) fn options(body: &mut Body) -> Result<FileOptions> {
     })
 }
 
-/// The type of what nobody gave a type.
+/// The default media type.
 pub(crate) const BYTES: &str = "application/octet-stream";
 
 pub(crate) fn base64(body: &mut Body, name: &str) -> Result<Option<Bytes>> {

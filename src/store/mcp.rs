@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::host::{Cell, Param, Sql};
 use crate::store::table::{Table, is_missing};
 
-/// `principal`: a hash of the server's address and credentials; a session is valid for one principal.
+/// `principal`: a hash of the server's URL and headers; a session is valid for one principal.
 /// `session`: JSON, sealed if the deployment has keys. `list`: the tools listed for `listed_for`, as a JSON
 /// array. It is valid until `until_us` and, regardless of the time, in the run `run`. `why`: the reason if
 /// listing failed.

@@ -1,4 +1,4 @@
-//! The table `objects`: the files that the bucket has something of, and how far they are. id: the file's.
+//! The table `objects`: files with an object in the bucket, and the state of each. id: the file's.
 
 use std::ops::ControlFlow;
 
@@ -15,21 +15,21 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE objects",
 };
 
-/// Where the content of a file is.
+/// Location of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// In `chunks`, and nowhere else; the others are in `objects`.
+    /// In `chunks` only. The other states have a row in `objects`.
     Local = 0,
-    /// In `chunks`, all of it; the bucket may have an object of it, whole or none.
+    /// Complete in `chunks`; the bucket has a complete object or none.
     Copying = 1,
-    /// In the bucket; `chunks` may still have some of it.
+    /// In the bucket; `chunks` may still hold a part.
     Emptying = 2,
-    /// In the bucket alone.
+    /// Only in the bucket.
     Bucket = 3,
 }
 
 impl Storage {
-    /// By what the row says; `None` without one.
+    /// Parses the column; `None` means that there is no row.
     pub(crate) const fn of(stored: Option<i64>) -> Storage {
         match stored {
             None => Storage::Local,
@@ -39,13 +39,13 @@ impl Storage {
         }
     }
 
-    /// Whether it is read from the bucket.
+    /// Whether the content is read from the bucket.
     pub(crate) fn is_away(self) -> bool {
         matches!(self, Storage::Emptying | Storage::Bucket)
     }
 }
 
-/// Notes how far a file is.
+/// Stores the state of a file.
 pub(crate) fn put(sql: &dyn Sql, file: i64, storage: Storage) -> Result<()> {
     sql.run(
         "INSERT OR REPLACE INTO objects (id, storage) VALUES (?, ?)",
@@ -53,7 +53,7 @@ pub(crate) fn put(sql: &dyn Sql, file: i64, storage: Storage) -> Result<()> {
     )
 }
 
-/// The bucket may have an object of everything below a directory that it has something of, whole or none.
+/// Sets everything below a directory that has a row back to [`Storage::Copying`].
 pub(crate) fn name_all(sql: &dyn Sql, below: &Below) -> Result<()> {
     sql.run(
         "UPDATE objects SET storage = 1
@@ -62,7 +62,7 @@ pub(crate) fn name_all(sql: &dyn Sql, below: &Below) -> Result<()> {
     )
 }
 
-/// Ids beyond `after` that the bucket may have an object of, in order.
+/// Ids greater than `after` of files with a row, in order.
 pub(crate) fn after(sql: &dyn Sql, after: i64, limit: i64) -> Result<Vec<i64>> {
     let mut ids = Vec::new();
     let statement = "SELECT id FROM objects WHERE id > ? ORDER BY id LIMIT ?";
@@ -73,7 +73,7 @@ pub(crate) fn after(sql: &dyn Sql, after: i64, limit: i64) -> Result<Vec<i64>> {
     Ok(ids)
 }
 
-/// The bucket has nothing of a content any more.
+/// Deletes the row of a file, because the bucket has nothing of it.
 pub(crate) fn forget(sql: &dyn Sql, file: i64) -> Result<()> {
     sql.run("DELETE FROM objects WHERE id = ?", &[Param::Int(file)])
 }

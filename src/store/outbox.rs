@@ -1,4 +1,5 @@
-//! The table `outbox`: what another object must be told at least once; one row per subject, the newest wins.
+//! The table `outbox`: messages to other objects, delivered at least once. One row per subject; the newest
+//! wins.
 
 use std::ops::ControlFlow;
 
@@ -13,12 +14,12 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE outbox",
 };
 
-/// The target of a letter to a thread begins so; the rest is its id.
+/// Prefix of a target that is a thread; the rest is its id.
 pub(crate) const TO_THREAD: &str = "t:";
-/// That of a letter to a memory; the rest is its object's name. Any other target is a directory.
+/// Prefix of a target that is a memory; the rest is its object's name. Any other target is a directory.
 pub(crate) const TO_MEMORY: &str = "m:";
 
-/// A letter that is due.
+/// An entry to deliver.
 pub(crate) struct Letter {
     pub(crate) subject: String,
     pub(crate) target: String,
@@ -27,14 +28,14 @@ pub(crate) struct Letter {
     pub(crate) tries: i64,
 }
 
-/// When a letter is due, as `GET …/diagnostics` shows it.
+/// The due time of an entry, in `GET …/diagnostics`.
 pub(crate) struct Due {
     pub(crate) subject: Option<String>,
     pub(crate) at_us: Option<i64>,
     pub(crate) tries: Option<i64>,
 }
 
-/// What is written of a new letter.
+/// A new entry.
 pub(crate) struct Post<'a> {
     pub(crate) subject: &'a str,
     pub(crate) target: &'a str,
@@ -54,7 +55,7 @@ impl Post<'_> {
         ]
     }
 
-    /// Writes it in place of an older one on the same subject.
+    /// Writes the entry, replacing an older one with the same subject.
     pub(crate) fn replace(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
             "INSERT OR REPLACE INTO outbox (subject, target, body, version, tries, due_us) VALUES (?, ?, ?, ?, 0, ?)",
@@ -62,7 +63,7 @@ impl Post<'_> {
         )
     }
 
-    /// Writes it behind an earlier one to the same target that waits to be sent again.
+    /// Writes the entry, due no earlier than entries to the same target that wait for a retry.
     pub(crate) fn follow(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
             "INSERT INTO outbox (subject, target, body, version, tries, due_us)
@@ -72,32 +73,32 @@ impl Post<'_> {
     }
 }
 
-/// The first letters that are due by then, by subject.
+/// The first due entries, by subject.
 pub(crate) fn due(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
     let statement = "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64";
     letters(sql, statement, &[Param::Int(until)])
 }
 
-/// Those that go to threads.
+/// The first due entries to threads.
 pub(crate) fn due_to_threads(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
     let statement = "SELECT subject, target, body, version, tries FROM outbox
         WHERE due_us <= ? AND target LIKE 't:%' ORDER BY subject LIMIT 64";
     letters(sql, statement, &[Param::Int(until)])
 }
 
-/// Those that go to this target.
+/// The first due entries to a target.
 pub(crate) fn due_to(sql: &dyn Sql, target: &str, until: i64) -> Result<Vec<Letter>> {
     let statement = "SELECT subject, target, body, version, tries FROM outbox
         WHERE due_us <= ? AND target = ? ORDER BY subject LIMIT 64";
     letters(sql, statement, &[Param::Int(until), Param::Text(target)])
 }
 
-/// The version of the newest letter to a target.
+/// The version of the newest entry to a target.
 pub(crate) fn newest_for(sql: &dyn Sql, target: &str) -> Result<Option<i64>> {
     integer(sql, "SELECT max(version) FROM outbox WHERE target = ?", &[Param::Text(target)])
 }
 
-/// The memories that letters go to.
+/// The memories with pending entries.
 pub(crate) fn memories(sql: &dyn Sql) -> Result<Vec<String>> {
     let mut targets = Vec::new();
     sql.each("SELECT DISTINCT target FROM outbox WHERE target LIKE 'm:%'", &[], &mut |cells| {
@@ -126,12 +127,13 @@ fn letters(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Resu
     Ok(letters)
 }
 
-/// When the first one is due.
+/// The first due time.
 pub(crate) fn next_due(sql: &dyn Sql) -> Result<Option<i64>> {
     integer(sql, "SELECT min(due_us) FROM outbox", &[])
 }
 
-/// When the first one is due that the alarm's handler looks after: one that is due by now, or one to a directory.
+/// The first due time that concerns the alarm's handler: of entries that are due, or whose target is not a
+/// thread.
 pub(crate) fn next_soon(sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
     integer(
         sql,
@@ -140,7 +142,7 @@ pub(crate) fn next_soon(sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
     )
 }
 
-/// When each is due.
+/// The due time of each entry.
 pub(crate) fn dues(sql: &dyn Sql) -> Result<Vec<Due>> {
     let mut found = Vec::new();
     sql.each("SELECT subject, due_us, tries FROM outbox", &[], &mut |cells| {
@@ -156,7 +158,7 @@ pub(crate) fn dues(sql: &dyn Sql) -> Result<Vec<Due>> {
     Ok(found)
 }
 
-/// It could not be delivered and is sent again then.
+/// Schedules a failed delivery again.
 pub(crate) fn retry(sql: &dyn Sql, letter: &Letter, at_us: i64) -> Result<()> {
     sql.run(
         "UPDATE outbox SET tries = tries + 1, due_us = ? WHERE subject = ? AND version = ?",
@@ -164,7 +166,7 @@ pub(crate) fn retry(sql: &dyn Sql, letter: &Letter, at_us: i64) -> Result<()> {
     )
 }
 
-/// Nothing goes to a target before then.
+/// Delays all entries to a target.
 pub(crate) fn hold(sql: &dyn Sql, target: &str, at_us: i64) -> Result<()> {
     sql.run(
         "UPDATE outbox SET due_us = max(due_us, ?) WHERE target = ?",
@@ -172,13 +174,13 @@ pub(crate) fn hold(sql: &dyn Sql, target: &str, at_us: i64) -> Result<()> {
     )
 }
 
-/// What goes to a target is due now.
+/// Makes all entries to a target due now.
 pub(crate) fn hurry(sql: &dyn Sql, target: &str, now_us: i64) -> Result<()> {
     let params = [Param::Int(now_us), Param::Text(target)];
     sql.run("UPDATE outbox SET due_us = min(due_us, ?) WHERE target = ?", &params)
 }
 
-/// Takes a letter out. A newer one on the same subject has another version and stays.
+/// Deletes a delivered entry. A newer one with the same subject has another version and stays.
 pub(crate) fn forget(sql: &dyn Sql, subject: &str, version: i64) -> Result<()> {
     sql.run(
         "DELETE FROM outbox WHERE subject = ? AND version = ?",
@@ -186,7 +188,7 @@ pub(crate) fn forget(sql: &dyn Sql, subject: &str, version: i64) -> Result<()> {
     )
 }
 
-/// Takes out these letters, in one statement.
+/// Deletes these entries, in one statement.
 pub(crate) fn forget_all(sql: &dyn Sql, letters: &[Letter]) -> Result<()> {
     if let [letter] = letters {
         return forget(sql, &letter.subject, letter.version);
@@ -199,22 +201,22 @@ pub(crate) fn forget_all(sql: &dyn Sql, letters: &[Letter]) -> Result<()> {
     )
 }
 
-/// Takes out all that goes to a target.
+/// Deletes all entries to a target.
 pub(crate) fn forget_target(sql: &dyn Sql, target: &str) -> Result<()> {
     sql.run("DELETE FROM outbox WHERE target = ?", &[Param::Text(target)])
 }
 
-/// Takes out all that goes to threads, but for what goes to this target.
+/// Deletes all entries to threads, except those to this target.
 pub(crate) fn forget_threads_but(sql: &dyn Sql, target: Option<&str>) -> Result<()> {
     sql.run("DELETE FROM outbox WHERE target LIKE 't:%' AND target IS NOT ?", &[target.into()])
 }
 
-/// Whether anything is to go to a target.
+/// Whether there are entries to a target.
 pub(crate) fn has_for(sql: &dyn Sql, target: &str) -> Result<bool> {
     Ok(integer(sql, "SELECT 1 FROM outbox WHERE target = ? LIMIT 1", &[Param::Text(target)])?.is_some())
 }
 
-/// How many letters are to go to a target.
+/// Number of entries to a target.
 pub(crate) fn count_for(sql: &dyn Sql, target: &str) -> Result<i64> {
     Ok(integer(sql, "SELECT count(*) FROM outbox WHERE target = ?", &[Param::Text(target)])?.unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! When an effect comes again: every so many milliseconds, or by a cron expression of five fields in UTC.
+//! Repetition of effects: at an interval in milliseconds, or by a cron expression of five fields in UTC.
 
 use chrono::{DateTime, Utc};
 use croner::Cron;
@@ -9,12 +9,12 @@ use crate::error::{Code, Error, Result, unstopped};
 use crate::json;
 use crate::limits;
 
-/// See the module.
+/// A validated repetition.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Repeat {
-    /// Milliseconds.
+    /// An interval in milliseconds.
     Every(i64),
-    /// The expression as it was given, and as it was read.
+    /// The expression as given, and parsed.
     Cron(String, Box<Cron>),
 }
 
@@ -39,8 +39,9 @@ impl Repeat {
         Ok(Repeat::Every(ms))
     }
 
-    /// A new one. Its parser knows more than the five fields that every cron knows: names such as @daily, `L`, `W`, `#`,
-    /// `?`, and lists with nothing between two commas. These are refused: elsewhere they mean something else, or nothing.
+    /// A new cron expression. The parser accepts more than the five standard fields: names such as @daily,
+    /// `L`, `W`, `#`, `?`, and empty list items. They are refused, because other crons give them another
+    /// meaning or none.
     pub(crate) fn cron(text: &str) -> Result<Repeat> {
         if text.len() > limits::CRON_BYTES {
             let message = format!("`cron` has {} bytes; the limit is {}.", text.len(), limits::CRON_BYTES);
@@ -56,26 +57,27 @@ impl Repeat {
         Repeat::read_cron(text)
     }
 
-    /// One that was stored, maybe when more was taken.
+    /// A stored expression, possibly accepted by an older, laxer version.
     fn read_cron(text: &str) -> Result<Repeat> {
         let days = text.split_whitespace().skip(2).step_by(2).take(2);
         let parser = CronParser::builder()
             .seconds(Seconds::Disallowed)
             .year(Year::Disallowed)
-            // `5/15`, from the fifth on.
+            // Allows `5/15`: from 5 on, in steps of 15.
             .sloppy_ranges(true)
-            // Either of two days that are given counts, as for every cron; but a field that begins with `*` restricts the other one.
+            // If both day fields are given, one match suffices, as in every cron. A field that begins with
+            // `*` restricts the other.
             .dom_and_dow(days.into_iter().any(|field| field.starts_with('*')))
             .build();
         let cron = parser.parse(text).map_err(|error| wrong(text, &error.to_string()))?;
         Ok(Repeat::Cron(text.trim().to_owned(), Box::new(cron)))
     }
 
-    /// When it is due for the first time, from `from` on.
+    /// The first due time, at `from` or later.
     pub(crate) fn first(&self, from: i64) -> Result<i64> {
         match self {
             Repeat::Every(_) => Ok(from),
-            // A full minute counts, if it is `from` itself.
+            // Includes `from` itself if it is a full minute.
             Repeat::Cron(_, cron) => occurrence(cron, from + limits::SECOND_US - 1, true).ok_or_else(|| {
                 Error::field("cron", "`cron` names no day that there is.".to_owned())
                     .hint("Mind months that have no 30th or 31st.")
@@ -83,8 +85,8 @@ impl Repeat {
         }
     }
 
-    /// When it is due after it was due at `due`, later than `now`: what was missed meanwhile is not made up for, and
-    /// nothing drifts. `None`: never again. All in microseconds since 1970.
+    /// The due time after `due` that is later than `now`: missed times are skipped, and the schedule does not
+    /// drift. `None`: never again. All in microseconds since 1970.
     pub(crate) fn next(&self, due: i64, now: i64) -> Option<i64> {
         match self {
             Repeat::Every(ms) => {
@@ -96,7 +98,7 @@ impl Repeat {
         }
     }
 
-    /// As it is stored.
+    /// The stored form.
     pub(crate) fn to_text(&self) -> String {
         match self {
             Repeat::Every(ms) => format!("every {ms}"),
@@ -113,7 +115,7 @@ impl Repeat {
         }
     }
 
-    /// As a client gives it and is shown it: `{"every": ms}` or `{"cron": "…"}`.
+    /// The form for clients: `{"every": ms}` or `{"cron": "…"}`.
     pub(crate) fn to_json(&self) -> Value {
         match self {
             Repeat::Every(ms) => json!({ "every": ms }),
@@ -133,7 +135,7 @@ struct CronField {
     name: &'static str,
     least: u32,
     most: u32,
-    /// Names of its numbers, from `least` on.
+    /// Names for numbers, from `least` on.
     names: &'static [&'static str],
 }
 
@@ -148,7 +150,7 @@ const FIELDS: [CronField; 5] = [
 ];
 
 impl CronField {
-    /// A list of `*`, numbers and ranges, each with a step as wanted.
+    /// Checks a list of `*`, numbers and ranges, each with an optional step.
     fn check(&self, text: &str) -> Result<(), String> {
         let name = self.name;
         for item in text.split(',') {
@@ -188,21 +190,21 @@ impl CronField {
     }
 }
 
-/// The first time after the second of `us`, or in it, that fits.
+/// The first match after the second of `us`, or within it if `inclusive`.
 fn occurrence(cron: &Cron, us: i64, inclusive: bool) -> Option<i64> {
     let second = DateTime::<Utc>::from_timestamp(us.div_euclid(limits::SECOND_US), 0)?;
     cron.find_next_occurrence(&second, inclusive).ok().map(|next| next.timestamp_micros())
 }
 
-/// Whether an effect comes again.
+/// The repetition that an effect's caller requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Repetition {
-    /// It does not.
+    /// None.
     #[default]
     Once,
-    /// Every so many milliseconds, at least 1,000.
+    /// An interval in milliseconds, at least 1,000.
     Every(i64),
-    /// By a cron expression of five fields, in UTC.
+    /// A cron expression of five fields, in UTC.
     Cron(String),
 }
 
@@ -227,7 +229,7 @@ mod tests {
         for (now, next) in [(0, 10), (9, 10), (10, 20), (11, 20), (3_600, 3_610), (3_605, 3_610)] {
             assert_eq!(every.next(first, first + now * SECOND), Some(first + next * SECOND), "{now}");
         }
-        // Run before its time, by hand: its next time stays.
+        // Run early, by hand: the next time stays.
         assert_eq!(every.next(first, first - 5 * SECOND), Some(first + 10 * SECOND));
     }
 
@@ -237,9 +239,10 @@ mod tests {
             ("0 9 * * 1-5", ["2026-01-01T09:00:00", "2026-01-02T09:00:00", "2026-01-05T09:00:00"]),
             ("*/20 * * * *", ["2026-01-01T00:00:00", "2026-01-01T00:20:00", "2026-01-01T00:40:00"]),
             ("30 4 29 2 *", ["2028-02-29T04:30:00", "2032-02-29T04:30:00", "2036-02-29T04:30:00"]),
-            // A day of the month or of the week, when both are given.
+            // If both are given, a day of the month or a day of the week suffices.
             ("0 0 13 * 5", ["2026-01-02T00:00:00", "2026-01-09T00:00:00", "2026-01-13T00:00:00"]),
-            // Of a step, both: odd days that are Mondays, the 13th if its number is one of those days.
+            // With a step, both must match: odd days that are Mondays, the 13th if its weekday's number is in
+            // the set.
             ("0 0 */2 * 1", ["2026-01-05T00:00:00", "2026-01-19T00:00:00", "2026-02-09T00:00:00"]),
             ("0 0 13 * */2", ["2026-01-13T00:00:00", "2026-06-13T00:00:00", "2026-08-13T00:00:00"]),
             ("0 0 */1 * 7", ["2026-01-04T00:00:00", "2026-01-11T00:00:00", "2026-01-18T00:00:00"]),
@@ -259,7 +262,7 @@ mod tests {
 
     #[test]
     fn cron_is_the_first_minute_that_fits() {
-        // Against every minute of a month.
+        // Compares with every minute of a month.
         type Fits = fn(i64, i64, i64) -> bool;
         let cases: [(&str, Fits); 4] = [
             ("*/7 * * * *", |_, _, minute| minute % 7 == 0),
@@ -276,7 +279,7 @@ mod tests {
             let mut at = repeat.first(NEW_YEAR_2026).unwrap();
             for expected in naive {
                 assert_eq!(at, expected, "{cron} {}", utc(expected));
-                // A moment later is past it.
+                // A moment later, the minute has passed.
                 at = repeat.next(at, at + SECOND).unwrap();
             }
         }
@@ -306,7 +309,7 @@ mod tests {
         let error = Repeat::cron("60 * * * *").unwrap_err();
         assert_eq!(error.message, "`cron` “60 * * * *”: the minute “60” is not within 0 and 59.");
         assert_eq!(Repeat::cron(&"0,".repeat(200_000)).unwrap_err().code, Code::TooLarge);
-        // What an earlier version of the runtime took goes on.
+        // Expressions accepted by an earlier version continue to run.
         for text in ["0 0 L * *", "5/15 * * * *", "/20 * * * *", "@daily", "0 0 */2 * 1"] {
             assert!(Repeat::from_text(&format!("cron {text}")).is_ok(), "{text}");
         }

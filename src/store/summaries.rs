@@ -1,6 +1,6 @@
-//! The table `summaries`: what stands in requests for the older messages of the thread (docs/context.md), one row for each epoch,
-//! of which the last few are kept. It is made with the first summary; the column `meta.summary` says which one holds, and a thread
-//! that never had one reads nothing.
+//! The table `summaries`: texts that replace the older messages of a thread in requests (docs/context.md),
+//! one row for each epoch. The last few are kept. It is created with the first summary. The column
+//! `meta.summary` names the current one; a thread without any reads nothing.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use crate::limits;
 use crate::store::messages::message_id;
 use crate::store::table::Table;
 
-/// `upto`: seq of the last message that it covers; `since`: of the last one that the summary before it covers, or 0.
+/// `upto`: seq of the last message that it covers. `since`: the same of the summary before it, or 0.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS summaries (
         epoch INTEGER PRIMARY KEY, upto INTEGER NOT NULL, since INTEGER NOT NULL, text TEXT NOT NULL,
@@ -22,7 +22,7 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS summaries",
 };
 
-/// How many turns a thread had at some time: its runs that had ended, and the turns of its session.
+/// Turns of a thread at some time: its ended runs, and the turns of its session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Turns {
     pub(crate) runs: i64,
@@ -30,30 +30,30 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// How many have come since then.
+    /// Turns since then.
     pub(crate) fn since(self, then: Turns) -> u64 {
         let runs = u64::try_from(self.runs - then.runs).unwrap_or(0);
         runs.max(u64::from(self.of_session.saturating_sub(then.of_session)))
     }
 }
 
-/// The column `meta.summary`: what holds now.
+/// The column `meta.summary`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Current {
-    /// Of the last summary that was stored or taken away; each is one more than the one before.
+    /// Epoch of the last summary that was stored or removed; each is one more than the one before.
     pub(crate) epoch: i64,
-    /// Seq of the last message that it covers; 0 where there is none.
+    /// Seq of the last message that it covers; 0 if there is none.
     pub(crate) upto: i64,
-    /// A message that it covers was changed: it is not sent any more.
+    /// A message that it covers has changed, so that it is no longer sent.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) stale: bool,
-    /// When it was made.
+    /// When it was written.
     #[serde(default)]
     pub(crate) made: Turns,
     /// When too many attempts had failed in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) paused: Option<Turns>,
-    /// Whether the next run is to tell of that.
+    /// Whether the next run must report that.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) untold: bool,
 }
@@ -64,17 +64,16 @@ const fn is_false(value: &bool) -> bool {
 }
 
 impl Current {
-    /// As the column has it.
+    /// Parses the column.
     pub(crate) fn parse(column: Option<&str>) -> Result<Option<Current>> {
         column.map(crate::json::from_str).transpose().map_err(Error::internal)
     }
 
-    /// The column.
     pub(crate) fn column(&self) -> Result<String> {
         serde_json::to_string(self).map_err(Error::internal)
     }
 
-    /// Seq of the last message for which it stands in requests; 0 where none does.
+    /// Seq of the last message that it replaces in requests; 0 if it replaces none.
     pub(crate) const fn covers(&self) -> i64 {
         if self.stale { 0 } else { self.upto }
     }
@@ -95,7 +94,6 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// As clients see it.
     pub(crate) fn to_json(&self, thread: &str) -> Value {
         json!({
             "epoch": self.epoch, "upto": message_id(thread, self.upto), "tokens": self.tokens, "model": self.model,
@@ -122,7 +120,7 @@ impl Summary {
     }
 }
 
-/// Stores one, and forgets those that are too old.
+/// Stores a summary, and deletes old ones.
 pub(crate) fn insert(sql: &dyn Sql, summary: &Summary) -> Result<()> {
     TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
     sql.run(
@@ -140,21 +138,20 @@ pub(crate) fn insert(sql: &dyn Sql, summary: &Summary) -> Result<()> {
     sql.run("DELETE FROM summaries WHERE epoch <= ?", &[Param::Int(summary.epoch - limits::SUMMARIES)])
 }
 
-/// One.
 pub(crate) fn find(sql: &dyn Sql, epoch: i64) -> Result<Option<Summary>> {
     let statement =
         "SELECT epoch, upto, since, text, tokens, model, stale, created_us FROM summaries WHERE epoch = ?";
     Ok(list(sql, statement, &[Param::Int(epoch)])?.pop())
 }
 
-/// The newest one that no change of a message has spoilt.
+/// The newest summary whose messages are unchanged.
 pub(crate) fn newest_sound(sql: &dyn Sql) -> Result<Option<Summary>> {
     let statement = "SELECT epoch, upto, since, text, tokens, model, stale, created_us FROM summaries
         WHERE stale = 0 ORDER BY epoch DESC LIMIT 1";
     Ok(list(sql, statement, &[])?.pop())
 }
 
-/// The newest sound one that covers nothing after a seq; none where there never was one.
+/// The newest unchanged summary that covers nothing after a seq; none if the table was never created.
 pub(crate) fn newest_within(sql: &dyn Sql, upto: i64) -> Result<Option<Summary>> {
     if integer(sql, "SELECT 1 FROM sqlite_schema WHERE name = 'summaries'", &[])?.is_none() {
         return Ok(None);
@@ -164,18 +161,17 @@ pub(crate) fn newest_within(sql: &dyn Sql, upto: i64) -> Result<Option<Summary>>
     Ok(list(sql, statement, &[Param::Int(upto)])?.pop())
 }
 
-/// Those that are kept, newest first.
+/// The stored summaries, newest first.
 pub(crate) fn all(sql: &dyn Sql) -> Result<Vec<Summary>> {
     let statement = "SELECT epoch, upto, since, text, tokens, model, stale, created_us FROM summaries ORDER BY epoch DESC";
     list(sql, statement, &[])
 }
 
-/// A message was changed: those that cover it are spoilt, and say nothing any more.
+/// Marks the summaries that cover a changed message as stale, and deletes their texts.
 pub(crate) fn spoil(sql: &dyn Sql, seq: i64) -> Result<()> {
     sql.run("UPDATE summaries SET stale = 1, text = '' WHERE upto >= ?", &[Param::Int(seq)])
 }
 
-/// Forgets all of them.
 pub(crate) fn clear(sql: &dyn Sql) -> Result<()> {
     TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
     sql.run("DELETE FROM summaries", &[])

@@ -1,6 +1,6 @@
-//! The table `works`: work beside runs that a collector is told of (docs/observability.md). What an effect, an endpoint or a job was
-//! and what it is linked to stands in no other row until its span was sent, and not longer. Where no collector is configured there
-//! is no such table.
+//! The table `works`: detached work that a collector has to receive (docs/observability.md). For an effect,
+//! an endpoint or a job, no other row keeps its data and links until its span is sent. Without a collector,
+//! the table does not exist.
 
 use std::ops::ControlFlow;
 
@@ -11,8 +11,8 @@ use crate::host::{Cell, Param, Sql, integer};
 use crate::store::state::State;
 use crate::store::table::Table;
 
-/// It is made with the first row. `ended`: 1 once the span may be sent; it leads the key, so that what is owed is found without an
-/// index. `data`: [`WorkData`].
+/// Created with the first row. `ended`: 1 when the span may be sent; it leads the key, so that pending spans
+/// are found without an index. `data`: [`WorkData`].
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS works (
         ended INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, began_us INTEGER, ended_us INTEGER, data TEXT NOT NULL,
@@ -20,21 +20,21 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS works",
 };
 
-/// What kind of work it is.
+/// The kind of detached work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkKind {
-    /// One occurrence of an effect. Its id: the part of the idempotency key that is its own.
+    /// One occurrence of an effect. Its id is the last part of its idempotency key.
     Effect,
     /// A request to an endpoint, by its id.
     Endpoint,
-    /// A job, by its kind and subject; once it has ended, also by when it began.
+    /// A job, by its kind and subject; after its end, also by the time of its start.
     Job,
 }
 
 impl WorkKind {
     const ALL: [WorkKind; 3] = [WorkKind::Effect, WorkKind::Endpoint, WorkKind::Job];
 
-    /// As the table and the ids of spans have it.
+    /// The name in the table and in ids of spans.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             WorkKind::Effect => "effect",
@@ -48,42 +48,42 @@ impl WorkKind {
     }
 }
 
-/// What its span is linked to.
+/// A link of its span.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorkLink {
-    /// The trace, within the span that is meant: the text of a [`crate::trace::Trace`].
+    /// The linked trace and span: the text of a [`crate::trace::Trace`].
     pub(crate) to: String,
-    /// The number of the run, if it is one.
+    /// The number of the linked run, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<i64>,
 }
 
-/// What its span tells.
+/// The data for its span.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct WorkData {
-    /// Of an effect its definition's; of an endpoint method and path; of a job its kind.
+    /// For an effect, the name of its definition; for an endpoint, method and path; for a job, its kind.
     pub(crate) name: String,
-    /// As clients know it.
+    /// The id that clients know.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) shown: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) links: Vec<WorkLink>,
-    /// The trace that it is in: the text of a [`crate::trace::Trace`]. Empty while nothing of it has begun.
+    /// Its own trace: the text of a [`crate::trace::Trace`]. Empty until it begins.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) trace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attempts: Option<u32>,
-    /// How it ended, in the words of its kind.
+    /// The outcome, in terms of its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<String>,
-    /// The status of an HTTP answer.
+    /// The status of an HTTP response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
-    /// Which time this is, of an effect that repeats.
+    /// Number of the occurrence, for an effect that repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) occurrence: Option<i64>,
-    /// Why it failed, if it did.
+    /// The error, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
 }
@@ -93,20 +93,20 @@ pub(crate) struct WorkData {
 pub(crate) struct Work {
     pub(crate) kind: WorkKind,
     pub(crate) id: String,
-    /// When its first attempt began, microseconds since 1970; none before.
+    /// Start of its first attempt, microseconds since 1970.
     pub(crate) began_us: Option<i64>,
-    /// When it ended; none before.
+    /// Its end, microseconds since 1970.
     pub(crate) ended_us: Option<i64>,
     pub(crate) data: WorkData,
 }
 
 impl Work {
-    /// One that has not begun.
+    /// Work that has not begun.
     pub(crate) fn new(kind: WorkKind, id: String) -> Work {
         Work { kind, id, began_us: None, ended_us: None, data: WorkData::default() }
     }
 
-    /// Whether it is known what it is, and not only what it will be linked to.
+    /// Whether it has begun, so that the row holds more than links.
     pub(crate) fn is_named(&self) -> bool {
         !self.data.trace.is_empty()
     }
@@ -125,7 +125,7 @@ impl Work {
         })
     }
 
-    /// Writes it, in place of what is there of it.
+    /// Writes the row, replacing an earlier one of the same work.
     pub(crate) fn put(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         made(state, sql)?;
         if self.ended_us.is_some() {
@@ -154,7 +154,7 @@ fn made(state: &mut State, sql: &dyn Sql) -> Result<()> {
     Ok(())
 }
 
-/// One that has not ended.
+/// Work that has not ended.
 pub(crate) fn find(state: &mut State, sql: &dyn Sql, kind: WorkKind, id: &str) -> Result<Option<Work>> {
     made(state, sql)?;
     let statement =
@@ -162,7 +162,7 @@ pub(crate) fn find(state: &mut State, sql: &dyn Sql, kind: WorkKind, id: &str) -
     Ok(list(sql, statement, &[Param::Text(kind.as_str()), Param::Text(id)])?.pop())
 }
 
-/// Those of a kind that have begun and not ended.
+/// Work of a kind that has begun and not ended.
 pub(crate) fn begun(state: &mut State, sql: &dyn Sql, kind: WorkKind) -> Result<Vec<Work>> {
     made(state, sql)?;
     let statement = "SELECT kind, id, began_us, ended_us, data FROM works
@@ -170,7 +170,7 @@ pub(crate) fn begun(state: &mut State, sql: &dyn Sql, kind: WorkKind) -> Result<
     list(sql, statement, &[Param::Text(kind.as_str())])
 }
 
-/// One that has not ended is not told of.
+/// Deletes work that has not ended, without a span.
 pub(crate) fn forget(state: &mut State, sql: &dyn Sql, kind: WorkKind, id: &str) -> Result<()> {
     made(state, sql)?;
     sql.run(
@@ -179,13 +179,13 @@ pub(crate) fn forget(state: &mut State, sql: &dyn Sql, kind: WorkKind, id: &str)
     )
 }
 
-/// Nor is any other that has not ended: the thread takes no more work.
+/// Deletes all work that has not ended, because the thread is terminated.
 pub(crate) fn forget_all(state: &mut State, sql: &dyn Sql) -> Result<()> {
     made(state, sql)?;
     sql.run("DELETE FROM works WHERE ended = 0", &[])
 }
 
-/// Those that have ended, `most` at most.
+/// Ended work, at most `most`.
 pub(crate) fn ended(sql: &dyn Sql, most: usize) -> Result<Vec<Work>> {
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let statement =
@@ -193,7 +193,7 @@ pub(crate) fn ended(sql: &dyn Sql, most: usize) -> Result<Vec<Work>> {
     list(sql, statement, &[Param::Int(most)])
 }
 
-/// These were told of. Whether others are to be.
+/// Deletes work whose spans were sent. Returns whether more is pending.
 pub(crate) fn told(sql: &dyn Sql, works: &[(WorkKind, String)]) -> Result<bool> {
     let keys: Vec<String> = works.iter().map(|(kind, id)| format!("{} {id}", kind.as_str())).collect();
     let keys = serde_json::to_string(&keys).map_err(Error::internal)?;
@@ -204,7 +204,7 @@ pub(crate) fn told(sql: &dyn Sql, works: &[(WorkKind, String)]) -> Result<bool> 
     Ok(integer(sql, "SELECT 1 FROM works WHERE ended = 1 LIMIT 1", &[])?.is_some())
 }
 
-/// Those that have ended are told of to nobody. How many they were.
+/// Deletes all ended work without sending spans. Returns how many.
 pub(crate) fn drop_ended(state: &mut State, sql: &dyn Sql) -> Result<u64> {
     made(state, sql)?;
     let count = integer(sql, "SELECT count(*) FROM works WHERE ended = 1", &[])?;

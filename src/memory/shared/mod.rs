@@ -1,8 +1,9 @@
-//! A memory that several threads share: an owner's, or the instance's. It has an object of its own, whose name follows from the
-//! owner and the memory ([`crate::request::memory::object_name`]), never from anything a model says.
+//! A memory that several threads share, of an owner or of the instance. It has its own object, whose name
+//! follows from the owner and the memory ([`crate::request::memory::object_name`]), never from a model's
+//! output.
 //!
-//! * Here: the object as a keeper, and what it is asked. `work`: its alarm, which makes documents found. `values`: the values of
-//!   variables that its model needs, and those that it must not keep.
+//! * here: the object as a keeper, and its calls. `work`: its alarm, which indexes documents. `values`:
+//!   variables for its model, and secrets that it must not store.
 
 pub(crate) mod values;
 pub(crate) mod work;
@@ -37,22 +38,22 @@ use crate::store::memory::work as table;
 pub struct SharedMemory {
     pub(crate) host: Rc<dyn Host>,
     pub(crate) catalog: Rc<Catalog>,
-    /// Whether the tables are known to be there.
+    /// Whether the tables are known to exist.
     tables: Flag<bool>,
-    /// Whether the alarm's handler runs, which looks at what is due before it returns.
+    /// Whether the alarm's handler is running, which reads the pending work again before it returns.
     working: Flag<bool>,
     pub(crate) values: Values,
 }
 
 impl SharedMemory {
-    /// The memory on this host's database. Reads nothing yet.
+    /// The memory in this host's database. Reads nothing yet.
     pub fn new(host: Rc<dyn Host>, catalog: Rc<Catalog>) -> Rc<SharedMemory> {
         let values = Values::default();
         Rc::new(SharedMemory { host, catalog, tables: Flag::new(false), working: Flag::new(false), values })
     }
 
-    /// Answers a call: a [`MemoryCall`] as JSON, a line break, and what it asks for. Never fails: what goes wrong is the
-    /// reply's error.
+    /// Responds to a call: a [`MemoryCall`] as JSON, a line break, and its body. Never fails; errors are in
+    /// the reply.
     pub fn call<'a>(self: &'a Rc<Self>, text: &'a str) -> LocalBoxFuture<'a, Reply> {
         Box::pin(async move {
             let (head, body) = text.split_once('\n').unwrap_or((text, ""));
@@ -96,7 +97,7 @@ impl SharedMemory {
             MemoryAsk::Find => {
                 self.ready_to_embed(memory).await?;
                 let found = book.search(&asked::<SearchQuery>(body)?).await?;
-                // Whoever asks logs it.
+                // The caller logs the requests.
                 let found = Found { asked: book.asked.take(), ..found };
                 Ok(Reply::json(200, &serde_json::to_value(found).map_err(Error::internal)?))
             }
@@ -111,7 +112,7 @@ impl SharedMemory {
         }
     }
 
-    /// What places hold today; nothing for what is gone.
+    /// The current texts of results; `None` for deleted ones.
     fn look(&self, memory: &Memory, wanted: &[Vec<i64>]) -> Result<Vec<Option<Hit>>> {
         if !self.has_tables()? {
             return Ok(vec![None; wanted.len()]);
@@ -120,7 +121,7 @@ impl SharedMemory {
     }
 }
 
-/// Writes rows into the memory's own log, which keeps the newest.
+/// Writes rows to the memory's own log, which keeps the newest.
 fn keep_logged(sql: &dyn Sql, rows: impl Iterator<Item = Attempt>) -> Result<()> {
     logs::TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
     for row in rows {
@@ -168,7 +169,7 @@ impl Keeper for SharedMemory {
                 Owes::Index => {
                     let now = self.host.now_us();
                     table::owe(sql, name, now)?;
-                    // A handler that runs looks again before it returns.
+                    // A running handler reads the pending work again before it returns.
                     if self.working.get() { Ok(()) } else { self.host.set_alarm(Some(now)) }
                 }
                 Owes::Progress => table::progressed(sql, true),

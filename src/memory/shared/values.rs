@@ -1,5 +1,5 @@
-//! Values of variables: those of the deployment, which the model of a memory needs, and secrets, which no text may hold that is
-//! kept.
+//! Values of variables: those that the model of a memory needs, and secrets that stored texts must not
+//! contain.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -17,18 +17,19 @@ use crate::spec::catalog::RESERVED_PREFIX;
 use crate::spec::graph::Declared;
 use crate::spec::{Memory, VariableKind, template};
 
-/// What is known of them while the object lives.
+/// Cached values of the object.
 #[derive(Default)]
 pub(crate) struct Values {
     account: Level,
     instance: Level,
     declared: OnceCell<Declared>,
-    /// What takes secrets out, until there are others.
+    /// Removes the cached secrets; reset when they change.
     redactor: RefCell<Option<Rc<Redactor>>>,
 }
 
 impl SharedMemory {
-    /// A Worker variable, or else a value of the instance. The runtime's own settings are invisible to definitions.
+    /// The value of a Worker variable or, if there is none, of the instance. Definitions cannot read the
+    /// runtime's own settings.
     pub(crate) fn of_deployment(&self, name: &str) -> Option<String> {
         if name.starts_with(RESERVED_PREFIX) {
             return None;
@@ -43,12 +44,12 @@ impl SharedMemory {
         })
     }
 
-    /// A line in the operator's log.
+    /// Writes a line to the operator's log.
     pub(crate) fn log(&self, line: &str) {
         self.host.log(&self.redactor().text(line));
     }
 
-    /// Sees to it that the values are known that the memory's model needs.
+    /// Ensures that the values for the memory's model are cached.
     pub(crate) async fn ready_to_embed(&self, memory: &Memory) -> Result<()> {
         let model = memory.embedding.as_ref().and_then(|name| self.catalog.models.get(name));
         let Some(model) = model else { return Ok(()) };
@@ -59,12 +60,12 @@ impl SharedMemory {
         self.refresh(None).await
     }
 
-    /// Sees to it that the secrets are known that an owner's texts must not hold, and those of the instance.
+    /// Ensures that the secrets of an owner and of the instance are cached, before texts are cleaned.
     pub(crate) async fn ready_to_clean(&self, owner: Option<&str>) -> Result<()> {
         self.refresh(owner).await
     }
 
-    /// Asks the directories, more than once if need be.
+    /// Reads the values from the directories, with retries.
     async fn refresh(&self, owner: Option<&str>) -> Result<()> {
         let host = &*self.host;
         if !level::are_kept(host) {
@@ -95,7 +96,7 @@ impl SharedMemory {
         }
     }
 
-    /// What takes the secrets out that are known.
+    /// The redactor for all cached secrets.
     pub(crate) fn redactor(&self) -> Rc<Redactor> {
         if let Some(known) = &*self.values.redactor.borrow() {
             return known.clone();

@@ -1,5 +1,5 @@
-//! The object's alarm: texts are cut and get vectors. Each attempt is counted before it is made, and each step of it is one
-//! transaction, so that a process that is lost leaves nothing undone.
+//! The object's alarm: chunks texts and requests vectors. Each attempt is counted before it runs, and each
+//! step is one transaction, so that a crash loses nothing.
 
 use std::cell::Cell as Flag;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use crate::store::memory::work as table;
 use crate::store::memory::work::Work;
 use futures::future::LocalBoxFuture;
 
-/// While the alarm's handler runs; whatever happens in it, it does so no longer then.
+/// Resets the flag when the alarm's handler ends, even after a panic.
 struct Working<'a>(&'a Flag<bool>);
 
 impl Drop for Working<'_> {
@@ -31,18 +31,18 @@ impl Drop for Working<'_> {
 }
 
 impl SharedMemory {
-    /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
+    /// The platform's alarm event. Never fails: the platform abandons an alarm that throws too often.
     pub fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
         Box::pin(async move {
             self.working.set(true);
             let working = Working(&self.working);
             let failed =
                 self.attempt().await.inspect_err(|error| self.log(&format!("a memory: {error}"))).is_err();
-            // From here to the alarm nothing awaits, so that no change slips in between.
+            // No await between here and the alarm, so that no change slips in between.
             drop(working);
             let now = self.host.now_us();
             let next = self.next_due().and_then(|due| {
-                // What failed just now is not tried again at once.
+                // Do not retry a failure immediately.
                 let least = if failed { now + limits::JOB_PAUSE_US } else { now };
                 due.map_or(Ok(()), |due| self.host.set_alarm(Some(due.max(least))))
             });
@@ -59,7 +59,7 @@ impl SharedMemory {
         Ok(table::owed(self.host.sql())?.map(|work| work.due_us))
     }
 
-    /// One attempt at what is due.
+    /// Runs one attempt at due work.
     async fn attempt(&self) -> Result<()> {
         if !self.has_tables()? {
             return Ok(());
@@ -70,7 +70,8 @@ impl SharedMemory {
         };
         let of_scope = |scope| named(&self.catalog, &work.name, scope).ok();
         let memory = [MemoryScope::Owner, MemoryScope::Instance].into_iter().find_map(of_scope);
-        // One that is defined no more is not found in, and nothing is owed; a text that comes once it is again wakes the work.
+        // The memory is no longer defined, so nothing is pending. A text that arrives after it is defined
+        // again restarts work.
         let Some(memory) = memory else { return self.host.transaction(table::done) };
         if work.attempts >= limits::JOB_ATTEMPTS {
             self.log(&format!(
@@ -91,7 +92,7 @@ impl SharedMemory {
         self.ready_to_embed(memory).await?;
         let book = Book::new(self, &self.catalog, memory);
         for n in 0..STEPS {
-            // A step that came through says that the model is there again.
+            // After a successful step, the model counts as available.
             let attempt = if n == 0 { begun.failures + 1 } else { 1 };
             match book.index(attempt).await? {
                 Step::More => {}
@@ -102,7 +103,7 @@ impl SharedMemory {
         self.host.transaction(|sql| settle(sql, &memory.name, self.host.now_us()))
     }
 
-    /// A process that was lost while texts got vectors may have asked for some.
+    /// Logs a request that a crashed process may have made.
     fn log_lost(&self, sql: &dyn Sql, memory: &Memory, now: i64) -> Result<()> {
         let model = memory.embedding.as_ref().and_then(|name| self.catalog.models.get(name));
         let Some(model) = model else { return Ok(()) };
@@ -111,7 +112,7 @@ impl SharedMemory {
         keep_logged(sql, std::iter::once(row_of_lost(model, "", &lost)))
     }
 
-    /// The model gave no vectors: it is asked again later, less and less often.
+    /// Schedules a retry after the model failed, with growing pauses.
     fn later(&self, book: &Book<'_>, failures: u32, error: ProviderError) -> Result<()> {
         let name = &book.memory.name;
         let now = self.host.now_us();
@@ -119,7 +120,7 @@ impl SharedMemory {
         let pause = book.pause_after(&error, failures).min(limits::JOB_PAUSE_MAX_US);
         book.log_requests()?;
         self.host.transaction(|sql| {
-            // What everything was deleted of meanwhile has nothing that waits.
+            // If everything was deleted meanwhile, nothing is pending.
             if stores::find(sql, name)?.is_none() {
                 return table::done(sql);
             }
@@ -133,7 +134,7 @@ impl SharedMemory {
     }
 }
 
-/// Notes what is left to do.
+/// Records the remaining work.
 fn settle(sql: &dyn Sql, name: &str, now: i64) -> Result<()> {
     let left = match stores::find(sql, name)? {
         None => false,

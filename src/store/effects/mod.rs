@@ -1,6 +1,6 @@
-//! The table `effects`: what is still to run, and what has run (spec §10).
+//! The table `effects`: scheduled and ended effects (spec §10).
 //!
-//! * here: the rows. `tally`: when the next one is due, how many there are, and what goes.
+//! * here: the rows. `tally`: the next due time, the counts, and deletions.
 
 pub(crate) mod tally;
 
@@ -16,7 +16,7 @@ use crate::page::Page;
 use crate::store::repeat::Repeat;
 use crate::store::table::Table;
 
-/// `open`: 0 has ended, 1 waits, 2 is under way; with `at_us` it orders what is due next and what is to be forgotten first.
+/// `open`: 0 has ended, 1 waits, 2 is running. Together with `at_us` it orders both execution and deletion.
 pub(crate) const TABLE: Table = Table {
     create: &[
         "CREATE TABLE effects (
@@ -36,17 +36,16 @@ macro_rules! columns {
     };
 }
 
-/// Where an effect stands (spec §10.4).
+/// The status of an effect (spec §10.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It waits for its time.
     Pending,
-    /// An attempt is under way, or was when the process was lost.
+    /// An attempt is running, or was when the process crashed.
     Processing,
     Completed,
-    /// Given up: every attempt failed, or it cannot be run at all.
+    /// Failed for good: every attempt failed, or it cannot run at all.
     Failed,
-    /// By code of the agent, or with the thread.
+    /// Cancelled by code of the agent, or by the thread's termination.
     AgentCanceled,
     UserCanceled,
 }
@@ -63,7 +62,7 @@ impl Status {
         }
     }
 
-    /// A row that says anything else cannot be run: it counts as failed, and no other waits for it.
+    /// An unknown status counts as failed, so that no other effect waits for the row.
     fn parse(text: &str) -> Status {
         match text {
             "pending" => Status::Pending,
@@ -75,7 +74,7 @@ impl Status {
         }
     }
 
-    /// The index orders effects by this first: 0 has ended, 1 waits, 2 is under way.
+    /// The first column of the index: 0 has ended, 1 waits, 2 is running.
     const fn open(self) -> i64 {
         match self {
             Status::Pending => 1,
@@ -90,30 +89,30 @@ impl Status {
 pub(crate) struct Effect {
     pub(crate) id: i64,
     pub(crate) status: Status,
-    /// When it runs next; of one that has ended, when it did.
+    /// When it runs next or, if it has ended, when it ended.
     pub(crate) at_us: i64,
     pub(crate) name: String,
     /// JSON.
     pub(crate) args: String,
-    /// When it comes again, as [`Repeat`] writes it.
+    /// The repetition, in the form that [`Repeat`] stores.
     pub(crate) repeats: Option<String>,
-    /// When it was to run, whatever was tried since.
+    /// The original due time of this occurrence, regardless of retries.
     pub(crate) scheduled_us: i64,
     pub(crate) created_us: i64,
-    /// Which time this is, from 1, of one that repeats; 0 for one that does not.
+    /// Number of this occurrence, from 1; 0 for an effect that does not repeat.
     pub(crate) occurrence: i64,
-    /// Attempts at this occurrence, the present one included.
+    /// Attempts at this occurrence, including the current one.
     pub(crate) attempts: u32,
-    /// Why the last attempt failed.
+    /// Error of the last attempt.
     pub(crate) error: Option<String>,
-    /// The repeating effect that this is one occurrence of.
+    /// The repeating effect of which this is one occurrence.
     pub(crate) of: Option<i64>,
-    /// The effect that this runs again.
+    /// The effect that this one replays.
     pub(crate) replay_of: Option<i64>,
 }
 
 impl Effect {
-    /// One that is still to be inserted.
+    /// An effect that is not stored yet.
     pub(crate) fn new(name: String, args: String, at_us: i64, now: i64) -> Effect {
         Effect {
             id: 0,
@@ -197,7 +196,7 @@ impl Effect {
         )
     }
 
-    /// Writes what may change.
+    /// Writes the columns that may change.
     pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
             "UPDATE effects SET open = ?, status = ?, at_us = ?, repeats = ?, scheduled_us = ?, occurrence = ?,
@@ -220,7 +219,7 @@ impl Effect {
         self.repeats.as_deref().map(Repeat::from_text).transpose()
     }
 
-    /// The same for every attempt at the same occurrence, and for no other of the thread.
+    /// A key shared by all attempts at an occurrence, unique within the thread.
     pub(crate) fn key(&self) -> String {
         match self.occurrence {
             0 => self.series_key(),
@@ -228,17 +227,16 @@ impl Effect {
         }
     }
 
-    /// The same for all occurrences.
+    /// A key shared by all occurrences.
     pub(crate) fn series_key(&self) -> String {
         format!("e{}", self.of.unwrap_or(self.id))
     }
 
-    /// Its key among all threads.
+    /// A key that is unique among all threads.
     pub(crate) fn idempotency_key(&self, thread: &str) -> String {
         format!("{thread}/{}", self.key())
     }
 
-    /// As clients see it.
     pub(crate) fn to_json(&self, thread: &str) -> Value {
         let ended = self.status.open() == 0;
         let args: Value = crate::json::from_str(&self.args).unwrap_or(Value::Null);
@@ -272,7 +270,7 @@ pub(crate) fn effect_id(thread: &str, id: i64) -> String {
 /// The effect with this public id.
 ///
 /// # Errors
-/// `not_found` for anything that this thread never gave out.
+/// `not_found` for an id that this thread has never assigned.
 pub(crate) fn find(thread: &str, sql: &dyn Sql, id: &str) -> Result<Effect> {
     let missing = || Error::new(Code::NotFound, format!("This thread has no effect “{id}”."));
     let number = id.rsplit_once('_').and_then(|(_, number)| number.parse::<i64>().ok());
@@ -285,7 +283,8 @@ pub(crate) fn by_id(sql: &dyn Sql, id: i64) -> Result<Option<Effect>> {
     Ok(rows.into_iter().next())
 }
 
-/// How many attempts are under way or were when the process was lost, and when the next one that waits is due.
+/// Number of attempts that are running or were when the process crashed, and the next due time of waiting
+/// effects.
 pub(crate) fn outlook(sql: &dyn Sql) -> Result<(usize, Option<i64>)> {
     let mut outlook = (0, None);
     sql.each(
@@ -301,12 +300,12 @@ pub(crate) fn outlook(sql: &dyn Sql) -> Result<(usize, Option<i64>)> {
     Ok(outlook)
 }
 
-/// Effects whose attempt is under way, or was when the process was lost.
+/// Effects with an attempt that is running, or was when the process crashed.
 pub(crate) fn processing(sql: &dyn Sql) -> Result<Vec<Effect>> {
     read(sql, concat!("SELECT ", columns!(), " FROM effects WHERE open = 2 ORDER BY at_us"), &[])
 }
 
-/// Ids and names of effects that are due, the earliest first, as long as `look` goes on and no further than
+/// Passes ids and names of due effects to `look`, earliest first, until it breaks, and at most
 /// [`limits::EFFECTS_LOOKED_AT`].
 pub(crate) fn each_due(
     sql: &dyn Sql,
@@ -323,13 +322,13 @@ pub(crate) fn each_due(
     )
 }
 
-/// When the next one is due that is not due yet.
+/// The next due time after now.
 pub(crate) fn next_after(sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
     integer(sql, "SELECT min(at_us) FROM effects WHERE open = 1 AND at_us > ?", &[Param::Int(now)])
 }
 
-/// Those that are still to run, the next one first, after the first `offset`. Only their ids are sorted: what else a row has
-/// may be large, and is read until the page is full.
+/// Open effects, the next one first, after the first `offset`. Only ids are sorted, because rows may be
+/// large; rows are read until the page is full.
 pub(crate) fn upcoming(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
     let statement = concat!(
         "SELECT ",
@@ -346,7 +345,7 @@ pub(crate) fn upcoming(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32
     )
 }
 
-/// Those that have ended, the last one first, after the first `offset`.
+/// Ended effects, the last one first, after the first `offset`.
 pub(crate) fn ended(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
     let statement = concat!(
         "SELECT ",
@@ -362,7 +361,7 @@ pub(crate) fn ended(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32) -
     )
 }
 
-/// Those that are still to run, of one name or of all, the next one first.
+/// Open effects with one name or with any, the next one first.
 pub(crate) fn scheduled(sql: &dyn Sql, thread: &str, page: &mut Page, name: Option<&str>) -> Result<()> {
     let statement = concat!(
         "SELECT ",

@@ -1,18 +1,19 @@
-//! When the next effect is due and how many there are, in memory once it was asked for; and the effects that go.
+//! The next due time and the counts of effects, in memory after the first use; and the deletion of old
+//! effects.
 
 use crate::error::Result;
 use crate::host::{Param, Sql, integer};
 use crate::limits;
 use crate::store::state::State;
 
-/// What is known of a thread's effects; read when it is asked for.
+/// Cached facts about a thread's effects; read on first use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     next: Option<Next>,
     counts: Option<Counts>,
 }
 
-/// When the next effect is due; one under way counts as due at its own time, which is past.
+/// The next due time. A running effect counts as due at its own time, which has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Never,
@@ -21,18 +22,18 @@ enum Next {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
-    /// Still to run.
+    /// Waiting or running.
     pub(crate) open: u32,
     pub(crate) ended: u32,
 }
 
 impl Tally {
-    /// Of a thread that was just created.
+    /// For a new thread.
     pub(crate) fn of_none() -> Tally {
         Tally { next: Some(Next::Never), counts: Some(Counts { open: 0, ended: 0 }) }
     }
 
-    /// One more is scheduled.
+    /// Adds a scheduled effect.
     pub(crate) fn scheduled(self, at: i64) -> Tally {
         let next = self.next.map(|next| match next {
             Next::Never => Next::At(at),
@@ -42,7 +43,7 @@ impl Tally {
         Tally { next, counts }
     }
 
-    /// Times changed; so many ended, and so many ended ones were added or taken away.
+    /// Adjusts the counts by `open` and `ended`, and invalidates the next due time.
     pub(crate) fn moved(self, open: i64, ended: i64) -> Tally {
         let add = |count: u32, more: i64| u32::try_from(i64::from(count) + more).unwrap_or(0);
         let counts = self
@@ -52,7 +53,7 @@ impl Tally {
     }
 }
 
-/// When the next effect is due, in microseconds since 1970.
+/// The next due time, microseconds since 1970.
 pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     Ok(match state.effects.get().next {
         Some(Next::Never) => None,
@@ -71,7 +72,7 @@ pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     })
 }
 
-/// How many there are.
+/// The counts.
 pub(crate) fn counts(state: &State, sql: &dyn Sql) -> Result<Counts> {
     if let Some(counts) = state.effects.get().counts {
         return Ok(counts);
@@ -87,8 +88,8 @@ pub(crate) fn counts(state: &State, sql: &dyn Sql) -> Result<Counts> {
     Ok(counts)
 }
 
-/// Forgets effects that ended long ago, or that are too many to list: a hundred at most at a time. The newest row
-/// stays, so that no id, and with it no idempotency key, is ever given out again.
+/// Deletes up to a hundred effects that ended long ago or exceed the limit. The newest row stays, so that no
+/// id, and hence no idempotency key, is assigned twice.
 pub(crate) fn prune(state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
     let oldest = integer(sql, "SELECT min(at_us) FROM effects WHERE open = 0", &[])?;
     let too_many = counts(state, sql)?.ended > limits::EFFECT_HISTORY;
@@ -107,7 +108,7 @@ pub(crate) fn prune(state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
     Ok(())
 }
 
-/// Ends all that are still to run: the thread does.
+/// Cancels all open effects, because the thread ends.
 pub(crate) fn cancel_all(state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
     if next_due(state, sql)?.is_none() {
         return Ok(());

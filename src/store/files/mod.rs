@@ -1,10 +1,10 @@
-//! The table `files`: the files of the thread (spec §16), a row for each file, directory and unfinished content. What is
-//! in them is in `chunks`, and of what the bucket has something there is a row in `objects`.
+//! The table `files`: the files of a thread (spec §16), one row for each file, directory and unfinished
+//! content. `chunks` has the contents; `objects` lists those that have an object in the bucket.
 //!
-//! * here: a row, by path or id, and what has no place in the tree. `tree`: many rows by their places.
+//! * here: rows by path or id, and rows outside the tree. `tree`: queries over the tree.
 //!
-//! An id is never given out twice, and what is stored under one never changes: new content has a new id. So an id is a
-//! version (the ETag), and a reader that finds a chunk gone knows that its file was replaced.
+//! An id is never assigned twice, and the content of an id never changes: new content gets a new id. Hence
+//! the id is the version (the ETag), and a reader that misses a chunk knows that the file was replaced.
 
 pub(crate) mod tree;
 
@@ -20,7 +20,7 @@ use crate::store::objects::Storage;
 use crate::store::table::Table;
 use crate::store::{chunks, objects};
 
-/// A row without `parent` has no place in the tree: content that is being written, or that was replaced.
+/// A row without `parent` is outside the tree: content that is being written, or that was replaced.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE files (
         id INTEGER PRIMARY KEY AUTOINCREMENT, parent TEXT, name TEXT NOT NULL, kind INTEGER NOT NULL,
@@ -30,30 +30,30 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE files",
 };
 
-/// What a row is. The first two have a place in the tree; the others have none, and a later write deletes what is left
-/// of them.
+/// The kind of a row. The first two are in the tree; a later write deletes the remains of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A directory. Directories come first in a listing.
+    /// A directory. Directories are listed first.
     Directory = 0,
     /// A file.
     File = 1,
-    /// An upload in chunks that is not complete; `name` is the path that it will have.
+    /// An incomplete upload in chunks; `name` is its future path.
     Upload = 2,
-    /// A body that is just being written.
+    /// A body that is being written.
     Write = 3,
-    /// Content that was replaced or removed, and is too large to be deleted at once or has an object in the bucket.
+    /// Content that was replaced or removed and cannot be deleted at once: it is too large, or has an object
+    /// in the bucket.
     Gone = 4,
 }
 
-/// How a file is found by its text.
+/// Method of text search in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
-    /// Not at all.
+    /// The file is not searched.
     No = 0,
-    /// By reading it.
+    /// The file is read.
     Scan = 1,
-    /// By the index, then by reading it.
+    /// The index is queried, then the file is read.
     Index = 2,
 }
 
@@ -61,12 +61,12 @@ pub(crate) enum Search {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) id: i64,
-    /// The directory that it is in; `None` without a place in the tree.
+    /// The directory that contains it; `None` outside the tree.
     pub(crate) parent: Option<String>,
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) mime: String,
-    /// Bytes; of an upload, those that were announced.
+    /// Bytes; for an upload, the announced size.
     pub(crate) size: i64,
     pub(crate) chunks: i64,
     /// A JSON object.
@@ -79,7 +79,7 @@ pub(crate) struct Row {
     pub(crate) storage: Storage,
 }
 
-/// The columns of [`Row`], in the order of [`Row::read`]; whether there is something in the bucket is asked along.
+/// The columns of [`Row`], in the order of [`Row::read`], including the state of its object in the bucket.
 macro_rules! columns {
     () => {
         "id, parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us, search,
@@ -139,7 +139,8 @@ impl Row {
         })
     }
 
-    /// Stores it under a new id, which is returned; `self.id` is not looked at, and no bucket has anything of it yet.
+    /// Inserts the row under a new id and returns the id. Ignores `self.id`; the bucket has no object for it
+    /// yet.
     pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<i64> {
         let inserted = integer(
             sql,
@@ -150,7 +151,7 @@ impl Row {
         inserted.ok_or_else(|| Error::internal("a row of files got no id"))
     }
 
-    /// What is stored of it besides its id, in the order of the columns.
+    /// The columns except the id, in order.
     fn params(&self) -> [Param<'_>; 12] {
         [
             self.parent.as_ref().into(),
@@ -168,7 +169,7 @@ impl Row {
         ]
     }
 
-    /// Writes everything of it again.
+    /// Writes all columns.
     pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
             "UPDATE files SET parent = ?, name = ?, kind = ?, mime = ?, size = ?, chunks = ?, metadata = ?, width = ?,
@@ -181,18 +182,18 @@ impl Row {
         objects::put(sql, self.id, self.storage)
     }
 
-    /// Its path; that of a row without a place is empty.
+    /// The path; empty for a row outside the tree.
     pub(crate) fn path(&self) -> String {
         let path = self.parent.as_ref().map(|parent| FilePath::of(parent, &self.name).as_str().to_owned());
         path.unwrap_or_default()
     }
 
-    /// Its version, as HTTP has it.
+    /// The ETag.
     pub(crate) fn etag(&self) -> String {
         format!("\"f{}\"", self.id)
     }
 
-    /// What clients and tools see of it.
+    /// The form for clients and tools.
     pub(crate) fn record(&self) -> Result<FileRecord> {
         let metadata: Option<Map<String, Value>> = match &self.metadata {
             None => None,
@@ -220,7 +221,7 @@ impl Row {
     }
 }
 
-/// Rows of a statement over all [`columns`].
+/// Reads the rows of a statement over all [`columns`].
 fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
     let mut found = Vec::new();
     sql.each(statement, params, &mut |cells| {
@@ -230,7 +231,7 @@ fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<
     Ok(found)
 }
 
-/// What is at a path; nothing is stored for the root.
+/// The row at a path; the root has none.
 pub(crate) fn find(sql: &dyn Sql, path: &FilePath) -> Result<Option<Row>> {
     let Some((parent, name)) = path.split() else { return Ok(None) };
     let rows = read(
@@ -241,14 +242,14 @@ pub(crate) fn find(sql: &dyn Sql, path: &FilePath) -> Result<Option<Row>> {
     Ok(rows.into_iter().next())
 }
 
-/// The row with this id, wherever it is.
+/// The row with this id, inside or outside the tree.
 pub(crate) fn by_id(sql: &dyn Sql, id: i64) -> Result<Option<Row>> {
     let rows = read(sql, concat!("SELECT ", columns!(), " FROM files WHERE id = ?"), &[Param::Int(id)])?;
     Ok(rows.into_iter().next())
 }
 
-/// What may be deleted: contents that nobody has a place for any more, bodies that were being written, and uploads begun
-/// by `expired` at the latest; a bounded number of them, without those that the bucket has something of.
+/// Rows that may be deleted: replaced contents, bodies that were being written, and uploads begun no later
+/// than `expired`. Limited in number, without rows that have an object in the bucket.
 pub(crate) fn placeless(sql: &dyn Sql, expired: i64) -> Result<Vec<Row>> {
     let statement = concat!(
         "SELECT ",
@@ -259,7 +260,7 @@ pub(crate) fn placeless(sql: &dyn Sql, expired: i64) -> Result<Vec<Row>> {
     read(sql, statement, &[Param::Int(expired)])
 }
 
-/// Uploads under way that were begun after `since`, and have an id beyond `after`.
+/// Open uploads begun after `since` with an id greater than `after`.
 pub(crate) fn uploads(sql: &dyn Sql, since: i64, after: i64, limit: i64) -> Result<Vec<Row>> {
     let statement = concat!(
         "SELECT ",
@@ -269,14 +270,14 @@ pub(crate) fn uploads(sql: &dyn Sql, since: i64, after: i64, limit: i64) -> Resu
     read(sql, statement, &[Param::Int(since), Param::Int(after), Param::Int(limit)])
 }
 
-/// How many of them there are.
+/// Number of open uploads begun after `since`.
 pub(crate) fn count_uploads(sql: &dyn Sql, since: i64) -> Result<usize> {
     let statement = "SELECT count(*) FROM files WHERE parent IS NULL AND kind = 2 AND created_us > ?";
     let count = integer(sql, statement, &[Param::Int(since)])?;
     Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
 }
 
-/// Rows that are on their way to the bucket or out of it, a bounded number of them.
+/// Rows that are moving to the bucket or out of it, limited in number.
 pub(crate) fn moving(sql: &dyn Sql) -> Result<Vec<Row>> {
     let statement = concat!(
         "SELECT ",
@@ -292,7 +293,8 @@ pub(crate) fn has_entries(sql: &dyn Sql, path: &FilePath) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// Deletes up to `limit` chunks of a content, its thumbnail too, and its row when that was all. How many it deleted.
+/// Deletes up to `limit` chunks of a content with its thumbnail, and the row with the last one. Returns how
+/// many.
 pub(crate) fn delete(sql: &dyn Sql, row: &Row, limit: i64) -> Result<i64> {
     let deleted = chunks::delete(sql, row.id, limit)?;
     if deleted < limit {

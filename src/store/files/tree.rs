@@ -1,4 +1,4 @@
-//! Many rows of `files` by their places: directories, all there is, what a search looks at.
+//! Queries over the tree of files: directories, counts, candidates of a search.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,8 @@ use crate::store::file_path::{Below, FilePath};
 use crate::store::file_record::FileStats;
 use crate::store::files::{Kind, Row, columns, read};
 
-/// The entries of a directory behind a place, directories first, then by name, as long as `each` goes on.
+/// Passes the entries of a directory after a position to `each` until it breaks: directories first, then by
+/// name.
 pub(crate) fn entries(
     sql: &dyn Sql,
     path: &FilePath,
@@ -33,7 +34,7 @@ pub(crate) fn entries(
     )
 }
 
-/// How much there is.
+/// Counts and total size.
 pub(crate) fn stats(sql: &dyn Sql) -> Result<FileStats> {
     let mut stats = FileStats::default();
     let statement = "SELECT kind, count(*), sum(size) FROM files WHERE parent IS NOT NULL GROUP BY kind";
@@ -49,13 +50,13 @@ pub(crate) fn stats(sql: &dyn Sql) -> Result<FileStats> {
     Ok(stats)
 }
 
-/// How many files and directories there are.
+/// Number of files and directories.
 pub(crate) fn count(sql: &dyn Sql) -> Result<i64> {
     Ok(integer(sql, "SELECT count(*) FROM files WHERE parent IS NOT NULL", &[])?.unwrap_or(0))
 }
 
-/// Takes everything below a directory out of the tree. The rows of the files stay without a place, and a later write
-/// deletes their content bit by bit: it may be gigabytes.
+/// Removes everything below a directory from the tree. The rows of files remain outside the tree, and later
+/// writes delete their contents piece by piece, because they may be gigabytes.
 pub(crate) fn discard(sql: &dyn Sql, below: &Below) -> Result<()> {
     let below = below.params();
     sql.run("DELETE FROM files WHERE kind = 0 AND (parent = ? OR (parent >= ? AND parent < ?))", &below)?;
@@ -65,7 +66,7 @@ pub(crate) fn discard(sql: &dyn Sql, below: &Below) -> Result<()> {
     )
 }
 
-/// Bytes of the longest path below a directory; `None` when there is nothing.
+/// Length in bytes of the longest path below a directory; `None` if it is empty.
 pub(crate) fn longest(sql: &dyn Sql, below: &Below) -> Result<Option<i64>> {
     integer(
         sql,
@@ -75,7 +76,7 @@ pub(crate) fn longest(sql: &dyn Sql, below: &Below) -> Result<Option<i64>> {
     )
 }
 
-/// Everything below a directory goes to another one.
+/// Moves everything below a directory to another one.
 pub(crate) fn shift(sql: &dyn Sql, below: &Below, to: &FilePath) -> Result<()> {
     let [a, b, c] = below.params();
     let rest = Param::Int(below.directory().chars().count() as i64 + 1);
@@ -85,7 +86,7 @@ pub(crate) fn shift(sql: &dyn Sql, below: &Below, to: &FilePath) -> Result<()> {
     )
 }
 
-/// What has a place, by id from behind one on.
+/// Rows in the tree with an id greater than this, by id.
 pub(crate) fn after(sql: &dyn Sql, id: i64, limit: i64) -> Result<Vec<Row>> {
     let statement = concat!(
         "SELECT ",
@@ -95,8 +96,8 @@ pub(crate) fn after(sql: &dyn Sql, id: i64, limit: i64) -> Result<Vec<Row>> {
     read(sql, statement, &[Param::Int(id), Param::Int(limit)])
 }
 
-/// The ids and paths of what has a place, by id from behind one on, as long as `look` goes on. Nothing else is read: what
-/// else a row has may be large.
+/// Passes ids and paths in the tree to `look`, by id, until it breaks. Reads no other columns, because they
+/// may be large.
 pub(crate) fn each_path(
     sql: &dyn Sql,
     after: i64,
@@ -112,8 +113,8 @@ pub(crate) fn each_path(
     })
 }
 
-/// Text files that may have a text: the path, the id, and the bytes of each. With a `question` the index says which of
-/// those in it have the groups asked for; without one it is all of them.
+/// Path, id and size of the text files that may contain a text. With a `question`, the index selects the
+/// indexed files that have its trigrams; without one, all text files are returned.
 pub(crate) fn texts(sql: &dyn Sql, question: Option<&str>) -> Result<Vec<(String, i64, u64)>> {
     let mut found = Vec::new();
     let mut note = |cells: &[Cell]| {

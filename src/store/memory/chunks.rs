@@ -1,5 +1,5 @@
-//! The tables `mem_chunks` and `mem_fts`: what documents are cut into, and the index over the words of it. rowid of the index:
-//! the chunk's.
+//! The tables `mem_chunks` and `mem_fts`: the chunks of documents, and the index over their words. rowid of
+//! the index: the chunk's.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -9,13 +9,14 @@ use crate::host::{Cell, Param, Sql, integer, pairs};
 use crate::store::memory::words;
 use crate::store::table::Table;
 
-/// What stands in `slot` where the model refuses the text: its words are all that is found.
+/// Value of `slot` for a text that the model refuses; only its words are found.
 const REFUSED: i64 = -1;
 
-/// Chunks whose words are entered again in one step.
+/// Chunks that one step indexes again.
 const AGAIN: i64 = 256;
 
-/// `start`, `len`: characters of the document. `slot`: where its vector is; NULL while it has none, [`REFUSED`] if it gets none.
+/// `start`, `len`: characters of the document. `slot`: slot of its vector; NULL while it has none,
+/// [`REFUSED`] for good.
 pub(crate) const TABLE: Table = Table {
     create: &[
         "CREATE TABLE IF NOT EXISTS mem_chunks (
@@ -26,7 +27,7 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS mem_chunks",
 };
 
-/// Only words and where they are: the texts are read anyway.
+/// Stores only words and positions: searches read the texts anyway.
 pub(crate) const WORDS: Table = Table {
     create: &["CREATE VIRTUAL TABLE IF NOT EXISTS mem_fts USING fts5(text, content='', contentless_delete=1,
             tokenize='unicode61 remove_diacritics 2')"],
@@ -62,7 +63,7 @@ fn list(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<
     Ok(found)
 }
 
-/// Stores a chunk of a generation, and enters its words.
+/// Stores a chunk of a generation, and indexes its words.
 pub(crate) fn insert(sql: &dyn Sql, generation: i64, chunk: &Chunk) -> Result<()> {
     let id = integer(
         sql,
@@ -81,8 +82,8 @@ pub(crate) fn insert(sql: &dyn Sql, generation: i64, chunk: &Chunk) -> Result<()
     sql.run("INSERT INTO mem_fts (rowid, text) VALUES (?, ?)", &[Param::Int(id), Param::Text(&words)])
 }
 
-/// Enters the words of the chunks of a memory behind `after` again, where they are entered otherwise than they were by older builds,
-/// which entered each text as it is. The last one that was looked at; `None` behind the last of all.
+/// Indexes the chunks of a memory after `after` again if their current form differs from the plain text that
+/// older builds indexed. Returns the last chunk that was checked, or `None` at the end.
 pub(crate) fn enter_again(sql: &dyn Sql, store: i64, after: i64) -> Result<Option<i64>> {
     let statement = "SELECT c.id, c.text FROM mem_chunks c CROSS JOIN mem_docs d ON d.id = c.doc
         WHERE c.id > ?1 AND d.store IN (?2, -?2) ORDER BY c.id LIMIT ?3";
@@ -104,7 +105,7 @@ pub(crate) fn enter_again(sql: &dyn Sql, store: i64, after: i64) -> Result<Optio
     Ok(last.filter(|_| seen == AGAIN))
 }
 
-/// One that is found: its document's generation is this chunk's.
+/// A chunk that searches may return: its generation is the document's current one.
 pub(crate) fn found(sql: &dyn Sql, store: i64, id: i64) -> Result<Option<Chunk>> {
     let statement =
         "SELECT c.id, c.doc, c.n, c.start, c.len, c.text FROM mem_chunks c JOIN mem_docs d ON d.id = c.doc
@@ -112,7 +113,7 @@ pub(crate) fn found(sql: &dyn Sql, store: i64, id: i64) -> Result<Option<Chunk>>
     Ok(list(sql, statement, &[Param::Int(id), Param::Int(store)])?.pop())
 }
 
-/// The next ones of a memory that have no vector, of those that are not done the oldest document's first.
+/// The next chunks without a vector, from the oldest incomplete document on.
 pub(crate) fn without_slot(sql: &dyn Sql, store: i64, limit: usize) -> Result<Vec<Chunk>> {
     let statement = "SELECT c.id, c.doc, c.n, c.start, c.len, c.text FROM mem_docs d
         JOIN mem_chunks c ON c.doc = d.id AND c.gen = d.next
@@ -121,7 +122,7 @@ pub(crate) fn without_slot(sql: &dyn Sql, store: i64, limit: usize) -> Result<Ve
     list(sql, statement, &[Param::Int(store), Param::Int(limit)])
 }
 
-/// Whether a chunk still has no vector, and is of that generation.
+/// Whether a chunk belongs to this generation and has no vector.
 pub(crate) fn lacks_slot(sql: &dyn Sql, id: i64, generation: i64) -> Result<bool> {
     let statement = "SELECT 1 FROM mem_chunks WHERE id = ? AND gen = ? AND slot IS NULL";
     Ok(integer(sql, statement, &[Param::Int(id), Param::Int(generation)])?.is_some())
@@ -131,22 +132,22 @@ pub(crate) fn set_slot(sql: &dyn Sql, id: i64, slot: i64) -> Result<()> {
     sql.run("UPDATE mem_chunks SET slot = ? WHERE id = ?", &[Param::Int(slot), Param::Int(id)])
 }
 
-/// The model refuses this text.
+/// Marks a chunk whose text the model refuses.
 pub(crate) fn refuse(sql: &dyn Sql, id: i64) -> Result<()> {
     set_slot(sql, id, REFUSED)
 }
 
-/// Chunks of a generation of a document.
+/// Counts of the chunks in a generation of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbers {
     pub(crate) all: i64,
-    /// Those that have vectors.
+    /// Chunks with a vector.
     pub(crate) embedded: i64,
-    /// Those whose texts the model refuses.
+    /// Chunks whose text the model refuses.
     pub(crate) refused: i64,
 }
 
-/// How many chunks a generation of a document has.
+/// Counts the chunks in a generation of a document.
 pub(crate) fn numbers(sql: &dyn Sql, doc: i64, generation: i64) -> Result<Numbers> {
     let statement =
         "SELECT count(*), count(slot), count(nullif(slot >= 0, 0)) FROM mem_chunks WHERE doc = ? AND gen = ?";
@@ -161,7 +162,7 @@ pub(crate) fn numbers(sql: &dyn Sql, doc: i64, generation: i64) -> Result<Number
     Ok(found)
 }
 
-/// The slots of the vectors of a document, of one generation or, without one, of all.
+/// The slots of a document's vectors, of one generation or of all.
 pub(crate) fn slots(sql: &dyn Sql, doc: i64, generation: Option<i64>) -> Result<Vec<i64>> {
     let statement =
         "SELECT slot, slot FROM mem_chunks WHERE doc = ? AND gen = coalesce(?, gen) AND slot >= 0";
@@ -169,7 +170,8 @@ pub(crate) fn slots(sql: &dyn Sql, doc: i64, generation: Option<i64>) -> Result<
     Ok(found.into_iter().map(|(slot, _)| slot).collect())
 }
 
-/// Chunks of a document go, with their words: those of other generations than `keep`, or, without one, all. How many.
+/// Deletes chunks of a document and their words: those of generations other than `keep`, or all. Returns how
+/// many.
 pub(crate) fn remove(sql: &dyn Sql, doc: i64, keep: Option<i64>) -> Result<i64> {
     let params = [Param::Int(doc), keep.into()];
     let count = "SELECT count(*) FROM mem_chunks WHERE doc = ? AND gen IS NOT ?";
@@ -184,7 +186,7 @@ pub(crate) fn remove(sql: &dyn Sql, doc: i64, keep: Option<i64>) -> Result<i64> 
     Ok(gone)
 }
 
-/// All chunks of a memory are without a vector.
+/// Removes the slots of all chunks of a memory.
 pub(crate) fn forget_slots(sql: &dyn Sql, store: i64) -> Result<()> {
     sql.run(
         "UPDATE mem_chunks SET slot = NULL WHERE slot IS NOT NULL AND doc IN (SELECT id FROM mem_docs WHERE store IN (?1, -?1))",
@@ -192,14 +194,14 @@ pub(crate) fn forget_slots(sql: &dyn Sql, store: i64) -> Result<()> {
     )
 }
 
-/// Whether some chunk that is found has no vector.
+/// Whether a chunk that searches may return has no vector.
 pub(crate) fn any_without_slot(sql: &dyn Sql, store: i64) -> Result<bool> {
     let statement = "SELECT 1 FROM mem_docs WHERE store = ? AND state IN ('queued', 'indexing', 'partial') AND gen = next AND chunks > done LIMIT 1";
     Ok(integer(sql, statement, &[Param::Int(store)])?.is_some())
 }
 
-/// Chunks whose words are asked for, best first: `look` is given the chunk, its document and how well it fits (the more the
-/// better), until it breaks.
+/// Passes chunks that match the words to `look`, best first, until it breaks: chunk, document, and a score
+/// that is higher for better matches.
 pub(crate) fn by_words(
     sql: &dyn Sql,
     store: i64,
@@ -214,19 +216,19 @@ pub(crate) fn by_words(
             return Err(Error::internal("a search has the wrong number of columns"));
         };
         let (id, doc) = (id.int().unwrap_or_default(), doc.int().unwrap_or_default());
-        // SQLite's own numbers are the smaller the better.
+        // SQLite's scores are lower for better matches.
         Ok(look(id, doc, -fit.real().unwrap_or_default()))
     })
 }
 
-/// Letters of the texts of a memory.
+/// Characters of the texts of a memory.
 pub(crate) fn bytes(sql: &dyn Sql, store: i64) -> Result<i64> {
     let statement =
         "SELECT sum(length(text)) FROM mem_chunks WHERE doc IN (SELECT id FROM mem_docs WHERE store = ?)";
     Ok(integer(sql, statement, &[Param::Int(store)])?.unwrap_or_default())
 }
 
-/// Everything of a memory goes.
+/// Deletes all chunks of a memory.
 pub(crate) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
     let of = [Param::Int(store)];
     sql.run(

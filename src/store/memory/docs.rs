@@ -1,5 +1,5 @@
-//! The table `mem_docs`: documents of memories. A document that is replaced keeps its row: the chunks of its generation `gen`
-//! are found until those of the next one are complete.
+//! The table `mem_docs`: documents of memories. A replaced document keeps its row: searches find the chunks
+//! of its generation `gen` until those of the next one are complete.
 
 use std::ops::ControlFlow;
 
@@ -10,8 +10,8 @@ use crate::host::{Cell, Param, Sql, integer};
 use crate::json;
 use crate::store::table::Table;
 
-/// `tags`: `,a,b,`. `next`: the generation that is being made, or `gen`. `chunks`, `done`: how many there are of it, and how
-/// many of them are complete.
+/// `tags`: `,a,b,`. `next`: the generation that is being indexed, or `gen`. `chunks`, `done`: the number of
+/// its chunks, and of the complete ones.
 pub(crate) const TABLE: Table = Table {
     create: &[
         "CREATE TABLE IF NOT EXISTS mem_docs (
@@ -19,26 +19,26 @@ pub(crate) const TABLE: Table = Table {
         url TEXT, mime TEXT, tags TEXT NOT NULL DEFAULT '', meta TEXT, hash TEXT NOT NULL, state TEXT NOT NULL,
         gen INTEGER NOT NULL, next INTEGER NOT NULL, chunks INTEGER NOT NULL, done INTEGER NOT NULL, error TEXT,
         created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, UNIQUE (store, key))",
-        // A memory may have many documents that are done, and is asked again and again for those that are not.
+        // A memory may have many complete documents, and is queried often for incomplete ones.
         "CREATE INDEX IF NOT EXISTS mem_docs_open ON mem_docs (store, id) WHERE state IN ('queued', 'indexing', 'partial')",
     ],
     drop: "DROP TABLE IF EXISTS mem_docs",
 };
 
-/// How far a document is.
+/// The state of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DocState {
-    /// Its text waits to be cut.
+    /// Its text waits to be chunked.
     Queued,
-    /// A part of it is done.
+    /// A part is complete.
     Indexing,
-    /// It is found by its words; vectors are missing.
+    /// Found by its words only; vectors are missing.
     Partial,
-    /// It is done, but for chunks whose texts the model refuses: these are found by their words.
+    /// Complete, except for chunks that the model refuses; these are found by their words only.
     Refused,
-    /// It is done.
+    /// Complete.
     Ready,
-    /// It is not taken: `error` says why.
+    /// Not indexed; `error` has the reason.
     Failed,
 }
 
@@ -66,7 +66,7 @@ impl DocState {
         known.into_iter().find(|state| state.as_str() == text).unwrap_or(DocState::Failed)
     }
 
-    /// What clients see.
+    /// The state for clients.
     fn shown(self) -> &'static str {
         match self {
             DocState::Refused => DocState::Partial.as_str(),
@@ -101,7 +101,7 @@ pub(crate) struct Doc {
 const COLUMNS: usize = 18;
 
 impl Doc {
-    /// Its id, as clients know it.
+    /// The id for clients.
     pub(crate) fn public_id(&self) -> String {
         public_id(self.id)
     }
@@ -198,17 +198,17 @@ fn list(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<
     Ok(found)
 }
 
-/// The document of that key.
+/// The document with a key.
 pub(crate) fn by_key(sql: &dyn Sql, store: i64, key: &str) -> Result<Option<Doc>> {
     Ok(list(sql, select!("WHERE store = ? AND key = ?"), &[Param::Int(store), Param::Text(key)])?.pop())
 }
 
-/// The document of that number.
+/// The document with a number.
 pub(crate) fn by_id(sql: &dyn Sql, store: i64, id: i64) -> Result<Option<Doc>> {
     Ok(list(sql, select!("WHERE id = ? AND store = ?"), &[Param::Int(id), Param::Int(store)])?.pop())
 }
 
-/// A page: newest first, older than `before`.
+/// Passes documents older than `before` to `look`, newest first.
 pub(crate) fn page(
     sql: &dyn Sql,
     store: i64,
@@ -219,7 +219,7 @@ pub(crate) fn page(
     sql.each(statement, &[Param::Int(store), Param::Int(before)], &mut |cells| look(read(cells)?))
 }
 
-/// Stores a new one, whose `id` is not known yet. Its number.
+/// Inserts a document and returns its number; ignores its `id`.
 pub(crate) fn insert(sql: &dyn Sql, doc: &Doc) -> Result<i64> {
     let id = integer(
         sql,
@@ -250,7 +250,7 @@ fn joined(tags: &[String]) -> String {
     if tags.is_empty() { String::new() } else { format!(",{},", tags.join(",")) }
 }
 
-/// Writes what may change.
+/// Writes the columns that may change.
 pub(crate) fn update(sql: &dyn Sql, doc: &Doc) -> Result<()> {
     sql.run(
         "UPDATE mem_docs SET title = ?, url = ?, mime = ?, tags = ?, meta = ?, hash = ?, state = ?, gen = ?, next = ?,
@@ -274,14 +274,14 @@ pub(crate) fn update(sql: &dyn Sql, doc: &Doc) -> Result<()> {
     )
 }
 
-/// The oldest one that is not done.
+/// The oldest incomplete document.
 pub(crate) fn unfinished(sql: &dyn Sql, store: i64) -> Result<Option<Doc>> {
     let statement =
         select!("WHERE store = ? AND state IN ('queued', 'indexing', 'partial') ORDER BY id LIMIT 1");
     Ok(list(sql, statement, &[Param::Int(store)])?.pop())
 }
 
-/// All that are being indexed get this state, with what is wrong.
+/// Sets the state and the error of all documents that are being indexed.
 pub(crate) fn set_unfinished(sql: &dyn Sql, store: i64, state: DocState, error: Option<&str>) -> Result<()> {
     sql.run(
         "UPDATE mem_docs SET state = ?, error = ? WHERE store = ? AND state IN ('indexing', 'partial')",
@@ -289,7 +289,7 @@ pub(crate) fn set_unfinished(sql: &dyn Sql, store: i64, state: DocState, error: 
     )
 }
 
-/// Those that are done are to be done again: their vectors are gone.
+/// Sets complete documents to be indexed again, because their vectors are deleted.
 pub(crate) fn reopen(sql: &dyn Sql, store: i64) -> Result<()> {
     sql.run(
         "UPDATE mem_docs SET state = 'indexing', done = 0, error = NULL
@@ -298,7 +298,7 @@ pub(crate) fn reopen(sql: &dyn Sql, store: i64) -> Result<()> {
     )
 }
 
-/// How many there are.
+/// Number of documents.
 pub(crate) fn number(sql: &dyn Sql, store: i64) -> Result<i64> {
     let statement = "SELECT count(*) FROM mem_docs WHERE store = ?";
     Ok(integer(sql, statement, &[Param::Int(store)])?.unwrap_or_default())
@@ -308,8 +308,8 @@ pub(crate) fn remove(sql: &dyn Sql, id: i64) -> Result<()> {
     sql.run("DELETE FROM mem_docs WHERE id = ?", &[Param::Int(id)])
 }
 
-/// Documents whose keys are from one up to another are found no more. Their rows stay, as those of a store that is not, until they
-/// are deleted one by one. Whether there were any.
+/// Hides documents with keys in a range from searches. They are moved to a store that does not exist, and
+/// deleted one by one later. Returns whether there were any.
 pub(crate) fn hide(sql: &dyn Sql, store: i64, (from, to): (&str, &str)) -> Result<bool> {
     let params = [Param::Int(store), Param::Text(from), Param::Text(to)];
     let any =
@@ -317,21 +317,21 @@ pub(crate) fn hide(sql: &dyn Sql, store: i64, (from, to): (&str, &str)) -> Resul
     if any.is_none() {
         return Ok(false);
     }
-    // Without RETURNING: of several rows it would be in progress still when the transaction is committed.
+    // Without RETURNING: with several rows, the statement would still be open at the commit.
     let statement =
         "UPDATE mem_docs SET store = -store, key = 'gone:' || id WHERE store = ? AND key >= ? AND key < ?";
     sql.run(statement, &params)?;
     Ok(true)
 }
 
-/// Documents that are found no more, some of them.
+/// Some hidden documents.
 pub(crate) fn hidden(sql: &dyn Sql, store: i64, limit: usize) -> Result<Vec<Doc>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let found = list(sql, select!("WHERE store = -? LIMIT ?"), &[Param::Int(store), Param::Int(limit)])?;
     Ok(found.into_iter().map(|doc| Doc { store, ..doc }).collect())
 }
 
-/// Documents whose keys are from one up to another get keys that begin otherwise: the first `from` has is replaced.
+/// Replaces the prefix `from` of keys in a range.
 pub(crate) fn rekey(sql: &dyn Sql, store: i64, (from, end): (&str, &str), to: &str) -> Result<()> {
     sql.run(
         "UPDATE mem_docs SET key = ? || substr(key, ?) WHERE store = ? AND key >= ? AND key < ?",
@@ -345,7 +345,7 @@ pub(crate) fn rekey(sql: &dyn Sql, store: i64, (from, end): (&str, &str), to: &s
     )
 }
 
-/// Keys from one up to another of documents behind one, by their numbers.
+/// Passes numbers and keys in a range to `look`, by number, after one.
 pub(crate) fn keys(
     sql: &dyn Sql,
     store: i64,

@@ -1,9 +1,11 @@
-//! The tables of memories (docs/memory.md): documents, the chunks that they are cut into, an index over the chunks' words, and
-//! their vectors. They are made with the first document, so that whoever has none pays nothing.
+//! The tables of memories (docs/memory.md): documents, their chunks, an index over the chunks' words, and
+//! their vectors. They are created with the first document, so that threads without memories pay nothing.
 //!
-//! * Here: the table `mem_stores`, a row for each memory. `docs`: documents; `texts`: those that are still to be cut. `chunks`:
-//!   chunks, and the index over their words. `words`: how that is asked. `pages`: vectors. `work`: what only the object of a shared memory has. `sources`,
-//!   `refusals`: what only a thread has: what comes in by itself, and what was not taken in.
+//! * here: the table `mem_stores`, a row for each memory. `docs`: documents; `texts`: texts that wait to be
+//!   chunked. `chunks`: chunks, and the index over their words. `words`: tokens and queries of that index.
+//!   `pages`: vectors.
+//! * `work`: only in the object of a shared memory. `sources`, `refusals`: only in a thread, for automatic
+//!   ingestion.
 
 pub(crate) mod chunks;
 pub(crate) mod docs;
@@ -20,8 +22,9 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::store::table::Table;
 
-/// `embedding`: what made the vectors (`Embedder::identity`); behind [`ENTERED`], the last chunk whose words are entered as
-/// [`words::entered`] has them, nothing where all are. `dims`: length of the vectors, 0 while there are none.
+/// `embedding`: what made the vectors (`Embedder::identity`), then [`ENTERED`] and the last chunk whose words
+/// are indexed by [`words::entered`], or nothing if all are. `dims`: length of the vectors, 0 while there are
+/// none.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_stores (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, embedding TEXT NOT NULL DEFAULT '',
@@ -29,7 +32,7 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS mem_stores",
 };
 
-/// What follows it came later: an older build has entered the words of a memory where it is not there.
+/// Separates the progress of indexing. It is missing in memories that an older build has indexed.
 const ENTERED: char = '\u{1f}';
 
 /// All tables of memories.
@@ -41,31 +44,32 @@ pub(crate) const TABLES: [Table; 6] =
 pub(crate) struct Store {
     pub(crate) id: i64,
     pub(crate) embedding: String,
-    /// The last chunk whose words are entered as they are today; `None` where all are.
+    /// The last chunk whose words are indexed in the current form; `None` if all are.
     pub(crate) entered: Option<i64>,
     pub(crate) dims: i64,
     pub(crate) chunks: i64,
 }
 
-/// Whether the tables are there.
+/// Whether the tables exist.
 pub(crate) fn is_there(sql: &dyn Sql) -> bool {
     let statement = "SELECT 1 FROM sqlite_schema WHERE name = 'mem_stores'";
     matches!(integer(sql, statement, &[]), Ok(Some(_)))
 }
 
-/// Makes the tables, if they are not there. Never in a transaction: when SQLite takes the making of an FTS5 table back, the
-/// commit around it fails. `mem_stores` comes last, so that it says that all are there.
+/// Creates the tables if they are missing. Never call it in a transaction: if SQLite rolls back the creation
+/// of an FTS5 table, the surrounding commit fails. `mem_stores` comes last, so that its existence implies the
+/// others.
 pub(crate) fn make(sql: &dyn Sql) -> Result<()> {
     let statements = TABLES.iter().rev().flat_map(|table| table.create);
     statements.into_iter().try_for_each(|statement| sql.run(statement, &[]))
 }
 
-/// Drops them. Runs inside the caller's transaction.
+/// Drops the tables inside the caller's transaction.
 pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
     TABLES.iter().try_for_each(|table| sql.run(table.drop, &[]))
 }
 
-/// The row of a memory; `None` while nothing came.
+/// The row of a memory; `None` before its first document.
 pub(crate) fn find(sql: &dyn Sql, name: &str) -> Result<Option<Store>> {
     let mut found = None;
     let statement = "SELECT id, embedding, dims, chunks FROM mem_stores WHERE name = ?";
@@ -95,7 +99,7 @@ fn read(cells: &[Cell]) -> Result<Store> {
     })
 }
 
-/// The row of a memory, made if there is none.
+/// The row of a memory, inserted if it is missing.
 pub(crate) fn open(sql: &dyn Sql, name: &str, embedding: &str) -> Result<Store> {
     if let Some(store) = find(sql, name)? {
         return Ok(store);
@@ -107,13 +111,13 @@ pub(crate) fn open(sql: &dyn Sql, name: &str, embedding: &str) -> Result<Store> 
     find(sql, name)?.ok_or_else(|| Error::internal("a memory that was just made is not there"))
 }
 
-/// So many more chunks, or fewer.
+/// Adds to the number of chunks.
 pub(crate) fn count(sql: &dyn Sql, store: i64, more: i64) -> Result<()> {
     let params = [Param::Int(more), Param::Int(store)];
     sql.run("UPDATE mem_stores SET chunks = chunks + ? WHERE id = ?", &params)
 }
 
-/// Forgets all vectors: those that come are of this model and so long.
+/// Deletes all vectors; new ones come from this model and have this length.
 pub(crate) fn forget_vectors(sql: &dyn Sql, store: i64, embedding: &str, dims: i64) -> Result<()> {
     pages::drop_of(sql, store)?;
     chunks::forget_slots(sql, store)?;
@@ -124,7 +128,7 @@ pub(crate) fn forget_vectors(sql: &dyn Sql, store: i64, embedding: &str, dims: i
     )
 }
 
-/// Enters the words of the next chunks that an older build has entered otherwise. Whether there are more.
+/// Indexes the next chunks of an older build in the current form. Returns whether more remain.
 pub(crate) fn enter_again(sql: &dyn Sql, store: &Store) -> Result<bool> {
     let Some(entered) = store.entered else { return Ok(false) };
     let last = chunks::enter_again(sql, store.id, entered)?;
@@ -135,17 +139,17 @@ pub(crate) fn enter_again(sql: &dyn Sql, store: &Store) -> Result<bool> {
     Ok(last.is_some())
 }
 
-/// How long its vectors are.
+/// Stores the length of the vectors.
 pub(crate) fn set_dims(sql: &dyn Sql, store: i64, dims: i64) -> Result<()> {
     sql.run("UPDATE mem_stores SET dims = ? WHERE id = ?", &[Param::Int(dims), Param::Int(store)])
 }
 
-/// Bytes of its texts and vectors, about.
+/// Estimated bytes of texts and vectors.
 pub(crate) fn bytes(sql: &dyn Sql, store: i64) -> Result<i64> {
     Ok(chunks::bytes(sql, store)? + pages::bytes(sql, store)?)
 }
 
-/// Everything of a memory goes.
+/// Deletes everything of a memory.
 pub(crate) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
     chunks::clear(sql, store)?;
     texts::clear(sql, store)?;

@@ -1,5 +1,5 @@
-//! The table `mem_pages`: vectors, 256 in a row, each number a byte, with one scale for each vector. They are compared one after
-//! another, all of them: what was just written is found, and nothing is approximate.
+//! The table `mem_pages`: 256 vectors in a row, with a byte for each number and a scale for each vector. A
+//! search compares all of them: it is exact, and finds what was just written.
 
 use std::ops::ControlFlow;
 
@@ -7,18 +7,18 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::store::table::Table;
 
-/// Vectors in a row. A slot is the row times this, and the place in it.
+/// Vectors in a row. A slot is the page's number times this, plus the place in the page.
 pub(crate) const PLACES: usize = 256;
-/// Bytes of a set of places.
+/// Bytes of a bit set of places.
 const BITS: usize = PLACES / 8;
-/// Bytes of a vector's scale and of its chunk's number.
+/// Bytes of a vector's scale, and of its chunk's number.
 const SCALE: usize = 4;
 const CHUNK: usize = 8;
 /// Bytes before the vectors.
 const HEAD: usize = PLACES * (SCALE + CHUNK);
 
-/// `used`: places that are taken; `live`: those of chunks that are found. `data`: 256 scales, 256 numbers of chunks, and the
-/// vectors.
+/// `used`: occupied places. `live`: places of chunks that searches may return. `data`: 256 scales, 256 chunk
+/// numbers, then the vectors.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_pages (
         page INTEGER PRIMARY KEY, store INTEGER NOT NULL, free INTEGER NOT NULL, used BLOB NOT NULL, live BLOB NOT NULL,
@@ -33,7 +33,7 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// Of a vector of length 1.
+    /// Packs a vector of length 1.
     pub(crate) fn of(vector: &[f32]) -> Packed {
         let largest = vector.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
         let scale = if largest > 0.0 && largest.is_finite() { largest / 127.0 } else { 1.0 };
@@ -42,7 +42,7 @@ impl Packed {
     }
 }
 
-/// A question's vector, in whole numbers that a page's can be multiplied with.
+/// The vector of a query, as integers for products with packed ones.
 pub(crate) struct Question {
     scale: f32,
     numbers: Vec<i32>,
@@ -51,7 +51,7 @@ pub(crate) struct Question {
 impl Question {
     pub(crate) fn of(vector: &[f32]) -> Question {
         let largest = vector.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
-        // 4,096 products of 11 and 7 bits fit into 31.
+        // The sum of 4,096 products of 11 and 7 bits fits into 31 bits.
         let scale = if largest > 0.0 && largest.is_finite() { largest / 2_047.0 } else { 1.0 };
         Question { scale, numbers: vector.iter().map(|x| (x / scale).round() as i32).collect() }
     }
@@ -95,7 +95,8 @@ fn read(cells: &[Cell]) -> Result<Page> {
     Ok(Page { page: page.int().unwrap_or_default(), used: bytes(used), live: bytes(live), data: bytes(data) })
 }
 
-/// Where vectors of chunks are put; those of chunks that are found at once are `live`.
+/// Stores vectors and passes each chunk with its slot to `placed`. `live`: whether searches may return them
+/// at once.
 pub(crate) fn put(
     sql: &dyn Sql,
     store: i64,
@@ -137,7 +138,7 @@ fn write(data: &mut [u8], place: usize, chunk: i64, packed: &Packed) {
     copy(HEAD + place * dims, &numbers);
 }
 
-/// A page with room, which may be a new one.
+/// A page with free places, possibly a new one.
 fn with_room(sql: &dyn Sql, store: i64, dims: usize) -> Result<Page> {
     let mut found = None;
     let statement =
@@ -173,16 +174,16 @@ fn store_page(sql: &dyn Sql, store: i64, page: &Page) -> Result<()> {
     )
 }
 
-/// What becomes of vectors whose chunks change.
+/// A change of vectors whose chunks change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Their chunks are found from now on.
+    /// Searches may return their chunks from now on.
     Found,
-    /// They are gone.
+    /// Their chunks are deleted.
     Gone,
 }
 
-/// Changes the sets of places of these slots.
+/// Changes the bit sets for these slots.
 pub(crate) fn change(sql: &dyn Sql, slots: &[i64], change: Change) -> Result<()> {
     let mut slots: Vec<i64> = slots.to_vec();
     slots.sort_unstable();
@@ -223,7 +224,8 @@ pub(crate) fn bytes(sql: &dyn Sql, store: i64) -> Result<i64> {
     Ok(integer(sql, statement, &[Param::Int(store)])?.unwrap_or_default())
 }
 
-/// The chunks whose vectors are nearest to a question's, best first. `allowed`: which slots count, where not all do.
+/// The chunks whose vectors are nearest to a query's, best first. `allowed`: a sorted list of slots that may
+/// match.
 pub(crate) fn nearest(
     sql: &dyn Sql,
     store: i64,

@@ -1,5 +1,5 @@
-//! The table `mem_refusals`: what memories did not take in when no run was there to be told, until the next one is. One row for a
-//! memory and a reason, however often. It is made with its first row.
+//! The table `mem_refusals`: content that memories refused while no run could be informed, kept until the
+//! next run. One row for a memory and a reason. Created with its first row.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use crate::host::{Param, Sql, integer};
 use crate::store::state::State;
 use crate::store::table::Table;
 
-/// `n`: how often; `text`: the last one's reason.
+/// `n`: the number of refusals. `text`: the reason of the last one.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_refusals (
         memory TEXT NOT NULL, code TEXT NOT NULL, n INTEGER NOT NULL, text TEXT NOT NULL,
@@ -16,7 +16,7 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS mem_refusals",
 };
 
-/// What one memory did not take in, for one reason.
+/// Refusals by a memory for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) memory: String,
@@ -25,7 +25,7 @@ pub(crate) struct Refusal {
     pub(crate) text: String,
 }
 
-/// Notes one, which the next run is told.
+/// Adds a refusal for the next run.
 pub(crate) fn add(state: &mut State, sql: &dyn Sql, memory: &str, code: &str, text: &str) -> Result<()> {
     if state.memory_refusals != Some(true) {
         TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
@@ -38,7 +38,7 @@ pub(crate) fn add(state: &mut State, sql: &dyn Sql, memory: &str, code: &str, te
     )
 }
 
-/// All of them; they are told, and forgotten.
+/// Removes and returns all refusals.
 pub(crate) fn take(state: &mut State, sql: &dyn Sql) -> Result<Vec<Refusal>> {
     let there = *state.memory_refusals.get_or_insert_with(|| {
         let statement = "SELECT 1 FROM sqlite_schema WHERE name = 'mem_refusals'";

@@ -1,5 +1,6 @@
-//! The table `mem_sources`: what memories are still to take in by themselves, or to look at again. It says only where to look:
-//! what is there then counts, so that a row may be done again and nothing depends on its order. It is made with its first row.
+//! The table `mem_sources`: sources that memories have to ingest, or to check again. A row names only the
+//! source, whose current content is ingested. So a row may be processed twice, in any order. Created with its
+//! first row.
 
 use std::ops::ControlFlow;
 
@@ -8,8 +9,8 @@ use crate::host::{Cell, Param, Sql, integer};
 use crate::store::state::State;
 use crate::store::table::Table;
 
-/// `kind`: one of [`Kind`]. `ref`: a message's seq, a file's path, or a directory's; '' of the others. `place`, `upto`: how far it
-/// is done, and how far it may be. `data`: of `state`, the patterns of files that it is about.
+/// `kind`: one of [`Kind`]. `ref`: a message's seq, the path of a file or directory, or ''. `place`, `upto`:
+/// the processed position and its bound. `data`: for `state`, the file patterns that were processed.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_sources (
         memory TEXT NOT NULL, kind TEXT NOT NULL, ref TEXT NOT NULL, place INTEGER NOT NULL DEFAULT 0,
@@ -17,18 +18,18 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS mem_sources",
 };
 
-/// What a row is about.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A file is to be looked at.
+    /// Check a file.
     File,
-    /// Documents that are found no more are to be deleted.
+    /// Delete hidden documents.
     Gone,
-    /// A message is to be looked at again.
+    /// Check a message again.
     Message,
-    /// How far the messages of ended runs are taken in.
+    /// Progress of ingesting messages of ended runs.
     State,
-    /// All below a directory is to be looked through.
+    /// Check everything below a directory.
     Tree,
 }
 
@@ -49,28 +50,28 @@ impl Kind {
     }
 }
 
-/// A row that is to be done.
+/// A row to process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) kind: Kind,
     pub(crate) of: String,
-    /// Of a directory: the last file that was looked at, and the last document.
+    /// For a directory: the last file that was checked, and the last document.
     pub(crate) place: i64,
     pub(crate) upto: i64,
 }
 
-/// How far a memory is with the messages of a thread, and which files it is for.
+/// Progress of a memory in the messages of a thread, and its file patterns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// Messages up to this seq are taken in.
+    /// Messages up to this seq are ingested.
     pub(crate) messages: i64,
-    /// Those up to this one may be.
+    /// Messages up to this seq may be ingested.
     pub(crate) upto: i64,
-    /// The patterns of files that it was looked through for.
+    /// The file patterns for which the tree was checked.
     pub(crate) files: String,
 }
 
-/// Whether the table is there.
+/// Whether the table exists.
 pub(crate) fn is_there(state: &mut State, sql: &dyn Sql) -> bool {
     if !state.memory_sources {
         let statement = "SELECT 1 FROM sqlite_schema WHERE name = 'mem_sources'";
@@ -79,7 +80,7 @@ pub(crate) fn is_there(state: &mut State, sql: &dyn Sql) -> bool {
     state.memory_sources
 }
 
-/// Makes it, if it is not there.
+/// Creates the table if it is missing.
 pub(crate) fn make(state: &mut State, sql: &dyn Sql) -> Result<()> {
     if !state.memory_sources {
         TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
@@ -88,7 +89,7 @@ pub(crate) fn make(state: &mut State, sql: &dyn Sql) -> Result<()> {
     Ok(())
 }
 
-/// How far a memory is; `None` while it has taken nothing in.
+/// The progress of a memory; `None` before it has ingested anything.
 pub(crate) fn taken(sql: &dyn Sql, memory: &str) -> Result<Option<Taken>> {
     let mut found = None;
     let statement =
@@ -106,7 +107,7 @@ pub(crate) fn taken(sql: &dyn Sql, memory: &str) -> Result<Option<Taken>> {
     Ok(found)
 }
 
-/// Notes how far it is.
+/// Stores the progress of a memory.
 pub(crate) fn set_taken(sql: &dyn Sql, memory: &str, taken: &Taken) -> Result<()> {
     sql.run(
         "INSERT INTO mem_sources (memory, kind, ref, place, upto, data) VALUES (?, 'state', '', ?, ?, ?)
@@ -115,7 +116,7 @@ pub(crate) fn set_taken(sql: &dyn Sql, memory: &str, taken: &Taken) -> Result<()
     )
 }
 
-/// Something is to be looked at, from its beginning.
+/// Adds a source, to be processed from its beginning.
 pub(crate) fn add(sql: &dyn Sql, memory: &str, kind: Kind, of: &str) -> Result<()> {
     sql.run(
         "INSERT INTO mem_sources (memory, kind, ref) VALUES (?, ?, ?)
@@ -124,7 +125,7 @@ pub(crate) fn add(sql: &dyn Sql, memory: &str, kind: Kind, of: &str) -> Result<(
     )
 }
 
-/// What is to be done first: files and messages before directories that give more of them.
+/// The next row: files and messages before directories, which may add more of them.
 pub(crate) fn next(sql: &dyn Sql, memory: &str) -> Result<Option<Pending>> {
     let mut found = None;
     let statement = "SELECT kind, ref, place, upto FROM mem_sources WHERE memory = ? AND kind != 'state'
@@ -145,7 +146,7 @@ pub(crate) fn next(sql: &dyn Sql, memory: &str) -> Result<Option<Pending>> {
     Ok(found)
 }
 
-/// How far a directory is looked through.
+/// Stores the progress in a directory.
 pub(crate) fn go_on(sql: &dyn Sql, memory: &str, pending: &Pending) -> Result<()> {
     sql.run(
         "UPDATE mem_sources SET place = ?, upto = ? WHERE memory = ? AND kind = ? AND ref = ?",
@@ -159,7 +160,7 @@ pub(crate) fn go_on(sql: &dyn Sql, memory: &str, pending: &Pending) -> Result<()
     )
 }
 
-/// It is done.
+/// Deletes a row that is processed.
 pub(crate) fn done(sql: &dyn Sql, memory: &str, kind: Kind, of: &str) -> Result<()> {
     sql.run(
         "DELETE FROM mem_sources WHERE memory = ? AND kind = ? AND ref = ?",
@@ -167,7 +168,7 @@ pub(crate) fn done(sql: &dyn Sql, memory: &str, kind: Kind, of: &str) -> Result<
     )
 }
 
-/// Whether anything is left to be taken in.
+/// Whether a memory has anything left to ingest.
 pub(crate) fn any_left(sql: &dyn Sql, memory: &str) -> Result<bool> {
     let statement =
         "SELECT 1 FROM mem_sources WHERE memory = ? AND (kind != 'state' OR place < upto) LIMIT 1";

@@ -1,4 +1,4 @@
-//! The table `mem_texts`: texts of documents that are still to be cut, in pieces.
+//! The table `mem_texts`: texts of documents that wait to be chunked, in pieces.
 
 use std::ops::ControlFlow;
 
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::host::{Cell, Param, Sql, integer};
 use crate::store::table::Table;
 
-/// `start`: its first character's place in the document.
+/// `start`: index of the first character in the document.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_texts (
         id INTEGER PRIMARY KEY, store INTEGER NOT NULL, doc INTEGER NOT NULL, start INTEGER NOT NULL,
@@ -14,7 +14,7 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS mem_texts",
 };
 
-/// A piece that is to be cut.
+/// A piece to chunk.
 pub(crate) struct Piece {
     pub(crate) id: i64,
     pub(crate) start: i64,
@@ -42,7 +42,7 @@ pub(crate) fn next(sql: &dyn Sql, doc: i64) -> Result<Option<Piece>> {
     Ok(found)
 }
 
-/// The document whose text is to be cut next.
+/// The document whose text is chunked next.
 pub(crate) fn next_document(sql: &dyn Sql, store: i64) -> Result<Option<i64>> {
     integer(sql, "SELECT doc FROM mem_texts WHERE store = ? ORDER BY id LIMIT 1", &[Param::Int(store)])
 }
@@ -55,7 +55,7 @@ pub(crate) fn remove_of(sql: &dyn Sql, doc: i64) -> Result<()> {
     sql.run("DELETE FROM mem_texts WHERE doc = ?", &[Param::Int(doc)])
 }
 
-/// The texts of documents go that are not of that memory any more.
+/// Deletes the texts of hidden documents.
 pub(crate) fn remove_hidden(sql: &dyn Sql, store: i64) -> Result<()> {
     sql.run(
         "DELETE FROM mem_texts WHERE store = ? AND doc NOT IN (SELECT id FROM mem_docs WHERE store = ?)",

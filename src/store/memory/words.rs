@@ -1,9 +1,10 @@
-//! How a text is entered into the index over words, and how the index is asked.
+//! Tokens and queries of the index over words.
 //!
-//! FTS5 takes everything between blanks and punctuation for one word. Chinese, Japanese, Thai, Lao, Khmer and Burmese have no blanks
-//! between words, so a sentence would be one word; Korean puts endings behind its words. The letters of these scripts are entered
-//! and asked for in overlapping pairs. A pair begins at every letter, and the last letter stands alone, so that a question of one
-//! letter is one for whatever begins with it.
+//! FTS5 treats everything between spaces and punctuation as one word. Chinese, Japanese, Thai, Lao, Khmer and
+//! Burmese have no spaces between words, so that a sentence would be one word; Korean appends endings to
+//! words. For these scripts, the index and the queries use overlapping pairs of letters. A pair begins at
+//! every letter, and the last letter stands alone, so that a query of one letter finds all words that begin
+//! with it.
 
 use std::borrow::Cow;
 
@@ -12,10 +13,10 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use crate::limits;
 
-/// A text as it is entered: composed, its letters without blanks in pairs.
+/// The text as it is indexed: composed, with letters of unspaced scripts in pairs.
 pub(crate) fn entered(text: &str) -> Cow<'_, str> {
     let composed = composed(text);
-    // FTS5 would end the text at a NUL.
+    // A NUL would end the text for FTS5.
     if !composed.contains(|letter| letter == '\0' || is_unspaced(letter)) {
         return composed;
     }
@@ -37,11 +38,11 @@ pub(crate) fn entered(text: &str) -> Cow<'_, str> {
     Cow::Owned(entered)
 }
 
-/// What the index is asked: for any word of the question. `None`: it has none.
+/// The query of the index for any word of a question; `None` if it has no words.
 pub(crate) fn asked(question: &str) -> Option<String> {
     let composed = composed(question);
     let mut terms: Vec<String> = Vec::new();
-    // A pair of letters says about half as much as a word.
+    // A pair of letters carries about half the information of a word.
     let mut left = 2 * limits::MEMORY_QUERY_WORDS;
     let mut add = |term: String, cost: usize| {
         if !terms.contains(&term) && left >= cost {
@@ -68,13 +69,13 @@ pub(crate) fn asked(question: &str) -> Option<String> {
     (!terms.is_empty()).then(|| terms.join(" OR "))
 }
 
-/// Letters and their marks as one character where there is one: keyboards and file systems differ in that.
+/// Composes letters with their marks, because keyboards and file systems differ in that.
 fn composed(text: &str) -> Cow<'_, str> {
     if is_nfc(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
 }
 
 enum Part<'t> {
-    /// Letters of scripts without blanks, with their marks.
+    /// Letters of unspaced scripts, with their marks.
     Unspaced(&'t str),
     Other(&'t str),
 }
@@ -105,16 +106,16 @@ fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || is_combining_mark(letter)
 }
 
-/// Whether a letter is of a script that has no blanks between words, or is Korean.
+/// Whether a letter belongs to a script without spaces between words, or is Korean.
 pub(crate) fn is_unspaced(letter: char) -> bool {
     let of_script = matches!(u32::from(letter),
-        // Thai, Lao; Burmese; Hangul's parts; Khmer.
+        // Thai, Lao; Burmese; Hangul jamo; Khmer.
         0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1100..=0x11FF | 0x1780..=0x17FF
-        // Marks of repetition; kana, Bopomofo, Hangul's parts; ideographs.
+        // Iteration marks; kana, Bopomofo, Hangul jamo; ideographs.
         | 0x3005..=0x3007 | 0x3041..=0x318F | 0x31A0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF
-        // Hangul's parts, Burmese, Hangul, ideographs, kana and Hangul of half the width.
+        // Hangul jamo, Burmese, Hangul, ideographs, half-width kana and Hangul.
         | 0xA960..=0xA97F | 0xA9E0..=0xA9FF | 0xAA60..=0xAA7F | 0xAC00..=0xD7FF | 0xF900..=0xFAFF | 0xFF66..=0xFFDC
-        // Kana and ideographs that are rare.
+        // Rare kana and ideographs.
         | 0x1B000..=0x1B16F | 0x20000..=0x3FFFF);
     of_script && letter.is_alphanumeric()
 }
@@ -169,7 +170,7 @@ mod tests {
             assert_eq!(entered(decomposed), entered(composed));
             assert_eq!(asked(decomposed), asked(composed));
         }
-        // Marks that no letter is composed with stay in their word.
+        // Marks that do not compose with a letter stay in their word.
         assert_eq!(asked("हिन्दी").as_deref(), Some("\"हिन्दी\""));
     }
 }

@@ -1,5 +1,5 @@
-//! The tables `mem_work` and `mem_applied` of an object that holds one memory and nothing else: the work that it owes, and which
-//! letters of threads it has taken.
+//! The tables `mem_work` and `mem_applied` of an object with one shared memory: its pending work, and the
+//! outbox entries of threads that it has applied.
 
 use std::ops::ControlFlow;
 
@@ -8,8 +8,8 @@ use crate::host::{Param, Sql, integer};
 use crate::limits;
 use crate::store::table::Table;
 
-/// One row while work is owed. `attempts`: those that were begun since something of it was done, the one that has done it included. `failures`: how often in a row
-/// the model gave no vectors.
+/// One row while work is pending. `attempts`: attempts since the last progress, including the one that made
+/// it. `failures`: consecutive failures of the model.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_work (
         id INTEGER PRIMARY KEY CHECK (id = 1), name TEXT NOT NULL, due_us INTEGER NOT NULL,
@@ -17,32 +17,32 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS mem_work",
 };
 
-/// A letter that was taken does nothing when it comes again.
+/// Keys of applied entries, so that an entry that is delivered again has no effect.
 pub(crate) const APPLIED: Table = Table {
     create: &[
         "CREATE TABLE IF NOT EXISTS mem_applied (key TEXT PRIMARY KEY, at_us INTEGER NOT NULL) WITHOUT ROWID",
-        // Each letter takes out those that are too old, without looking at the others.
+        // Each entry deletes the expired ones without reading the others.
         "CREATE INDEX IF NOT EXISTS mem_applied_at ON mem_applied (at_us)",
     ],
     drop: "DROP TABLE IF EXISTS mem_applied",
 };
 
-/// Work on a memory that is owed.
+/// Pending work on a memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
-    /// The memory's.
+    /// Name of the memory.
     pub(crate) name: String,
     pub(crate) due_us: i64,
     pub(crate) attempts: u32,
     pub(crate) failures: u32,
 }
 
-/// Makes the tables, if they are not there.
+/// Creates the tables if they are missing.
 pub(crate) fn make(sql: &dyn Sql) -> Result<()> {
     [TABLE, APPLIED].iter().flat_map(|table| table.create).try_for_each(|statement| sql.run(statement, &[]))
 }
 
-/// The work that is owed.
+/// The pending work.
 pub(crate) fn owed(sql: &dyn Sql) -> Result<Option<Work>> {
     let mut found = None;
     sql.each("SELECT name, due_us, attempts, failures FROM mem_work", &[], &mut |cells| {
@@ -61,7 +61,7 @@ pub(crate) fn owed(sql: &dyn Sql) -> Result<Option<Work>> {
     Ok(found)
 }
 
-/// Work is owed from then on. Some that is owed already is due as early, with all its attempts but for one that may be under way.
+/// Schedules work. Pending work becomes due no later, with all its attempts except one that may be running.
 pub(crate) fn owe(sql: &dyn Sql, name: &str, due_us: i64) -> Result<()> {
     sql.run(
         "INSERT INTO mem_work (id, name, due_us) VALUES (1, ?, ?)
@@ -70,7 +70,7 @@ pub(crate) fn owe(sql: &dyn Sql, name: &str, due_us: i64) -> Result<()> {
     )
 }
 
-/// Writes what has changed of it.
+/// Writes the columns that may change.
 pub(crate) fn update(sql: &dyn Sql, work: &Work) -> Result<()> {
     sql.run(
         "UPDATE mem_work SET due_us = ?, attempts = ?, failures = ?",
@@ -82,17 +82,17 @@ pub(crate) fn update(sql: &dyn Sql, work: &Work) -> Result<()> {
     )
 }
 
-/// A part of it is done: attempts that are lost after it are not those before it. One is under way still, unless nothing is `left`.
+/// Records progress: only attempts after it count. One is still running, unless nothing is `left`.
 pub(crate) fn progressed(sql: &dyn Sql, left: bool) -> Result<()> {
     sql.run("UPDATE mem_work SET attempts = ?1 WHERE attempts > ?1", &[Param::Int(i64::from(left))])
 }
 
-/// Nothing is owed.
+/// Deletes the pending work.
 pub(crate) fn done(sql: &dyn Sql) -> Result<()> {
     sql.run("DELETE FROM mem_work", &[])
 }
 
-/// Notes that a letter is taken; false if it was taken before. Forgets those that nobody sends any more.
+/// Records an entry. Returns false if it was applied before. Deletes the keys of expired entries.
 pub(crate) fn take(sql: &dyn Sql, key: &str, now_us: i64) -> Result<bool> {
     sql.run("DELETE FROM mem_applied WHERE at_us < ?", &[Param::Int(now_us - limits::MEMORY_LETTERS_US)])?;
     let statement =
