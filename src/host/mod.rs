@@ -1,11 +1,13 @@
-//! The only door to the outside. Two hosts exist: Cloudflare's (`worker/`), and the simulated one of `tests/engine/`, which is
-//! seeded and fails at every point on purpose. Every method is a point where the process may die.
+//! The only interface to the outside. There are two hosts: Cloudflare's (`worker/`), and the simulated one of
+//! `tests/engine/`, which is seeded and injects failures at every point. The process may crash in every
+//! method.
 //!
-//! A directory needs an [`Object`]; a thread needs a [`Host`], which is one with ways out. Neither is a type parameter of
-//! anything: the core is compiled once, whoever hosts it.
+//! A directory needs an [`Object`]; a thread needs a [`Host`], which adds outgoing connections. Neither is a
+//! type parameter, so that the core is compiled once for all hosts.
 //!
-//! * `sql`: SQLite. [`http`]: requests and responses as data. [`ai`]: requests to models of the platform's own. `bucket`: where the content of large files lies. `listeners`: who
-//!   listens to a thread. `process`: what the objects of one process share.
+//! * `sql`: SQLite. [`http`]: requests and responses as data. [`ai`]: requests to the platform's own models.
+//!   `bucket`: contents of large files. `listeners`: connections that follow a thread. `process`: data shared
+//!   by the objects of a process.
 
 pub mod ai;
 pub(crate) mod bucket;
@@ -28,10 +30,10 @@ use crate::error::Result;
 use crate::host::ai::AiRequest;
 use crate::host::http::{FetchError, Request, Response};
 
-/// What a method gives that has to be waited for. Dropping it cancels the work.
+/// A result to await. Dropping it cancels the work.
 pub type Pending<T> = LocalBoxFuture<'static, T>;
 
-/// A way to wait, in microseconds from now.
+/// Waits for a number of microseconds.
 pub type Sleep = Rc<dyn Fn(i64) -> Pending<()>>;
 
 /// Another object that the engine may call.
@@ -39,87 +41,87 @@ pub type Sleep = Rc<dyn Fn(i64) -> Pending<()>>;
 pub enum Sibling {
     /// The directory of one owner: `o:<id>`, or `null` for threads without owner.
     Directory(String),
-    /// The thread of this id. It is called with a [`crate::request::ThreadRequest`] as JSON, a line break, and the request's
-    /// body.
+    /// The thread with this id. The call is a [`crate::request::ThreadRequest`] as JSON, a line break, and
+    /// the request's body.
     Thread(String),
-    /// The object of a memory that threads share, by its name. It is called with a [`crate::request::MemoryCall`] as JSON, a line
-    /// break, and what that says.
+    /// The shared memory whose object has this name. The call is a [`crate::request::MemoryCall`] as JSON, a
+    /// line break, and its body.
     Memory(String),
 }
 
-/// One durable object: its storage, its clock, its alarm, and the objects beside it.
+/// One durable object: its storage, clock and alarm, and its siblings.
 pub trait Object {
-    /// Reads, and writes that need no transaction.
+    /// The database, for reads and for writes without a transaction.
     fn sql(&self) -> &dyn Sql;
 
-    /// One synchronous transaction: `work` is called once. An error or a panic inside rolls everything back, alarm
-    /// included. [`Transactions::transaction`] has a value, too.
+    /// Runs one synchronous transaction, which calls `work` once. An error or a panic rolls everything back,
+    /// including the alarm. [`Transactions::transaction`] also returns a value.
     fn transact(&self, work: &mut dyn FnMut(&dyn Sql) -> Result<()>) -> Result<()>;
 
-    /// Microseconds since 1970. Frozen while code runs without awaiting, in production.
+    /// Microseconds since 1970. In production, frozen while code runs without awaiting.
     fn now_us(&self) -> i64;
 
     /// Random bytes.
     fn random(&self) -> [u8; 16];
 
-    /// A variable of the deployment; bindings that are not strings are absent, but [`ai::AI_BINDING`], which has some value.
+    /// A variable of the deployment. Bindings that are not strings are absent, except [`ai::AI_BINDING`].
     fn var(&self, name: &str) -> Option<String>;
 
-    /// Calls another object with a JSON text and gets one back, a [`crate::request::Reply`].
+    /// Calls another object with a JSON text. The response is a [`crate::request::Reply`] as JSON.
     ///
     /// # Errors
-    /// `overloaded` when there was no answer. Whether the call took effect is not known then.
+    /// `overloaded` if there was no response. The call may or may not have taken effect.
     fn sibling(&self, to: Sibling, call: String) -> Pending<Result<String>>;
 
     /// Resolves at that time.
     fn sleep_until(&self, us: i64) -> Pending<()>;
 
-    /// Sets the object's one alarm, or removes it. Inside a transaction it commits with it.
+    /// Sets or removes the object's only alarm. Inside a transaction, it commits with it.
     fn set_alarm(&self, due_us: Option<i64>) -> Result<()>;
 
-    /// When the alarm will fire; `None` while none is set or its handler is running. For diagnostics.
+    /// The time of the alarm; `None` if none is set or its handler is running. For diagnostics.
     fn alarm(&self) -> Pending<Result<Option<i64>>>;
 
-    /// Runs a future beside the caller. A panic in it is logged and ends only that future.
+    /// Runs a future concurrently. A panic in it is logged and ends only that future.
     fn spawn(&self, work: Pending<()>);
 
-    /// One line for the operator's log.
+    /// Writes one line to the operator's log.
     fn log(&self, line: &str);
 }
 
-/// The object of a thread, with its ways out.
+/// The object of a thread, with outgoing connections.
 pub trait Host: Object {
-    /// Sends a request; follows no redirect. Dropping the future or the body cancels it.
+    /// Sends a request without following redirects. Dropping the future or the body cancels it.
     fn fetch(&self, request: Request) -> Pending<Result<Response, FetchError>>;
 
-    /// Asks a model of the platform's own, and gives its answer whatever its status. Dropping the future or the content cancels
-    /// it.
+    /// Calls a model of the platform and returns its response with any status. Dropping the future or the
+    /// content cancels the call.
     ///
     /// # Errors
-    /// There was no answer, or nothing is bound to ask.
+    /// There was no response, or the binding is missing.
     fn ask_ai(&self, _request: AiRequest) -> Pending<Result<Response, FetchError>> {
         Box::pin(std::future::ready(Err(FetchError(format!("the binding {} is not there", ai::AI_BINDING)))))
     }
 
-    /// Sends a request without a body to a streamed route ([`crate::request::ThreadRoute::is_streamed`]) of another thread,
-    /// a [`crate::request::ThreadRequest`] as JSON, and gives its answer, whatever its status. Dropping the future or the
-    /// content cancels it.
+    /// Sends a request without a body to a streamed route ([`crate::request::ThreadRoute::is_streamed`]) of
+    /// another thread, a [`crate::request::ThreadRequest`] as JSON. Returns its response with any status.
+    /// Dropping the future or the content cancels it.
     ///
     /// # Errors
-    /// The other object was lost before it answered. When that happens later, its content breaks off.
+    /// The other object crashed before it responded. If it crashes later, the content breaks off.
     fn sibling_stream(&self, thread: String, call: String) -> Pending<Result<Response, FetchError>>;
 
-    /// Where the content of large files lives; `None` while no bucket is bound.
+    /// The bucket for contents of large files; `None` if none is bound.
     fn bucket(&self) -> Option<&dyn Bucket>;
 
-    /// Who listens to the thread.
+    /// The connections that follow the thread.
     fn listeners(&self) -> &dyn Listeners;
 
-    /// What it shares with the other objects of its process.
+    /// Data shared with the other objects of the process.
     fn process(&self) -> Rc<Process>;
 }
 
-/// A transaction that has a value.
+/// Transactions that return a value.
 pub trait Transactions: Object {
     /// See [`Object::transact`].
     fn transaction<T>(&self, work: impl FnOnce(&dyn Sql) -> Result<T>) -> Result<T> {
@@ -136,7 +138,7 @@ pub trait Transactions: Object {
 
 impl<O: Object + ?Sized> Transactions for O {}
 
-/// A platform that has called nothing back.
+/// The error if the platform did not call a transaction's work.
 pub(crate) fn not_run() -> crate::Error {
     crate::Error::internal("the platform did not run a transaction")
 }
