@@ -1,35 +1,35 @@
-// Types for files of code in the folder of definitions: tools, effects, hooks and endpoints with
-// `"run": { "code": "file.ts" }` (docs/run-code.md). Types are erased before the code runs, not checked: an editor and
-// `tsc` check them, with this file in `include`, `"lib": ["esnext"]` and `"types": []` in tsconfig.json.
+// Types for files of code in the folder of definitions: tools, effects, hooks and endpoints with `"run": { "code":
+// "file.ts" }` (docs/run-code.md). The runtime erases types without checking them. To check them with an editor or
+// `tsc`, add this file to `include` and set `"lib": ["esnext"]` and `"types": []` in tsconfig.json.
 
-// What exists beside the language is in web.d.ts; the other two are parts of the module `bobbin`.
+// web.d.ts declares the globals. The other two files are parts of the module `bobbin`.
 
 /// <reference path="./web.d.ts" />
 /// <reference path="./memories.d.ts" />
 /// <reference path="./runs.d.ts" />
 
 declare module "bobbin" {
-  /** What JSON has. */
+  /** Any JSON value. */
   type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
   type JsonObject = { [key: string]: Json };
 
-  // What a file exports as its default.
+  // Default exports of files.
 
-  /** A tool: text, a `ToolResult`, or anything that JSON has. What it throws the model reads as an error. */
+  /** A tool. Returns text, a `ToolResult` or any JSON value. The model reads a thrown exception as an error. */
   type ToolHandler<Args extends object = JsonObject> = (state: ThreadState, args: Args, call: ToolCallAbout) => Awaitable<ToolOutput>;
-  /** What is known of a tool's call besides its arguments. */
+  /** Facts about a call besides its arguments. */
   interface ToolCallAbout {
-    /** Whether a person has approved of it. */
+    /** Whether a person has approved the call. */
     approved: boolean;
-    /** What people have answered to what earlier runs of the call have asked (`needs_input`), by name. */
+    /** People's answers to the questions of earlier runs of the call (`needs_input`), by name. */
     answers: { [name: string]: { action: "accept"; content?: JsonObject } | { action: "decline" } };
   }
   type ToolOutput = ToolResult | string | number | boolean | null | undefined | void | object;
-  /** An effect. What it gives is left; what it throws is a failed attempt. */
+  /** An effect. Its return value is ignored. If it throws, the attempt has failed. */
   type EffectHandler<Args extends object = JsonObject> = (state: ThreadState, args: Args) => unknown;
   /** A hook, by its name: `HookHandler<"filter_messages">`. */
   type HookHandler<Name extends keyof Hooks> = (state: ThreadState, ...args: Hooks[Name]["args"]) => Awaitable<Hooks[Name]["gives"]>;
-  /** An endpoint: a `Response`, or a value that is answered as JSON. */
+  /** An endpoint. Returns a `Response`, or a value that is sent as JSON. */
   type EndpointHandler<Params extends Record<string, string> = Record<string, string>> = (
     request: Request,
     state: ThreadState,
@@ -38,7 +38,7 @@ declare module "bobbin" {
 
   type Awaitable<T> = T | Promise<T>;
 
-  /** What each hook is given after `state`, and what it gives (docs/hooks.md). */
+  /** The arguments of each hook after `state`, and its result (docs/hooks.md). */
   interface Hooks {
     after_thread_created: { args: []; gives: unknown };
     after_subagent_created: { args: [child: Subagent]; gives: unknown };
@@ -54,15 +54,15 @@ declare module "bobbin" {
     before_store_tool_result: { args: [call: ToolCall, result: ToolResult]; gives: ToolResult | null };
   }
 
-  /** How a stored message changes: fields that are absent stay. */
+  /** Changes to a stored message. Absent fields stay unchanged. */
   interface MessageUpdates {
     content?: string;
     silent?: boolean;
-    /** Merged into what there is. */
+    /** Merged into the existing metadata. */
     metadata?: JsonObject;
   }
 
-  /** A message that a hook adds to a request, without an `id`. */
+  /** A message without an `id` that a hook adds to a request. */
   interface NewHistoryMessage {
     id?: never;
     role: "system" | "user" | "assistant";
@@ -78,43 +78,43 @@ declare module "bobbin" {
 
   interface ToolResult {
     status: "success" | "error";
-    /** What the model reads; anything but a string as JSON. */
+    /** The text for the model. Other values are sent as JSON. */
     result?: unknown;
     error?: string;
     error_code?: string;
     error_data?: JsonObject;
-    /** Where it went wrong; only the log has it. */
+    /** The stack trace of an error. It appears only in the log. */
     stack?: string;
-    /** In place of `result`: texts are joined, images are files. */
+    /** Replaces `result`. Texts are joined, and images become files. */
     content?: ({ type: "text"; text: string } | { type: "image"; mimeType: string; data: string })[];
-    /** Files that are stored with the result; models that see are shown the images. */
+    /** Files to store with the result. Models with vision see the images. */
     attachments?: (NewAttachment | AttachmentRef)[];
-    /** The subagent that it is about. */
+    /** The subagent that the result is about. */
     subagent_id?: string;
   }
 
-  /** The thread that the code works in. Times are microseconds since 1970. */
+  /** The thread in which the code runs. Times are microseconds since 1970. */
   interface ThreadState extends ThreadFacts {
     readonly children: readonly Subagent[];
-    /** What a subagent was created with. */
+    /** The arguments of a subagent's creation. */
     readonly arguments: JsonObject;
     /**
-     * Scratch space of one run, in memory: what is in it when a tool ends, changes within its values too, the run's other
-     * tools find.
+     * Scratch space of one run, in memory. When a tool ends, its contents, including changes within values, become
+     * visible to the run's other tools.
      */
     readonly context: { [key: string]: any };
-    /** The run under way; null in effects and endpoints. */
+    /** The current run. null in effects and endpoints. */
     readonly execution: Execution | null;
 
     getMessages(options?: MessagesOptions): Promise<MessagesResult>;
     getMessage(id: string): Promise<Message | null>;
-    /** Stores a message that starts nothing. */
+    /** Stores a message without starting a run. */
     injectMessage(input: NewMessage): Promise<Message>;
-    /** Queues a message, which starts a run or joins the one under way. */
+    /** Queues a message. It starts a run or joins the current one. */
     queueMessage(input: NewMessage): Promise<void>;
-    /** `metadata` is merged into what is there, key by key; `null` takes a key away. */
+    /** Merges `metadata` key by key. `null` removes a key. */
     updateMessage(id: string, updates: MessageUpdates): Promise<Message>;
-    /** Whether there was one. */
+    /** Returns whether the message existed. */
     deleteMessage(id: string): Promise<boolean>;
     getLogs(options?: { limit?: number; offset?: number; order?: "asc" | "desc"; ids?: string; messageIds?: string }): Promise<Log[]>;
 
@@ -125,49 +125,49 @@ declare module "bobbin" {
     getPromptNames(): string[];
     getAgentNames(): string[];
 
-    /** The child with this reference; null for every other thread. */
+    /** The child with this reference, or null. */
     getChildThread(reference: string): Promise<RemoteThread | null>;
     getParentThread(): Promise<RemoteThread | null>;
     notifyParent(content: string): Promise<void>;
     setStatus(status: string): Promise<void>;
 
     /**
-     * The value of a variable that the definition lists in `variables`, or that `setEnv` has set in this call; rejects for
-     * all others, and when there is none.
+     * The value of a variable that the definition lists in `variables`, or that `setEnv` has set in this call. Rejects
+     * for all others, and if there is no value.
      */
     env(name: string): Promise<string>;
-    /** Of these, the value that the deployment gives; null when it gives none. */
+    /** The deployment's value of such a variable, or null. */
     instanceEnv(name: string): Promise<string | null>;
     envType(name: string): Promise<"text" | "secret">;
     setEnv(name: string, value: string, options?: { type?: "text" | "secret" }): Promise<void>;
 
-    /** Queues a call, which runs after those of this step, or starts a run. */
+    /** Queues a call. It runs after the calls of this step, or starts a run. */
     queueTool(name: string, args?: object): void;
-    /** Makes a call now. */
+    /** Makes a call immediately. */
     invokeTool(name: string, args?: object): Promise<ToolResult>;
 
-    /** The id of the effect. `options`: a delay in milliseconds, or when and how often. */
+    /** Returns the id of the effect. `options`: a delay in milliseconds, or a time or schedule. */
     scheduleEffect(name: string, args?: object, options?: number | EffectOptions): Promise<string>;
     getScheduledEffects(name?: string): Promise<ScheduledEffect[]>;
-    /** Whether it was still to run. */
+    /** Returns whether the effect had not run yet. */
     removeScheduledEffect(id: string): Promise<boolean>;
 
-    /** Tells whoever listens to the thread; nothing is stored. */
+    /** Sends an event to the thread's clients. Nothing is stored. */
     emit(event: string, data?: unknown): void;
     /**
-     * Adds an entry to the trace of the run that this works in. `kind` begins with `app.`; `data` is at most 8 KB as
-     * JSON. 100 entries of a run are kept. Fails where no run is under way.
+     * Adds an entry to the trace of the current run. `kind` begins with `app.`; `data` is at most 8 KB as JSON. A run
+     * keeps 100 entries. Throws if there is no current run.
      */
     trace(kind: `app.${string}`, data?: unknown): void;
-    /** Tells whoever listens what this does: at most 200 characters, at most once a second; nothing is stored. */
+    /** Sends a progress text to the thread's clients: at most 200 characters, at most once a second. Nothing is stored. */
     progress(text: string): void;
 
     getValue<T = Json>(key: string): Promise<T | null>;
-    /** `null` and `undefined` delete the key. What JSON has not is refused. */
+    /** `null` and `undefined` delete the key. Values that are not JSON are rejected. */
     setValue(key: string, value: unknown): Promise<void>;
     /**
-     * The same, but only while the value that is there is `ifValue`, as it was read; `null`: while there is none. Whether it
-     * did: who is told no reads again, and tries again.
+     * Sets the value only if the current value is `ifValue`, as it was read. `null` means that there is none. Returns
+     * whether it did. If not, read the value and try again.
      */
     setValue(key: string, value: unknown, options: { ifValue: unknown }): Promise<boolean>;
 
@@ -175,7 +175,7 @@ declare module "bobbin" {
     readFile(path: string): Promise<ArrayBuffer | null>;
     readFileStream(path: string, options?: { signal?: AbortSignal }): Promise<AsyncIterable<FileChunk> | null>;
     statFile(path: string): Promise<FileRecord | null>;
-    /** All entries, or a page of at most `limit` (500): a large directory as a whole takes more memory than there is. */
+    /** All entries, or a page of at most `limit` (500). The full list of a large directory can exceed the memory. */
     readdirFile(path: string): Promise<{ entries: FileRecord[] }>;
     readdirFile(path: string, options: { limit?: number; cursor?: string | null }): Promise<{ entries: FileRecord[]; cursor: string | null }>;
     unlinkFile(path: string): Promise<void>;
@@ -188,10 +188,10 @@ declare module "bobbin" {
     findFiles(pattern: string): Promise<{ paths: string[] }>;
     getFileThumbnail(path: string): Promise<ArrayBuffer | null>;
 
-    /** Runs code in a sandbox of its own. */
+    /** Runs code in its own sandbox. */
     runCode<T = unknown>(source: string, options?: CodeExecutionOptions): CodeExecution<T>;
 
-    /** Ends the thread for good. */
+    /** Ends the thread permanently. */
     terminate(): Promise<void>;
   }
 
@@ -200,14 +200,13 @@ declare module "bobbin" {
     readonly agentId: string;
     readonly userId: string | null;
     readonly createdAt: number;
-    /** When it was terminated. */
+    /** The time of termination. */
     readonly terminated: number | null;
   }
 
   /**
-   * Another thread of the family: what is done to it is done over there. Its properties were read when it was asked for.
-   * What is a thread's own does not reach: its values and those of its variables; these members reject. Files of up to
-   * 16 MB can be written.
+   * Another thread of the family. Its methods act on that thread. Its properties are those at the time of the request.
+   * Values and variables are private to a thread: these members reject. Files of up to 16 MB can be written.
    */
   interface RemoteThread extends Omit<ThreadState, "getValue" | "setValue" | "env" | "instanceEnv" | "readFileStream" | "runCode" | "execution"> {
     readonly execution: null;
@@ -220,16 +219,16 @@ declare module "bobbin" {
     readonly sideAStepCount: number;
     readonly sideBStepCount: number;
     readonly stopped: boolean;
-    /** The side that asked for that. */
+    /** The side that requested the stop. */
     readonly stoppedBy?: Side;
-    /** The newest 100 messages, silent ones too, in order of time, as they were when the call began. */
+    /** The newest 100 messages in order of time, including silent ones, as they were when the call began. */
     readonly messageHistory: readonly Message[];
-    /** For what takes a signal. Code ends with its run, so that it never sees this one abort. */
+    /** For functions that accept a signal. Code ends with its run, so it never sees this signal abort. */
     readonly abortSignal: AbortSignal;
     readonly promptPath: readonly string[];
-    /** The next turn goes to that side; agents of type `dual_ai` only. */
+    /** Gives the next turn to that side. Only for agents of type `dual_ai`. */
     forceTurn(side: Side): void;
-    /** The run ends after what is being done. */
+    /** Ends the run after the current work. */
     stop(): void;
   }
   type Side = "a" | "b";
@@ -238,7 +237,7 @@ declare module "bobbin" {
     id: string;
     role: "system" | "user" | "assistant" | "tool";
     content: string | null;
-    /** Of a tool's result: the tool. */
+    /** For a tool's result: the name of the tool. */
     name: string | null;
     /** JSON text: a list of `ToolCall`. */
     tool_calls: string | null;
@@ -249,11 +248,11 @@ declare module "bobbin" {
     parent_id: string | null;
     depth: number;
     silent: boolean;
-    /** Of a reply that cites memories: `citations`, a list of `Citation`. */
+    /** For a reply that cites memories: `citations`, a list of `Citation`. */
     metadata: JsonObject;
     attachments: AttachmentRef[];
     subagent_id: string | null;
-    /** These are there where `subagent_id` names a subagent of the thread, as the registry has it now. */
+    /** Present if `subagent_id` names a subagent of the thread, with its current values from the registry. */
     subagent_name?: string;
     subagent_title?: string | null;
     subagent_description?: string;
@@ -276,7 +275,7 @@ declare module "bobbin" {
   interface MessagesOptions {
     limit?: number;
     offset?: number;
-    /** The newest first, unless it is `asc`. */
+    /** Newest first by default. */
     order?: "asc" | "desc";
     includeSilent?: boolean;
     maxDepth?: number;
@@ -298,11 +297,11 @@ declare module "bobbin" {
     width?: number;
     height?: number;
     description?: string;
-    /** Why models are not shown what is said to be an image. */
+    /** The reason why models do not see this image. */
     notShown?: "no_image" | "cut_off" | "too_many_pixels" | "too_many_bytes";
   }
 
-  /** A file of the thread's, or a new one with base64 in `data`. */
+  /** A file of the thread, or a new file with base64 in `data`. */
   type NewAttachment =
     | { path: string; description?: string }
     | { name: string; mimeType: string; data: string; width?: number; height?: number; description?: string };
@@ -325,28 +324,28 @@ declare module "bobbin" {
     readonly createdAt: number;
     readonly status: string;
     readonly parentCommunication: "implicit" | "explicit";
-    /** The id that a model calls it by, if it is a worker. */
+    /** The id by which a model calls it, if it is a worker. */
     readonly agentId?: string;
   }
 
-  /** What a worker came to, as `agent_wait` gives it, and `agent_send` (docs/subagents.md). */
+  /** The outcome of a worker, as returned by `agent_wait` and `agent_send` (docs/subagents.md). */
   interface WorkerOutcome {
     agentId: string;
     status: "completed" | "failed" | "stopped" | "terminated" | "idle" | "closed";
     text: string;
-    /** Paths of files of this thread. */
+    /** Paths of files in this thread. */
     attachments: string[];
     run: string | null;
-    /** It was handed over before. */
+    /** It was delivered before. */
     seen?: true;
   }
 
   interface EffectOptions {
     /** Milliseconds. */
     delay?: number;
-    /** When it is due: a date, its text, or milliseconds since 1970; not with `delay`. */
+    /** The due time: a date, its text, or milliseconds since 1970. Excludes `delay`. */
     at?: Date | string | number;
-    /** Milliseconds; not with `cron`. */
+    /** Milliseconds. Excludes `cron`. */
     every?: number;
     cron?: string;
   }
@@ -390,7 +389,7 @@ declare module "bobbin" {
     width?: number;
     height?: number;
     metadata?: JsonObject;
-    /** A small picture of it: its bytes, or base64. */
+    /** A small preview image: its bytes, or base64. */
     thumbnail?: ArrayBuffer | ArrayBufferView | string;
   }
 
@@ -415,27 +414,27 @@ declare module "bobbin" {
   interface CodeExecutionOptions {
     language?: "typescript" | "javascript";
     engine?: "quickjs" | "v8";
-    /** Which export runs, `default` unless given, and what it is given. */
+    /** The export to run, by default `default`, and its arguments. */
     execute?: { fn?: string; args?: unknown[] };
-    /** Modules of yours, by bare specifier. */
+    /** Your own modules, by bare specifier. */
     imports?: Record<string, Record<string, unknown>>;
-    /** Modules of source, by relative specifier. */
+    /** Modules of source code, by relative specifier. */
     modules?: Record<string, string>;
     /** Names at module scope. */
     globals?: Record<string, unknown>;
-    /** 16 MB unless given, 64 MB at most. */
+    /** By default 16 MB, at most 64 MB. */
     memoryLimitBytes?: number;
-    /** A safety cap, in loop iterations and calls of the engine. */
+    /** A safety limit: loop iterations and calls of the engine. */
     fuel?: number;
     filename?: string;
-    /** Is called with what the code gives to its global `report`. */
+    /** Called with each value that the code passes to its global `report`. */
     report?: (value: unknown) => void;
   }
 
-  /** Code that runs. To wait for it never rejects: what went wrong is in the result. */
+  /** Running code. Awaiting it never rejects. The result contains any error. */
   interface CodeExecution<T = unknown> extends PromiseLike<CodeExecutionResult<T>> {
     readonly running: boolean;
-    /** What was reported; complete once it has ended. */
+    /** The reported values. Complete once the code has ended. */
     readonly reports: readonly unknown[];
     terminate(reason?: string): void;
     catch<R = never>(rejected?: ((reason: unknown) => R | PromiseLike<R>) | null): Promise<CodeExecutionResult<T> | R>;

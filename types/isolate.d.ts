@@ -1,6 +1,6 @@
-// What `bobbin/isolate` exports: the Worker in which code runs, and its entry.
+// Exports of `bobbin/isolate`: the Worker in which code runs, and its entry point.
 
-/** The entry that the Worker is bound to. */
+/** The entry point that the main Worker binds. */
 export const Isolate: new (ctx: unknown, env: unknown) => object;
 
 declare const isolate: {

@@ -1,31 +1,31 @@
-// What memories take and answer (docs/memory.md). The module goes on in bobbin.d.ts.
+// Requests and responses of memories (docs/memory.md). They are part of the module in bobbin.d.ts.
 
 declare module "bobbin" {
-  /** A place of a memory that a reply cites (docs/memory.md): in `metadata.citations` of its message. */
+  /** A passage of a memory that a reply cites (docs/memory.md): in `metadata.citations` of its message. */
   interface Citation {
-    /** The mark, without its brackets: `m1`. */
+    /** The label without brackets: `m1`. */
     label: string;
     memory: string;
     document: string;
     title: string | null;
     url: string | null;
-    /** Characters of the document. */
+    /** Character positions in the document. */
     start: number;
     end: number;
   }
 
-  /** A document of a memory: what `…/memory/:name/documents` answers with. */
+  /** A document of a memory, as returned by `…/memory/:name/documents`. */
   interface MemoryDocument {
     id: string;
     key: string;
-    /** By HTTP, by a model's tool, or by itself. */
+    /** How the document was added: through HTTP, by a model's tool, or automatically. */
     source: "api" | "note" | "file" | "message";
     title: string | null;
     url: string | null;
     mimeType: string | null;
     tags: string[];
     metadata: JsonObject | null;
-    /** `partial`: its words are found, vectors are missing, and `error` says why. */
+    /** `partial`: text search works, vectors are missing, and `error` gives the reason. */
     state: "queued" | "indexing" | "partial" | "ready" | "failed";
     /** `null` while it is queued. */
     chunks: number | null;
@@ -36,11 +36,11 @@ declare module "bobbin" {
     updatedAt: number;
   }
 
-  /** What `POST …/memory/:name/documents` takes. */
+  /** The body of `POST …/memory/:name/documents`. */
   interface NewMemoryDocument {
     key?: string;
     title?: string;
-    /** This, or `path`. */
+    /** Excludes `path`. */
     text?: string;
     /** A file of the thread. */
     path?: string;
@@ -50,7 +50,7 @@ declare module "bobbin" {
     metadata?: JsonObject;
   }
 
-  /** What `POST …/memory/:name/search` takes. */
+  /** The body of `POST …/memory/:name/search`. */
   interface MemoryQuery {
     query: string;
     topK?: number;
@@ -58,25 +58,25 @@ declare module "bobbin" {
     mode?: "hybrid" | "text" | "vector";
   }
 
-  /** What it answers. */
+  /** The response to a search. */
   interface MemoryFound {
     results: {
       score: number;
       text: string;
       document: string;
-      /** Place of the first chunk in the document. */
+      /** The index of the first chunk in the document. */
       chunk: number;
       start: number;
       end: number;
       title: string | null;
       url: string | null;
     }[];
-    /** Whether vectors, or some of them, were missing. */
+    /** Whether some or all vectors were missing. */
     degraded: boolean;
     error?: string;
   }
 
-  /** What `GET …/memory/:name` answers. */
+  /** The response of `GET …/memory/:name`. */
   interface MemoryInfo {
     name: string;
     description: string;
@@ -88,10 +88,10 @@ declare module "bobbin" {
     state: "ready" | "partial" | "indexing" | "reindexing";
   }
 
-  /** What `GET /api/memory/:name/logs` answers, newest first: requests for vectors that no run has made. */
+  /** The response of `GET /api/memory/:name/logs`, newest first: requests for vectors outside of runs. */
   interface MemoryLogs {
     logs: MemoryLog[];
-    /** Of the next page, if there is one. */
+    /** The cursor of the next page, if there is one. */
     cursor: string | null;
   }
 
@@ -101,12 +101,12 @@ declare module "bobbin" {
     type: "llm_request";
     purpose: "embedding";
     memory: string;
-    /** How many texts it was about. */
+    /** The number of texts in the request. */
     texts: number;
-    /** Name of the definition, and of the model at its provider. */
+    /** The name of the definition, and of the model at its provider. */
     model_name: string;
     model: string;
-    /** The model that gave them, where the provider tells. */
+    /** The model that the provider reports, if it does. */
     response_model?: string;
     attempt: number;
     retry_of_attempt: number | null;
@@ -114,7 +114,7 @@ declare module "bobbin" {
     status: "completed" | "failed";
     usage_reported?: boolean;
     input_tokens?: number;
-    /** Dollars; `null` where the model has no price. */
+    /** Dollars. `null` if the model has no price. */
     cost_total?: number | null;
     error_type?: string;
     error?: string;
@@ -125,7 +125,7 @@ declare module "bobbin" {
     ended_at: number;
   }
 
-  /** Arguments of the tools of memories and of the scratchpad, by their names. */
+  /** Arguments of the tools of memories and of the scratchpad, by name. */
   interface MemoryToolArguments {
     memory_search: { query: string; top_k?: number; tags?: string[]; memory?: string };
     memory_save: { content: string; title?: string; tags?: string[]; memory?: string };

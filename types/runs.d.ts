@@ -1,10 +1,10 @@
-// Outcomes of runs, what they wait for, and what they may spend (docs/approvals.md, docs/budgets.md). The module goes on in
+// Outcomes of runs, their waits and their budgets (docs/approvals.md, docs/budgets.md). They are part of the module in
 // bobbin.d.ts.
 
 declare module "bobbin" {
-  /** What came of a run: the answer of `?wait=true` and of `GET …/runs/:run`. */
+  /** The outcome of a run: the response of `?wait=true` and of `GET …/runs/:run`. */
   interface RunOutcome {
-    /** `null` of a message that no run has taken in. */
+    /** `null` for a message that no run accepted. */
     run: string | null;
     status: "ok" | "paused" | "error" | "running";
     outcome: "completed" | "failed" | "stopped" | "parked" | null;
@@ -12,14 +12,14 @@ declare module "bobbin" {
     message: Message | null;
     artefact: { message: Message | null; /** Paths. */ files: string[]; result: JsonObject | null };
     token: string | null;
-    /** What a parked run waits for. */
+    /** The waits of a parked run. */
     waits: (Wait | SubagentWait)[];
     pauseKind?: "human" | "external" | "system";
     error: { /** The reason. */ code: string; message: string } | null;
     diagnostics: Diagnostic[];
     usage: RunUsage | null;
     result?: JsonObject;
-    /** Of `GET …/runs/:run`: microseconds since 1970. */
+    /** Only for `GET …/runs/:run`: microseconds since 1970. */
     startedAt?: number;
     endedAt?: number | null;
     /** With `trace=1`. */
@@ -37,45 +37,45 @@ declare module "bobbin" {
     seconds: number;
   }
 
-  /** What a run asks of a person, or of whoever reads the thread (docs/approvals.md). */
+  /** A question of a run to a person or to a client (docs/approvals.md). */
   interface Wait {
     id: string;
     kind: "approval" | "question" | "client_tool" | "budget" | "retry" | "children" | "elicitation" | "task" | "sign_in";
     state: "open" | "decided" | "expired" | "cancelled" | "void";
     threadId: string;
     run: string | null;
-    /** Waits with the same one are of one reply. */
+    /** Waits with the same batch belong to one reply. */
     batch: string | null;
     call: WaitingCall | null;
     title: string;
     reason: string | null;
     allows: ("approve" | "deny" | "edit" | "answer" | "defer" | "retry" | "extend" | "finish")[];
-    /** Arguments that who approves may change. */
+    /** Arguments that the person may change with an approval. */
     edit?: string[];
-    /** Of a question. */
+    /** For a question. */
     choices?: string[];
     freeText?: boolean;
-    /** Of a wait for workers. */
+    /** For a wait for workers. */
     agentIds?: string[];
     for?: "all" | "any";
-    /** Of what an MCP server asks: its name in the folder, and a form to fill in (JSON Schema) or a page to visit; also of a sign-in. */
+    /** For a question of an MCP server, also for a sign-in: its name in the folder, and a form (JSON Schema) or a page. */
     server?: string;
     form?: JsonObject;
     url?: string;
-    /** Of a budget: the limit that is reached, and what the next step needs. */
+    /** For a budget: the reached limit, and what the next step needs. */
     budget?: BudgetQuestion;
     by: "thread" | "owner" | "admin";
-    /** Microseconds since 1970, as the other times. */
+    /** Microseconds since 1970, like the other times. */
     createdAt: number;
     expiresAt: number;
-    /** `continue`: of a pause before the next attempt, which is all that the run waits for. */
+    /** `continue`: for a pause before the next attempt, which is all that the run waits for. */
     onExpiry: "deny" | "fail" | "continue" | "finish";
     decision: "approve" | "deny" | "answer" | "retry" | "extend" | "finish" | null;
     decidedAt: number | null;
     decidedBy: { scope: string; fingerprint: string | null; actor: string | null } | null;
   }
 
-  /** What is asked when a limit is reached (docs/budgets.md). */
+  /** The question when a limit is reached (docs/budgets.md). */
   interface BudgetQuestion {
     scope: "run" | "thread" | "parent";
     unit: BudgetUnit;
@@ -85,60 +85,60 @@ declare module "bobbin" {
     needed: number;
     /** The subagent that needs it. */
     forChild: string | null;
-    /** `parent`: of a subagent, whose parent answers; people decide nothing there. */
+    /** `parent`: the question of a subagent, which its parent answers. People decide nothing there. */
     asks: "people" | "parent";
   }
 
   type BudgetUnit = "costUsd" | "tokens" | "modelCalls" | "steps" | "toolCalls" | "seconds";
 
-  /** Of what a thread shares with its subagents. */
+  /** Amounts that a thread shares with its subagents. */
   type SharedAmounts = Record<"costUsd" | "tokens" | "modelCalls", number>;
 
-  /** The limits of a run, or of a thread. */
+  /** Limits of a run or of a thread. */
   type BudgetLimits = Partial<Record<`max${Capitalize<BudgetUnit>}`, number>>;
 
-  /** `GET …/budget`. */
+  /** The response of `GET …/budget`. */
   interface ThreadBudget {
     run: string | null;
-    /** `parent`: of a subagent, what it was lent. */
+    /** `parent`: for a subagent, what its parent allocated to it. */
     limits: { run: BudgetLimits; thread: BudgetLimits; parent?: BudgetLimits };
     spent: { run: Record<BudgetUnit, number>; thread: Record<BudgetUnit, number>; parent?: Record<BudgetUnit, number> };
     lent: SharedAmounts & { children: (SharedAmounts & { id: string; spent: SharedAmounts })[] };
-    /** Of what is limited. */
+    /** For limited units only. */
     left: Partial<Record<BudgetUnit, number>>;
     estimated: boolean;
     wait: string | null;
   }
 
-  /** The call of a tool that waits. */
+  /** The tool call that waits. */
   interface WaitingCall {
     id: string;
     tool: string;
     /** What the tool may change. */
     tier: "read_only" | "side_effecting" | "privileged";
     args: JsonObject;
-    /** What exactly is decided on. */
+    /** The digest of what is decided. */
     digest: string;
     messageId: string;
   }
 
-  /** What is posted to `…/waits/:wait`. */
-  type WaitDecision = { /** For the log. */ actor?: string; /** `restart` drops the reply with its calls, and the model is asked again. */ interrupt?: "continue" | "restart" } & (
+  /** The body of `POST …/waits/:wait`. */
+  type WaitDecision = { /** For the log. */ actor?: string; /** `restart` drops the reply with its calls and requests it again. */ interrupt?: "continue" | "restart" } & (
     | { decision: "approve"; /** Only those in `edit`. */ args?: JsonObject }
     | { decision: "deny"; reason?: string; /** Ends the run, too. */ stop?: boolean }
     | { decision: "answer"; text: string }
-    | { decision: "answer"; /** Position in `choices`. */ choice: number }
-    | { decision: "answer"; /** Of a client's tool. */ result: Json; isError?: boolean }
+    | { decision: "answer"; /** Index in `choices`. */ choice: number }
+    | { decision: "answer"; /** The result of a client's tool. */ result: Json; isError?: boolean }
     | { decision: "defer"; /** Seconds since 1970. */ until: number }
     | { decision: "retry" }
-    | { decision: "extend"; /** Of a budget: by how much. */ add: BudgetLimits }
+    | { decision: "extend"; /** For a budget: the amounts to add. */ add: BudgetLimits }
     | { /** One last step without tools. */ decision: "finish" }
   );
 
   /** A run that waits for a subagent. */
   type SubagentWait = { kind: "subagent" } & JsonObject;
 
-  /** What was wrong with a run. */
+  /** A problem of a run. */
   interface Diagnostic {
     level: "info" | "warn" | "error";
     kind: "requirement" | "contract" | "pipeline" | "workflow" | "resume" | "adapter" | "recipe";
@@ -149,7 +149,7 @@ declare module "bobbin" {
     at: string;
   }
 
-  /** What a run begins with (docs/agents.md). Lists that are too long for the log are their number and hash. */
+  /** The configuration at the beginning of a run (docs/agents.md). A list that is too long for the log is given as its length and hash. */
   interface LoopSnapshot {
     agent: string;
     selectedAgentIds: string[];
@@ -167,9 +167,9 @@ declare module "bobbin" {
     approvalsB?: LoopSnapshot["approvals"];
     trusted: string[] | HashedList;
     memories: { name: string; hash: string }[] | HashedList;
-    /** Of all definitions. */
+    /** The hash of all definitions. */
     catalog: string;
-    /** The version. */
+    /** The version of Bobbin. */
     bobbin: string;
     /** `sha256:…` over all but the last three fields. */
     hash: string;
@@ -180,7 +180,7 @@ declare module "bobbin" {
     hash: string;
   }
 
-  /** What happened in a run. */
+  /** An event of a run. */
   type TraceEvent = { /** An ISO date. */ at: string } & (
     | { kind: "agent.loop.snapshot"; data: LoopSnapshot }
     | { kind: TraceKind; data?: Json }

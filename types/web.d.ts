@@ -1,4 +1,4 @@
-// What files of code have beside the language (docs/run-code.md). There is no DOM, and nothing of Node's.
+// Globals for files of code (docs/run-code.md). There is no DOM, and nothing from Node.
 
 interface Console {
   log(...args: unknown[]): void;
@@ -9,10 +9,10 @@ interface Console {
 }
 declare var console: Console;
 
-/** At most 256 wait, at most ten minutes each, and none beyond the end of its call. */
+/** At most 256 timers at a time, each of at most ten minutes. They end with their call. */
 declare function setTimeout<Args extends unknown[]>(callback: (...args: Args) => void, ms?: number, ...args: Args): number;
 declare function clearTimeout(id?: number): void;
-/** Rings until it is cleared or its call ends, every 4 ms at most; it counts as one of the 256. */
+/** Repeats until it is cleared or its call ends, at least 4 ms apart. It counts as one of the 256 timers. */
 declare function setInterval<Args extends unknown[]>(callback: (...args: Args) => void, ms?: number, ...args: Args): number;
 declare function clearInterval(id?: number): void;
 declare function queueMicrotask(callback: () => void): void;
@@ -31,7 +31,7 @@ declare class TextEncoder {
   encodeInto(source: string, destination: Uint8Array): { read: number; written: number };
 }
 
-/** UTF-8 alone. */
+/** Supports only UTF-8. */
 declare class TextDecoder {
   constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean });
   readonly encoding: "utf-8";
@@ -121,7 +121,7 @@ declare class URL {
 }
 
 type HeadersInit = Headers | Iterable<Iterable<string>> | Record<string, string>;
-/** Of texts: there are no files. */
+/** Texts only: there are no files. */
 declare class FormData implements Iterable<[name: string, value: string]> {
   append(name: string, value: string): void;
   set(name: string, value: string): void;
@@ -136,14 +136,14 @@ declare class FormData implements Iterable<[name: string, value: string]> {
   [Symbol.iterator](): IterableIterator<[name: string, value: string]>;
 }
 
-/** A body is whole: there are no streams, files or forms with files. */
+/** Bodies are complete: there are no streams, files or forms with files. */
 type BodyInit = string | ArrayBuffer | ArrayBufferView | URLSearchParams | FormData;
 
 interface RequestInit {
   method?: string;
   headers?: HeadersInit;
   body?: BodyInit | null;
-  /** Ends the request, out there too. */
+  /** Aborts the request, also on the network. */
   signal?: AbortSignal | null;
 }
 
@@ -201,5 +201,5 @@ declare class Response {
   clone(): Response;
 }
 
-/** Reaches the hosts of `run.code.allowedHosts`. Redirects are not followed. */
+/** Can reach the hosts of `run.code.allowedHosts`. Redirects are not followed. */
 declare function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;

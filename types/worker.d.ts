@@ -1,19 +1,19 @@
-// What `bobbin/worker` exports: the Worker, and the classes of its Durable Objects.
+// Exports of `bobbin/worker`: the Worker, and the classes of its Durable Objects.
 
-/** An object's class, which the platform constructs. */
+/** A Durable Object class. The platform constructs its objects. */
 interface ObjectClass {
   new (ctx: unknown, env: unknown): object;
 }
 
-/** One conversation. */
+/** A thread. */
 export const ThreadObject: ObjectClass;
-/** Which threads an owner has. */
+/** The list of an owner's threads. */
 export const DirectoryObject: ObjectClass;
-/** What threads share. */
+/** A memory that threads share. */
 export const MemoryObject: ObjectClass;
 
 declare const worker: {
-  /** Every request; routes of one's own may be answered before. */
+  /** Handles every request. You may handle your own routes first. */
   fetch(request: unknown, env: unknown, ctx: unknown): Promise<any>;
 };
 export default worker;
