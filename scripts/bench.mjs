@@ -1,4 +1,4 @@
-// `npm run bench`: what the runtime costs on top of the platform. Prints a table and writes bench/latest.json.
+// `npm run bench`: measures the cost of the runtime on top of the platform. Prints a table and writes bench/latest.json.
 //
 //   npm run bench -- --quick            fewer samples
 //   npm run bench -- --rows accept,sql  only these rows

@@ -1,4 +1,4 @@
-// `npm run bobbin -- COMMAND …`: the program of the package in the checkout, with the client that it is made of.
+// `npm run bobbin -- COMMAND …`: runs the package's program in the checkout, after building the client that it needs.
 
 import { buildClient } from "./client.mjs";
 import { main } from "./run.mjs";

@@ -1,16 +1,16 @@
-// A browser for the tests of pages: Chromium, as the machine has it, or as Debian does where we may install it.
+// A browser for the tests of pages: an installed Chromium, or Debian's package where we may install it.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { cache, locked } from "./files.mjs";
 import { Complaint, outcome, run, step } from "./run.mjs";
 
-/** Without windows there is nothing to draw: it takes half the processor time. Not every Debian has it. */
+/** Without windows nothing is drawn, which halves the processor time. Not every Debian has this package. */
 const SHELL = "chromium-headless-shell";
 const NAMES = [SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /**
- * The path of one that runs: BOBBIN_CHROMIUM, or the first that is found.
+ * The path of a working browser: BOBBIN_CHROMIUM, or the first one found.
  *
  * @returns {Promise<string>}
  */
@@ -24,7 +24,7 @@ export async function browser() {
   );
 }
 
-/** Installs one where there is none, if this is Debian and we are root. */
+/** Installs a browser if there is none, on Debian as root. */
 export async function setUpBrowser() {
   if (process.env.BOBBIN_CHROMIUM !== undefined || !existsSync("/usr/bin/apt-get") || process.getuid?.() !== 0) return;
   await locked(join(cache, "browser.lock"), async () => {
@@ -45,7 +45,7 @@ async function installed() {
   const places = named === undefined ? PATH.split(":").flatMap((folder) => NAMES.map((name) => join(folder, name))) : [named];
   for (const place of places) {
     if (!existsSync(place)) continue;
-    // A name may stand for a package that is not there.
+    // A name may be a stub for a package that is not installed.
     const { status, stdout } = await outcome(place, ["--version"], { timeoutMs: 30_000 });
     if (status === 0 && /Chrom/.test(stdout)) return place;
   }

@@ -3,7 +3,7 @@
 //   cargo (wasm) → wasm-bindgen (scripts/build/) → wasm-opt → esbuild, and the catalog of the agents folder
 //                                                                    with its code (package/compiler/)
 //
-// Nothing is built again while its sources are unchanged.
+// Each step is skipped while its sources are unchanged.
 
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -17,21 +17,21 @@ import { cargoProgress, Complaint, main, print, run, step } from "./run.mjs";
 import { lintedNative, lintedWasm, TARGET, wasmEnv } from "./rust.mjs";
 import { setUp } from "./setup.mjs";
 
-/** Where the built Worker is. */
+/** The folder of the built Worker. */
 export const DIST = inCheckout("dist");
 /**
- * How the Worker is compiled: `release`, which is deployed and measured, or `quick`, which is built again after a change
- * in a third of the time and is a little slower and twice as large. BOBBIN_BUILD chooses it for a while of work.
+ * The build profile: `release`, which is deployed and measured, or `quick`, which rebuilds in a third of the time but is a
+ * little slower and twice as large. Set BOBBIN_BUILD to choose.
  */
 export const profile = () => /** @type {import("./rust.mjs").Profile} */ (process.env.BOBBIN_BUILD ?? "release");
 /** The program of scripts/build/. */
 export const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
-/** The Worker's crate compiles to wasm only, and so does whatever embeds it. */
+/** The Worker's crate compiles only to wasm, and so does any crate that embeds it. */
 export const NATIVE = ["--workspace", "--exclude", "bobbin-worker", "--exclude", "my-worker"];
-/** Where cargo puts things, whatever a person's own settings say. */
+/** Cargo's target folder, regardless of personal settings. */
 export const TARGET_DIR = ["--target-dir", inCheckout("target")];
 
-/** What rustc and wasm-bindgen use; wasm-opt must know it and must not use more. */
+/** The wasm features that rustc and wasm-bindgen use. wasm-opt must know them and must not use more. */
 export const WASM_FEATURES = [
   "--enable-bulk-memory",
   "--enable-exception-handling",
@@ -43,12 +43,12 @@ export const WASM_FEATURES = [
 ];
 
 /**
- * Functions in the order of their names. What is compiled of the same source for different types lies side by side then,
- * and gzip, which looks back over 32 KB alone, finds it: the gzipped wasm is 6 % smaller.
+ * Sorts functions by name. This puts instances of the same source for different types side by side, within the 32 KB in
+ * which gzip finds repetitions: the gzipped wasm is 6 % smaller.
  */
 const IN_ORDER = ["--reorder-functions-by-name"];
 
-/** What both Rust builds are made from. */
+/** The common sources of both Rust builds. */
 const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "src"];
 /** The description of the HTTP API, which the Worker serves. */
 const OPENAPI = "schemas/openapi.json";
@@ -56,27 +56,27 @@ const WORKER_SOURCES = [...RUST_SOURCES, "worker", OPENAPI, ...INSPECTOR_SOURCES
 const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build", "package/compiler/Cargo.toml", "package/compiler/src"];
 
 /**
- * What is compiled: the Worker of the checkout, or a crate of the application's own that depends on it.
+ * The crate to compile: the Worker of the checkout, or an application's own crate that depends on it.
  *
  * @typedef {object} Product
  * @property {string} manifest        its Cargo.toml
- * @property {string} wasm            what cargo makes of it
- * @property {string} dist            where it ends up
- * @property {string[]} sources       below the checkout, as far as they are not those of the Worker
- * @property {string[]} profiles      for cargo, where its workspace has none
+ * @property {string} wasm            cargo's output
+ * @property {string} dist            the folder of the result
+ * @property {string[]} sources       its sources besides those of the Worker, relative to the checkout
+ * @property {string[]} profiles      profile settings for cargo, if its workspace has none
  */
 
 /**
- * Builds what is out of date; returns the folder with index.js and index_bg.wasm.
+ * Builds the Worker if it is out of date. Returns the folder with index.js and index_bg.wasm.
  *
  * @param {import("./setup.mjs").Tools} tools
- * @param {string} [crate]                       the folder of a crate of the application's own
+ * @param {string} [crate]                       the folder of an application's own crate
  */
 export async function buildWorker(tools, crate) {
   const product = crate === undefined ? worker() : await ownCrate(crate);
   const { dist } = product;
   if (!["release", "quick"].includes(profile())) throw new Complaint(`BOBBIN_BUILD is release or quick, not “${profile()}”.`);
-  // Nobody waits for a build of something else.
+  // Checked before locking, so that nobody waits for another build.
   if (isToolBuilt() && isBuilt(product, stampOf(tools, product))) return dist;
   await locked(inCheckout(".bobbin/build.lock"), async () => {
     await buildTool();
@@ -88,7 +88,7 @@ export async function buildWorker(tools, crate) {
   return dist;
 }
 
-/** Compiles the Worker of the checkout, for `buildWorker` to go on with. @param {import("./setup.mjs").Tools} tools */
+/** Compiles the Worker of the checkout; `buildWorker` then continues with the result. @param {import("./setup.mjs").Tools} tools */
 export async function compileWorker(tools) {
   const product = worker();
   if (!isBuilt(product, stampOf(tools, product))) await compile(tools, product);
@@ -109,7 +109,7 @@ export const wasmOf = (name) => inCheckout(`target/${TARGET}/${profile()}/${name
 const worker = () => ({ manifest: inCheckout("worker/Cargo.toml"), wasm: wasmOf("bobbin_worker"), dist: DIST, sources: [], profiles: [] });
 
 /**
- * A crate of the application's own: a library of the kind `cdylib` that depends on `bobbin-worker`.
+ * An application's own crate: a `cdylib` library that depends on `bobbin-worker`.
  *
  * @param {string} folder
  * @returns {Promise<Product>}
@@ -126,34 +126,37 @@ async function ownCrate(folder) {
     throw new Complaint(`${shown(manifest)} makes no library for the Worker: it needs \`[lib]\` with \`crate-type = ["cdylib"]\`.`);
   }
   const name = library.name.replaceAll("-", "_");
-  // What cargo makes beside the sources is none of them, nor are the bindings.
+  // Cargo's output beside the sources is not a source, and neither are the bindings.
   const names = readdirSync(folder).filter((name) => !["target", "wrangler.toml"].includes(name) && !name.startsWith("."));
   const sources = names.map((name) => relative(root, join(folder, name)));
   const isApart = realpathSync(workspace) !== realpathSync(root);
   return { manifest, wasm: wasmOf(name), dist: inCheckout(`.bobbin/crates/${name}-${hash(folder)}`), sources, profiles: isApart ? PROFILES : [] };
 }
 
-/** Profiles belong to a workspace, and a crate of somebody's own may have another one. Those of the same one are not said again: for cargo the crates would be others. */
+/**
+ * Profile settings for a crate in another workspace. They must not be repeated within the same workspace: cargo would treat
+ * the crates as different builds.
+ */
 const PROFILES = [
   ...["release.opt-level=3", "release.lto=true", "release.codegen-units=1", 'release.strip="debuginfo"'],
   ...['quick.inherits="release"', "quick.opt-level=1", 'quick.lto="off"', "quick.codegen-units=32", "quick.incremental=true", 'quick.strip="symbols"'],
 ].flatMap((setting) => ["--config", `profile.${setting}`]);
 
-/** Says of which sources the build tool is. */
+/** The file with the hash of the build tool's sources. */
 const TOOL_STAMP = inCheckout("target/bobbin-build.stamp");
 
 /** @param {string} sources  their hash */
 export const isToolBuilt = (sources = contentHash(TOOL_SOURCES)) => readIfThere(TOOL_STAMP) === sources && existsSync(BUILD_TOOL);
 
-/** What cargo builds the tool with. */
+/** Cargo's arguments for the build tool. */
 export const TOOL = ["--package", "bobbin-build"];
 
-/** Builds the native build tool; the scripts run it as a program. */
+/** Builds the native build tool, which the scripts run as a program. */
 export async function buildTool() {
   if (!isToolBuilt()) await step("build tool", compileTool);
 }
 
-/** Compiles the build tool, unless it is there. @param {(text: string) => void} note */
+/** Compiles the build tool if it is out of date. @param {(text: string) => void} note */
 export async function compileTool(note) {
   const sources = contentHash(TOOL_SOURCES);
   if (isToolBuilt(sources)) return;
@@ -164,15 +167,15 @@ export async function compileTool(note) {
 /** @param {import("./setup.mjs").Tools} tools @param {Product} product */
 async function compile(tools, product) {
   await step("Worker (Rust)", async (note) => {
-    // Clippy looks at a crate when it is built by itself, and not at what another one is made of.
+    // Clippy checks only the crates that cargo was asked to build, not their dependencies.
     if (linted(tools).RUSTC_WRAPPER !== undefined && product.manifest !== worker().manifest) await buildForWasm(tools, worker(), [], note);
     await buildForWasm(tools, product, [], note);
   });
 }
 
 /**
- * What clippy and the compiler said of the Worker when it was compiled, a line of JSON each: cargo tells it again. Nothing where
- * clippy does not look at what is compiled.
+ * The messages of clippy and the compiler about the Worker, a line of JSON each; cargo replays them. Undefined if clippy does
+ * not check this build.
  *
  * @param {import("./setup.mjs").Tools} tools
  * @param {(text: string) => void} note
@@ -183,12 +186,16 @@ export async function saidOfWorker(tools, note) {
   return await buildForWasm(tools, worker(), ["--message-format", "json"], note);
 }
 
-/** Every quick build alike: one crate of the checkout that clippy has not looked at would never be looked at again. @param {import("./setup.mjs").Tools} tools */
+/**
+ * All quick builds use clippy: cargo would reuse a crate that was compiled without it, and never check that crate.
+ *
+ * @param {import("./setup.mjs").Tools} tools
+ */
 const linted = ({ compiler }) => (profile() === "quick" ? lintedWasm(compiler) : {});
 
 /**
- * Compiles a crate for wasm, each with the same environment: what clippy has seen depends on its variables, and would be compiled
- * again for a crate that is built without them, and what is made of it once more for the first one.
+ * Compiles a crate for wasm. All crates use the same environment: cargo's cache depends on it, and different variables would
+ * recompile the shared dependencies for each crate.
  *
  * @param {import("./setup.mjs").Tools} tools
  * @param {Pick<Product, "manifest" | "profiles">} product
@@ -211,28 +218,28 @@ async function buildDist(tools, product) {
   console.log(`  index_bg.wasm: ${kib(wasm.length)}, ${kib(gzipSync(wasm, { level: 9 }).length)} gzipped`);
 }
 
-/** Makes of a compiled Worker what the platform runs: index.js and index_bg.wasm.
+/** Turns a compiled Worker into the files for the platform: index.js and index_bg.wasm.
  *
  * @param {import("./setup.mjs").Tools} tools
  * @param {string} name                                          for the progress
- * @param {{ wasm: string, shim: string, out: string }} files    `shim` imports what wasm-bindgen makes as "bobbin-wasm"
+ * @param {{ wasm: string, shim: string, out: string }} files    `shim` imports wasm-bindgen's output as "bobbin-wasm"
  */
 export async function pack(tools, name, { wasm, shim, out }) {
   const glue = `${wasm}.glue`;
   rmSync(glue, { recursive: true, force: true });
-  // New files, not new contents: running servers hold links to the old ones.
+  // Create new files instead of changing the old ones, which running servers hold links to.
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
   await step(`${name} (wasm-bindgen)`, () => run(BUILD_TOOL, ["bindgen", wasm, glue]));
   const bound = join(glue, "index_bg.wasm");
-  // It would take seven seconds only to read and write it.
+  // wasm-opt would take seven seconds only to read and write it.
   if (profile() === "quick") cpSync(bound, join(out, "index_bg.wasm"));
   else {
     await step(`${name} (wasm-opt)`, () =>
       run(tools.node, [
         inCheckout("node_modules/binaryen/bin/wasm-opt"),
-        // LLVM has optimised already: higher levels take four times as long, and what they make is neither faster
-        // nor, compressed, smaller.
+        // LLVM has already optimized: higher levels take four times as long, and the result is neither faster nor,
+        // compressed, smaller.
         ...["-O1", ...IN_ORDER, ...WASM_FEATURES, bound],
         ...["-o", join(out, "index_bg.wasm")],
       ]),
@@ -243,12 +250,12 @@ export async function pack(tools, name, { wasm, shim, out }) {
 
 /** @param {string} shim @param {string} glue @param {string} out */
 async function bundle(shim, glue, out) {
-  // Without the blanks that make it readable.
+  // Without its formatting.
   const openapi = `${glue}.openapi.json`;
   writeFileSync(openapi, JSON.stringify(JSON.parse(readFileSync(inCheckout(OPENAPI), "utf8"))));
   const inspector = `${glue}.inspector.js`;
   await writeInspector(inspector);
-  // Not at the head of the file: on a fresh machine set-up installs it first.
+  // Imported late: on a fresh machine the set-up installs it first.
   const { build } = await import("esbuild");
   const result = await build({
     entryPoints: [shim],
@@ -262,23 +269,23 @@ async function bundle(shim, glue, out) {
     logLevel: "silent",
   });
   const text = result.outputFiles[0]?.text ?? "";
-  // wasm-bindgen imports the module by a syntax that the platform does not know; its meaning there is that of
-  // an ordinary import.
+  // The platform does not support wasm-bindgen's syntax for importing the module. An ordinary import has the same
+  // meaning there.
   const bundled = text.replace(/^import source (\w+ from "\.\/index_bg\.wasm")/m, "import $1");
   if (bundled === text) throw new Complaint("The bundle does not import index_bg.wasm as expected.");
   writeFileSync(join(out, "index.js"), bundled);
 }
 
-/** Compiles the definitions in `agents` into the file `out`; complains, with file and field, when they are invalid.
+/** Compiles the definitions in `agents` into the file `out`. Invalid ones cause a complaint with file and field.
  *
  * @param {string} agents
  * @param {string} out
- * @param {{ ownNatives?: boolean }} [settings]  ownNatives: a crate of the application's own registers some
+ * @param {{ ownNatives?: boolean }} [settings]  ownNatives: the application's own crate registers some
  */
 export async function compileCatalog(agents, out, settings = {}) {
-  // Not at the head of the file: on a fresh machine set-up installs it first.
+  // Imported late: on a fresh machine the set-up installs it first.
   const esbuild = await import("esbuild");
-  // `npm run build` and every server write their own file, so no lock is needed.
+  // `npm run build` and every server write separate files, so no lock is needed.
   const compiled = await compileDefinitions(agents, { esbuild, web: inCheckout("isolate/web"), compiler: (request) => natively(request, out) }, settings);
   if (compiled.catalog === null) throw refusal(agents, compiled);
   // Warnings.
@@ -286,7 +293,7 @@ export async function compileCatalog(agents, out, settings = {}) {
   writeWhole(out, compiled.catalog);
 }
 
-/** What the build tool makes of a request. @param {string} request @param {string} out  what it is for */
+/** Runs the build tool's catalog compiler. @param {string} request @param {string} out  the file that the result is for */
 export async function natively(request, out) {
   const [asked, answer] = [`${out}.request`, `${out}.answer`];
   mkdirSync(dirname(out), { recursive: true });
@@ -300,7 +307,7 @@ export async function natively(request, out) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  // Not awaited: isolate.mjs imports this module, which must have been evaluated by then.
+  // Not awaited: isolate.mjs imports this module, whose evaluation must be finished by then.
   void main(async () => {
     const tools = await setUp();
     const dist = await buildWorker(tools);

@@ -1,4 +1,4 @@
-// The checks of `npm test` that are no tests: each throws a Complaint that says what is wrong.
+// The checks of `npm test` besides tests. Each throws a Complaint that says what is wrong.
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
@@ -20,7 +20,7 @@ export async function formatted() {
 }
 
 /**
- * clippy over the crates that compile natively. It has looked at them while they were compiled, and cargo tells what it said.
+ * clippy over the crates that compile natively. It checked them during compilation, and cargo replays its messages.
  *
  * @param {string[][]} builds  arguments of `cargo test`
  * @param {Note} note
@@ -32,7 +32,7 @@ export async function clippy(builds, note) {
   quiet(said.join("\n"));
 }
 
-/** Complains of any warning. @param {string} messages  of cargo, a line of JSON each */
+/** Complains about warnings. @param {string} messages  of cargo, a line of JSON each */
 function quiet(messages) {
   const said = new Set();
   for (const line of messages.split("\n")) {
@@ -44,8 +44,8 @@ function quiet(messages) {
 }
 
 /**
- * clippy over the Worker's crate, for wasm, by the compiler that builds it. At a Worker that is deployed it does not look while it
- * is compiled.
+ * clippy over the Worker's crate, for wasm, with the compiler that builds it. A release build compiles without clippy, so it
+ * is checked separately.
  *
  * @param {import("./setup.mjs").Tools} tools
  * @param {Note} note
@@ -62,14 +62,14 @@ export async function workerClippy(tools, note) {
   });
 }
 
-/** TypeScript over the JavaScript of one tsconfig.json. @param {string} project */
+/** Type-checks the JavaScript of one tsconfig.json. @param {string} project */
 export async function types(project) {
-  // The native compiler, in a quarter of the time. What is asked of the compiler as a library needs the one before it.
+  // The native compiler takes a quarter of the time. Uses of the compiler as a library need the previous version.
   const args = [inCheckout("node_modules/typescript-7/bin/tsc"), "--project", inCheckout(project), "--pretty", "false"];
   await run(process.execPath, args, { cwd: inCheckout("."), ...TIMEOUT });
 }
 
-/** No module of the core imports one above it, and no large circle of files imports each other. @returns {Promise<void>} */
+/** No module of the core imports a higher one, and no large cycle of files import each other. @returns {Promise<void>} */
 export async function floors() {
   const { said } = complaints(inCheckout("src"));
   if (said.length > 0) throw new Complaint(said.join("\n"));
@@ -88,7 +88,7 @@ export async function schemas() {
 }
 
 /**
- * No file names a place of the machine it was written on, or the server that packages came from there.
+ * No file contains a path of the machine it was written on, or the address of a package registry.
  *
  * @returns {Promise<void>}
  */
@@ -96,9 +96,9 @@ export async function portable() {
   const listed = await run("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root });
   const home = homedir();
   const places = [
-    // Folders in which checkouts and people live.
+    // Folders in which checkouts and home directories are.
     /(?<![\w.~})\]/-])\/(?:root|home|Users|workspace|workspaces|work|mnt)\/[\w.-]+/,
-    // Servers of package registries. Those of links in a text are others.
+    // Servers of package registries. Links in documents use other addresses.
     /registry\.npmjs\.org|static\.crates\.io|index\.crates\.io|files\.pythonhosted\.org|pypi\.org\/simple|proxy\.golang\.org/,
     ...[root, home].filter((place) => place.length > 5).map((place) => new RegExp(place.replace(/[^\w/]/g, "\\$&"))),
   ];
@@ -118,7 +118,7 @@ export async function portable() {
   if (found.length > 0) throw new Complaint(found.join("\n"));
 }
 
-/** Where the lock files would have packages come from, beyond what each client uses by itself. */
+/** Package sources in the lock files other than each client's default. */
 function lockFileAddresses() {
   /** @type {string[]} */
   const found = [];

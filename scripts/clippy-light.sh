@@ -1,6 +1,6 @@
 #!/bin/sh
-# What cargo runs in place of rustc for the crates of the checkout when tests are compiled: clippy, which looks at a crate while it is
-# compiled. Those that are optimised, the core and what runs the sweeps, have the few passes of LLVM that rust.mjs names.
+# Replaces rustc for the crates of the checkout when cargo compiles tests: clippy checks a crate while it compiles it.
+# Optimized crates (the core and the one that runs the sweeps) use only the LLVM passes of rust.mjs.
 case "${BOBBIN_PASSES:+light} $* " in
   light*" opt-level=1 "*) exec clippy-driver "$@" -C no-prepopulate-passes -C "passes=$BOBBIN_PASSES" ;;
   *) exec clippy-driver "$@" ;;

@@ -1,6 +1,6 @@
-// A Rust compiler with its library's sources from Debian's packages, for machines where rustup cannot
-// download. Nothing is installed and no root is needed: package lists, packages and what is in them live in
-// the cache. The lists are fetched anew, because those of the machine are often old or missing.
+// A Rust compiler with its library's sources from Debian's packages, for machines where rustup cannot download. Nothing is
+// installed and no root is needed: package lists, packages and their contents are kept in the cache. The lists are fetched
+// again, because the machine's own are often old or missing.
 
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { arch } from "node:os";
@@ -12,7 +12,7 @@ const HOME = join(cache, "debian-1");
 const PACKAGES = ["rustc-web", "libstd-rust-web-dev", "rust-web-src", "rust-web-clippy"];
 
 /**
- * @param {{ download: boolean }} how without download: only what an earlier run has left
+ * @param {{ download: boolean }} how without download: only use the result of an earlier run
  * @returns {Promise<{ rustc: string, clippy: string, flags: string[] } | undefined>}
  */
 export async function debianTools({ download }) {
@@ -63,7 +63,7 @@ async function unpack(building) {
     }
   });
   rmSync(apt, { recursive: true });
-  // The whole of rustc's sources came along; only the library's are wanted.
+  // The package has all sources of rustc; only the library's are needed.
   const sources = join(building, "usr/src");
   for (const rust of readdirSync(sources)) {
     for (const name of readdirSync(join(sources, rust))) {

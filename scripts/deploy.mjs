@@ -1,5 +1,5 @@
-// `npm run deploy`: builds both Workers and hands them to `wrangler deploy`, from a folder of its own with the
-// definitions of an application.
+// `npm run deploy`: builds both Workers and deploys them with wrangler, from a temporary folder with an application's
+// definitions.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ const HELP = `npm run deploy -- [flags]
 All other flags go to \`wrangler deploy\`: variables, routes, domains and schedules to the Worker alone, the rest to
 both. Secrets are set with \`npx wrangler secret put\`.`;
 
-/** Flags of wrangler, each with a value, that are about the Worker and not about the sandbox, which must have nothing of its own. */
+/** wrangler's flags with a value that apply only to the Worker. The sandbox must have no resources of its own. */
 const OF_WORKER = ["var", "define", "alias", "route", "routes", "domain", "domains", "schedule", "schedules", "triggers", "secrets-file", "assets", "site"];
 
 await main(async () => {
@@ -38,7 +38,7 @@ await main(async () => {
   const tools = await setUp();
   const dist = await buildWorker(tools, crate);
   const isolate = await buildIsolate(tools);
-  // One of its own: another deployment may be under way.
+  // A folder of its own, because another deployment may be running.
   mkdirSync(inCheckout(".bobbin"), { recursive: true });
   const home = mkdtempSync(inCheckout(".bobbin/deploy-"));
   process.once("exit", () => rmSync(home, { recursive: true, force: true }));
@@ -47,7 +47,7 @@ await main(async () => {
   if (name !== undefined) rename(home, name);
 
   const wrangler = inCheckout("node_modules/wrangler/wrangler-dist/cli.js");
-  // The isolate first: the Worker is bound to it.
+  // The isolate first, because the Worker is bound to it.
   for (const { config, more } of [
     { config: "isolate/wrangler.toml", more: [] },
     { config: "wrangler.toml", more: flags.worker },
@@ -62,7 +62,7 @@ await main(async () => {
 });
 
 /**
- * Gives both Workers other names, also where one is bound to the other.
+ * Renames both Workers, including the binding between them.
  *
  * @param {string} home
  * @param {string} name

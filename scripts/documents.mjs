@@ -13,15 +13,15 @@ import { inCheckout, root } from "./files.mjs";
 
 const PROMISES = { page: "docs/durability.md", list: "docs/promises.json", generated: "docs/promises.md" };
 const WIDTH = 120;
-/** Words of the old dialect (docs/style.md), which no page uses in its prose. */
+/** Words of the old dialect (docs/style.md), which the prose of pages must not use. */
 const DIALECT = /\b(anew|whoever|go(?:es)? on|one's own|(?:is|are|be) told|what (?:is|was) (?:asked|said))\b/gi;
-/** The page that quotes them, the page that lists names of tests, and pages that are not revised. */
+/** The page that quotes these words, the page that lists names of tests, and pages that are not revised. */
 const QUOTES = /^docs\/(style\.md|promises\.md|decisions\/)/;
 
 /** @type {Map<string, string>} */
 const texts = new Map();
 
-/** A file of the checkout, read once. @param {string} file */
+/** Reads a file of the checkout, once. @param {string} file */
 function read(file) {
   const text = texts.get(file) ?? readFileSync(inCheckout(file), "utf8");
   texts.set(file, text);
@@ -29,23 +29,23 @@ function read(file) {
 }
 const pages = () => ["README.md", "CHANGELOG.md", "package/README.md", ...filesIn(["docs"], ".md")];
 
-/** The files below some folders whose names end so. @param {string[]} folders @param {string} end */
+/** The files below some folders with this ending. @param {string[]} folders @param {string} end */
 const filesIn = (folders, end) =>
   folders.flatMap((folder) => {
     const names = readdirSync(inCheckout(folder), { recursive: true }).map(String);
     return names.filter((name) => name.endsWith(end)).sort().map((name) => join(folder, name));
   });
 
-/** How GitHub names the anchor of a heading. @param {string} heading */
+/** GitHub's anchor for a heading. @param {string} heading */
 const anchor = (heading) =>
   heading.toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").trim().replaceAll(" ", "-");
 
-/** The headings of a page, outside of its code. @param {string} text @returns {string[]} */
+/** The headings of a page, outside code. @param {string} text @returns {string[]} */
 const headings = (text) => [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading);
 
 const withoutCode = (/** @type {string} */ text) => text.replace(/^ *```.*?^ *```/gms, "");
 
-/** Links that lead nowhere, and links to tests whose text is not a test's name. @param {string} file @param {string} text */
+/** Broken links, and links to tests whose text is not the name of a test. @param {string} file @param {string} text */
 function brokenLinks(file, text) {
   /** @type {string[]} */
   const wrong = [];
@@ -67,7 +67,7 @@ function brokenLinks(file, text) {
 }
 
 /**
- * Lines that are too long. A row of a table, a link by itself and a line that a program prints cannot be broken.
+ * Lines that are too long. Rows of tables, single links and program output cannot be broken.
  *
  * @param {string} file
  * @param {string} text
@@ -75,7 +75,7 @@ function brokenLinks(file, text) {
 function longLines(file, text) {
   /** @type {string[]} */
   const wrong = [];
-  /** The language of the code that a line is in. @type {string | undefined} */
+  /** The language of the code block that contains the line. @type {string | undefined} */
   let language;
   text.split("\n").forEach((line, at) => {
     const fence = /^ *```(\w*)/.exec(line);
@@ -93,20 +93,20 @@ function dialect(file, text) {
   return QUOTES.test(file) ? [] : [...prose.matchAll(DIALECT)].map(([word]) => `${file}: “${word}” (docs/style.md has better words)`);
 }
 
-/** Where tests are: files by the names of their tests. */
+/** Finds the files with a test of this name. */
 function testFiles() {
   const rust = filesIn(["tests/engine", "tests/directory", "tests/growth"], ".rs");
   const scripts = filesIn(["tests/worker", "tests/isolate", "tests/scripts", "tests/cli", "tests/cases"], ".test.mjs");
   const tests = [...rust, ...scripts].map((file) => ({ file, text: read(file) }));
   return (/** @type {string} */ name) => {
     const rustTest = /^\w+$/.test(name) ? new RegExp(`\\bfn ${name}\\(`) : undefined;
-    // The list has the beginning of a title where the rest differs between cases.
+    // If titles differ between cases, the list has their common beginning.
     const has = (/** @type {string} */ text) => rustTest?.test(text) ?? ['"', "`", "'"].some((quote) => text.includes(`${quote}${name}`));
     return tests.filter(({ text }) => has(text)).map(({ file }) => file);
   };
 }
 
-/** The page of promises, and what is wrong with its list. @returns {{ page: string, wrong: string[] }} */
+/** The page of promises, and the faults of its list. @returns {{ page: string, wrong: string[] }} */
 function promises() {
   /** @type {Record<string, Entry>} */
   const list = JSON.parse(read(PROMISES.list));
@@ -150,7 +150,7 @@ export function writePromises() {
   texts.delete(PROMISES.generated);
 }
 
-/** What is wrong with the documents, a line for each fault. @returns {string[]} */
+/** The faults of the documents, one per line. @returns {string[]} */
 export function complaints() {
   const { page, wrong } = promises();
   const stale = !existsSync(inCheckout(PROMISES.generated)) || read(PROMISES.generated) !== page;

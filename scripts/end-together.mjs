@@ -1,19 +1,18 @@
-// Loaded into wrangler's process, which does not notice that its starter is gone, and which would start a lost
-// runtime anew behind it. Whatever way one of the three ends, the others end too: nothing is left that holds the
-// port or the database.
+// Loaded into wrangler's process, which does not notice when its parent is gone, and which would restart a lost runtime. If
+// one of the three processes ends in any way, the others end too, so that nothing keeps holding the port or the database.
 
 import childProcess from "node:child_process";
 import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { basename } from "node:path";
 
-// Not left to the end, which may come as SIGKILL.
+// Not only at the end, which may come as SIGKILL.
 setTimeout(flushCompileCache, 5000).unref();
 
 const endAll = () => process.kill(-process.pid, "SIGKILL");
 
 process.on("disconnect", endAll);
-// The channel alone must not keep the process alive.
+// The channel must not keep the process alive.
 process.channel?.unref();
 
 const { spawn } = childProcess;

@@ -1,5 +1,5 @@
-// Places on disk: the checkout, the cache that all checkouts of a machine share, and the rules by which
-// several processes write to them at the same time.
+// Paths on disk: the checkout, the cache that all checkouts of a machine share, and the rules for concurrent writes by
+// several processes.
 
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
@@ -14,7 +14,7 @@ export { readIfThere };
 /** The checkout. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Everything that is slow to make and the same for every checkout. */
+/** The folder of everything that is slow to build and identical for every checkout. */
 export const cache =
   process.env.BOBBIN_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "bobbin");
 
@@ -28,7 +28,7 @@ export function oldestRust() {
   return /** @type {[number, number]} */ ([Number(major), Number(minor)]);
 }
 
-/** A path as a person wants to read it: within the checkout without the way there. @param {string} path */
+/** A path for people: relative within the checkout. @param {string} path */
 export function shown(path) {
   const short = relative(root, path);
   return short === "" || short.startsWith("..") || isAbsolute(short) ? path : short;
@@ -38,7 +38,7 @@ export function shown(path) {
 export const hash = (...parts) => createHash("sha256").update(parts.join("\0")).digest("hex").slice(0, 16);
 
 /**
- * Runs `work` while no other process runs work under the same lock. A lock whose holder has died is taken over.
+ * Runs `work` while no other process holds the same lock. The lock of a dead process is taken over.
  *
  * @template T
  * @param {string} path
@@ -48,8 +48,8 @@ export const hash = (...parts) => createHash("sha256").update(parts.join("\0")).
 export const locked = (path, work) => lockedQuietly(path, work, (wait) => step("waiting for another process that does the same", wait));
 
 /**
- * Makes the folder `path` unless it is there: built under another name and renamed when complete, so that a
- * folder of that name is always whole.
+ * Creates the folder `path` if it does not exist. It is built under another name and renamed when complete, so a folder of
+ * that name is always complete.
  *
  * @param {string} path
  * @param {(building: string) => Promise<void>} build
@@ -66,7 +66,11 @@ export async function makeOnce(path, build) {
   });
 }
 
-/** What this process has read, with what tells that a file has changed since: a start asks for the same sources several times. @type {Map<string, { at: string, hash: string }>} */
+/**
+ * Hashes of the files that this process has read, with a mark of their change: a start hashes the same sources several times.
+ *
+ * @type {Map<string, { at: string, hash: string }>}
+ */
 const read = new Map();
 
 /** @param {string} path @param {import("node:fs").Stats} stat */
@@ -80,7 +84,7 @@ function fileHash(path, { ctimeMs, mtimeMs, size }) {
 }
 
 /**
- * A hash over the names and contents of files and of everything in folders.
+ * A hash of the names and contents of files, and of everything in folders.
  *
  * @param {string[]} paths relative to the checkout
  */
@@ -94,7 +98,7 @@ export function contentHash(paths) {
       if (stat.isDirectory()) for (const name of readdirSync(full).sort()) add(join(path, name));
       else sum.update(`${path}\0${fileHash(full, stat)}\0`);
     } catch (error) {
-      // Gone by now: another process may be at work.
+      // The file is gone: another process may be working on it.
       if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ENOENT") throw error;
     }
   };

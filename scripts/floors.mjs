@@ -1,16 +1,16 @@
-// The floors of the core: `src/lib.rs` lists its modules from the ground up, and each imports only those listed above it.
-// Also finds circles between files, tables that another file than their own names, and JSON that is read past json.rs. `node scripts/floors.mjs` prints what
-// `npm test` checks.
+// Checks the floors of the core. `src/lib.rs` lists its modules from the ground up, and each may import only those listed
+// above it. Also finds cycles between files, tables that are named outside their own file, and JSON that is read without
+// json.rs. `node scripts/floors.mjs` prints the results that `npm test` checks.
 
 import { readFileSync, readdirSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The most files that may import each other in a circle. */
+/** The maximum size of an import cycle, in files. */
 export const LARGEST_CIRCLE = 12;
 
 /**
- * Files whose statements join a table of another file: the rows are theirs, and of the other table they know the join alone.
+ * Files whose statements join a table of another file. They own the rows, and know only the join of the other table.
  *
  * @type {Record<string, string[]>}
  */
@@ -36,7 +36,7 @@ const rustFiles = (folder) =>
     return entry.name.endsWith(".rs") ? [path] : [];
   });
 
-/** What of a file counts: no comments, no texts, no tests. @param {string} text */
+/** The relevant code of a file: without comments, strings and tests. @param {string} text */
 function code(text) {
   const bare = text
     .replace(/\/\/[^\n]*/g, "")
@@ -47,7 +47,7 @@ function code(text) {
   return tests < 0 ? bare : bare.slice(0, tests);
 }
 
-/** The paths of a `use`: `a::{b, c::d}` is two. @param {string} tree @returns {string[][]} */
+/** The paths of a `use`: `a::{b, c::d}` has two. @param {string} tree @returns {string[][]} */
 function paths(tree) {
   const open = tree.indexOf("{");
   if (open < 0) {
@@ -97,7 +97,7 @@ export function readModules(root) {
 }
 
 /**
- * The file that defines what a path names, re-exports followed.
+ * The file that defines the target of a path, following re-exports.
  * @param {Map<string, Module>} modules @param {Module} from @param {string[]} path @param {number} [depth]
  * @returns {Module | undefined}
  */
@@ -149,7 +149,7 @@ function target(modules, from, path, depth = 0) {
   return found;
 }
 
-/** Which file imports which. @param {Map<string, Module>} modules */
+/** The imports between files. @param {Map<string, Module>} modules */
 export function imports(modules) {
   /** @type {Map<string, Map<string, string>>} */
   const edges = new Map();
@@ -163,7 +163,7 @@ export function imports(modules) {
     };
     const uses = /\b(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);/g;
     for (const [, shown, tree] of module.text.matchAll(uses)) {
-      // What a module only hands on is an import of whoever takes it.
+      // A re-export counts as an import of the module that uses it.
       if (!shown) for (const path of paths(tree ?? "")) note(path);
     }
     const rest = module.text.replace(uses, "");
@@ -176,7 +176,7 @@ export function imports(modules) {
   return edges;
 }
 
-/** What modules hand on (`pub use`) of others. @param {Map<string, Module>} modules */
+/** Re-exports (`pub use`) of other modules. @param {Map<string, Module>} modules */
 function handedOn(modules) {
   return [...modules.values()].flatMap((module) =>
     [...module.exports.values()].flat().flatMap((path) => {
@@ -186,7 +186,7 @@ function handedOn(modules) {
   );
 }
 
-/** The files that reach each other, largest set first. @param {Map<string, Map<string, string>>} edges @returns {string[][]} */
+/** The import cycles, the largest first. @param {Map<string, Map<string, string>>} edges @returns {string[][]} */
 export function circles(edges) {
   let counter = 0;
   /** @type {Map<string, number>} */
@@ -218,21 +218,21 @@ export function circles(edges) {
   return found.sort((a, b) => b.length - a.length);
 }
 
-/** The texts in a Rust file, tests included. @param {string} rust */
+/** The string literals in a Rust file, including tests. @param {string} rust */
 const texts = (rust) => {
   const token =
     /\/\/[^\n]*|\/\*[\s\S]*?\*\/|r(#*)"([\s\S]*?)"\1|"((?:[^"\\]|\\[\s\S])*)"|'(?:[^'\\\n]|\\(?:u\{[0-9a-fA-F]+\}|x[0-9a-fA-F]{2}|.))'/g;
   return [...rust.matchAll(token)].map(([, , raw, text]) => raw ?? text ?? "").filter(Boolean);
 };
 
-/** What SQL in a text names, by the words before it. @param {string} text @param {RegExp} words @returns {string[]} */
+/** The names that follow the given words in SQL. @param {string} text @param {RegExp} words @returns {string[]} */
 const named = (text, words) => [...text.matchAll(words)].map(([, name]) => name ?? "");
 
 /**
- * Tables that another file names than the one which makes them, or the folder that it heads.
+ * Tables that are named outside the file that creates them and outside the folder that this file heads.
  *
- * @param {Map<string, string>} files  their texts, by path
- * @param {Record<string, string[]>} joined  tables that a file may name besides
+ * @param {Map<string, string>} files  contents by path
+ * @param {Record<string, string[]>} joined  other tables that a file may name
  */
 export function strayTables(files, joined) {
   /** @type {Map<string, string>} */
@@ -269,7 +269,7 @@ export function strayTables(files, joined) {
 /** The modules that `lib.rs` lists, from the ground up. @param {string} lib */
 export const listed = (lib) => [...lib.matchAll(/^\/\/! (?:\d+\. |\* )\[`(\w+)`\]|^\/\/! \* `(\w+)`/gm)].map(([, a, b]) => a ?? b ?? "");
 
-/** What is wrong with the floors. @param {string} root @param {Record<string, string[]>} [joined] */
+/** The faults of the floors. @param {string} root @param {Record<string, string[]>} [joined] */
 export function complaints(root, joined = JOINED) {
   const modules = readModules(root);
   const edges = imports(modules);

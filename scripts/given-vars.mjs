@@ -1,5 +1,5 @@
-// Loaded into wrangler's process: gives it the variables of the Worker as if they were among its arguments. They are in a
-// file that nobody else may read, because any program of this machine may read command lines.
+// Loaded into wrangler's process: adds the Worker's variables to its arguments. They come in a file that only this user can
+// read, because any program of the machine can read command lines.
 
 import { readFileSync, rmSync } from "node:fs";
 

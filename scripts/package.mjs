@@ -1,10 +1,10 @@
-// `npm run package`: the npm packages, complete in dist-package/bobbin and dist-package/create-bobbin, and the tarballs of both
-// beside them, which are what is published. They need no Rust.
+// `npm run package`: builds the npm packages in dist-package/bobbin and dist-package/create-bobbin, and their tarballs beside
+// them, which are published. They need no Rust.
 //
 //   dist/            the Worker; its catalog is the module `bobbin:catalog`
 //   dist-isolate/    the isolate Worker
 //   cargo (wasm) → wasm-bindgen → wasm-opt → Brotli     the compiler of definitions, from package/compiler/
-//   package/         commands, templates, what serves on one machine
+//   package/         commands, templates, the server for one machine
 //   client/, schemas/, types/, isolate/web/    as they are
 
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -25,10 +25,10 @@ const BOBBIN = join(PACKAGES, "bobbin");
 const CREATE = join(PACKAGES, "create-bobbin");
 
 const COMPILER = inCheckout(`target/${TARGET}/release/bobbin_catalog.wasm`);
-/** What the compiler is made from. */
+/** The sources of the compiler. */
 const COMPILER_SOURCES = ["Cargo.toml", "Cargo.lock", "src", "package/compiler/Cargo.toml", "package/compiler/src", "package-lock.json", "scripts/build", "scripts/rust.mjs", "scripts/package.mjs"];
 
-/** Files of the repository that are packed as they are: a folder with the endings that count, and where they go. */
+/** Files of the repository that are packed unchanged: a folder, the endings to include, and the target. */
 const FOLDERS = [
   { from: "package/bin", endings: [".mjs"] },
   { from: "package/client", endings: [".js", ".ts"] },
@@ -44,7 +44,7 @@ const FOLDERS = [
   { from: "isolate/web", endings: [".js"], to: "dist/web" },
 ];
 const FILES = ["LICENSE"];
-/** All of it, whatever the endings. */
+/** Packed completely, whatever the endings. */
 const TEMPLATES = "package/templates";
 
 const WORKER = ["index.js", "index_bg.wasm"];
@@ -63,7 +63,7 @@ export async function buildPackages() {
   const stamps = [join(worker, ".stamp"), join(isolate, ".stamp"), `${compiler}.stamp`].map((path) => readIfThere(path) ?? "");
   const stamp = hash(contentHash(["package", "create-bobbin", "schemas", "types", "isolate/web", "scripts/package.mjs", ...FILES]), ...stamps);
   await locked(inCheckout(".bobbin/package.lock"), async () => {
-    // Tests may be at work with it.
+    // Tests may be using it.
     if (readIfThere(join(PACKAGES, ".stamp")) === stamp) return;
     rmSync(PACKAGES, { recursive: true, force: true });
     for (const { from, endings, to = relative("package", from) } of FOLDERS) copyFolder(inCheckout(from), join(BOBBIN, to), endings);
@@ -101,14 +101,14 @@ export async function buildCompiler(tools) {
         onLine: cargoProgress(note),
       }),
     );
-    // Takes out what a clock of the platform's would need, which nothing asks for.
+    // Removes the imports for the platform's clock, which nothing uses.
     const glue = `${COMPILER}.glue`;
     rmSync(glue, { recursive: true, force: true });
     await run(BUILD_TOOL, ["bindgen", COMPILER, glue]);
     await step("compiler of definitions (wasm-opt)", () =>
       run(tools.node, [
         inCheckout("node_modules/binaryen/bin/wasm-opt"),
-        // Packed it is an eighth smaller in that order (build.mjs); larger levels make it smaller as it is, and larger packed.
+        // Compressed, this order makes it an eighth smaller (build.mjs). Higher levels shrink the file but enlarge it compressed.
         ...[join(glue, "index_bg.wasm"), "-O1", "--reorder-functions-by-name", "--strip-debug", "--strip-producers", ...WASM_FEATURES, "-o", small],
       ]),
     );
@@ -140,7 +140,7 @@ function filesOf(folder) {
   });
 }
 
-/** The definitions are the project's: its configuration says where they are. @param {string} path */
+/** Replaces the import of the catalog: the project's configuration decides where its definitions are. @param {string} path */
 export function nameCatalog(path) {
   const text = readFileSync(path, "utf8");
   const named = text.replace('from "./catalog.json"', 'from "bobbin:catalog"');
@@ -148,14 +148,14 @@ export function nameCatalog(path) {
   writeFileSync(path, named);
 }
 
-/** Places of this machine. */
+/** Paths of this machine. */
 const PLACES = [root, cache, homedir()].filter((place) => place.length > 3);
 
-/** Takes out where on this machine a file was made: panics name their sources. @param {string} path */
+/** Removes this machine's paths from a file: panics name their sources. @param {string} path */
 function withoutPaths(path) {
   const before = readFileSync(path);
   let text = before.toString("latin1");
-  // As long as before: places in wasm are counted.
+  // Keep the length, because wasm contains offsets.
   for (const place of PLACES) text = text.replaceAll(`${place}/`, `/${"-".repeat(place.length - 1)}/`);
   const after = Buffer.from(text, "latin1");
   if (after.equals(before)) return;
@@ -163,7 +163,11 @@ function withoutPaths(path) {
   writeFileSync(path, after);
 }
 
-/** Packs folders of packages, and says where the tarballs are. @param {string[]} folders @param {string} into @returns {Promise<string[]>} */
+/**
+ * Packs folders of packages, and returns the paths of the tarballs.
+ *
+ * @param {string[]} folders @param {string} into @returns {Promise<string[]>}
+ */
 export async function pack(folders, into) {
   const tarballs = [];
   for (const folder of folders) {

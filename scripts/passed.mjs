@@ -1,8 +1,8 @@
-// What has passed with exactly these inputs: `npm test` does not run it again, and says so.
+// A cache of passed sections: `npm test` does not repeat a section that has passed with the same inputs, and says so.
 //
-// The inputs of a section are all files of the checkout that git knows or would take, but for those that it says it
-// does not read, and with them what comes from outside: the tool chains, the installed packages, .dev.vars, and the
-// variables of the environment that are ours. A section that failed, or was stopped, has passed with nothing.
+// The inputs are all files of the checkout that git tracks or would add, except those that the section declares as unread.
+// They also include the tool chains, the installed packages, .dev.vars, and the environment variables that matter. A
+// section that failed or was stopped is not cached.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -13,17 +13,17 @@ import { run } from "./run.mjs";
 
 const FOLDER = inCheckout(".bobbin/passed");
 
-/** The scripts that run a section are read by each. */
+/** The scripts that run sections are inputs of every section. */
 const RUNNERS = /^(package\.json|scripts\/(build|checks|files|node-tests|passed|run|rust|schedule|sections|setup|suites|test|test-reporter)\.mjs)$/;
 
-/** Variables of the environment that change what compilers and Node do. */
+/** Environment variables that affect compilers and Node. */
 const OURS = /^(RUST|(BOBBIN|CARGO|NODE|CC|CXX|AR|MINIFLARE|WRANGLER|CLOUDFLARE)(_|$))|FLAGS$/;
 
-/** Where things are kept makes no difference to what they are. */
+/** Locations of caches, which do not affect the results. */
 const PLACES = ["BOBBIN_CACHE", "CARGO_HOME", "RUSTUP_HOME"];
 
 export class Passed {
-  /** @param {Map<string, string>} files  hash by path @param {string} outside  hash of what is not in the checkout */
+  /** @param {Map<string, string>} files  hash by path @param {string} outside  hash of the inputs outside the checkout */
   constructor(files, outside) {
     this.files = files;
     this.outside = outside;
@@ -42,7 +42,7 @@ export class Passed {
     const ours = Object.entries(process.env).filter(([name]) => OURS.test(name) && !PLACES.includes(name));
     const outside = hash(
       process.platform + process.arch,
-      // Not the version of what runs this: in a fresh clone that is another Node than later, when npm finds the installed one.
+      // Not the version of this process: in a fresh clone, before npm has installed its Node, that is another one.
       await run(node, ["--version"]),
       await run("rustc", ["-vV"]),
       ...[compiler.rustc, compiler.sysroot, node],
@@ -53,14 +53,14 @@ export class Passed {
     return new Passed(files, outside);
   }
 
-  /** @param {RegExp | undefined} unread  paths that make no difference, unless they are those of what runs every section */
+  /** @param {RegExp | undefined} unread  paths to ignore, unless they belong to the scripts that run sections */
   inputs(unread) {
     const read = [...this.files].filter(([name]) => RUNNERS.test(name) || !unread?.test(name));
     return hash(this.outside, ...read.map((entry) => entry.join(" ")));
   }
 
   /**
-   * What came of it when it passed with these inputs, if it did.
+   * The counts of the last pass with these inputs, if there was one.
    *
    * @param {string} title @param {RegExp | undefined} unread @returns {Counts | undefined}
    */
@@ -72,7 +72,7 @@ export class Passed {
   }
 
   /**
-   * Notes that it has passed, unless a file was changed meanwhile: then nobody knows what was read.
+   * Records a pass, unless a file has changed meanwhile: then it is unknown which version was read.
    *
    * @param {string} title @param {RegExp | undefined} unread @param {Counts} counts @param {import("./setup.mjs").Tools} tools
    */
@@ -84,7 +84,7 @@ export class Passed {
   }
 }
 
-/** Nothing for what is no file, or is gone by now: another process may be at work. @param {string} path */
+/** Undefined if it is not a file, or is gone: another process may be working on it. @param {string} path */
 function modeAndHash(path) {
   try {
     const stat = statSync(path);

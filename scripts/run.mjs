@@ -1,5 +1,5 @@
-// Running other programs: what they print is kept back and shown only when they fail; while they run, the
-// terminal says what is happening and for how long. Whatever still runs when this process ends, ends with it.
+// Runs other programs. Their output is shown only when they fail; while they run, the terminal shows the steps and their
+// duration. Programs still running when this process ends are ended with it.
 
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
@@ -15,12 +15,12 @@ const live = process.stdout.isTTY === true;
 /** @param {number} since from performance.now() */
 export const seconds = (since) => ((performance.now() - since) / 1000).toFixed(1);
 
-/** What is being done now, as a line each: several things at once. @type {Set<() => string>} */
+/** The current steps, several at once, as one line each. @type {Set<() => string>} */
 const steps = new Set();
 /** @type {NodeJS.Timeout | undefined} */
 let timer;
 
-/** On a terminal, all on the one line that is written again and again. */
+/** On a terminal, all steps share one line that is overwritten. */
 function showSteps() {
   if (!live) for (const line of steps) process.stdout.write(`${line()}\n`);
   // A line that wraps cannot be replaced by the next one.
@@ -28,11 +28,11 @@ function showSteps() {
 }
 
 /**
- * Shows `title` with the seconds gone while `work` runs; a step under a second leaves no line.
+ * Shows `title` with the elapsed seconds while `work` runs. A step under a second leaves no line.
  *
  * @template T
  * @param {string} title
- * @param {(note: (text: string) => void) => Promise<T>} work  what it notes is shown beside the seconds
+ * @param {(note: (text: string) => void) => Promise<T>} work  its notes are shown beside the seconds
  * @param {{ closing?: boolean }} [options]                    without closing, no line is left at all
  * @returns {Promise<T>}
  */
@@ -61,7 +61,7 @@ export const print = (text) => process.stdout.write(`${live ? "\r\x1b[K" : ""}${
 /**
  * @typedef {object} RunOptions
  * @property {string} [cwd]
- * @property {NodeJS.ProcessEnv} [env]          added to ours
+ * @property {NodeJS.ProcessEnv} [env]          added to the own environment
  * @property {number} [timeoutMs]
  * @property {(line: string) => void} [onLine]  each line of stdout and stderr, as it comes
  */
@@ -69,7 +69,7 @@ export const print = (text) => process.stdout.write(`${live ? "\r\x1b[K" : ""}${
 /**
  * @typedef {object} Ended
  * @property {number | NodeJS.Signals} status   exit code, or the signal that ended it
- * @property {boolean} late                     ended by us, after timeoutMs
+ * @property {boolean} late                     ended by us after timeoutMs
  * @property {string} stdout
  * @property {string} all                       stdout and stderr
  */
@@ -82,13 +82,13 @@ process.on("exit", () => {
 });
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
   process.on(signal, () => {
-    // Whoever listens too has something to end in order and decides when to exit.
+    // Another listener ends its work in order and decides when to exit.
     if (process.listenerCount(signal) === 1) process.exit(128 + constants.signals[signal]);
   });
 }
 
 /**
- * Runs a program to its end, whatever that is.
+ * Runs a program to its end, whatever the result.
  *
  * @param {string} command
  * @param {string[]} args
@@ -101,7 +101,7 @@ export function outcome(command, args, options = {}) {
       cwd: options.cwd,
       env: { ...process.env, ...options.env },
       stdio: ["ignore", "pipe", "pipe"],
-      // A group of its own, so that it can be ended together with what it has started.
+      // A process group of its own, so that its children can be ended with it.
       detached: true,
     });
     const { pid } = child;
@@ -125,7 +125,7 @@ export function outcome(command, args, options = {}) {
         setTimeout(() => {
           late = true;
           signalGroup(pid, "SIGTERM");
-          // Time to end what it has started outside its group.
+          // Give it time to end children outside its group.
           timers.push(setTimeout(() => signalGroup(pid, "SIGKILL"), 5000));
         }, options.timeoutMs),
       );
@@ -146,7 +146,7 @@ export function outcome(command, args, options = {}) {
 }
 
 /**
- * Runs a program that must succeed and returns what it printed on stdout.
+ * Runs a program that must succeed. Returns its stdout.
  *
  * @param {string} command
  * @param {string[]} args
@@ -161,7 +161,7 @@ export async function run(command, args, options) {
 }
 
 /**
- * For `onLine` of a cargo command: what it is doing, for a step's note.
+ * For `onLine` of a cargo command: passes its current activity to a step's note.
  *
  * @param {(text: string) => void} note
  * @returns {(line: string) => void}
@@ -172,7 +172,7 @@ export const cargoProgress = (note) => (line) => {
 };
 
 /**
- * Runs the body of a command; a complaint ends the process with its text alone.
+ * Runs the body of a command. A Complaint ends the process with only its message.
  *
  * @param {() => Promise<void>} body
  */

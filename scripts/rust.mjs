@@ -1,15 +1,15 @@
 // The Rust tool chain that compiles the Worker.
 //
-// A panic must stay the error of one thread: all Durable Objects of an isolate share one wasm instance, and
-// with the usual panic=abort one panic hangs them all. So the Worker is compiled with panic=unwind, and that
-// needs a standard library compiled for it, which rustup does not ship. It is compiled here once per compiler,
-// from the library's sources, into a sysroot in the cache. Where the sources come from:
+// A panic must remain the error of one thread. All Durable Objects of an isolate share one wasm instance, and with the usual
+// panic=abort one panic hangs them all. So the Worker is compiled with panic=unwind, which needs a standard library
+// compiled for it, and rustup does not ship one. It is compiled here once per compiler, from the library's sources, into a
+// sysroot in the cache. The sources come from:
 //
 //   rustup    the active tool chain with the component rust-src (added when missing)
 //   debian    a compiler and its sources from Debian's packages, unpacked without root into the cache; for
 //             machines where rustup cannot download
 //
-// BOBBIN_TOOLCHAIN=rustup or =debian allows only that one.
+// BOBBIN_TOOLCHAIN=rustup or =debian allows only that source.
 
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -19,22 +19,22 @@ import { cache, hash, inCheckout, makeOnce } from "./files.mjs";
 import { cargoProgress, Complaint, run, step } from "./run.mjs";
 
 export const TARGET = "wasm32-unknown-unknown";
-/** With less inlining than usual the wasm is smaller; docs/decisions/021 says what that costs. */
+/** Less inlining makes the wasm smaller; docs/decisions/021 lists the cost. */
 const INLINING = "-Cllvm-args=--inline-threshold=10";
 
 /**
- * The passes of LLVM for what is compiled again and again while somebody is at work, in place of those that `opt-level = 1` has:
- * the core takes three quarters of the time, and its tests 9 % more (docs/decisions/022). Natively clippy-light.sh asks for them.
+ * The LLVM passes for quick builds, instead of those of `opt-level = 1`. The core takes three quarters of the time, and its
+ * tests 9 % more (docs/decisions/022). For native builds clippy-light.sh applies them.
  */
 const PASSES = "cgscc(inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg))";
 const FEW_PASSES = ["-Cno-prepopulate-passes", `-Cpasses=${PASSES}`];
 
 const PANIC = "-Cpanic=unwind";
-/** Names that tell the types a function is compiled for: its place in the wasm is by its name (build.mjs). */
+/** Symbol names that include the types of an instance, because the wasm is sorted by name (build.mjs). */
 const NAMES = "-Csymbol-mangling-version=v0";
 // LTO needs the library's bitcode; the size of the wasm matters more than the speed of std.
 const STD_FLAGS = [PANIC, "-Cembed-bitcode=yes"];
-/** Sorting, above all, which is compiled for each type that is sorted: its short form makes the wasm 2 % smaller. */
+/** Optimizes for size: above all sorting, which is compiled for each type. This makes the wasm 2 % smaller. */
 const STD_FEATURES = "-Zbuild-std-features=panic-unwind,optimize_for_size";
 const STD_PROFILE = { CARGO_PROFILE_RELEASE_OPT_LEVEL: "s", CARGO_PROFILE_RELEASE_DEBUG: "false" };
 
@@ -43,13 +43,13 @@ const STD_PROFILE = { CARGO_PROFILE_RELEASE_OPT_LEVEL: "s", CARGO_PROFILE_RELEAS
  * @property {"rustup" | "debian"} from
  * @property {string} rustc
  * @property {string} clippy    the driver that belongs to this rustc
- * @property {string[]} flags   what this compiler needs beyond ours
- * @property {string} sysroot   where std for wasm with panic=unwind is, or will be
+ * @property {string[]} flags   additional flags for this compiler
+ * @property {string} sysroot   the folder of std for wasm with panic=unwind, which may not exist yet
  */
 
-/** What the Worker is compiled for: to be deployed, or to be worked on. @typedef {"release" | "quick"} Profile */
+/** The purpose of a Worker's build: deployment or development. @typedef {"release" | "quick"} Profile */
 
-/** The environment in which cargo compiles for wasm. The one place that owns its flags.
+/** The environment in which cargo compiles for wasm. Only this function sets its flags.
  *
  * @param {Compiler} compiler
  * @param {Profile} profile
@@ -65,24 +65,24 @@ export function wasmEnv(compiler, profile = "release") {
 }
 
 /**
- * What makes `cargo check` in that environment a clippy of the crates it is asked for. `cargo clippy` itself would
- * take the driver that lies beside it, which may belong to another compiler.
+ * Makes `cargo check` in that environment run clippy on the requested crates. `cargo clippy` would use the driver beside
+ * itself, which may belong to another compiler.
  *
  * @param {Compiler} compiler
  * @returns {NodeJS.ProcessEnv}
  */
 export const clippyEnv = (compiler) => ({ RUSTC_WORKSPACE_WRAPPER: compiler.clippy, ...clippyArgs(ONLY_ASKED, "-D", "warnings") });
 
-/** Clippy looks at the crates that cargo was asked to build, and not at what they are made of. */
+/** Makes clippy check only the crates that cargo was asked to build, not their dependencies. */
 const ONLY_ASKED = "--no-deps";
 
-/** What clippy's driver is told, as `cargo clippy` tells it. @param {string[]} args @returns {NodeJS.ProcessEnv} */
+/** Arguments for clippy's driver, in the format of `cargo clippy`. @param {string[]} args @returns {NodeJS.ProcessEnv} */
 const clippyArgs = (...args) => ({ CLIPPY_ARGS: args.map((arg) => `${arg}__CLIPPY_HACKERY__`).join("") });
 
 /**
- * Has clippy look at the Worker's own crate while it is compiled for wasm: one that only looks starts from nothing. What is compiled
- * so is slower by the optimisations that clippy does without, so it is for tests alone. The core is the same code as natively,
- * where it is looked at with its units. Where somebody has a wrapper of their own, theirs stays.
+ * Runs clippy on the Worker's own crate during its compilation for wasm: a separate check would start from nothing. Clippy's
+ * driver skips some optimizations, so the result is slower, and only for tests. The core is the same code as natively, and
+ * is checked there with its unit tests. An existing wrapper of the user stays in place.
  *
  * @param {Compiler} compiler
  * @returns {NodeJS.ProcessEnv}
@@ -94,13 +94,13 @@ export const lintedWasm = ({ clippy }) =>
 let linted;
 
 /**
- * The same for what is compiled natively: clippy goes over a whole crate after any change of it, 11 seconds for the core, and the core
- * is looked at once, as its units are compiled. For cargo that is another build than without clippy. Without it, there is no such build.
+ * The same for native builds. Clippy checks a whole crate after any change (11 seconds for the core), so the core is checked
+ * once, when its unit tests are compiled. To cargo this is another build than one without clippy, so all builds use it.
  *
  * @returns {NodeJS.ProcessEnv}
  */
 export function lintedNative() {
-  // A script is no program on Windows.
+  // Windows cannot run a shell script as a program.
   const driver = process.platform === "win32" ? "clippy-driver" : inCheckout("scripts/clippy-light.sh");
   const wrapper = { RUSTC_WORKSPACE_WRAPPER: driver, BOBBIN_PASSES: PASSES, ...clippyArgs(ONLY_ASKED) };
   linted ??= spawnSync("clippy-driver", ["--version"]).status === 0 ? wrapper : {};
@@ -109,12 +109,12 @@ export function lintedNative() {
 
 /** @param {string[]} flags @returns {NodeJS.ProcessEnv} */
 function rustflags(flags) {
-  // This variable goes before all others that a person's shell may hold, and paths with blanks survive in it.
-  // With --target it concerns the wasm alone, not build scripts.
+  // This variable overrides all others that the user's shell may set, and supports paths with blanks. With --target it
+  // applies only to wasm, not to build scripts.
   return { CARGO_ENCODED_RUSTFLAGS: flags.join("\x1f") };
 }
 
-/** Finds or makes a compiler with a standard library for wasm that unwinds.
+/** Finds or creates a compiler with a standard library for wasm that unwinds.
  *
  * @returns {Promise<Compiler>}
  */
@@ -184,7 +184,7 @@ async function haveRustupSource(compiler) {
 /** @param {Compiler} compiler */
 async function buildStd(compiler) {
   await makeOnce(compiler.sysroot, async (building) => {
-    // An empty crate: what is wanted are the libraries compiled on the way.
+    // An empty crate: only the libraries compiled for it are needed.
     const crate = join(building, "crate");
     mkdirSync(join(crate, "src"), { recursive: true });
     writeFileSync(join(crate, "src/lib.rs"), "");

@@ -1,16 +1,16 @@
-// Runs things that need each other, two at a time: a compiler fills the processors that tests leave while they wait.
+// Runs jobs with dependencies, two at a time: a compiler uses the processors while tests wait.
 
 /**
  * @template T
  * @typedef {object} Job
  * @property {T} what
  * @property {string} id
- * @property {string[]} needs     ids; those that are not in the list are there already
+ * @property {string[]} needs     ids; those that are not in the list are already done
  */
 
 /**
- * Runs the first job of the list that has all it needs, `lanes` at a time, until none is left. `work` does not throw;
- * it is told whether all that the job needs went well, and says whether the job itself did.
+ * Runs the first job of the list whose needs have ended, `lanes` at a time, until none is left. `work` does not throw. It
+ * receives whether all needs of the job succeeded, and returns whether the job itself did.
  *
  * @template T
  * @param {Job<T>[]} jobs
@@ -20,7 +20,7 @@
 export async function schedule(jobs, lanes, work) {
   const left = [...jobs];
   const ids = new Set(jobs.map(({ id }) => id));
-  /** How each went that has ended. @type {Map<string, boolean>} */
+  /** Whether each ended job succeeded. @type {Map<string, boolean>} */
   const ended = new Map();
   /** @type {Set<Promise<void>>} */
   const running = new Set();

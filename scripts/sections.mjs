@@ -1,4 +1,4 @@
-// What `npm test` consists of: checks, builds and tests, with what each needs and which files it does not read.
+// The sections of `npm test`: checks, builds and tests, with the dependencies of each and the files that it does not read.
 
 import { basename, join } from "node:path";
 import { compileCatalog, compileTool, compileWorker, buildWorker, NATIVE } from "./build.mjs";
@@ -13,11 +13,11 @@ import { cargoTest, compileTests, nodeTest, testFiles } from "./suites.mjs";
 
 /**
  * @typedef {object} Section
- * @property {string} group                                    what --only calls it; `build` what is only needed by others
+ * @property {string} group                                    its name for --only; `build` if only others need it
  * @property {string} title
- * @property {string[]} [needs]                                titles of what must have run before
+ * @property {string[]} [needs]                                titles of the sections that must run before
  * @property {RegExp} [unread]                                 paths of the checkout that it does not read
- * @property {(note: Note) => Promise<Counts | void>} run      throws when it failed; without counts it is one check
+ * @property {(note: Note) => Promise<Counts | void>} run      throws if it failed; without counts it is one check
  */
 
 export const GROUPS = ["fmt", "clippy", "types", "core", "isolate", "worker", "package"];
@@ -30,30 +30,30 @@ const ISOLATE_BUILD = "build of the isolate Worker";
 const WORKER_BUILD = "build of the Worker";
 const CLIENT_BUILD = "build of the client";
 
-/** The tests that are not in the core itself. */
+/** The tests outside the core. */
 export const TESTS = [...NATIVE, "--exclude", "bobbin"];
-/** The core once more, with the tests in it: they take seconds, and optimising it for them would take a minute. */
+/** The core compiled again with its unit tests. They take seconds, and optimizing it for them would take a minute. */
 export const UNITS = ["--package", "bobbin", "--lib", "--features", "schema", "--config", "profile.dev.package.bobbin.opt-level=0"];
 
-/** Whatever is read by no program, and what only the programs of JavaScript read. */
+/** Files that no program reads, and files that only JavaScript programs read. */
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
 const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts|cli|package|cases)/|scripts/[^/]*$|worker/[^/]*\\.js$|package(?!/compiler/(src/|Cargo))|inspector/)`);
 const OF_TYPES = new RegExp(`^(${PROSE}|docs/|.*\\.(rs|toml|sql|txt)$)`);
 const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|growth|models|spec|scripts|cli|package|cases)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
 const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|growth|models|spec|isolate|cli|package|cases)/)`);
-/** The tests of the command line, which share what starts servers with those of the Worker. What an engine does is seen through the API. */
+/** The tests of the command line. They start servers with the code of the Worker's tests, and see the engine only through the API. */
 const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|growth|models|spec|isolate|scripts|package|cases)/|tests/worker/[^/]*$|src/(?!api/|request/).*\\.rs$)`);
-/** The tests of cases: of an engine they need that it stores, and that it goes on after a crash, which its own tests see to. */
+/** The tests of cases. They need an engine that stores and that recovers from a crash, which its own tests check. */
 const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|growth|models|spec|isolate|scripts|cli|package)/|tests/worker/[^/]*$|src/engine/)`);
-/** The tests of projects, and those of them that pack and install what is published: they belong to whole runs. */
+/** The tests of projects, and among them those that pack and install the packages: they belong to full runs. */
 const OF_PROJECTS = new RegExp(`^(${PROSE}|docs/|agents/|tests/(?!package/)|worker/|isolate/(?!web/)|src/(api|directory|engine|memory|store)/)`);
 const LONG = ["compiler.test.mjs", "deploy.test.mjs", "journey.test.mjs", "rust.test.mjs"];
-/** The tests that compare the documents with everything. */
+/** The tests that compare the documents with everything else. */
 const DOCUMENTS = "documents.test.mjs";
 /**
- * The tests of what stands around the engine: pages, clients of other protocols, formats of models, ways to run a tool, buckets, keys,
- * connections, and the scripts. Of an engine they need that it answers. How it runs, what is stored and what a kill leaves is seen by
- * its own tests and by the other tests of the Worker.
+ * Integration tests: pages, clients of other protocols, formats of models, kinds of tools, buckets, keys, connections, and
+ * the scripts. They need only an engine that answers. Its own tests and the other tests of the Worker check how it runs,
+ * what it stores and what a kill leaves.
  */
 const AROUND = [
   ...["access", "ag-ui", "anthropic", "approvals-page", "bodies", "bridge", "chats", "code", "code-lives", "definitions", "execute-code"],
@@ -62,16 +62,16 @@ const AROUND = [
   ...["support", "workers-ai"],
 ].map((name) => `${name}.test.mjs`);
 const OF_AROUND = new RegExp(`${OF_WORKER.source}|^src/(engine|memory|store)/`);
-/** The tests of how processes begin and end, with any Worker in them: another engine ends them no differently. */
+/** The tests of how processes begin and end. They work with any Worker: another engine makes no difference. */
 const PROCESSES = ["endings.test.mjs", "state-folder.test.mjs"];
 const OF_PROCESSES = new RegExp(`${OF_WORKER.source}|^src/.*\\.rs$`);
-/** The tests of a crate of one's own: they compile the core once more, and of it they need what such a crate is written against. */
+/** The tests of an application's own crate. They compile the core again, and need only what such a crate uses. */
 const OWN_CRATE = ["own-crate.test.mjs"];
 const OF_OWN_CRATE = new RegExp(`${OF_WORKER.source}|^tests/worker/[^/]*$|^src/(api|directory|engine|memory|request|store)/`);
 
 /**
- * The tests in which a release build or wrangler can make a difference: what optimisation changes shows itself anywhere, so one file of
- * each part of the product, and those in which connections, buckets and processes end.
+ * The tests in which a release build or wrangler can make a difference. Optimization can show anywhere, so there is one file
+ * for each part of the product, plus those in which connections, buckets and processes end.
  */
 const DEPLOYED = {
   "tests/worker": ["approvals", "code", "files", "kill", "mcp", "memories", "openai", "r2", "runtimes", "story", "streams", "subagents"],
@@ -80,11 +80,11 @@ const DEPLOYED = {
 };
 
 /**
- * In the order in which they begin, as far as they have what they need: mistakes that are found in seconds first, then
- * the two compilations beside each other, then the tests, with what checks the sources beside those that wait.
+ * The sections in their starting order, subject to their needs: first checks that find errors in seconds, then the two
+ * compilations side by side, then the tests, with checks of the sources beside those that wait.
  *
  * @param {import("./setup.mjs").Tools} tools
- * @param {string | undefined} sample  which failures the engine is tried with; without, all
+ * @param {string | undefined} sample  the seed for the failures of the engine; undefined: all failures
  * @returns {Section[]}
  */
 export function sections(tools, sample) {
@@ -99,7 +99,7 @@ export function sections(tools, sample) {
     ...scripts.filter((file) => !processes.includes(file) && !ownCrate.includes(file)),
   ];
   const engine = sample === undefined ? {} : { BOBBIN_SAMPLE: sample };
-  // A server of tests lives for seconds: V8 compiles a function of the wasm once more only after 150 times the usual work (13 million).
+  // A test server lives for seconds. V8 recompiles a wasm function only after 150 times the usual work (13 million).
   const product = { ...engine, BOBBIN_BUILT: "1", ...(sample !== undefined && { BOBBIN_V8_FLAGS: "--wasm-tiering-budget=2000000000" }) };
   const deployed = Object.entries(DEPLOYED).flatMap(([folder, names]) => names.map((name) => inCheckout(join(folder, `${name}.test.mjs`))));
   return [
@@ -116,8 +116,8 @@ export function sections(tools, sample) {
     { group: "fmt", title: "lengths of files and functions", run: sizes },
     { group: "build", title: TOOL_BUILD, run: compileTool },
     { group: "build", title: TESTS_BUILD, needs: [TOOL_BUILD], run: async (note) => void (await compileTests(TESTS, note)) },
-    // After the other tests, which are compiled in the same folder: one of the two would wait for the other. Before what runs them, which
-    // fills both processors to its end.
+    // After the other tests, because both compile in the same folder and would wait for each other. Before running them, which
+    // uses both processors to the end.
     { group: "build", title: UNITS_BUILD, needs: [TESTS_BUILD], run: async (note) => void (await compileTests(UNITS, note)) },
     { group: "core", title: "units of the core", needs: [UNITS_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
     {
@@ -165,8 +165,8 @@ export function sections(tools, sample) {
     {
       group: "clippy",
       title: "clippy: Worker",
-      // After the native builds: what a Worker that is deployed has in common with them would be waited for. Before a crate of one's own
-      // is built, which puts another Worker in the place of this one.
+      // After the native builds: a release Worker would wait for the parts it shares with them. Before an application's own
+      // crate is built, which replaces this Worker's build.
       needs: [TOOL_BUILD, WASM_BUILD],
       unread: OF_RUST,
       run: (note) => workerClippy(tools, note),

@@ -1,6 +1,6 @@
-// One running server: `wrangler dev` over a folder of its own, .bobbin/run/<port>, with the same layout as the
-// checkout (wrangler.toml, dist/), so that the checkout's wrangler.toml holds for it word for word; the bindings of an
-// application's own crate are added to it, and a bucket when it is asked for.
+// One running server: `wrangler dev` over its own folder, .bobbin/run/<port>, with the layout of the checkout
+// (wrangler.toml, dist/), so that the checkout's wrangler.toml applies unchanged. The bindings of an application's own
+// crate are added to it, and a bucket on request.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,29 +20,29 @@ import { startWrangler } from "./wrangler.mjs";
 
 const HOST = "127.0.0.1";
 
-/** How a development server differs from a deployed one; `.dev.vars` and --var may say otherwise. */
+/** The differences between a development server and a deployed one; `.dev.vars` and --var override them. */
 const DEVELOPMENT_VARS = { BOBBIN_DEV: "1", BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1]", BOBBIN_LOG_BODIES: "1" };
 
-/** The keys that values of variables are encrypted with. */
+/** The variable with the keys that encrypt values of variables. */
 const KEYS = "BOBBIN_ENCRYPTION_KEYS";
 
 /**
  * @typedef {object} ServerOptions
- * @property {string} node                     one that wrangler runs on
+ * @property {string} node                     a Node that wrangler runs on
  * @property {string} dist                     the built Worker
  * @property {string} isolate                  the built isolate Worker
  * @property {number} port                     0 picks a free one
  * @property {string} agents
  * @property {string} persist
  * @property {Record<string, string>} vars
- * @property {string | undefined} [crate]      the folder of a crate that registers natives of its own, perhaps with bindings
+ * @property {string | undefined} [crate]      the folder of a crate with natives of its own, perhaps with bindings
  * @property {boolean} [filesBucket]           binds a bucket for large files, unless wrangler.toml does
  * @property {boolean} [workerLoader]          binds a Worker Loader to the isolate, unless its wrangler.toml does
- * @property {boolean} [bare]                  workerd by itself instead of `wrangler dev`
- * @property {number | undefined} [inspectorPort]   where Chrome's developer tools look into the Worker
- * @property {string} [modelName]             what models go by that follow OPENAI_BASE_URL
- * @property {(line: string) => void} log      a line of the server's output once it is up
- * @property {(code: number) => void} ended    the server ended by itself
+ * @property {boolean} [bare]                  uses workerd alone instead of `wrangler dev`
+ * @property {number | undefined} [inspectorPort]   the port for Chrome's developer tools
+ * @property {string} [modelName]             the name for models that follow OPENAI_BASE_URL
+ * @property {(line: string) => void} log      receives the server's output once it is up
+ * @property {(code: number) => void} ended    called when the server ended by itself
  */
 
 /**
@@ -55,7 +55,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
 
 /**
  * @typedef {object} RuntimeOptions
- * @property {string} home                      a folder as `prepare` lays it out
+ * @property {string} home                      a folder with the layout of `prepare`
  * @property {string} persist
  * @property {Record<string, string>} vars
  * @property {string} workerd                   the program
@@ -84,9 +84,9 @@ export async function startServer(options) {
       ? Boolean(options.vars[name]?.trim())
       : new RegExp(`^\\s*(export\\s+)?${name}\\s*=[^\\S\\n]*(?!["']{2})\\S`, "m").test(readIfThere(inCheckout(".dev.vars")) ?? "");
   const reloadCatalog = async () => {
-    // Renamed into place: the server watches this file and must never see half of it.
+    // Renamed into place, because the server watches this file and must never see half of it.
     await compileCatalog(options.agents, join(home, "catalog.json"), { ownNatives: options.crate !== undefined });
-    // Its process would stay for as long as the server does. Not at the head: on a fresh machine set-up installs it first.
+    // esbuild's process would stay as long as the server. Imported late: on a fresh machine the set-up installs it first.
     await (await import("esbuild")).stop();
     const compiled = JSON.parse(readFileSync(join(home, "catalog.json"), "utf8"));
     if (options.modelName) {
@@ -102,7 +102,7 @@ export async function startServer(options) {
   await reloadCatalog();
   const keys = KEYS in options.vars || inDevVars(KEYS) ? {} : { [KEYS]: localKeys(inCheckout("."), options.persist) };
   const outbound = await startOutbound();
-  // Where people reach it who sign in to MCP servers.
+  // The address for people who sign in to MCP servers.
   const at = inDevVars("BOBBIN_PUBLIC_URL") ? {} : { BOBBIN_PUBLIC_URL: `http://${HOST}:${port}` };
   const vars = { ...Object.fromEntries(defaults), ...at, ...keys, ...options.vars, BOBBIN_DEV_OUTBOUND: outbound.url };
   const workerd = process.env.MINIFLARE_WORKERD_PATH ?? thatEndsWithParent(inCheckout("node_modules/workerd/bin/workerd"), home);
@@ -129,30 +129,30 @@ export async function startServer(options) {
   return { url: `http://${HOST}:${port}`, reloadCatalog, lacking: () => lacking, stop };
 }
 
-/** Both Workers of a laid out folder. @param {string} home */
+/** Both Workers of a prepared folder. @param {string} home */
 async function served(home) {
-  // Not at the head: on a fresh machine set-up installs it first.
+  // Imported late: on a fresh machine the set-up installs it first.
   const { parse } = await import("smol-toml");
   const read = (/** @type {string} */ path) =>
     /** @type {import("../package/lib/project.mjs").Config} */ (/** @type {unknown} */ (parse(readFileSync(join(home, path), "utf8"))));
   return { main: { config: read("wrangler.toml"), folder: "dist" }, isolate: { config: read("isolate/wrangler.toml"), folder: "dist-isolate" } };
 }
 
-/** A bucket for large files, as wrangler.toml would bind it. */
+/** The binding of a bucket for large files, for wrangler.toml. */
 const FILES_BUCKET = `
 [[r2_buckets]]
 binding = "FILES"
 bucket_name = "bobbin-files"
 `;
 
-/** What makes Workers on the spot, as isolate/wrangler.toml would bind it. */
+/** The binding of a Worker Loader, for isolate/wrangler.toml. */
 const WORKER_LOADER = `
 [[worker_loaders]]
 binding = "LOADER"
 `;
 
 /**
- * Lays out a folder as the checkout is: configurations, and the built Workers beside them.
+ * Prepares a folder with the layout of the checkout: the configurations, and the built Workers beside them.
  *
  * @param {string} home
  * @param {Pick<ServerOptions, "dist" | "isolate" | "crate" | "filesBucket" | "workerLoader">} options
@@ -169,13 +169,13 @@ export function prepare(home, { dist, isolate, crate, filesBucket = false, worke
   symlinkSync(inCheckout(".dev.vars"), join(home, ".dev.vars"));
 }
 
-/** A configuration with a binding more, if it has none of that name. @param {string} config @param {string} name @param {string} more */
+/** Adds a binding to a configuration that has none of that name. @param {string} config @param {string} name @param {string} more */
 function bound(config, name, more) {
   return new RegExp(`^\\s*binding\\s*=\\s*"${name}"`, "m").test(config) ? config : config + more;
 }
 
 /**
- * The Worker's configuration with the tables of another file, those of what is bound to a crate of somebody's own.
+ * Adds the tables of another file, which has the bindings of an application's own crate, to the Worker's configuration.
  *
  * @param {string} config
  * @param {string} path
@@ -198,12 +198,16 @@ function withBindings(config, path) {
   return `${config}\n${more}`;
 }
 
-/** A later build replaces its files, so these stay as they are under a running server. @param {string} from @param {string} to @param {string[]} names */
+/**
+ * Links files. A later build replaces its files, so these stay unchanged under a running server.
+ *
+ * @param {string} from @param {string} to @param {string[]} names
+ */
 function link(from, to, names) {
   rmSync(to, { recursive: true, force: true });
   mkdirSync(to, { recursive: true });
   for (const name of names) linkSync(join(from, name), join(to, name));
 }
 
-/** An error of the runtime without the addresses of its machine code. @param {string} line */
+/** An error of the runtime, without the addresses in its machine code. @param {string} line */
 const withoutAddresses = (line) => line.replace(/;? *stack: (\S*[0-9a-f]{6,}\s*)+$/, "");

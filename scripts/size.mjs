@@ -1,5 +1,5 @@
-// `npm run size`: where the bytes of the Worker's wasm go, by kind and by module, and its largest functions; so that whoever
-// adds a feature sees what it costs. `npm run size -- bobbin::store` lists the functions with that in their names.
+// `npm run size`: the size of the Worker's wasm by kind and by module, and its largest functions, so that the cost of a
+// feature is visible. `npm run size -- bobbin::store` lists the functions with that in their names.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { setUp } from "./setup.mjs";
 
 /** @typedef {{ name: string, bytes: number }} Func */
 
-/** The functions of a module with a section of names. @param {Buffer} wasm @returns {Func[]} */
+/** The functions of a module with a name section. @param {Buffer} wasm @returns {Func[]} */
 export function functions(wasm) {
   let at = 8;
   const byte = () => wasm[at++] ?? 0;
@@ -49,7 +49,7 @@ export function functions(wasm) {
       while (at < end) {
         const kind = byte();
         const next = number() + at;
-        // Those of functions; others have none to tell.
+        // Only the subsection of functions matters.
         for (let left = kind === 1 ? number() : 0; left > 0; left--) names.set(number(), text());
         at = next;
       }
@@ -59,7 +59,7 @@ export function functions(wasm) {
   return sizes.map((bytes, index) => ({ name: plain(names.get(index + imported) ?? "?"), bytes }));
 }
 
-/** How many functions a section of imports has; wasm-bindgen imports nothing else but memories and tags. @param {Buffer} section */
+/** The number of functions in an import section. Besides functions, wasm-bindgen imports only memories and tags. @param {Buffer} section */
 function importedFunctions(section) {
   let at = 0;
   let found = 0;
@@ -88,10 +88,10 @@ function importedFunctions(section) {
   return found;
 }
 
-/** Without the hashes of crates. @param {string} name */
+/** Removes the hashes of crates. @param {string} name */
 const plain = (name) => name.replace(/\[[0-9a-f]{13,16}\]/g, "");
 
-/** What kind of code a function is. @param {string} name */
+/** The kind of a function's code. @param {string} name */
 export function kindOf(name) {
   if (/drop_in_place/.test(name)) return "dropping values";
   if (/serde\w*::(__?private::)?de\b|serde_json::(de|value::de)|Deserialize/.test(name)) return "serde: reading";
@@ -101,7 +101,7 @@ export function kindOf(name) {
   return "dependencies";
 }
 
-/** Which module of Bobbin a function belongs to; the first one that its name has. @param {string} name */
+/** The module of Bobbin that a function belongs to: the first one in its name. @param {string} name */
 const moduleOf = (name) => /\bbobbin(_worker)?::\w+/.exec(name)?.[0] ?? "(none)";
 
 /** @param {Func[]} all @param {(name: string) => string} group */
@@ -135,7 +135,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const dist = await buildWorker(tools);
     const named = `${wasmOf("bobbin_worker")}.named`;
     const opt = inCheckout("node_modules/binaryen/bin/wasm-opt");
-    // What is built, with names.
+    // The built wasm, with names.
     await run(tools.node, [opt, "-O1", "-g", ...WASM_FEATURES, `${wasmOf("bobbin_worker")}.glue/index_bg.wasm`, "-o", named]);
     const wanted = process.argv[2];
     const all = functions(readFileSync(named));

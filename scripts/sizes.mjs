@@ -1,19 +1,19 @@
-// How long files and functions may be: `npm test` checks it. A function counts without the functions inside it, and tests
-// do not count; tables may be longer, and are listed here. `node scripts/sizes.mjs` prints what `npm test` checks.
+// Limits on the length of files and functions, which `npm test` checks. A function is counted without nested functions, and
+// tests are not counted. Tables may be longer and are listed here. `node scripts/sizes.mjs` prints the results.
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { inCheckout, root } from "./files.mjs";
 import { run } from "./run.mjs";
 
-/** The most lines of a file. */
+/** The maximum number of lines of a file. */
 export const FILE_LINES = 600;
 
-/** The most lines of a function. */
+/** The maximum number of lines of a function. */
 export const FUNCTION_LINES = 60;
 
 /**
- * Functions that may be longer, by file and name, with what they are.
+ * Functions that may be longer, by file and name, with the reason.
  *
  * @type {Record<string, Record<string, string>>}
  */
@@ -31,14 +31,14 @@ export const LONGER = {
 
 /** @typedef {{ name: string, line: number, lines: number }} Measured */
 
-/** Comments, texts and characters of a Rust file become blanks; lines stay. @param {string} rust */
+/** Replaces comments, strings and characters of a Rust file by blanks, and keeps the lines. @param {string} rust */
 function bare(rust) {
   const token =
     /\/\/[^\n]*|\/\*[\s\S]*?\*\/|r(#*)"[\s\S]*?"\1|"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\\n]|\\(?:u\{[0-9a-fA-F]+\}|x[0-9a-fA-F]{2}|.))'/g;
   return rust.replace(token, (text) => text.replace(/[^\n]/g, " "));
 }
 
-/** Where the bracket at `open` is closed. @param {string} text @param {number} open */
+/** The position of the bracket that closes the one at `open`. @param {string} text @param {number} open */
 function closing(text, open) {
   let depth = 0;
   for (let at = open; at < text.length; at++) {
@@ -48,7 +48,7 @@ function closing(text, open) {
   return text.length;
 }
 
-/** Where the body of the function whose head begins here opens; nothing for one that is only declared. @param {string} text @param {number} head */
+/** The start of the body of the function at `head`; undefined for a declaration. @param {string} text @param {number} head */
 function bodyOf(text, head) {
   for (let at = head; at < text.length; at++) {
     if (text[at] === "{") return at;
@@ -58,7 +58,7 @@ function bodyOf(text, head) {
   return undefined;
 }
 
-/** The functions of a Rust file, those of its tests left out. @param {string} rust @returns {Measured[]} */
+/** The functions of a Rust file, except its tests. @param {string} rust @returns {Measured[]} */
 export function rustFunctions(rust) {
   const text = bare(rust);
   const tests = [...text.matchAll(/#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*\{/g)].map((match) => {
@@ -75,9 +75,9 @@ export function rustFunctions(rust) {
   return own(found);
 }
 
-/** The functions of a file of JavaScript or TypeScript. @param {string} name @param {string} text @returns {Promise<Measured[]>} */
+/** The functions of a JavaScript or TypeScript file. @param {string} name @param {string} text @returns {Promise<Measured[]>} */
 export async function scriptFunctions(name, text) {
-  // Not at the head: on a fresh machine set-up installs it first.
+  // Imported late: on a fresh machine the set-up installs it first.
   const { default: ts } = await import("typescript");
   const source = ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true);
   const lineAt = (/** @type {number} */ at) => source.getLineAndCharacterOfPosition(at).line + 1;
@@ -93,7 +93,7 @@ export async function scriptFunctions(name, text) {
   return own(found);
 }
 
-/** Lines of each without those of the functions inside it. @param {{ name: string, from: number, to: number }[]} found */
+/** The lines of each function without those of nested functions. @param {{ name: string, from: number, to: number }[]} found */
 function own(found) {
   /** @typedef {typeof found[number]} One */
   const holds = (/** @type {One} */ a, /** @type {One} */ b) => a.from <= b.from && b.to <= a.to && a.to - a.from > b.to - b.from;
@@ -106,7 +106,7 @@ function own(found) {
 }
 
 /**
- * What is too long, by path.
+ * The files and functions that are too long.
  *
  * @param {Map<string, string>} files
  * @param {Record<string, Record<string, string>>} [longer]

@@ -1,5 +1,5 @@
-// `npm run soak`: the crash sweeps of the engine, then the kill tests of the Worker, for as long as wanted and
-// from another seed each time. A failure names its seed; --seed starts there.
+// `npm run soak`: the crash sweeps of the engine, then the kill tests of the Worker, for a given time and with a new seed
+// each time. A failure prints its seed; --seed repeats it.
 
 import { randomInt } from "node:crypto";
 import { performance } from "node:perf_hooks";
@@ -16,7 +16,7 @@ const HELP = `npm run soak -- [flags]
   --seed N       where chance starts (default: somewhere else each time)
   --help         this text`;
 
-/** How long a thread is watched that must stay quiet. */
+/** How long a thread that must stay quiet is watched. */
 const QUIET_SECONDS = "60";
 
 await main(async () => {
@@ -29,7 +29,7 @@ await main(async () => {
   await buildWorker(tools);
   await buildIsolate(tools);
   const half = String(Math.round(minutes * 30));
-  // What runs beside the soaking itself: builds, the ordinary cases, the quiet minutes.
+  // Allows for builds, the ordinary cases and the quiet minutes besides the soaking itself.
   const limit = minutes / 2 + 45;
 
   const engine = await step("engine: failures at every point", (note) =>

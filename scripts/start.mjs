@@ -71,8 +71,8 @@ await main(async () => {
 });
 
 /**
- * A Node for wrangler, and both Workers, built where they are out of date. Where many servers are started one after the other, as tests
- * do, BOBBIN_BUILT says that they are built: to look at tool chains and at all sources takes a fifth of a start.
+ * A Node for wrangler, and both Workers, built if they are out of date. With BOBBIN_BUILT=1 they count as built. Tests, which
+ * start many servers, set it: checking the tool chains and all sources takes a fifth of a start.
  *
  * @param {string | undefined} crate
  */
@@ -126,8 +126,8 @@ function portOf(flag, text) {
 }
 
 /**
- * The project whose threads are kept in this folder, `.bobbin/state` in it. Threads anywhere else belong to none, and no command finds
- * their server by itself; those of a project have one server at a time.
+ * The project whose threads are in this folder, its `.bobbin/state`. Threads in any other folder belong to no project, and no
+ * command finds their server by itself. A project has one server at a time.
  *
  * @param {string} persist
  */
@@ -137,7 +137,7 @@ function projectOf(persist) {
 }
 
 /**
- * What leads the provider `openai` to the local model; the key of another provider must not reach it.
+ * Variables that point the provider `openai` to the local model. Another provider's key must not reach it.
  *
  * @param {import("./local-model.mjs").LocalModel} model
  */
@@ -168,7 +168,7 @@ function parse(args) {
 }
 
 /**
- * Compiles the catalog again after changes; an invalid one is printed and the old one stays.
+ * Compiles the catalog again after changes. If it is invalid, the errors are printed and the old catalog stays.
  *
  * @param {string} agents
  * @param {import("./server.mjs").Server} server
@@ -187,21 +187,21 @@ function watchAgents(agents, server) {
     }
   };
   watchFolder(agents, () => {
-    // Editors write in several steps.
+    // Editors save in several steps.
     clearTimeout(timer);
     timer = setTimeout(() => (running = running.then(reload)), 100);
   });
 }
 
 /**
- * Ends when npm is gone: a signal to npm reaches only the shell between it and us, and SIGKILL not even that.
+ * Ends when npm is gone: a signal to npm reaches only the shell between npm and this process, and SIGKILL not even that.
  *
  * @param {() => void} stop
  */
 function endWithNpm(stop) {
   if (process.env.npm_lifecycle_event === undefined) return;
   const line = () => {
-    // The shell's parent, where the system tells it.
+    // The shell's parent, if the system provides it.
     const stat = readIfThere(`/proc/${process.ppid}/stat`);
     return `${process.ppid} ${stat?.slice(stat.lastIndexOf(")")).split(" ")[2]}`;
   };

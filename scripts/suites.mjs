@@ -1,4 +1,4 @@
-// The two test runners, run and counted: cargo's for the core and Node's for the built Worker. A runner that
+// Runs the two test runners and counts their tests: cargo's for the core and Node's for the built Worker. A runner that
 // crashed, hung or ran nothing never counts as success.
 
 import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
@@ -11,8 +11,8 @@ import { lintedNative } from "./rust.mjs";
 
 const MINUTE = 60_000;
 /**
- * Files of tests at once. Each has a server with two processes of its own; together they wait for more than half of the time.
- * Whole sweeps beside them leave less of a processor.
+ * The number of test files to run at once. Each has a server with two processes, and together they wait for more than half
+ * of the time. Full sweeps beside them leave less of the processors.
  *
  * @param {NodeJS.ProcessEnv | undefined} env
  */
@@ -30,11 +30,11 @@ const atOnce = (env) => Math.max(env?.BOBBIN_SAMPLE === undefined ? 3 : 4, Math.
  * @typedef {object} SuiteOptions
  * @property {(text: string) => void} note
  * @property {NodeJS.ProcessEnv} [env]
- * @property {number} [atOnce]             files at once, where they compute more than they wait
- * @property {number} [minutes]            how long it may take
+ * @property {number} [atOnce]             files at once, if they compute more than they wait
+ * @property {number} [minutes]            the time limit
  */
 
-/** What cargo runs with. @param {NodeJS.ProcessEnv} [more] */
+/** Options for running cargo. @param {NodeJS.ProcessEnv} [more] */
 const forCargo = (more) => ({ cwd: inCheckout("."), env: { ...lintedNative(), CARGO_TERM_COLOR: "never", ...more } });
 
 /**
@@ -42,14 +42,14 @@ const forCargo = (more) => ({ cwd: inCheckout("."), env: { ...lintedNative(), CA
  *
  * @param {string[]} args
  * @param {(text: string) => void} note
- * @returns {Promise<string>} what cargo printed
+ * @returns {Promise<string>} cargo's output
  */
 export async function compileTests(args, note) {
   return await run("cargo", ["test", "--no-run", ...TARGET_DIR, ...args], { ...forCargo(), onLine: cargoProgress(note), timeoutMs: 30 * MINUTE });
 }
 
 /**
- * `cargo test` with `args` after it.
+ * Runs `cargo test` with these arguments.
  *
  * @param {string[]} args
  * @param {SuiteOptions} options
@@ -95,7 +95,7 @@ export async function cargoTest(args, { note, env, minutes = 30 }) {
 }
 
 /**
- * The files of tests in a folder, all or those whose name holds one of `names`.
+ * The test files of a folder: all, or those whose name contains one of `names`.
  *
  * @param {string} folder
  * @param {string[]} [names]
@@ -109,14 +109,13 @@ export function testFiles(folder, names = [""]) {
     .map((name) => join(path, name));
 }
 
-/** Files that may fail and be run once more, alone; when more fail than these, it is not the machine. */
+/** The maximum number of failed files to run again, alone. If more fail, the machine is not the cause. */
 const AGAIN_AT_MOST = 3;
 
 /**
- * Node's tests in files. They run beside a compiler and each other, on real processes and real clocks, so that a machine
- * that stands still for a while can fail one of them. What failed is therefore run once more, alone. A file that passes
- * then counts as passed and is named among the `unsteady` ones, which whoever runs the tests is told of: a fault of the
- * product that shows itself seldom looks the same.
+ * Runs Node's tests. They run beside a compiler and each other, with real processes and clocks, so a machine that stalls for a
+ * while can make one fail. So a failed file runs again, alone. If it then passes, it counts as passed and is reported as
+ * `unsteady`, because a rare fault of the product seldom looks the same.
  *
  * @param {string} node
  * @param {string[]} files
@@ -146,7 +145,7 @@ export async function nodeTest(node, files, options) {
 }
 
 /**
- * Runs files of tests and counts for each of them; what failed is printed.
+ * Runs test files and counts the tests of each. Failures are printed.
  *
  * @param {string} node
  * @param {string[]} files
@@ -159,7 +158,7 @@ async function runFiles(node, files, atOnce, { note, env, minutes = 30 }) {
   const sum = (/** @type {"passed" | "failed"} */ what) => [...counts.values()].reduce((all, one) => all + one[what], 0);
   /** Files that have not ended in order yet. */
   const open = new Set(files);
-  /** What each file has printed since its last test. @type {Map<string, string>} */
+  /** The output of each file since its last test. @type {Map<string, string>} */
   const printed = new Map();
   const ended = await outcome(
     node,
@@ -186,7 +185,7 @@ async function runFiles(node, files, atOnce, { note, env, minutes = 30 }) {
           const name = `${file}: ${event.name}`;
           note(`${sum("passed")} passed, ${sum("failed")} failed; ${name}`);
           if (event.type === "fail") {
-            // The file itself failed, which says it all.
+            // The file itself failed, so no other report follows.
             if (event.name === event.file) open.delete(event.file);
             print(`   FAILED ${name}`);
             print(`${event.text}\n${printed.get(file) ?? ""}`.trimEnd());
@@ -209,7 +208,7 @@ async function runFiles(node, files, atOnce, { note, env, minutes = 30 }) {
   return counts;
 }
 
-/** How long each file took when it last ran, in ms. */
+/** The file with the duration of each test file's last run, in ms. */
 const TIMES = inCheckout(".bobbin/test-times.json");
 
 /** @returns {Record<string, number>} */
@@ -217,7 +216,7 @@ function times() {
   try {
     return JSON.parse(readIfThere(TIMES) ?? "{}");
   } catch {
-    // They only say in which order the files begin.
+    // The times only decide the order of the files.
     return {};
   }
 }
@@ -225,13 +224,13 @@ function times() {
 /** @param {string} file @param {number} ms */
 function noteTime(file, ms) {
   mkdirSync(dirname(TIMES), { recursive: true });
-  // Renamed into place: another run may be reading it.
+  // Renamed into place, because another run may be reading it.
   const writing = `${TIMES}.${process.pid}`;
   writeFileSync(writing, JSON.stringify({ ...times(), [basename(file)]: Math.round(ms) }));
   renameSync(writing, TIMES);
 }
 
-/** As far as it is known, or can be told from the name. @param {string[]} files */
+/** Sorts by the known duration, or a guess from the name. @param {string[]} files */
 function longestFirst(files) {
   const known = times();
   const ms = (/** @type {string} */ file) => known[basename(file)] ?? (/kill|end|own-crate/.test(file) ? Infinity : MINUTE / 4);
@@ -240,7 +239,7 @@ function longestFirst(files) {
 
 /**
  * @param {string} line
- * @returns {import("./test-reporter.mjs").Line | undefined} nothing when the runner itself printed the line
+ * @returns {import("./test-reporter.mjs").Line | undefined} undefined if the runner itself printed the line
  */
 function parse(line) {
   try {

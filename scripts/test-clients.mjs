@@ -1,5 +1,5 @@
-// `npm run test:clients [-- name …]`: Bobbin with the clients that people have, unchanged: each with the packages of its own
-// folder in tests/clients, against a server of its own, in a browser where it is one of browsers.
+// `npm run test:clients [-- name …]`: tests Bobbin with unmodified clients. Each uses the packages of its own folder in
+// tests/clients and its own server, and a browser if it is a web client.
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";

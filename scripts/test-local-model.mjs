@@ -1,6 +1,6 @@
-// `npm run test:local-model`: the product with a real model. Starts `npm start -- --local-model`, talks to it as
-// a browser would, and checks that an answer is streamed. Then it measures what a real model's vectors find
-// (tests/local-model/recall.test.mjs). No part of `npm test`: it downloads 230 MB once.
+// `npm run test:local-model`: tests the product with a real model. Starts `npm start -- --local-model`, sends a message like
+// a browser, and checks that the reply is streamed. Then measures the recall of real embeddings
+// (tests/local-model/recall.test.mjs). Not part of `npm test`: it downloads 230 MB once.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -13,12 +13,12 @@ import { inCheckout } from "./files.mjs";
 import { Complaint, main, outcome, print } from "./run.mjs";
 import { setUp } from "./setup.mjs";
 
-/** A first start may build everything. */
+/** The first start may build everything. */
 const START_MS = 30 * 60_000;
-/** A busy core writes eight tokens a second. */
+/** A busy core generates eight tokens per second. */
 const ANSWER_MS = 5 * 60_000;
 
-/** How long the documents and questions may take on a busy machine. */
+/** The time limit for the documents and questions on a busy machine. */
 const RECALL_MS = 20 * 60_000;
 
 /** @typedef {{ type: string, chunk?: string, data?: { role?: string, status?: string | null, content?: string | null } }} Frame */

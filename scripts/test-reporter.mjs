@@ -1,5 +1,5 @@
-// The reporter that `npm test` gives to Node's test runner: each event that matters as a line of JSON, for
-// scripts/suites.mjs. Unlike TAP it names the file of each test, so that a file that ran nothing is seen.
+// The reporter of `npm test` for Node's test runner: writes each relevant event as a line of JSON, for scripts/suites.mjs.
+// Unlike TAP it names the file of each test, so that a file that ran nothing is detected.
 
 /**
  * @typedef {{ type: "pass" | "skip" | "fail", file: string, name: string, text?: string }} TestLine
@@ -9,11 +9,11 @@
  */
 
 /**
- * @param {string} file  whose tests they are
+ * @param {string} file  the file of the tests
  * @param {AsyncIterable<import("node:test/reporters").TestEvent>} events
  */
 export async function* report(file, events) {
-  /** Names of the tests that enclose the present one, by where `test` was called. @type {Map<string, string[]>} */
+  /** Names of the tests around the current one, by the file in which `test` was called. @type {Map<string, string[]>} */
   const paths = new Map();
   for await (const { type, data } of events) {
     if (data === undefined) continue;
@@ -31,7 +31,7 @@ export async function* report(file, events) {
       yield line({ type: data.skip || data.todo ? "skip" : "pass", file, name: name(data.nesting, data.name, place) });
     } else if (type === "test:fail") {
       const { error } = data.details;
-      // The subtests have been reported themselves.
+      // The subtests have been reported already.
       if ("failureType" in error && error.failureType === "subtestsFailed") continue;
       const text = String(error.cause instanceof Error ? (error.cause.stack ?? error.cause) : (error.cause ?? error));
       const whole = data.name === place;

@@ -1,5 +1,5 @@
-// `npm test`: sets up, then runs every check and every test, whatever failed before, and ends with the line
-// `N passed, N failed`. A check counts as one. What has passed before with the same inputs is not run again.
+// `npm test`: sets up, then runs every check and every test despite failures, and ends with the line `N passed, N failed`. A
+// check counts as one. Sections that passed before with the same inputs are skipped.
 
 import { statfsSync } from "node:fs";
 import { performance } from "node:perf_hooks";
@@ -15,9 +15,9 @@ import { setUp, setUpRustComponents } from "./setup.mjs";
 /** @typedef {import("./suites.mjs").Counts} Counts */
 /** @typedef {import("./sections.mjs").Section} Section */
 
-/** What a run writes from a fresh clone on: compiled code, above all. A disk that fills up fails in ways that say nothing. */
+/** What a run from a fresh clone writes, mainly compiled code. A full disk fails with misleading errors. */
 const DISK_GB = 5;
-/** Sections at a time: a test that waits and a compiler fill two processors together. */
+/** Sections at a time: a waiting test and a compiler use two processors together. */
 const LANES = 2;
 
 const HELP = `npm test -- [flags]
@@ -40,16 +40,16 @@ await main(async () => {
   const free = freeGb();
   if (free < DISK_GB) print(`only ${free.toFixed(1)} GB of the disk are free: a run from a fresh clone needs about ${DISK_GB}`);
   const told = (/** @type {any} */ error) => void print(error instanceof Complaint ? error.message : String(error.stack));
-  // The test that needs it fails without, and says what is missing. It is waited for in any case: half an installation is worse than none.
+  // On failure, the test that needs it says what is missing. Awaited in any case: half an installation is worse than none.
   const browser = only.includes("worker") ? setUpBrowser().catch(told) : undefined;
   const tools = await setUp().catch(told);
   await browser;
   if (tools === undefined) throw new Complaint("0 passed, 1 failed");
   if (only.includes("fmt") || only.includes("clippy")) await setUpRustComponents();
 
-  // What the tests build, the servers that they start build alike.
+  // Servers started by tests must use the same build as the tests.
   process.env.BOBBIN_BUILD ??= asDeployed ? "release" : "quick";
-  // Each of some 190 starts takes wrangler 4.4 s of processor time, workerd 0.4 s.
+  // A run has about 190 starts: each takes 4.4 s of processor time with wrangler and 0.4 s with workerd.
   process.env.BOBBIN_SERVER ??= asDeployed ? "wrangler" : "workerd";
   const passed = await Passed.read(tools);
   const sample = full ? undefined : (process.env.BOBBIN_SAMPLE ?? (await seedOfCommit()));
@@ -79,7 +79,7 @@ await main(async () => {
       count(section, counts);
     }
   }
-  // What is built is built for those that are left.
+  // Only the builds that the remaining sections need.
   const jobs = withBuilds(left, all).map((what) => ({ what, id: what.title, needs: what.needs ?? [] }));
   await schedule(jobs, LANES, async (section, ready) => {
     const start = performance.now();
@@ -87,17 +87,17 @@ await main(async () => {
     times.push([section.title, Number(seconds(start))]);
     if (section.group !== "build" || counts.failed > 0) count(section, counts);
     unsteady.push(...(counts.unsteady ?? []));
-    // What was unsteady is looked at again next time.
+    // Unsteady sections run again next time.
     if (counts.failed === 0 && !counts.unsteady?.length && section.group !== "build") {
       await passed.note(section.title, section.unread, counts, tools);
     }
     return counts.failed === 0;
   });
 
-  // A run that found nothing to do says nothing about the product.
+  // A run without any test says nothing about the product.
   if (total.passed + total.failed === 0) throw new Complaint("Nothing ran.");
   print("");
-  // Two at a time, so that they come to more than the whole.
+  // Two run at a time, so the sum exceeds the total.
   const longest = times.filter(([, took]) => took >= 1).toSorted(([, a], [, b]) => b - a);
   if (longest.length > 0) print("seconds, two things at a time:");
   for (const [title, took] of longest) print(`${took.toFixed(0).padStart(6)}  ${title}`);
@@ -109,20 +109,20 @@ await main(async () => {
   if (total.failed > 0) process.exitCode = 1;
 });
 
-/** Gigabytes that the disk of the checkout has left. */
+/** The free space on the checkout's disk, in gigabytes. */
 function freeGb() {
   const { bavail, bsize } = statfsSync(root);
   return (bavail * bsize) / 1e9;
 }
 
-/** The failures of a commit are the same whenever it is tested. */
+/** The seed of a commit, so that its tests always use the same failures. */
 async function seedOfCommit() {
   const { stdout } = await outcome("git", ["rev-parse", "HEAD"], { cwd: root });
   return String(Number.parseInt(stdout.slice(0, 8), 16) || 1);
 }
 
 /**
- * Those sections and all builds that they need, in the order of the whole list.
+ * These sections and all builds that they need, in the order of the whole list.
  *
  * @param {Section[]} left @param {Section[]} all
  */
@@ -134,7 +134,7 @@ function withBuilds(left, all) {
   return all.filter((section) => taken.has(section));
 }
 
-/** @param {Section} section @param {boolean} ready  whether what it needs was built @returns {Promise<Counts>} */
+/** @param {Section} section @param {boolean} ready  whether its needs were built @returns {Promise<Counts>} */
 async function runSection({ title, run }, ready) {
   const start = performance.now();
   /** @type {Counts} */
@@ -143,7 +143,7 @@ async function runSection({ title, run }, ready) {
     if (!ready) throw new Complaint("   not run: what it needs was not built");
     counts = (await step(title, run, { closing: false })) ?? { passed: 1, failed: 0, skipped: 0 };
   } catch (error) {
-    // A fault of these scripts too: the other sections still run.
+    // Also for a fault of these scripts: the other sections still run.
     print(error instanceof Complaint ? error.message : String(error instanceof Error ? error.stack : error));
     counts = { passed: 0, failed: 1, skipped: 0 };
   }

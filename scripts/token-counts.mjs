@@ -1,6 +1,6 @@
 // Counts the tokens of each text in tests/fixtures/tokens.jsonl with two real vocabularies, for the tests of the estimate in
-// src/tokens.rs: `npm install --no-save gpt-tokenizer && node scripts/token-counts.mjs`. A text that is new needs `kind` and
-// `text` alone. Nothing of this is in the Worker.
+// src/tokens.rs: `npm install --no-save gpt-tokenizer && node scripts/token-counts.mjs`. A new text needs only `kind` and
+// `text`. The Worker uses none of this.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { inCheckout } from "./files.mjs";

@@ -1,4 +1,4 @@
-// cargo for the Worker's target, with the flags it needs: `node scripts/wasm-cargo.mjs check -p bobbin-worker`.
+// Runs cargo for the Worker's target with its flags: `node scripts/wasm-cargo.mjs check -p bobbin-worker`.
 
 import { spawnSync } from "node:child_process";
 import { clippyEnv, wasmEnv, TARGET } from "./rust.mjs";

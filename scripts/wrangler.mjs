@@ -1,4 +1,4 @@
-// `wrangler dev` as a process: the development server that `npm start` uses.
+// Runs `wrangler dev`, the development server of `npm start`, as a process.
 
 import { spawn } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
@@ -45,7 +45,7 @@ export async function startWrangler({ spawned, ...options }) {
     port,
     onLine: (listener) => void (onLine = listener),
     onEnd: (listener) => void (onEnd = listener),
-    // It watches the files itself: no `reload`.
+    // It watches the files itself, so there is no `reload`.
     stop: async () => {
       stopping = true;
       child.kill("SIGTERM");
@@ -58,7 +58,7 @@ export async function startWrangler({ spawned, ...options }) {
 }
 
 /**
- * `wrangler dev` over a folder that was laid out for it.
+ * `wrangler dev` over a prepared folder.
  *
  * @param {Omit<import("./server.mjs").RuntimeOptions, "spawned"> & { node: string }} options
  */
@@ -72,28 +72,28 @@ function spawnWrangler({ home, persist, vars, node, workerd, inspectorPort = 0 }
       ...["--no-warnings", "--import", inCheckout("scripts/end-together.mjs")],
       ...["--import", inCheckout("scripts/given-vars.mjs")],
       inCheckout("node_modules/wrangler/wrangler-dist/cli.js"),
-      // The first one answers requests.
+      // The first config is that of the Worker that answers requests.
       ...["dev", "--config", join(home, "wrangler.toml"), "--config", join(home, "isolate/wrangler.toml")],
-      // Behind our own front, on a port that it chooses.
+      // Behind our own front, on a port that wrangler chooses.
       ...["--ip", HOST, "--port", "0"],
-      // Two servers that start at the same moment would both choose the usual one.
+      // Two servers that start at the same moment would both choose the default port.
       ...["--inspector-port", String(inspectorPort)],
       ...["--persist-to", persist, "--show-interactive-dev-session=false"],
     ],
     {
       cwd: home,
-      // A group of its own: Ctrl-C reaches us alone, and we end it in order.
+      // A process group of its own: Ctrl-C reaches only this process, which ends the server in order.
       detached: true,
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       env: {
         ...process.env,
         BOBBIN_VARS_FILE: varsFile,
-        // Nothing is looked up on the network.
+        // No network requests.
         WRANGLER_SEND_METRICS: "false",
         WRANGLER_SEND_ERROR_REPORTS: "false",
         WRANGLER_HIDE_BANNER: "true",
         CLOUDFLARE_CF_FETCH_ENABLED: "false",
-        // A recorder of every request and SQL statement, in the same process: turns would take twice as long.
+        // Records every request and SQL statement in the same process, which would double the time of a turn.
         X_LOCAL_OBSERVABILITY: "false",
         // wrangler is 15 MB of JavaScript; compiling it is half of its start.
         NODE_COMPILE_CACHE: join(cache, "node-compile"),
@@ -103,7 +103,7 @@ function spawnWrangler({ home, persist, vars, node, workerd, inspectorPort = 0 }
   );
 }
 
-/** What wrangler says about its own doings, and of requests that went well. @param {string} line */
+/** Output about wrangler itself and about successful requests. @param {string} line */
 function isNoise(line) {
   return /^(\[wrangler:info\] (Ready|[A-Z]+ \S+ [123]\d\d )|Attaching additional modules|[┌├│└⎔])/u.test(line);
 }
