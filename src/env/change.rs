@@ -1,5 +1,5 @@
-//! What a request changes about the values of a thread, an account or the instance: all of it is checked before anything
-//! is written.
+//! Changes to the variables of a thread, an account or the instance. A request is validated completely before
+//! anything is written.
 
 use serde_json::{Map, Value};
 
@@ -9,34 +9,34 @@ use crate::limits;
 use crate::spec::catalog::RESERVED_PREFIX;
 use crate::spec::{Catalog, VariableKind, template};
 
-/// Whose values they are.
+/// The owner of variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// A thread's.
+    /// A thread.
     Thread,
-    /// An owner's.
+    /// An account.
     Account,
-    /// The deployment's: the only ones that may be keys and addresses of models.
+    /// The deployment. Only its variables may be keys and addresses of models.
     Instance,
 }
 
-/// A field of a request with its name; absent when it was not sent.
+/// A field of a request with its name; `None` when it was not sent.
 pub type Given<'a> = (&'a str, Option<Value>);
 
-/// A change, in the right form.
+/// A validated change.
 #[derive(Clone, Default, PartialEq)]
 pub struct Change {
     /// New values.
     pub(crate) values: Vec<(String, String)>,
-    /// Types, of new values or of old ones.
+    /// Types, of new or existing values.
     pub(crate) kinds: Vec<(String, VariableKind)>,
-    /// Names whose values go.
+    /// Names of values to delete.
     pub(crate) deleted: Vec<String>,
-    /// What the field of the types is called.
+    /// Name of the field with the types.
     pub(crate) types_field: String,
 }
 
-/// Shows names alone.
+/// Shows only names.
 impl std::fmt::Debug for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.set().collect();
@@ -48,10 +48,10 @@ impl std::fmt::Debug for Change {
 }
 
 impl Change {
-    /// Reads the fields with values, types and names to delete, [`limits::ENV_VALUES`] of each at most.
+    /// Parses the fields with values, types and names to delete; at most [`limits::ENV_VALUES`] of each.
     ///
     /// # Errors
-    /// `invalid_field` and `too_large` name the field, and in it the variable: `env_patch.CITY`.
+    /// `invalid_field` and `too_large` name the field and the variable: `env_patch.CITY`.
     pub fn parse(
         values: Given<'_>,
         types: Given<'_>,
@@ -59,7 +59,7 @@ impl Change {
         level: Level,
         catalog: &Catalog,
     ) -> Result<Change> {
-        // What follows holds each name against the others, so their number is looked at first.
+        // Check the counts first: the following loops compare each name with all others.
         for given in [&values, &types, &delete] {
             few(given)?;
         }
@@ -92,12 +92,12 @@ impl Change {
         Ok(change)
     }
 
-    /// Whether a name has a value afterwards, which had one before or not.
+    /// Whether a name has a value after the change. `had`: whether it had one before.
     pub(crate) fn leaves(&self, name: &str, had: bool) -> bool {
         self.set().any(|set| set == name) || (had && !self.deleted.iter().any(|deleted| deleted == name))
     }
 
-    /// One value, as code sets it.
+    /// One value, set by code.
     ///
     /// # Errors
     /// As [`Change::parse`].
@@ -109,7 +109,7 @@ impl Change {
         Ok(change)
     }
 
-    /// These values, with their types.
+    /// A change that sets these values with their types.
     pub(crate) fn of(values: &[Plain]) -> Change {
         Change {
             values: values.iter().map(|value| (value.name.clone(), value.text.clone())).collect(),
@@ -119,12 +119,12 @@ impl Change {
         }
     }
 
-    /// That these names have no values.
+    /// A change that deletes these names.
     pub(crate) fn delete(names: Vec<String>) -> Change {
         Change { deleted: names, ..Change::default() }
     }
 
-    /// The values that it sets, with the types that it gives them, which are secrets otherwise.
+    /// The values to set, with their types; `secret` by default.
     pub(crate) fn plain(&self) -> Vec<Plain> {
         let plain = |(name, text): &(String, String)| {
             let kind = self.kind(name).unwrap_or(VariableKind::Secret);
@@ -133,12 +133,12 @@ impl Change {
         self.values.iter().map(plain).collect()
     }
 
-    /// Whether nothing is asked for.
+    /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.kinds.is_empty() && self.deleted.is_empty()
     }
 
-    /// The type that a name is given.
+    /// The type for a name.
     pub(crate) fn kind(&self, name: &str) -> Option<VariableKind> {
         self.kinds.iter().find(|(given, _)| given == name).map(|(_, kind)| *kind)
     }
@@ -149,18 +149,18 @@ impl Change {
         self.set().chain(typed.filter(|name| !self.set().any(|set| set == *name)))
     }
 
-    /// Names whose values go.
+    /// Names of deleted values.
     pub(crate) fn deleted(&self) -> impl Iterator<Item = &str> {
         self.deleted.iter().map(String::as_str)
     }
 
-    /// Names whose values are set.
+    /// Names of set values.
     pub(crate) fn set(&self) -> impl Iterator<Item = &str> {
         self.values.iter().map(|(name, _)| name.as_str())
     }
 }
 
-/// Refuses more names than an object can have values.
+/// Refuses more names than an object may have values.
 fn few((field, value): &Given<'_>) -> Result<()> {
     let names = match value {
         Some(Value::Object(fields)) => fields.len(),
@@ -197,7 +197,7 @@ fn names((field, value): Given<'_>) -> Result<Vec<String>> {
     }
 }
 
-/// A value is a text; numbers and truth values become theirs. The message never shows it.
+/// Converts a value to a text. Numbers and booleans are converted too. The error never shows the value.
 fn text(field: &str, value: Value) -> Result<String> {
     let text = match value {
         Value::String(text) => text,

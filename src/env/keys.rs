@@ -1,5 +1,5 @@
-//! The keys that values are encrypted with: AES-256-GCM under the first key of `BOBBIN_ENCRYPTION_KEYS`. Every key of
-//! the list decrypts what it has encrypted, so that keys can be rotated.
+//! The encryption keys: values are encrypted with AES-256-GCM under the first key of
+//! `BOBBIN_ENCRYPTION_KEYS`. All keys in the list can decrypt, so that keys can be rotated.
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
@@ -14,12 +14,12 @@ pub const KEYS_VAR: &str = "BOBBIN_ENCRYPTION_KEYS";
 
 /// Bytes of a key.
 const KEY_BYTES: usize = 32;
-/// Bytes of a nonce; it stands before what it has encrypted.
+/// Bytes of a nonce, which precedes the ciphertext.
 const NONCE_BYTES: usize = 12;
-/// Characters of a key's id.
+/// Maximum characters of a key's id.
 const ID_CHARS: usize = 32;
 
-/// The keys of a deployment, the one that encrypts first.
+/// The keys of a deployment. The first one encrypts.
 #[derive(Default)]
 pub struct Keys(Vec<Key>);
 
@@ -28,16 +28,16 @@ struct Key {
     cipher: Aes256Gcm,
 }
 
-/// A value that only the deployment's keys can read.
+/// An encrypted value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encrypted {
     /// Id of the key.
     pub key: String,
-    /// The nonce, and what it has encrypted.
+    /// The nonce and the ciphertext.
     pub bytes: Vec<u8>,
 }
 
-/// Shows no key.
+/// Shows only ids.
 impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|key| &key.id)).finish()
@@ -45,10 +45,11 @@ impl std::fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Reads the list. Both alphabets of base64 are taken, with padding or without.
+    /// Parses the list. Both base64 alphabets are accepted, with or without padding.
     ///
     /// # Errors
-    /// `encryption_unavailable`: there is none, or it makes no sense; the message says which entry, and never shows it.
+    /// `encryption_unavailable`: the list is empty or invalid. The message names the entry, but never shows
+    /// it.
     pub fn parse(list: &str) -> Result<Keys> {
         let mut keys: Vec<Key> = Vec::new();
         for (at, entry) in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).enumerate() {
@@ -83,8 +84,8 @@ impl Keys {
         Ok(Keys(keys))
     }
 
-    /// Encrypts a value with the first key. `context` is what it is bound to: it opens nowhere else. `random` must be new
-    /// each time.
+    /// Encrypts a value with the first key. `context` is authenticated: the value can be decrypted only with
+    /// the same one. `random` must be new each time.
     ///
     /// # Errors
     /// `encryption_unavailable` without a key.
@@ -103,8 +104,8 @@ impl Keys {
     /// Decrypts a value.
     ///
     /// # Errors
-    /// `encryption_unavailable` names the key that is not listed any more, or says that the value is not what was
-    /// stored; never the value.
+    /// `encryption_unavailable` names a key that is no longer listed, or says that the value does not match;
+    /// it never shows the value.
     pub fn open(&self, sealed: &Encrypted, context: &str) -> Result<String> {
         let id = &sealed.key;
         let key = self.0.iter().find(|key| key.id == *id).ok_or_else(|| {
@@ -123,7 +124,7 @@ impl Keys {
         String::from_utf8(bytes).map_err(|_| damaged())
     }
 
-    /// Id of the key that encrypts.
+    /// Id of the encrypting key.
     pub fn first(&self) -> Option<&str> {
         self.0.first().map(|key| key.id.as_str())
     }

@@ -1,5 +1,5 @@
-//! The values of an account or of the instance, as whoever needs them has them in memory: a copy, with its version. Directories
-//! hold them, and answer them encrypted.
+//! Cached variables of an account or the instance, with their version. Directories store them, and send them
+//! encrypted.
 
 use std::cell::RefCell;
 
@@ -11,29 +11,29 @@ use crate::host::{Object, Sibling};
 use crate::request::directory_call as call;
 use crate::request::directory_call::{DirectoryCall, EnvAsk};
 
-/// A copy, once there is one.
+/// The cache; `None` before the first request.
 pub(crate) type Level = RefCell<Option<Copy>>;
 
-/// The values of one level.
+/// The variables of one level.
 pub(crate) struct Copy {
     pub(crate) version: i64,
     pub(crate) set: Set,
 }
 
-/// What a directory answers.
+/// A directory's response.
 #[derive(Deserialize)]
 struct Answer {
     version: i64,
-    /// Absent when the version is the one that was known.
+    /// Absent when the known version is current.
     values: Option<Vec<Stored>>,
 }
 
-/// Whether the deployment has keys: without them there are no values but its own.
+/// Whether the deployment has encryption keys. Without them only its Worker variables exist.
 pub(crate) fn are_kept(host: &dyn Object) -> bool {
     host.var(KEYS_VAR).is_some_and(|list| !list.trim().is_empty())
 }
 
-/// Asks a directory whether a copy is still what it holds. Whether it is another one now.
+/// Requests the current variables from a directory. Returns whether they have changed.
 ///
 /// # Errors
 /// `overloaded`: the directory did not answer.
@@ -46,7 +46,7 @@ pub(crate) async fn refresh(host: &dyn Object, directory: String, level: &Level)
     let body = reply.body.as_ref().filter(|_| reply.status == 200);
     let body = body.ok_or_else(|| Error::internal(format!("the directory answered {}", reply.status)))?;
     let answer: Answer = crate::json::from_str(body.get()).map_err(Error::internal)?;
-    // Of two answers that come in another order than they were given the newer one stays.
+    // Responses may arrive out of order; keep the newest version.
     let newer = level.borrow().as_ref().is_none_or(|copy| copy.version < answer.version);
     let Some(rows) = answer.values.filter(|_| newer) else { return Ok(false) };
     let keys = Keys::parse(&host.var(KEYS_VAR).unwrap_or_default())?;

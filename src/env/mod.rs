@@ -1,12 +1,13 @@
-//! Values of variables (spec §11; docs/variables.md): encrypted at rest, changed by requests of one form, and kept out
-//! of everything that is shown. Threads and directories store them in the same kind of table, with the code of this
-//! module.
+//! Variables (spec §11; docs/variables.md): encrypted at rest, changed by requests of one form, and removed
+//! from everything that is displayed. Threads and directories store them in the same kind of table, with the
+//! code of this module.
 //!
-//! * `keys`: the deployment's keys, and values encrypted with them. `change`: what a request sets and deletes. `set`:
-//!   the values of one object, and its table. `level`: copies of those of an account or the instance. `travel`: values on their way to another object. `redact`: secrets in
-//!   texts. `scrub`: texts that look like secrets.
+//! * `keys`: the deployment's keys, and encrypted values. `change`: a request's changes. `set`: the variables
+//!   of one object, and its table. `level`: cached variables of an account or the instance. `travel`:
+//!   variables in transit to another object. `redact`: known secrets in texts. `scrub`: texts that look like
+//!   secrets.
 //!
-//! Where a value is looked for, and in which order, is decided by the thread (`engine/env`).
+//! The thread decides where and in which order to look up a variable (`engine/env`).
 
 pub(crate) mod change;
 pub(crate) mod keys;

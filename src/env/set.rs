@@ -1,4 +1,5 @@
-//! The values of one object: a thread, an account, or the instance. In memory they are in the clear, in the table never.
+//! The variables of one object: a thread, an account, or the instance. They are decrypted in memory, and
+//! encrypted in the table.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::VariableKind;
 
-/// A row as it travels from a directory to a thread: still encrypted.
+/// A row in transit from a directory to a thread, still encrypted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
     /// The variable.
@@ -19,19 +20,19 @@ pub struct Stored {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: VariableKind,
-    /// Id of the key that it was encrypted with.
+    /// Id of its encryption key.
     pub key: String,
-    /// The nonce and what it has encrypted, in base64.
+    /// Nonce and ciphertext, in base64.
     pub sealed: String,
 }
 
-/// A value that is held.
+/// A stored value.
 #[derive(Clone)]
 pub struct Held {
     /// Its type.
     pub kind: VariableKind,
     key: String,
-    /// Or why it cannot be read.
+    /// The value, or the reason why it cannot be decrypted.
     value: Result<String>,
 }
 
@@ -39,21 +40,21 @@ impl Held {
     /// The value.
     ///
     /// # Errors
-    /// `encryption_unavailable`: its key is gone; the message names it.
+    /// `encryption_unavailable`: its key is missing; the message names it.
     pub fn read(&self) -> Result<&str> {
         self.value.as_deref().map_err(Clone::clone)
     }
 }
 
-/// The values of one object, by name.
+/// The variables of one object, by name.
 #[derive(Clone)]
 pub struct Set {
     object: String,
-    /// By name.
+    /// Sorted by name.
     held: Vec<(String, Held)>,
 }
 
-/// Shows names and types alone.
+/// Shows only names and types.
 impl std::fmt::Debug for Set {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map().entries(self.iter().map(|(name, held)| (name, held.kind))).finish()
@@ -61,12 +62,12 @@ impl std::fmt::Debug for Set {
 }
 
 impl Set {
-    /// No values, of the object with this name.
+    /// No variables, for the object with this name.
     pub fn empty(object: &str) -> Set {
         Set { object: object.to_owned(), held: Vec::new() }
     }
 
-    /// The values in these rows. What no key opens is held as unreadable.
+    /// Decrypts rows. Values that cannot be decrypted are kept as unreadable.
     pub fn of(object: &str, rows: Vec<Stored>, keys: &Keys) -> Set {
         let mut set = Set::empty(object);
         for row in rows {
@@ -82,7 +83,7 @@ impl Set {
         set
     }
 
-    /// What a value is bound to.
+    /// The encryption context of a value.
     pub(crate) fn context(&self, name: &str, kind: VariableKind) -> String {
         format!("{}\0{name}\0{}", self.object, kind.as_str())
     }
@@ -96,7 +97,7 @@ impl Set {
         self.held.iter_mut().find(|(held, _)| held == name).map(|(_, held)| held)
     }
 
-    /// Puts a value in its place.
+    /// Inserts or replaces a value, keeping the order.
     fn put(&mut self, name: &str, value: Held) {
         match self.get_mut(name) {
             Some(held) => *held = value,
@@ -107,17 +108,17 @@ impl Set {
         }
     }
 
-    /// All of them.
+    /// All values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Held)> {
         self.held.iter().map(|(name, held)| (name.as_str(), held))
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
@@ -127,16 +128,16 @@ impl Set {
         self.iter().map(|(name, held)| (name.to_owned(), held.kind.as_str().into())).collect()
     }
 
-    /// Values that may be shown: those of type `text` that can be read.
+    /// Values that may be shown: readable ones of type `text`.
     pub fn texts(&self) -> Map<String, Value> {
         let shown = self.iter().filter(|(_, held)| held.kind == VariableKind::Text);
         shown.filter_map(|(name, held)| Some((name.to_owned(), held.read().ok()?.into()))).collect()
     }
 
-    /// The set after a change; nothing is stored.
+    /// Applies a change in memory.
     ///
     /// # Errors
-    /// `invalid_field` for the type of a name without a value, `too_large` beyond the caps.
+    /// `invalid_field` for the type of a name without a value, `too_large` beyond the limits.
     pub(crate) fn changed(&self, change: &Change) -> Result<Set> {
         let mut set = self.clone();
         set.held.retain(|(name, _)| !change.deleted.contains(name));
@@ -159,7 +160,8 @@ impl Set {
                     .hint("To show a value under this name, give it anew."));
             }
             if held.kind != *kind {
-                // It is encrypted anew, for which it has to be read.
+                // A change of the type requires encryption with the new context, so the value must be
+                // readable.
                 held.read()?;
                 held.kind = *kind;
                 held.key.clear();
@@ -181,10 +183,11 @@ impl Set {
         Ok(set)
     }
 
-    /// What a change writes: it, and with today's key what an older one has encrypted. Nothing is stored.
+    /// The rows to write for a change. Values under an older key are encrypted again with the first one.
+    /// Nothing is stored here.
     ///
     /// # Errors
-    /// As [`Set::changed`]; `encryption_unavailable` when there is something to encrypt and no key.
+    /// As [`Set::changed`]; `encryption_unavailable` when something must be encrypted and there is no key.
     pub(crate) fn written(
         &self,
         change: &Change,
@@ -201,7 +204,7 @@ impl Set {
         for (name, held) in set.held.iter_mut().filter(|(_, held)| stale(held)) {
             let keys = match keys {
                 Ok(keys) => keys,
-                // What is stored already can stay as it is.
+                // Rows that are already stored can stay.
                 Err(_) if !held.key.is_empty() => continue,
                 Err(error) => return Err(error.clone()),
             };
@@ -213,12 +216,12 @@ impl Set {
     }
 }
 
-/// What a change writes.
+/// The rows to write for a change.
 pub(crate) struct Written {
-    /// The values after it.
+    /// The variables after the change.
     pub(crate) set: Set,
-    /// Names of values that go.
+    /// Names of deleted values.
     pub(crate) deleted: Vec<String>,
-    /// Values that are stored, encrypted: the name, the type, and what is stored.
+    /// Values to store: name, type, and encrypted value.
     pub(crate) sealed: Vec<(String, VariableKind, Encrypted)>,
 }

@@ -1,4 +1,4 @@
-//! Values on their way from one object to another: encrypted, and bound to the receiver.
+//! Variables in transit between objects: encrypted, and bound to the receiver.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use crate::env::{Change, Keys, Set, Stored};
 use crate::error::Result;
 use crate::spec::VariableKind;
 
-/// A value in the open.
+/// A decrypted variable.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Plain {
     pub(crate) name: String,
@@ -15,14 +15,14 @@ pub(crate) struct Plain {
     pub(crate) text: String,
 }
 
-/// Shows the name and the type.
+/// Shows only name and type.
 impl std::fmt::Debug for Plain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ({})", self.name, self.kind.as_str())
     }
 }
 
-/// Encrypts values for the object with this name; they open for no other.
+/// Encrypts variables for the object with this name. No other object can decrypt them.
 ///
 /// # Errors
 /// `encryption_unavailable` without a key.
@@ -41,10 +41,11 @@ pub(crate) fn seal(
     sealed.collect()
 }
 
-/// What was encrypted for the object with this name, as a change of its values; `deleted` go.
+/// Decrypts variables that were encrypted for the object with this name, as a change that also removes
+/// `deleted`.
 ///
 /// # Errors
-/// `encryption_unavailable` for a value that does not open; the message names it.
+/// `encryption_unavailable` for a value that cannot be decrypted; the message names it.
 pub(crate) fn open(object: &str, rows: Vec<Stored>, deleted: Vec<String>, keys: &Keys) -> Result<Change> {
     let set = Set::of(object, rows, keys);
     let mut change = Change { deleted, types_field: "type".into(), ..Change::default() };

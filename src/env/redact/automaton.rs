@@ -1,58 +1,60 @@
-//! Searches for several needles in one pass: each byte of the text leads from one state to the next (Aho and Corasick).
+//! Searches for many needles in one pass: each byte of the text leads from one state to the next
+//! (Aho-Corasick).
 //!
-//! A state is a beginning of a needle: the longest one that the text read so far ends in. Needles come in order, so those
-//! that begin alike share states, and the states of what a needle does not share are numbered one after another. So a state
-//! knows the next one without a table: it is the next number, where the needle has that byte.
+//! A state is a prefix of a needle: the longest one at the end of the text so far. Needles are sorted, so
+//! those with a common prefix share its states, and the remaining states of a needle have consecutive
+//! numbers. So a state needs no table for its successor: it is the next number, if the needle continues with
+//! that byte.
 
 use crate::env::redact::find::{LEAST_BYTES, Needle, Span};
 use crate::env::redact::work;
 
-/// States that one search has, about: each takes 20 bytes of memory meanwhile.
+/// Approximate maximum number of states of one search; each takes 20 bytes.
 const STATES: usize = 256 * 1024;
-/// The empty beginning.
+/// The empty prefix.
 const ROOT: u32 = 0;
 
-/// One beginning of a needle.
+/// A prefix of a needle.
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// The needle, by its place among the parts.
+    /// Index of the needle's part.
     part: u32,
-    /// Bytes of the beginning.
+    /// Length of the prefix.
     depth: u32,
-    /// The longest shorter beginning that this one ends in.
+    /// The longest shorter prefix that ends here.
     shorter: u32,
-    /// The longest whole needle that this beginning ends in; the root where there is none.
+    /// The longest complete needle that ends here; the root if none does.
     whole: u32,
-    /// Whether beginnings of other needles go on from here, too.
+    /// Whether other needles branch off here.
     forks: bool,
 }
 
-/// What a needle does not share with the one before it.
+/// The part of a needle that the previous one does not share.
 struct Part<'n> {
     needle: &'n Needle,
-    /// As much of it as the text has room for.
+    /// The needle, cut to the length of the text.
     text: &'n [u8],
-    /// The state that it goes on from, and the depth of that.
+    /// The state before the part, and its depth.
     from: u32,
     shared: usize,
-    /// Its first state.
+    /// The first state of the part.
     first: u32,
 }
 
-/// Needles to search for.
+/// A search for needles.
 pub(super) struct Automaton<'n> {
     parts: Vec<Part<'n>>,
     states: Vec<State>,
-    /// The first states of parts: where they go on from, by which byte, and which they are. In order.
+    /// Branches to first states of parts: origin, byte, target. Sorted.
     forks: Vec<(u32, u8, u32)>,
 }
 
 impl<'n> Automaton<'n> {
-    /// One for the next of these needles, which are in order, and for texts of at most so many bytes.
+    /// Builds a search for the next needles, which are sorted, in texts of at most `room` bytes.
     pub(super) fn new(needles: &mut impl Iterator<Item = &'n Needle>, room: usize) -> Automaton<'n> {
         let states = vec![State::default()];
         let mut automaton = Automaton { parts: Vec::new(), states, forks: Vec::new() };
-        // The parts that the needle before consists of.
+        // The parts of the previous needle.
         let mut path: Vec<usize> = Vec::new();
         while automaton.states.len() < STATES
             && let Some(needle) = needles.next()
@@ -86,7 +88,7 @@ impl<'n> Automaton<'n> {
         path.push(part);
     }
 
-    /// Finds what each state ends in, of shorter ones first.
+    /// Sets `shorter` and `whole` of all states, in order of depth.
     fn link(&mut self) {
         let mut later: Vec<usize> = (0..self.parts.len()).collect();
         later.sort_unstable_by_key(|part| std::cmp::Reverse(self.parts.get(*part).map(|part| part.shared)));
@@ -105,7 +107,7 @@ impl<'n> Automaton<'n> {
         }
     }
 
-    /// Links the state of a part at a depth; whether it has one behind it.
+    /// Links the state of a part at a depth; returns whether the part continues.
     fn link_one(&mut self, part: usize, depth: usize) -> bool {
         let Some(Part { needle, text, from, shared, first }) = self.parts.get(part) else { return false };
         let at = first + (depth - shared) as u32 - 1;
@@ -138,7 +140,7 @@ impl<'n> Automaton<'n> {
         }
     }
 
-    /// The beginning that is longer by a byte, if there is one.
+    /// The prefix extended by a byte, if there is one.
     fn next(&self, at: u32, byte: u8) -> Option<u32> {
         let state = self.state(at);
         let same = self.parts.get(state.part as usize)?.text.get(state.depth as usize) == Some(&byte);
@@ -153,10 +155,10 @@ impl<'n> Automaton<'n> {
         }
     }
 
-    /// Adds every place of a needle to the spans, of which those that overlap become one, and a beginning where the text ends
-    /// in it.
+    /// Adds every occurrence of a needle to the spans, merging overlaps, and a prefix of a needle at the end
+    /// of the text.
     pub(super) fn search(&self, text: &[u8], spans: &mut Vec<Span>) {
-        // With the length of the longest needle there, whose name it goes by.
+        // With the length of the longest needle in it, which gives the span its name.
         let mut places: Vec<(Span, usize)> = Vec::new();
         let mut found = |state: State, end: usize| {
             let Some(part) = self.parts.get(state.part as usize) else { return };

@@ -1,18 +1,18 @@
-//! A text without its escapes, with the position in the text that each byte came from.
+//! A text without its escapes, with the original position of each byte.
 //!
-//! * [`Copy::json`], [`Copy::percent`], [`Copy::printable`]: one level of one kind of escape removed, as a decoder does
-//!   it.
-//! * [`Copy::bare`]: every escape of every kind removed, however deep and mixed: percent, backslashes of JSON and
-//!   others, HTML entities. A `+`, which stands for a space in forms, is a space; carriage returns and remaining
-//!   backslashes are left out.
-//! * [`Copy::unwrapped`]: a bare copy without any white space.
+//! * [`Copy::json`], [`Copy::percent`], [`Copy::printable`]: one level of one kind of escape removed, as a
+//!   decoder does it.
+//! * [`Copy::bare`]: all escapes of all kinds removed, however nested and mixed: percent, backslashes of JSON
+//!   and others, HTML entities. A `+`, which means a space in forms, becomes a space. Carriage returns and
+//!   remaining backslashes are removed.
+//! * [`Copy::unwrapped`]: a bare copy without white space.
 //!
-//! Each is made in one pass. A bare copy is built as a stack: the end of an escape replaces it by what it stands for,
-//! which may complete another escape, and each such step leaves fewer bytes than before.
+//! Each needs one pass. A bare copy is built like a stack: the end of an escape replaces it by its meaning,
+//! which may complete another escape. Each such step shortens the copy.
 
 use crate::env::redact::work;
 
-/// Bytes of an entity at most: `&#x10FFFF;`.
+/// Maximum bytes of an entity: `&#x10FFFF;`.
 const ENTITY_BYTES: usize = 10;
 const ENTITIES: [(&[u8], u8); 7] = [
     (b"amp", b'&'),
@@ -28,7 +28,7 @@ const ENTITIES: [(&[u8], u8); 7] = [
 #[derive(Debug, Default)]
 pub(crate) struct Copy {
     pub(crate) bytes: Vec<u8>,
-    /// Where each byte begins in the text.
+    /// Position of each byte in the text.
     pub(crate) from: Vec<u32>,
     /// Length of the text.
     pub(crate) whole: usize,
@@ -43,7 +43,7 @@ impl Copy {
 
     fn put(&mut self, byte: u8, from: usize) {
         self.bytes.push(byte);
-        // No text is 4 GB long.
+        // Texts are shorter than 4 GB.
         self.from.push(u32::try_from(from).unwrap_or(u32::MAX));
     }
 
@@ -57,12 +57,12 @@ impl Copy {
         self.from.get(at).map_or(self.whole, |from| *from as usize)
     }
 
-    /// The part of the text that bytes of the copy stand for.
+    /// The part of the text for a range of the copy.
     pub(crate) fn source(&self, start: usize, end: usize) -> (usize, usize) {
         (self.place(start), self.place(end))
     }
 
-    /// As JSON reads the inside of a string.
+    /// Decodes the inside of a JSON string.
     pub(crate) fn json(text: &[u8]) -> Copy {
         let mut copy = Copy::new(text);
         let mut at = 0;
@@ -92,7 +92,7 @@ impl Copy {
         copy
     }
 
-    /// As a URL reads.
+    /// Decodes a URL.
     pub(crate) fn percent(text: &[u8]) -> Copy {
         let mut copy = Copy::new(text);
         let mut at = 0;
@@ -104,7 +104,7 @@ impl Copy {
         copy
     }
 
-    /// Without any escape.
+    /// Removes all escapes.
     pub(crate) fn bare(text: &[u8]) -> Copy {
         let mut copy = Copy::new(text);
         for (at, byte) in text.iter().enumerate() {
@@ -114,7 +114,7 @@ impl Copy {
         if copy.bytes.contains(&b'\\') { copy.only(|byte| byte != b'\\') } else { copy }
     }
 
-    /// A part of its bytes.
+    /// Keeps some of the bytes.
     fn only(&self, stays: impl Fn(u8) -> bool) -> Copy {
         let mut copy = Copy::new(&self.bytes);
         copy.whole = self.whole;
@@ -124,7 +124,7 @@ impl Copy {
         copy
     }
 
-    /// What an escape at the end stands for in its place; whether there is one.
+    /// Replaces an escape at the end by its meaning; returns whether there was one.
     fn reduce(&mut self) -> bool {
         let Some(last) = self.bytes.last().copied() else { return false };
         let before =
@@ -166,7 +166,7 @@ impl Copy {
         bytes > 1
     }
 
-    /// A code point, or half of one: then it joins the half before it.
+    /// Appends a code point, or a surrogate, which is joined with a preceding one.
     fn put_unit(&mut self, unit: u32, from: usize) {
         if let Some(c) = char::from_u32(unit) {
             return self.put_char(c, from);
@@ -191,7 +191,7 @@ impl Copy {
         }
     }
 
-    /// `&amp;`, `&#39;`, `&#x27;` at the end.
+    /// Decodes `&amp;`, `&#39;`, `&#x27;` at the end.
     fn entity(&self) -> Option<(usize, Decoded)> {
         let tail = self.bytes.get(self.bytes.len().saturating_sub(ENTITY_BYTES)..)?;
         let start = tail.iter().rposition(|byte| *byte == b'&')?;
@@ -205,7 +205,7 @@ impl Copy {
         Some((bytes, decoded))
     }
 
-    /// `\u{e9}` at the end.
+    /// Decodes `\u{e9}` at the end.
     fn braces(&self) -> Option<(usize, Decoded)> {
         let tail = self.bytes.get(self.bytes.len().saturating_sub(ENTITY_BYTES)..)?;
         let start = tail.windows(3).rposition(|three| three == br"\u{")?;
@@ -213,12 +213,12 @@ impl Copy {
         Some((tail.len() - start, Decoded::Unit(value)))
     }
 
-    /// The same without white space.
+    /// Removes white space.
     pub(crate) fn unwrapped(&self) -> Copy {
         self.only(|byte| !byte.is_ascii_whitespace())
     }
 
-    /// As quoted-printable reads.
+    /// Decodes quoted-printable.
     pub(crate) fn printable(text: &[u8]) -> Copy {
         let mut copy = Copy::new(text);
         let mut at = 0;
@@ -254,7 +254,7 @@ enum Decoded {
     Unit(u32),
 }
 
-/// What a backslash before a character means, where that is a character by itself.
+/// The meaning of a backslash and a character, if it is a single character.
 fn simple(escaped: u8) -> Option<u8> {
     Some(match escaped {
         b'n' => b'\n',
@@ -262,14 +262,14 @@ fn simple(escaped: u8) -> Option<u8> {
         b't' => b'\t',
         b'b' => 8,
         b'f' => 12,
-        // Those that begin an escape themselves are read by that.
+        // These begin an escape of their own.
         b'%' | b'&' => return None,
         other if other.is_ascii_punctuation() => other,
         _ => return None,
     })
 }
 
-/// `\uXXXX` at a place, with the other half of a pair: the character, and its length.
+/// Decodes `\uXXXX` at a position, or a surrogate pair: the character and the length.
 fn unicode(text: &[u8], at: usize) -> Option<(char, usize)> {
     let unit = |at: usize| match text.get(at..at + 2) {
         Some(br"\u") => number(text.get(at + 2..at + 6)),
@@ -287,7 +287,7 @@ fn joined(high: u32, low: u32) -> Option<char> {
     if pair { char::from_u32(0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF)) } else { None }
 }
 
-/// A number in hexadecimal digits, at least one and six at most.
+/// Parses one to six hexadecimal digits.
 fn number(digits: Option<&[u8]>) -> Option<u32> {
     let digits = digits.filter(|digits| (1..=6).contains(&digits.len()))?;
     digits.iter().try_fold(0, |value, digit| Some(value * 16 + char::from(*digit).to_digit(16)?))

@@ -1,27 +1,27 @@
-//! Searches for many texts at once, in time that depends on the length of the searched text alone.
+//! Searches for many texts at once, in time that depends only on the length of the searched text.
 //!
-//! One pass notes which of the texts' first eight bytes occur at all. Only those texts are then searched for, all in one more
-//! pass ([`automaton`](super::automaton)), or in a few where they are very long: however many begin alike, and whatever
-//! repetitions there are.
+//! A first pass finds which first eight bytes occur at all. Only texts that begin so are then searched, in
+//! one more pass ([`automaton`](super::automaton)), or in a few when they are very long. Common prefixes and
+//! repetitions do not matter.
 
 use std::rc::Rc;
 
 use crate::env::redact::automaton::Automaton;
 use crate::env::redact::work;
 
-/// Bytes that a text has at least, and that the first pass looks for.
+/// Minimum bytes of a text, and the length of the first pass's keys.
 pub(crate) const LEAST_BYTES: usize = 8;
-/// Entries of the table that the first pass asks, as a power of two.
+/// Size of the first pass's table, as a power of two.
 const TABLE_BITS: u32 = 16;
-/// A text that is looked for, and whose it is.
+/// A text to search for, and its secret.
 #[derive(Debug)]
 pub(crate) struct Needle {
     pub(crate) text: Rc<[u8]>,
-    /// Place of the secret.
+    /// Index of the secret.
     pub(crate) secret: usize,
 }
 
-/// Where a secret stands in a text.
+/// An occurrence of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -29,17 +29,17 @@ pub(crate) struct Span {
     pub(crate) secret: usize,
 }
 
-/// Texts to look for.
+/// The texts to search for.
 #[derive(Debug, Default)]
 pub(crate) struct Finder {
-    /// First bytes of the needles, in order, and the needles that begin so, in order.
+    /// First bytes of the needles, and the needles; both sorted.
     keys: Vec<(u64, Vec<Needle>)>,
-    /// Which hashes of first bytes there are; empty while nothing is looked for.
+    /// Bit set of hashes of first bytes; empty without needles.
     table: Vec<u64>,
 }
 
 impl Finder {
-    /// Looks for one more text. Shorter ones than [`LEAST_BYTES`] would be found by chance and are left out.
+    /// Adds a text. Texts below [`LEAST_BYTES`] are ignored, because they would match by chance.
     pub(crate) fn add(&mut self, text: Rc<[u8]>, secret: usize) {
         let Some(key) = text.first_chunk().map(|first| u64::from_be_bytes(*first)) else { return };
         match self.keys.binary_search_by_key(&key, |(key, _)| *key) {
@@ -60,8 +60,8 @@ impl Finder {
         }
     }
 
-    /// Every place of every text, where those that overlap are one; and a beginning of one, of [`LEAST_BYTES`] or more,
-    /// where `text` ends in it: that may be a secret that somebody else has cut.
+    /// All occurrences, with overlaps merged. Also a prefix of at least [`LEAST_BYTES`] at the end of `text`,
+    /// which may be a secret that was cut.
     pub(crate) fn find(&self, text: &[u8]) -> Vec<Span> {
         let mut spans = Vec::new();
         let mut present = self.present(text).peekable();
@@ -71,7 +71,7 @@ impl Finder {
         spans
     }
 
-    /// The needles whose first bytes occur, in order.
+    /// The needles whose first bytes occur, sorted.
     fn present(&self, text: &[u8]) -> impl Iterator<Item = &Needle> {
         let mut seen = vec![false; self.keys.len()];
         if !self.table.is_empty() && text.len() >= LEAST_BYTES {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn many_needles_are_found_as_each_by_itself_would_be() {
-        // Of two letters, so that they begin alike, contain one another and end in one another's beginnings.
+        // Two letters, so that needles share prefixes, contain each other and end with each other's prefixes.
         let mut state = 7_u32;
         let mut letters = |length: usize| -> String {
             (0..length)

@@ -1,10 +1,11 @@
-//! Secrets in texts: each is replaced by `[redacted NAME]`, also when it is encoded (docs/variables.md lists the forms).
+//! Known secrets in texts. Each is replaced by `[redacted NAME]`, also in encoded forms (docs/variables.md
+//! lists them).
 //!
-//! * `copies`: a text without its escapes. `find`, `automaton`: a search for many texts at once. `shown`: texts without
-//!   secrets, as a type. `work`: counts steps, for the tests of it.
+//! * `copies`: a text without its escapes. `find`, `automaton`: a search for many texts at once. `shown`: a
+//!   type for texts without secrets. `work`: counts steps in tests.
 //!
-//! The time grows with the length of the text, not with the number of secrets. Secrets shorter than
-//! eight characters are not replaced, because they would be found in every other text.
+//! The time depends on the length of the text, not on the number of secrets. Secrets under eight characters
+//! are not replaced, because they would match by chance.
 
 mod automaton;
 pub(crate) mod copies;
@@ -25,27 +26,27 @@ use crate::env::redact::copies::{Copy, is_printable};
 use crate::env::redact::find::{Finder, LEAST_BYTES, Span};
 pub(crate) use crate::env::redact::shown::{Shown, Tells};
 
-/// Characters that a secret has at least.
+/// Minimum characters of a secret.
 const LEAST_CHARS: usize = 8;
 
-/// Knows secrets and takes them out of texts.
+/// Replaces known secrets in texts.
 #[derive(Default)]
 pub struct Redactor {
-    /// Name and value.
+    /// Names and values.
     secrets: Vec<(String, String)>,
-    /// The secrets as they are, in base64 and in hexadecimal digits.
+    /// The secrets unchanged, in base64 and in hexadecimal.
     plain: Finder,
     /// The same without escapes.
     bare: Finder,
-    /// Base64 and digits without white space.
+    /// Base64 and hexadecimal without white space.
     unwrapped: Finder,
-    /// Whether a `+` may be a space of a secret.
+    /// Whether a `+` may be a space in a secret.
     has_space: bool,
-    /// Whether a number may hold a secret.
+    /// Whether a number may contain a secret.
     has_digits: bool,
 }
 
-/// Shows names alone.
+/// Shows only names.
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.secrets.iter().map(|(name, _)| name)).finish()
@@ -53,11 +54,11 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// One that knows these: name and value.
+    /// A redactor for secrets, as names and values.
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Redactor {
         let mut redactor = Redactor::default();
         for (name, value) in secrets {
-            // Those that come from a file often end in a line break, which gets lost on the way.
+            // Secrets from a file often end in a line break, which is easily lost.
             let value = value.trim();
             if value.chars().count() >= LEAST_CHARS
                 && redactor.secrets.iter().all(|(_, known)| known != value)
@@ -73,7 +74,7 @@ impl Redactor {
         self.secrets.push((name.to_owned(), value.to_owned()));
         self.has_space |= value.contains(' ');
         self.has_digits |= value.bytes().all(|byte| byte.is_ascii_digit() || b".-".contains(&byte));
-        // Most of them are the same text, and secrets may be long.
+        // Most forms are the same text, and secrets may be long.
         let shared = |text: Vec<u8>, other: &Rc<[u8]>| {
             if text.as_slice() == &**other { other.clone() } else { text.into() }
         };
@@ -91,24 +92,24 @@ impl Redactor {
         }
     }
 
-    /// Whether it knows none.
+    /// Whether it knows no secrets.
     pub fn is_empty(&self) -> bool {
         self.secrets.is_empty()
     }
 
-    /// The text without secrets.
+    /// Replaces the secrets in a text.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.bytes(text.as_bytes()) {
             None => Cow::Borrowed(text),
             Some(clean) => match String::from_utf8(clean) {
                 Ok(clean) => Cow::Owned(clean),
-                // Nothing is cut within a character.
+                // Cannot happen: spans do not split characters.
                 Err(odd) => Cow::Owned(String::from_utf8_lossy(odd.as_bytes()).into_owned()),
             },
         }
     }
 
-    /// The bytes without secrets; `None` when there are none in them.
+    /// Replaces the secrets in bytes; `None` when there are none.
     pub fn bytes(&self, text: &[u8]) -> Option<Vec<u8>> {
         if self.is_empty() || text.len() < LEAST_BYTES {
             return None;
@@ -117,7 +118,7 @@ impl Redactor {
         if spans.is_empty() { None } else { Some(self.without(text, spans)) }
     }
 
-    /// The same for a text that is owned.
+    /// Like `text`, for an owned text.
     pub fn owned(&self, text: String) -> String {
         match self.text(&text) {
             Cow::Borrowed(_) => text,
@@ -125,7 +126,7 @@ impl Redactor {
         }
     }
 
-    /// The same for every text in a JSON value, names of fields too.
+    /// Like `text`, for every string in a JSON value, including names of fields.
     pub fn json(&self, value: Value) -> Value {
         if self.is_empty() {
             return value;
@@ -144,7 +145,7 @@ impl Redactor {
         }
     }
 
-    /// Every place of a secret, in the text and in its decoded copies.
+    /// All occurrences of secrets, in the text and in its decoded copies.
     fn spans(&self, text: &[u8]) -> Vec<Span> {
         let mut spans = self.plain.find(text);
         let mut look = |finder: &Finder, copy: &Copy| {
@@ -175,7 +176,7 @@ impl Redactor {
         spans
     }
 
-    /// The text with a name in the place of each span; what overlaps goes as one, under the name of the longest.
+    /// Replaces each span by its name. Overlapping spans become one, with the name of the longest secret.
     fn without(&self, text: &[u8], mut spans: Vec<Span>) -> Vec<u8> {
         for span in &mut spans {
             while span.end > span.start + 1 && text.get(span.end - 1).is_some_and(u8::is_ascii_whitespace) {
@@ -209,7 +210,7 @@ impl Redactor {
     }
 }
 
-/// The text without escapes. What a text around it could make another escape of is left out at its end.
+/// Removes escapes. An incomplete escape at the end is dropped, because the following text could complete it.
 fn bare(text: &str) -> Vec<u8> {
     let mut bytes = Copy::bare(text.as_bytes()).bytes;
     let open = bytes.iter().rposition(|byte| matches!(byte, b'%' | b'&'));
@@ -226,8 +227,7 @@ fn bare(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// How the value looks in hexadecimal digits, and in base64: in the middle of something longer that begins at one of
-/// three places in a group.
+/// The value in hexadecimal, and in base64 within longer data, for each of the three alignments.
 fn encoded(value: &str) -> Vec<String> {
     let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
     let mut forms = vec![hex.to_ascii_uppercase(), hex];

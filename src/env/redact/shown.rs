@@ -1,4 +1,4 @@
-//! A type for texts without secrets: whatever stores or sends a text that code has made accepts nothing else.
+//! A type for texts without secrets. Code that stores or sends a generated text accepts nothing else.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,15 +8,15 @@ use serde_json::Value;
 use crate::env::redact::Redactor;
 use crate::text::first_bytes;
 
-/// Something without secrets. [`Redactor::shown`] makes one of what code gives, and [`Shown::of_person`] of what a person
-/// typed; there is no other way. What takes a `Shown` cannot be given anything else, and what is cut is cut after the
-/// secrets have gone.
+/// A value without secrets. It is created only by [`Redactor::shown`] for generated text, and by
+/// [`Shown::of_person`] for a user's input. So nothing else can be passed on, and texts are cut only after
+/// redaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shown<T = String>(T);
 
-/// What texts may be in.
+/// Values that contain texts.
 pub(crate) trait Tells {
-    /// The same without secrets.
+    /// Replaces the secrets.
     fn without(self, secrets: &Redactor) -> Self;
 }
 
@@ -33,26 +33,26 @@ impl Tells for Value {
 }
 
 impl Redactor {
-    /// It without secrets.
+    /// Replaces the secrets in a value.
     pub(crate) fn shown<T: Tells>(&self, told: T) -> Shown<T> {
         Shown(told.without(self))
     }
 }
 
 impl<T> Shown<T> {
-    /// What a person has typed is theirs, whatever it holds.
+    /// Accepts a user's input unchanged.
     pub(crate) const fn of_person(typed: T) -> Shown<T> {
         Shown(typed)
     }
 
-    /// The thing itself.
+    /// The value.
     pub(crate) fn inner(self) -> T {
         self.0
     }
 }
 
 impl Shown {
-    /// At most `max` bytes of it.
+    /// At most the first `max` bytes.
     pub(crate) fn cut(&self, max: usize) -> Shown {
         Shown(first_bytes(&self.0, max).to_owned())
     }

@@ -44,7 +44,7 @@ fn the_longest_goes_first_short_ones_and_other_texts_stay() {
 
 // ---- every encoder --------------------------------------------------------------------------------------------
 
-/// A generator of random numbers that is the same every time.
+/// A deterministic random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -121,7 +121,7 @@ fn quoted_printable(text: &str) -> String {
 
 type Encoder = (&'static str, fn(&str) -> String);
 
-/// What can be done to a text on its way; those before the first `base64` may be done twice.
+/// Encodings of a text; those before the first `base64` may be applied twice.
 const ENCODERS: [Encoder; 20] = [
     ("as it is", str::to_owned),
     ("encodeURIComponent", |text| percent(text, "-_.!~*'()", false, false)),
@@ -144,12 +144,12 @@ const ENCODERS: [Encoder; 20] = [
     ("hexadecimal, upper case", |text| text.bytes().map(|byte| format!("{byte:02X}")).collect()),
     ("quoted-printable", quoted_printable),
 ];
-/// How many of them may be done twice.
+/// Number of encodings that may be applied twice.
 const TWICE: usize = 12;
 
 const ALPHABET: &str = "abcXYZ019 +/=%\\\"'<>&;#!~*()_-.:{}u\u{e9}\u{1f600}";
 
-/// What is left of `whole` when its redacted form has its names taken out: everything but the secret, or less.
+/// Asserts that the redacted `text` contains nothing of the secret.
 fn assert_gone(redactor: &Redactor, text: &str, told: &str) {
     let clean = redactor.text(text);
     assert!(clean.contains("[redacted KEY]"), "{told}\n{text}\n{clean}");
@@ -169,7 +169,7 @@ fn every_encoder_is_seen_through_whatever_stands_around() {
         let around = |dice: &mut Dice, length| dice.text(ALPHABET, length);
         let text = format!("{}{secret}{}", around(&mut dice, before), around(&mut dice, after));
         for (name, encode) in &ENCODERS {
-            // Words around that continue its last escape are one with it only where two kinds meet.
+            // Text around the secret can continue its last escape only where two kinds meet.
             let mixed =
                 ["URLSearchParams", "Python's quote_plus", "HTML"].contains(name) || name.contains("lines");
             let text = if mixed { format!("key: {secret} ok") } else { text.clone() };
@@ -194,7 +194,7 @@ fn encoders_may_be_chained() {
         for (outer, second) in &ENCODERS[..TWICE] {
             for (inner, first) in &ENCODERS {
                 let text = second(&first(&format!("key: {} ok", secret.trim())));
-                // Two of these give what no decoder reads back.
+                // No decoder can read the result of these combinations.
                 let lost = *inner == "quoted-printable" || (inner.contains("lines") && *outer != "JSON");
                 if !lost {
                     assert_gone(&redactor, &text, &format!("{outer} of {inner}: {secret}"));

@@ -1,18 +1,18 @@
-//! Counts steps, in tests only.
+//! Counts steps, in tests.
 
 #[cfg(test)]
 thread_local! {
     static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// So many steps more.
+/// Adds steps.
 #[inline]
 pub(crate) fn add(_steps: usize) {
     #[cfg(test)]
     STEPS.with(|all| all.set(all.get() + _steps));
 }
 
-/// Steps of this thread so far.
+/// Number of steps of this thread.
 #[cfg(test)]
 pub(crate) fn done() -> usize {
     STEPS.with(std::cell::Cell::get)

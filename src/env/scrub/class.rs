@@ -1,14 +1,14 @@
-//! What each byte may be a part of, in one look: a scrubber passes over most of a text without a second one.
+//! Classes of bytes, in one lookup: the scrubber skips most of a text with it.
 
-/// Of a name, `-` apart.
+/// Part of a name, except `-`.
 pub(super) const NAME: u8 = 1;
-/// Something that a look for names stops at.
+/// Stops the search for names.
 pub(super) const NAMES: u8 = 2;
-/// Of a text that may look random.
+/// Part of a text that may look random.
 pub(super) const RUN: u8 = 4;
-/// Something that a look for such texts stops at.
+/// Stops the search for such texts.
 pub(super) const RUNS: u8 = 8;
-/// Of a token that its first letters give away, or of such a text.
+/// Part of a token with a known prefix, or of such a text.
 pub(super) const TOKEN: u8 = 16;
 
 const CLASSES: [u8; 256] = classes();
@@ -43,7 +43,7 @@ const fn classes() -> [u8; 256] {
     classes
 }
 
-/// Whether a byte is of a class.
+/// Whether a byte has a class.
 #[inline]
 pub(super) fn is(byte: u8, class: u8) -> bool {
     CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)

@@ -1,19 +1,19 @@
-//! Long texts that look random, and tokens that their first letters give away.
+//! Long texts that look random, and tokens with known prefixes.
 
 use crate::env::redact::work;
 use crate::env::scrub::class;
 use crate::env::scrub::{Kind, Span, before, byte, continues, known, part, words};
 
-/// Characters of such a text.
+/// Length of a random text, in characters.
 const LEAST_CHARS: usize = 24;
 const MOST_CHARS: usize = 512;
-/// Bits of information in a character, by how often it occurs in the text.
+/// Minimum Shannon entropy, in bits per character.
 const LEAST_BITS: f64 = 3.8;
-/// Different characters.
+/// Minimum number of different characters.
 const LEAST_DIFFERENT: usize = 8;
-/// Characters of a part of a name that are random, such as the hash in `app-7d4b9c6f5d-x2k8p`.
+/// Maximum length of a random part in a name, such as the hash in `app-7d4b9c6f5d-x2k8p`.
 const HASH_CHARS: usize = 10;
-/// How ids begin that providers of models and of payments give: they tell apart, and open nothing.
+/// Prefixes of ids of model and payment providers. Ids are not secret.
 const IDS: [&[u8]; 22] = [
     b"call_",
     b"toolu_",
@@ -38,18 +38,18 @@ const IDS: [&[u8]; 22] = [
     b"pm_",
     b"seti_",
 ];
-/// Tokens within tokens that may be allowed: each is looked at up to the end of all.
+/// Maximum number of nested allowed tokens, because each is scanned to its end.
 const MOST_ALLOWED: usize = 16;
-/// Bytes of a text, without blanks, that `allow` looks at on each side.
+/// Maximum bytes on each side of a text that `allow` patterns see.
 const WORD_BYTES: usize = 512;
-/// Characters that the shortest token has that its first letters give away, with these.
+/// Length of the shortest token with a known prefix, including the prefix.
 const SHORTEST_CHARS: usize = 14;
-/// How the marker of a known secret begins.
+/// Start of the marker of a known secret.
 const MARK: &[u8] = b"[redacted ";
-/// Bytes of a marker.
+/// Maximum bytes of a marker.
 const MARK_BYTES: usize = 200;
 
-/// Those in a text outside of the spans, first one first.
+/// Finds them outside of the given spans, in order.
 pub(super) fn find(bytes: &[u8], outside: &[Span], allow: &[String]) -> Vec<Span> {
     let mut looking = Looking { bytes, allow, spans: Vec::new(), word: (0, 0), allowed: (0, 0) };
     let mut at = 0;
@@ -65,9 +65,9 @@ struct Looking<'a> {
     bytes: &'a [u8],
     allow: &'a [String],
     spans: Vec<Span>,
-    /// What was last looked at for `allow`.
+    /// The last word that was checked against `allow`.
     word: (usize, usize),
-    /// Where the tokens end that were allowed last, and how many of them are within others.
+    /// End of the last allowed tokens, and their nesting.
     allowed: (usize, usize),
 }
 
@@ -88,8 +88,9 @@ impl Looking<'_> {
         }
     }
 
-    /// The next word, up to a blank, in which enough characters stand together for one of these texts. Most of a text is passed over
-    /// in strides: where a character is none of theirs, none of them has it in its midst.
+    /// The next word with enough adjacent characters for such a text; returns its range. Most of a text is
+    /// skipped in strides: if the last character of a stride does not belong to a token, no token can span
+    /// it.
     fn long_word(&self, start: usize, end: usize) -> Option<(usize, usize)> {
         let bytes = self.bytes;
         let mut at = start + SHORTEST_CHARS - 1;
@@ -120,7 +121,7 @@ impl Looking<'_> {
         None
     }
 
-    /// Looks at what is at a place; where to look next.
+    /// Handles the text at a position; returns the next position.
     fn step(&mut self, at: usize, end: usize) -> usize {
         let bytes = self.bytes;
         match byte(bytes, at) {
@@ -142,7 +143,7 @@ impl Looking<'_> {
         end
     }
 
-    /// A token at a place, unless it is allowed; where it ends.
+    /// Takes a token at a position, unless it is allowed; returns its end.
     fn token(&mut self, at: usize, end: usize) -> Option<usize> {
         if before(self.bytes, at).is_ascii_alphanumeric() {
             return None;
@@ -157,7 +158,7 @@ impl Looking<'_> {
         Some(self.take(at, until))
     }
 
-    /// A URL up to its query, from its host.
+    /// Scans a URL from its host to its query.
     fn url(&mut self, host: usize, end: usize) -> usize {
         let bytes = self.bytes;
         if let Some((from, until)) = known::hook(bytes, host).filter(|(_, until)| *until <= end) {
@@ -178,7 +179,7 @@ impl Looking<'_> {
         end
     }
 
-    /// A run of the characters that such texts have.
+    /// Scans a run of characters that such texts may have.
     fn run(&mut self, start: usize, end: usize) -> usize {
         let bytes = self.bytes;
         let run = part(bytes, start, end);
@@ -199,7 +200,7 @@ impl Looking<'_> {
         if is {
             return self.take(start, until);
         }
-        // A token may stand behind something that is joined to it.
+        // A token may follow something that is joined to it.
         let mut at = start;
         while let Some(joint) = part(bytes, at, text).iter().position(|byte| !byte.is_ascii_alphanumeric()) {
             at += joint + 1;
@@ -212,7 +213,7 @@ impl Looking<'_> {
         until
     }
 
-    /// Whether the text, or what it is a part of, is allowed.
+    /// Whether the text, or the word around it, is allowed.
     fn is_allowed(&mut self, start: usize, end: usize) -> bool {
         if self.allow.is_empty() {
             return false;
@@ -230,7 +231,7 @@ impl Looking<'_> {
     }
 }
 
-/// Past a marker: `[redacted NAME]`, and ours.
+/// Skips a marker: `[redacted NAME]`, or the scrubber's own.
 fn past_mark(bytes: &[u8], at: usize, end: usize) -> usize {
     let named = at + if continues(bytes, at, MARK) { MARK.len() } else { 1 };
     let name = part(bytes, named, (at + MARK_BYTES).min(end));
@@ -238,12 +239,12 @@ fn past_mark(bytes: &[u8], at: usize, end: usize) -> usize {
     if name.get(length) == Some(&b']') { named + length + 1 } else { at + 1 }
 }
 
-/// Past an escape, which no text may begin in.
+/// Skips an escape, in which no text may start.
 fn past_escape(bytes: &[u8], at: usize) -> usize {
     at + if byte(bytes, at + 1) == b'u' { 6 } else { 2 }
 }
 
-/// Past an address that holds its data.
+/// Skips a data URL.
 fn past_data(bytes: &[u8], at: usize, end: usize) -> usize {
     let head = part(bytes, at, (at + MARK_BYTES).min(end));
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b":/;+-.=,_".contains(byte);
@@ -256,7 +257,7 @@ fn past_data(bytes: &[u8], at: usize, end: usize) -> usize {
     part(bytes, from, end).iter().position(ends).map_or(end, |length| from + length)
 }
 
-/// Whether a text has a letter, a digit or a symbol, enough different characters, and no order.
+/// Whether a text has letters and other characters, enough different ones, and enough entropy.
 fn is_random(text: &[u8]) -> bool {
     if !text.iter().any(u8::is_ascii_alphabetic) || text.iter().all(u8::is_ascii_alphabetic) {
         return false;
@@ -271,7 +272,7 @@ fn is_random(text: &[u8]) -> bool {
     different >= LEAST_DIFFERENT && bits(&counts, text.len()) >= LEAST_BITS
 }
 
-/// Shannon's entropy.
+/// Shannon entropy per character.
 fn bits(counts: &[u16], length: usize) -> f64 {
     let length = length as f64;
     let of = |count: &u16| {
@@ -281,7 +282,7 @@ fn bits(counts: &[u16], length: usize) -> f64 {
     counts.iter().map(of).sum()
 }
 
-/// Whether it only looks random: digits of a hash, an id, a path, a name.
+/// Whether it only looks random: a hash in hexadecimal, an id, a path, a name.
 fn is_exempt(bytes: &[u8], start: usize, end: usize) -> bool {
     let text = part(bytes, start, end);
     let hex = |text: &[u8]| text.iter().all(u8::is_ascii_hexdigit);
@@ -292,13 +293,13 @@ fn is_exempt(bytes: &[u8], start: usize, end: usize) -> bool {
         || text.strip_prefix(b"0x").is_some_and(hex)
         || path
         || begins(&[b"sha1-", b"sha256-", b"sha384-", b"sha512-"])
-        // Public keys of SSH: the length of a name, and the name.
+        // SSH public keys: the length of the type's name, and the name.
         || begins(&[b"AAAAB3NzaC1", b"AAAAC3NzaC1", b"AAAAE2VjZHNh", b"AAAAGnNr"])
         || (IDS.iter().any(|id| text.starts_with(id)) && !text.windows(7).any(|seven| seven == b"_secret"))
         || is_name(text)
 }
 
-/// Whether its parts are words, numbers, digits of hashes, and not much besides.
+/// Whether it consists mainly of words, numbers and hexadecimal digits.
 fn is_name(text: &[u8]) -> bool {
     if words::are_words(text) {
         return true;
@@ -321,7 +322,7 @@ fn is_name(text: &[u8]) -> bool {
     (plain && joined && small) || (longest <= HASH_CHARS && ordered >= random)
 }
 
-/// Whether a text is like a glob, in which `*` is anything.
+/// Whether a text matches a glob with `*` for any characters.
 fn matches(glob: &[u8], text: &[u8]) -> bool {
     let (mut at, mut place) = (0, 0);
     let mut star = None;

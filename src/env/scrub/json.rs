@@ -1,5 +1,5 @@
-//! JSON, whose values are looked at one by one. What stays is not printed again: numbers, blanks and the order of fields
-//! are what they were.
+//! JSON, whose strings are scanned one by one. The rest is kept unchanged: numbers, white space and the order
+//! of fields.
 
 use serde_json::value::RawValue;
 
@@ -8,29 +8,29 @@ use crate::env::scrub::name::says;
 use crate::env::scrub::{KEYWORD, Scrubber, byte, part, value};
 use crate::spec::scrub::ScrubAction;
 
-/// Bytes of a text that may be the name of a field.
+/// Maximum bytes of a text that may be the name of a field.
 const NAME_BYTES: usize = 128;
 
-/// Whether a text, or a line of it, may be JSON with texts in it.
+/// Whether a text, or a line of it, may be JSON with strings.
 pub(super) fn may_be(text: &str) -> bool {
     let begins = |text: &str| text.trim_ascii_start().starts_with(['{', '[', '"']);
     begins(text) || (text.contains('\n') && text.lines().any(begins))
 }
 
-/// An array or an object that is open.
+/// An open array or object.
 #[derive(Clone, Copy, Default)]
 struct Open {
     is_object: bool,
-    /// Whether what is next in it is secret: by its name, or in an array by that of the array.
+    /// Whether the next value is secret, by its name, or in an array by the array's name.
     secret: bool,
-    /// The object names something else that is secret: `{"name": "DB_PASSWORD", "value": "…"}`.
+    /// Whether the object names another secret: `{"name": "DB_PASSWORD", "value": "…"}`.
     names: bool,
-    /// The next text is the name of that.
+    /// Whether the next string is such a name.
     named: bool,
 }
 
 impl Scrubber<'_> {
-    /// A text of JSON: as it is then, or `None` inside when nothing was taken out. `None` when it is no JSON.
+    /// Scrubs a text of JSON. `None` when it is not JSON; an inner `None` when nothing was replaced.
     pub(super) fn json_text(&mut self, text: &str, depth: u32) -> Option<Option<String>> {
         if !text.trim_ascii_start().starts_with(['{', '[', '"']) {
             return None;
@@ -70,13 +70,13 @@ impl Scrubber<'_> {
         Some(walk.finish())
     }
 
-    /// A text in quotation marks: the name of a field, or a value.
+    /// Handles a string: the name of a field, or a value.
     fn literal(&mut self, walk: &mut Walk<'_>, start: usize, end: usize, depth: u32) {
         let raw = walk.text.get(start..end).unwrap_or_default();
         let inside = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
         let read: String;
         let value = if inside.contains('\\') {
-            // A half of a pair of surrogates is JSON, and no text.
+            // A lone surrogate is valid in JSON, but not in a Rust string.
             read = crate::json::from_str(raw).unwrap_or_else(|_| inside.to_owned());
             &read
         } else {
@@ -118,7 +118,7 @@ impl Scrubber<'_> {
         walk.done();
     }
 
-    /// The value of a field whose name says that it is secret.
+    /// Handles the value of a secret field.
     fn named(&mut self, walk: &mut Walk<'_>, start: usize, end: usize) {
         if self.rules.keywords == ScrubAction::Redact {
             self.replaced.keywords += 1;
@@ -133,12 +133,12 @@ impl Scrubber<'_> {
     }
 }
 
-/// Whether the value of a secret field is one.
+/// Whether a secret field has an actual value.
 fn is_value(text: &str) -> bool {
     !value::is_none(value::credentials(text.as_bytes()))
 }
 
-/// Where the literal ends that begins at a place.
+/// The end of the string that starts at a position.
 fn literal_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     loop {
@@ -151,7 +151,7 @@ fn literal_end(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Whether a `:` is next.
+/// Whether a `:` follows.
 fn is_name(bytes: &[u8], at: usize) -> bool {
     let blanks = part(bytes, at, bytes.len()).iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     byte(bytes, at + blanks) == b':'
@@ -160,7 +160,7 @@ fn is_name(bytes: &[u8], at: usize) -> bool {
 struct Walk<'t> {
     text: &'t str,
     out: String,
-    /// How much of the text is in `out`.
+    /// Length of the text that `out` contains.
     copied: usize,
     open: Vec<Open>,
 }
@@ -170,7 +170,7 @@ impl Walk<'_> {
         self.open.last().copied().unwrap_or_default()
     }
 
-    /// A value is over: the next one has a name of its own.
+    /// Ends a value: the next one has its own name.
     fn done(&mut self) {
         if let Some(top) = self.open.last_mut().filter(|top| top.is_object) {
             (top.secret, top.named) = (false, false);
