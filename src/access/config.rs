@@ -1,4 +1,4 @@
-//! The deployment's credentials, and who a request is from.
+//! The deployment's credentials, and authentication of requests.
 
 use crate::access::keys::Keys;
 use crate::access::links::{FileLink, Links};
@@ -10,7 +10,7 @@ use crate::limits::{SECOND_US, TOKEN_TTL_S, WAIT_TOKEN_S};
 /// A `BOBBIN_TOKEN_SECRET` shorter than this can be guessed.
 pub const MINIMUM_SECRET_BYTES: usize = 16;
 
-/// Who may use this deployment.
+/// The credentials that this deployment accepts.
 #[derive(Clone, Debug)]
 pub struct Access {
     keys: Keys,
@@ -18,8 +18,8 @@ pub struct Access {
     open: bool,
 }
 
-/// What a request shows. A router passes the query's token only on `/stream` and `/events`, where a browser cannot set
-/// a header; there too an API key is not accepted, since addresses end up in logs.
+/// The credentials of a request. A router passes the query's token only on `/stream` and `/events`, where a
+/// browser cannot set a header. An API key is not accepted in the query, because addresses end up in logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credential<'a> {
     /// Nothing.
@@ -31,11 +31,13 @@ pub enum Credential<'a> {
 }
 
 impl Access {
-    /// Reads `BOBBIN_API_KEYS`, `BOBBIN_TOKEN_SECRET` and `BOBBIN_DEV`. With `BOBBIN_DEV=1` and no keys every request
-    /// is an admin's (behind [`dev_guard`](crate::access::dev_guard)); with keys they are asked for, there too.
+    /// Reads `BOBBIN_API_KEYS`, `BOBBIN_TOKEN_SECRET` and `BOBBIN_DEV`. With `BOBBIN_DEV=1` and no keys,
+    /// every request is an admin's (behind [`dev_guard`](crate::access::dev_guard)). With keys, a development
+    /// server requires them too.
     ///
     /// # Errors
-    /// `internal` when a variable makes no sense: nothing is served then. The message names the entry, not the key.
+    /// `internal` for an invalid variable; nothing is served then. The message names the entry, but not the
+    /// key.
     pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Access> {
         let keys = Keys::parse(&var("BOBBIN_API_KEYS").unwrap_or_default())
             .map_err(|error| Error::internal(format!("BOBBIN_API_KEYS: {error}.")))?;
@@ -50,7 +52,7 @@ impl Access {
         Ok(Access { keys, token_secret, open })
     }
 
-    /// Who comes with a link to a file ([`links::bearer`]), at `now_us`. `path` is decoded.
+    /// Authenticates a link to a file ([`links::bearer`]) at `now_us`. `path` is decoded.
     ///
     /// # Errors
     /// `unauthenticated`.
@@ -59,7 +61,7 @@ impl Access {
         links::bearer(secret, thread, path, query, now_us)
     }
 
-    /// What links to files on a server are made with; without a secret there are none, unless nobody is asked who they are.
+    /// The maker of links to files. Without a secret there is none, except on an open development server.
     pub fn links(&self, origin: &str, now_us: i64) -> Option<Links> {
         match &self.token_secret {
             Some(secret) => Some(Links::new(origin, secret, now_us)),
@@ -67,20 +69,21 @@ impl Access {
         }
     }
 
-    /// What signs what clients are to give back; where nobody is asked who they are, nothing that anybody would have to guess.
+    /// The secret for signing data that clients return. An open development server uses a constant, as it has
+    /// no secrets.
     pub fn secret(&self) -> Option<Vec<u8>> {
         self.token_secret.clone().or_else(|| self.open.then(|| b"development".to_vec()))
     }
 
-    /// Whether no credentials are asked for: a development server without keys.
+    /// Whether no credentials are required: a development server without keys.
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Who a request is from, at `now_us` (microseconds since 1970).
+    /// Authenticates a request at `now_us` (microseconds since 1970).
     ///
     /// # Errors
-    /// `unauthenticated`; the message never repeats what was shown.
+    /// `unauthenticated`; the message never contains the credentials.
     pub fn authenticate(&self, credential: Credential<'_>, now_us: i64) -> Result<Caller> {
         let development = || Caller { scope: Scope::Admin, via: Via::Development };
         match credential {
@@ -100,7 +103,7 @@ impl Access {
                 match (given, known) {
                     (_, Some(scope)) => Ok(Caller { scope: scope.clone(), via: Via::Key }),
                     (Some((_, token)), None) if token.starts_with(PREFIX) => self.token(token, now_us),
-                    // Clients send some key because they must have one.
+                    // Some clients always send a key.
                     _ if self.open => Ok(development()),
                     (Some(_), None) => Err(unauthenticated("The API key is not known.")),
                     (None, None) => Err(unauthenticated("The authorization header is not `Bearer <key>`.")),
@@ -109,10 +112,10 @@ impl Access {
         }
     }
 
-    /// Who a link is from: the bearer of a token for one wait.
+    /// Authenticates a link: the bearer of a token for one wait.
     ///
     /// # Errors
-    /// `invalid_token` for one that is forged, has ended or is good for something else.
+    /// `invalid_token` for a token that is forged, expired or has another scope.
     pub fn of_link(&self, token: &str, now_us: i64) -> Result<Caller> {
         match self.token(token, now_us) {
             Ok(caller) if matches!(caller.scope, Scope::Wait(..)) => Ok(caller),
@@ -130,15 +133,15 @@ impl Access {
         Ok(Caller { scope, via: Via::Token { expires_us, life } })
     }
 
-    /// Mints a token with a scope inside the caller's: an admin's for anything, an owner's for itself and its threads.
-    /// For the scope of a thread `thread_owner` is that thread's owner, looked up by the caller of this function (an
-    /// admin's need not be), and `life` which thread of its id it is, where there may be several ([`Via::Token`]). `ttl_s` is how
-    /// long it lives, in seconds, at most [`TOKEN_TTL_S`]; `now_us` the time in
-    /// microseconds since 1970.
+    /// Mints a token with a scope inside the caller's: for an admin any scope, for an owner its own and its
+    /// threads. For the scope of a thread, `thread_owner` is that thread's owner, which the calling code has
+    /// looked up (not needed for an admin), and `life` its generation, if there may be several
+    /// ([`Via::Token`]). `ttl_s` is the token's lifetime in seconds, at most [`TOKEN_TTL_S`], or
+    /// [`WAIT_TOKEN_S`] for a wait; `now_us` the time in microseconds since 1970.
     ///
     /// # Errors
-    /// `forbidden` for a token's bearer and a scope outside the caller's, `thread_not_found` for a thread that is not
-    /// the caller's, `invalid_field` for a wrong life.
+    /// `forbidden` for a token's bearer and for a scope outside the caller's, `thread_not_found` for a thread
+    /// of someone else, `invalid_field` for an invalid lifetime.
     pub fn mint(
         &self,
         caller: &Caller,
@@ -160,7 +163,7 @@ impl Access {
                     .hint(format!("The key's scope is `{own}`.")));
             }
         }
-        // A link in a mail is read days later.
+        // A link in a mail may be read days later.
         let most = if matches!(scope, Scope::Wait(..)) { WAIT_TOKEN_S } else { TOKEN_TTL_S };
         let ttl_s =
             i64::try_from(ttl_s).ok().filter(|ttl| *ttl > 0 && ttl.unsigned_abs() <= most).ok_or_else(

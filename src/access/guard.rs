@@ -1,38 +1,38 @@
-//! The guard of a development server, which requires no credentials: it lets through only programs on this machine and
-//! pages that this machine served. A page from elsewhere that the developer has open must not get through, neither
-//! with a form nor by resolving its own name to this machine.
+//! The guard of a development server, which requires no credentials. It accepts only programs on this machine
+//! and pages that this machine served. Another page in the developer's browser must not get through, neither
+//! with a form nor by DNS rebinding.
 
 use crate::error::{Code, Error, Result};
 
-/// The parts of a request that the guard looks at.
+/// The parts of a request that the guard checks.
 #[derive(Clone, Copy, Debug)]
 pub struct DevRequest<'a> {
     /// The `host` header.
     pub host: Option<&'a str>,
-    /// The `origin` header, unless it is one that may call.
+    /// The `origin` header, unless that origin is allowed.
     pub origin: Option<&'a str>,
     /// The `content-type` header.
     pub content_type: Option<&'a str>,
-    /// What body the request has.
+    /// The kind of the body.
     pub body: Body,
 }
 
 /// The body of a request, for the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// None, or an empty one.
+    /// None or empty.
     None,
-    /// One that has to be JSON.
+    /// Must be JSON.
     Json,
-    /// A file's, on a file route: of any type.
+    /// The content of a file, on a file route: any type.
     File,
 }
 
-/// Whether a development server serves a request (`BOBBIN_DEV`; docs/http.md).
+/// Checks a request to a development server (`BOBBIN_DEV`; docs/http.md).
 ///
 /// # Errors
-/// `forbidden` for another host or origin, `unsupported_media_type` for a body that is not JSON: a page from elsewhere
-/// can send forms and plain text without asking, but not JSON.
+/// `forbidden` for another host or origin, `unsupported_media_type` for a body that is not JSON: a page of
+/// another origin can send forms and plain text without a preflight request, but not JSON.
 pub fn dev_guard(request: &DevRequest<'_>) -> Result<()> {
     let host = request.host.unwrap_or_default();
     if !is_local(host) {

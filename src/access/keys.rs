@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use crate::access::Scope;
 use crate::signing::same;
 
-/// What is wrong with the list. Keys are named by their place, never shown.
+/// An error in the list. It names a key by its position and never contains it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeysError {
     /// An entry without `=`.
@@ -47,8 +47,8 @@ pub(crate) enum KeysError {
 pub(crate) struct Keys(Vec<([u8; 32], Scope)>);
 
 impl Keys {
-    /// Reads the list. Entries are separated by commas; white space around them and empty ones are ignored. A key may
-    /// have `=` in it: the scope follows the last one.
+    /// Reads the list. Entries are separated by commas; white space around them and empty ones are ignored. A
+    /// key may contain `=`, because the scope follows the last one.
     pub(crate) fn parse(list: &str) -> Result<Keys, KeysError> {
         let mut keys: Vec<([u8; 32], Scope)> = Vec::new();
         let mut places = Vec::new();

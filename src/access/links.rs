@@ -1,27 +1,28 @@
-//! Links to files that need no header: an `<img>` sends none. A link is good for reading one file for a while.
+//! Signed links to files, because an `<img>` sends no header. A link allows reading one file for a limited
+//! time.
 
 use crate::access::{Caller, Scope, Via};
 use crate::error::{Code, Error, Result};
 use crate::limits::{LINK_S, SECOND_US};
 use crate::signing::{hmac_sha256, same, unhex};
 
-/// The query's parameter with when a link ends, seconds since 1970.
+/// The query parameter with the end of a link, seconds since 1970.
 pub const EXPIRES: &str = "expires";
-/// The query's parameter with which thread of its id it is, where there may be several.
+/// The query parameter with the thread's generation, if there may be several.
 pub const LIFE: &str = "life";
-/// The query's parameter with its signature.
+/// The query parameter with the signature.
 pub const SIGNATURE: &str = "signature";
 
-/// What links are made with.
+/// The maker of links.
 #[derive(Clone)]
 pub struct Links {
     /// Scheme, host and port.
     origin: String,
-    /// None where nobody is asked who they are.
+    /// `None` on an open development server.
     secret: Option<Vec<u8>>,
-    /// When they end, seconds since 1970.
+    /// End of the links, seconds since 1970.
     expires_s: i64,
-    /// Which thread of its id they are for; none where there is one.
+    /// Generation of their thread; `None` if there is only one.
     life: Option<i64>,
 }
 
@@ -32,20 +33,20 @@ impl std::fmt::Debug for Links {
 }
 
 impl Links {
-    /// Links to files on a server, good for an hour from `now_us` on. They end at whole quarters of an hour, so that an address
-    /// stays the same for a while and a browser need not fetch the file again.
+    /// Links to files on a server, valid for 45 to 60 minutes from `now_us`. They end at quarters of an hour, so
+    /// that an address stays the same for a while and a browser can cache the file.
     pub fn new(origin: &str, secret: &[u8], now_us: i64) -> Links {
         let quarter = LINK_S / 4;
         let expires_s = (now_us / SECOND_US / quarter + 4) * quarter;
         Links { origin: origin.to_owned(), secret: Some(secret.to_vec()), expires_s, life: None }
     }
 
-    /// Addresses that are no secret, of a developer's own machine.
+    /// Unsigned links, for a developer's own machine.
     pub fn unsigned(origin: &str) -> Links {
         Links { origin: origin.to_owned(), secret: None, expires_s: 0, life: None }
     }
 
-    /// Such links to files of one of several threads that have the same id one after the other.
+    /// Sets the generation of the thread.
     pub fn of_life(self, life: Option<i64>) -> Links {
         Links { life, ..self }
     }
@@ -68,7 +69,7 @@ impl Links {
     }
 }
 
-/// What a link's address says besides the file.
+/// The parameters of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct FileLink<'a> {
     /// [`LIFE`].
@@ -79,10 +80,10 @@ pub struct FileLink<'a> {
     pub signature: &'a str,
 }
 
-/// Who comes with a link to a file of a thread: somebody who may read it, at `now_us`. `path` is decoded.
+/// Authenticates a link to a file of a thread, at `now_us`. `path` is decoded.
 ///
 /// # Errors
-/// `unauthenticated` when the link has ended or is not ours.
+/// `unauthenticated` if the link has expired or its signature is invalid.
 pub fn bearer(secret: &[u8], thread: &str, path: &str, link: FileLink<'_>, now_us: i64) -> Result<Caller> {
     let FileLink { life, expires, signature: given } = link;
     let wrong = |text: &str| {
@@ -107,7 +108,7 @@ pub fn bearer(secret: &[u8], thread: &str, path: &str, link: FileLink<'_>, now_u
 
 fn signature(secret: &[u8], thread: &str, life: Option<i64>, path: &str, expires_s: i64) -> [u8; 32] {
     let life = life.map(|life| life.to_string()).unwrap_or_default();
-    // What is signed here is signed nowhere else: tokens have no NUL.
+    // The domain of this signature is separate: tokens contain no NUL.
     let head = format!("file\0{thread}\0{life}\0{expires_s}\0");
     hmac_sha256(secret, &[head.as_bytes(), path.as_bytes()])
 }

@@ -1,9 +1,10 @@
-//! Who may do what (docs/http.md): API keys with a scope, browser tokens that are minted from them, and what each scope allows.
-//! Pure: values in, decisions out. The Worker reads the variables and the request; an object compares the caller's scope with
-//! its own owner.
+//! Permissions (docs/http.md): API keys with scopes, browser tokens minted from them, and the actions that
+//! each scope allows. Pure functions: the Worker reads the variables and the request, and an object compares
+//! the caller's scope with its own owner.
 //!
-//! * `config`: the deployment's credentials, and who a request is from. `keys`, `token`: the two kinds. `scope`: what they
-//!   allow. `guard`: what a development server lets through. `links`: links to files. `oauth`: access tokens of another system's.
+//! * `config`: the deployment's credentials, and authentication. `keys`, `token`: the two kinds of
+//!   credentials. `scope`: their scopes. `guard`: restrictions of a development server. `links`: links to
+//!   files. `oauth`: access tokens of another system.
 
 pub(crate) mod config;
 pub(crate) mod guard;
@@ -23,16 +24,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
 
-/// Who sent a request. It crosses to an object as JSON.
+/// The sender of a request. It crosses to an object as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caller {
-    /// What the credentials are good for.
+    /// The scope of its credentials.
     pub scope: Scope,
-    /// What the credentials were.
+    /// The kind of its credentials.
     pub via: Via,
 }
 
-/// What a caller's credentials were.
+/// The kind of a caller's credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
@@ -40,9 +41,9 @@ pub enum Via {
     Key,
     /// A browser token.
     Token {
-        /// When it ends, microseconds since 1970; a stream that it opened ends with it.
+        /// End of its validity, microseconds since 1970; a stream that it opened ends with it.
         expires_us: i64,
-        /// Of one for a thread whose id is made of a key: which of the threads that have it one after the other it is for.
+        /// Generation of the thread, for a token of a thread whose id is made of a key.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         life: Option<i64>,
     },
@@ -50,27 +51,27 @@ pub enum Via {
     Development,
 }
 
-/// What somebody wants to do. The first seven concern one thread and are decided with its [`ThreadRef`].
+/// An action. The first seven concern one thread and are decided with its [`ThreadRef`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
     /// Read the thread, its messages and logs.
     ReadThread,
-    /// Follow it as it happens.
+    /// Follow its stream.
     Stream,
     /// Send it a message.
     Send,
-    /// Stop its run, or have it go on.
+    /// Stop its run, or continue it.
     StopContinue,
-    /// Read one of its waits, or decide it.
+    /// Read or decide one of its waits.
     Wait {
         /// The wait's id.
         id: &'a str,
     },
     /// Change, terminate or delete it; edit or delete its messages.
     Manage,
-    /// Read what models were sent, with the texts of prompts.
+    /// Read the requests to models, including the texts of prompts.
     ReadPrompts,
-    /// Create a thread that will have this owner.
+    /// Create a thread with this owner.
     CreateThread {
         /// The owner; `None` for a thread without one.
         user_id: Option<&'a str>,
@@ -82,9 +83,9 @@ pub enum Action<'a> {
     },
     /// List the owners of all threads.
     ListOwners,
-    /// See the MCP servers, and how they answer.
+    /// Read the MCP servers and their health.
     ListServers,
-    /// See and set the values of variables of this owner, or of the instance.
+    /// Read and set values of variables of this owner, or of the instance.
     Values {
         /// The owner; `None` for the instance.
         user_id: Option<&'a str>,
@@ -96,18 +97,18 @@ pub enum Action<'a> {
     },
     /// Mint a browser token.
     MintToken,
-    /// See which agents there are.
+    /// List the agents.
     Catalog,
 }
 
-/// A thread, as far as permission goes.
+/// A thread, as needed to check permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadRef<'a> {
     /// Its id.
     pub id: &'a str,
     /// Its owner (`user_id`), if it has one.
     pub owner: Option<&'a str>,
-    /// Which thread of this id it is, from 1.
+    /// Its generation, from 1.
     pub life: i64,
 }
 
@@ -117,8 +118,8 @@ impl Caller {
         Caller { scope: Scope::Admin, via: Via::Key }
     }
 
-    /// The owner that the caller is: who creates and lists without naming an owner means this one. `None` for an admin,
-    /// who is nobody in particular, and for a thread's credentials.
+    /// The owner of the caller, which is the default when it creates or lists threads. `None` for an admin,
+    /// who is no particular owner, and for a thread's credentials.
     pub fn owner(&self) -> Option<&str> {
         match &self.scope {
             Scope::Owner(id) => Some(id),
@@ -126,7 +127,7 @@ impl Caller {
         }
     }
 
-    /// When the credentials end, microseconds since 1970; `None` when they do not.
+    /// End of the credentials, microseconds since 1970; `None` if they do not expire.
     pub fn expires_us(&self) -> Option<i64> {
         match self.via {
             Via::Token { expires_us, .. } => Some(expires_us),
@@ -134,10 +135,10 @@ impl Caller {
         }
     }
 
-    /// Whether the caller may do this. An action on a thread needs the thread.
+    /// Checks whether the caller may do this. An action on a thread requires the thread.
     ///
     /// # Errors
-    /// `thread_not_found` for a thread that is not the caller's: nobody learns that it exists. `forbidden` for
+    /// `thread_not_found` for a thread of someone else, so that its existence stays secret. `forbidden` for
     /// everything else that the scope does not allow.
     pub fn may(&self, action: &Action<'_>, thread: Option<ThreadRef<'_>>) -> Result<()> {
         let allowed = match action {
@@ -184,7 +185,7 @@ impl Caller {
         }
     }
 
-    /// Which thread of its id the credentials are for; none where that does not matter.
+    /// Generation of the thread that the credentials are for; `None` if any.
     const fn life(&self) -> Option<i64> {
         match self.via {
             Via::Token { life, .. } => life,
@@ -226,8 +227,8 @@ impl Caller {
     }
 }
 
-/// The answer to everything that is asked of a thread that is not there or is not the caller's: one for both, so that
-/// nobody learns which it is. It does not repeat the id, which not every place that finds this out knows.
+/// The error for a thread that does not exist or belongs to someone else. Both cases share it, so that its
+/// existence stays secret. It does not contain the id, which not every caller knows.
 pub fn no_thread() -> Error {
     Error::new(Code::ThreadNotFound, "There is no such thread, or it is not yours.")
         .hint("GET /api/threads lists yours; POST /api/threads creates one.")

@@ -1,5 +1,5 @@
-//! Access tokens of another system's (docs/mcp.md): JSON Web Tokens of the issuer that `BOBBIN_OAUTH_ISSUER` names. What they say is checked
-//! here; their signatures are the platform's to check, and a token counts for nothing before.
+//! Access tokens of another system (docs/mcp.md): JSON Web Tokens of the issuer in `BOBBIN_OAUTH_ISSUER`.
+//! This module checks the claims. The platform must verify the signature before a token is accepted.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,44 +10,47 @@ use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::limits::SECOND_US;
 
-/// Signatures that are taken. None is none, and what is signed with a secret would be signed with a public key.
+/// Accepted algorithms. `none` is excluded, and so are HMACs, whose secret could be confused with a public
+/// key.
 const ALGORITHMS: [&str; 3] = ["RS256", "ES256", "EdDSA"];
-/// How far the clocks of two systems may be apart, seconds.
+/// Accepted difference between the clocks of two systems, seconds.
 const LEEWAY_S: i64 = 30;
-/// Bytes of a token.
+/// Maximum size of a token, bytes.
 const TOKEN_BYTES: usize = 8 << 10;
-/// Characters of who it is for.
+/// Maximum length of a subject, characters.
 const SUBJECT_CHARS: usize = 200;
 
-/// Whose tokens are taken.
+/// The issuer and the audience of accepted tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuth {
-    /// The issuer, as tokens name it.
+    /// The issuer in tokens.
     pub issuer: String,
-    /// For whom they must be; without it the address that is asked.
+    /// The audience in tokens; the default is the requested address.
     audience: Option<String>,
 }
 
-/// What a token says, which nobody has checked the signature of.
+/// The contents of a token whose signature is not verified yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claimed<'a> {
-    /// How it is signed.
+    /// The algorithm of the signature.
     pub algorithm: String,
-    /// With which key.
+    /// The id of the key.
     pub key: Option<String>,
-    /// What is signed.
+    /// The signed part.
     pub signed: &'a str,
     /// The signature, base64url.
     pub signature: &'a str,
-    /// Who it is from, if it is signed.
+    /// The caller, if the signature is valid.
     pub caller: Caller,
 }
 
 impl OAuth {
-    /// `BOBBIN_OAUTH_ISSUER` and `BOBBIN_OAUTH_AUDIENCE`; none without an issuer. `dev`: a developer's own machine.
+    /// Reads `BOBBIN_OAUTH_ISSUER` and `BOBBIN_OAUTH_AUDIENCE`; `None` without an issuer. `dev`: a
+    /// development server.
     ///
     /// # Errors
-    /// `internal` for an issuer that is no `https` address; on a developer's machine one of that machine may be `http`.
+    /// `internal` for an issuer that is not an `https` address; a development server also accepts `http` on
+    /// its own machine.
     pub fn from_vars(var: impl Fn(&str) -> Option<String>, dev: bool) -> Result<Option<OAuth>> {
         let named =
             |name: &str| var(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
@@ -65,12 +68,13 @@ impl OAuth {
         Ok(Some(OAuth { issuer, audience: named("BOBBIN_OAUTH_AUDIENCE") }))
     }
 
-    /// For whom tokens must be, where `resource` is asked.
+    /// The audience that tokens for `resource` must have.
     pub fn audience<'a>(&'a self, resource: &'a str) -> &'a str {
         self.audience.as_deref().unwrap_or(resource)
     }
 
-    /// Where the server is for its clients, who ask it under `origin` as far as it knows: a proxy may stand before it.
+    /// The server's public address. `origin` is the address that it sees itself; a proxy may be in front of
+    /// it.
     pub fn server<'a>(&'a self, origin: &'a str) -> &'a str {
         let named = self.audience.as_deref().and_then(|audience| audience.strip_suffix("/mcp"));
         named.filter(|named| named.contains("://")).unwrap_or(origin)
@@ -84,10 +88,10 @@ impl OAuth {
         })
     }
 
-    /// What a token says, at `now_us`; none where it cannot be such a token.
+    /// Parses and checks the claims of a token at `now_us`; `None` if it is not a JSON Web Token.
     ///
     /// # Errors
-    /// `unauthenticated`: it is not signed in a way that is taken, is not of this issuer or not for this resource, has ended or not begun.
+    /// `unauthenticated`: unsupported algorithm, other issuer, other resource, expired, or not valid yet.
     pub fn read<'a>(&self, token: &'a str, resource: &str, now_us: i64) -> Result<Option<Claimed<'a>>> {
         let Some((signed, signature)) = token.rsplit_once('.') else { return Ok(None) };
         let Some((header, claims)) = signed.split_once('.').filter(|(_, claims)| !claims.contains('.'))

@@ -1,25 +1,25 @@
-//! What credentials allow.
+//! Scopes of credentials.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// `admin`, `owner:<id>`, `thread:<id>` or `wait:<thread>/<wait>`; written so in keys, tokens and JSON.
+/// `admin`, `owner:<id>`, `thread:<id>` or `wait:<thread>/<wait>`, in this form in keys, tokens and JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Scope {
     /// Everything.
     Admin,
-    /// One owner's threads: theirs, and those they create.
+    /// One owner's threads, including those that its credentials create.
     Owner(String),
-    /// One thread: reading, streaming, sending, stopping and continuing it.
+    /// One thread: read, stream, send, stop and continue.
     Thread(String),
-    /// One wait of one thread: reading it, and deciding it.
+    /// One wait of one thread: read and decide.
     Wait(String, String),
 }
 
-/// A text that is no scope.
+/// The error for an invalid scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a scope is `admin`, `owner:<id>`, `thread:<id>` or `wait:<thread>/<wait>`")]
 pub struct NoScope;
@@ -28,7 +28,7 @@ impl FromStr for Scope {
     type Err = NoScope;
 
     fn from_str(text: &str) -> Result<Scope, NoScope> {
-        // An id is any text that can be typed into a variable and found in a log.
+        // An id is any text without control characters and outer spaces.
         let valid = |id: &str| !id.is_empty() && id.trim() == id && !id.contains(char::is_control);
         match text.split_once(':') {
             None if text == "admin" => Ok(Scope::Admin),

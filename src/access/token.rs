@@ -1,6 +1,6 @@
-//! Tokens for browsers: `bbt_<payload>.<signature>`, both base64url. The payload is `{"scope":"thread:…","exp":…}`, the
-//! signature is HMAC-SHA256 under `BOBBIN_TOKEN_SECRET` and nothing else, so that keys can be replaced without ending
-//! sessions, and sessions ended without replacing keys.
+//! Browser tokens: `bbt_<payload>.<signature>`, both base64url. The payload is
+//! `{"scope":"thread:…","exp":…}`. The signature is HMAC-SHA256 under `BOBBIN_TOKEN_SECRET` only, so that
+//! keys and sessions can be revoked independently.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,17 +10,17 @@ use crate::access::Scope;
 use crate::limits::SECOND_US;
 use crate::signing::{hmac_sha256, same};
 
-/// What a token begins with. No API key is looked for behind it.
+/// Prefix of every token. A credential with it is never looked up as an API key.
 pub(crate) const PREFIX: &str = "bbt_";
 
-/// A token that was just minted; the answer of `POST /api/tokens`.
+/// A new token, the response of `POST /api/tokens`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Minted {
     /// The token.
     pub token: String,
-    /// What it is good for.
+    /// Its scope.
     pub scope: Scope,
-    /// When it ends, seconds since 1970.
+    /// End of its validity, seconds since 1970.
     pub expires_at: i64,
 }
 
@@ -29,22 +29,22 @@ struct Payload {
     scope: Scope,
     /// Seconds since 1970.
     exp: i64,
-    /// Which thread of the scope's id it is for.
+    /// Generation of the scope's thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     life: Option<i64>,
 }
 
-/// What a token says.
+/// The contents of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verified {
     pub(crate) scope: Scope,
-    /// When it ends, microseconds since 1970.
+    /// End of its validity, microseconds since 1970.
     pub(crate) expires_us: i64,
-    /// Which thread of the scope's id it is for ([`crate::access::Via::Token`]).
+    /// Generation of the scope's thread ([`crate::access::Via::Token`]).
     pub(crate) life: Option<i64>,
 }
 
-/// Why a token is not accepted.
+/// The reason why a token is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TokenError {
     #[error("The token is not valid.")]
@@ -53,12 +53,12 @@ pub(crate) enum TokenError {
     Expired,
 }
 
-/// A token for a scope until `expires_at`, seconds since 1970.
+/// Mints a token for a scope until `expires_at`, seconds since 1970.
 pub(crate) fn mint(secret: &[u8], scope: &Scope, expires_at: i64) -> Minted {
     mint_for(secret, scope, None, expires_at)
 }
 
-/// The same for one of the threads that have the scope's id one after the other.
+/// Mints a token for one generation of the scope's thread.
 pub(crate) fn mint_for(secret: &[u8], scope: &Scope, life: Option<i64>, expires_at: i64) -> Minted {
     let mut payload = crate::json!({ "scope": scope, "exp": expires_at });
     if let (Some(life), Some(fields)) = (life, payload.as_object_mut()) {
@@ -70,10 +70,10 @@ pub(crate) fn mint_for(secret: &[u8], scope: &Scope, life: Option<i64>, expires_
     Minted { token: format!("{signed}.{signature}"), scope: scope.clone(), expires_at }
 }
 
-/// What a token says.
+/// Verifies a token and returns its contents.
 pub(crate) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<Verified, TokenError> {
     let (signed, signature) = token.split_once('.').ok_or(TokenError::Invalid)?;
-    // The signature before anything else is looked at. Base64 with a second spelling of the same bytes is refused.
+    // Verify the signature first. The decoder refuses a second spelling of the same bytes.
     let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Invalid)?;
     let signature = signature.try_into().map_err(|_| TokenError::Invalid)?;
     if !same(&hmac_sha256(secret, &[signed.as_bytes()]), &signature) {

@@ -1,5 +1,6 @@
-//! Idempotent `POST /threads`: the key, the digest of the body and the new id are bound in one transaction before the
-//! thread is created, so that a request that is repeated after a lost answer creates the same thread.
+//! Idempotent `POST /threads`: the key, the digest of the body and the new id are bound in one transaction
+//! before the thread is created, so that a request that is repeated after a lost response creates the same
+//! thread.
 
 use crate::directory::Directory;
 use crate::directory::store::claims::Claim;
@@ -11,7 +12,7 @@ use crate::limits::{IDEMPOTENCY_KEY_BYTES, IDEMPOTENCY_US};
 use crate::request::Reply;
 
 impl Directory {
-    /// Answers with the id that belongs to the key: the given one when the key is new, the first one's otherwise.
+    /// Returns the id bound to the key: the given one if the key is new, else the first one.
     pub(crate) fn claim(&self, key: &str, hash: &str, thread_id: &str) -> Result<Reply> {
         if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES {
             return Err(Error::field(

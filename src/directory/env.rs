@@ -1,4 +1,5 @@
-//! Values of variables of an owner or, in the root, of the instance (docs/variables.md). Threads read them from here.
+//! Values of variables of an owner or, in the root, of the instance (docs/variables.md). Threads read them
+//! here.
 
 use std::rc::Rc;
 
@@ -14,7 +15,7 @@ use crate::request::fields::Body;
 use crate::store::env as table;
 
 impl Directory {
-    /// Answers what is asked about values.
+    /// Responds to a request about values.
     #[inline(never)]
     pub(crate) fn env(self: &Rc<Self>, directory: &str, ask: EnvAsk) -> Result<Reply> {
         match ask {
@@ -24,7 +25,7 @@ impl Directory {
         }
     }
 
-    /// The values as they are stored, unless the caller has this version.
+    /// The stored values, unless the caller has this version.
     fn env_rows(&self, known: Option<i64>) -> Result<Reply> {
         let sql = self.host.sql();
         let version = state::env_version(sql)?;
@@ -67,7 +68,7 @@ impl Directory {
 
     fn set(&self, directory: &str, sql: &dyn Sql) -> Result<Set> {
         let rows = table::rows(sql)?;
-        // Without keys nothing opens, and each value says so.
+        // Without keys, no value can be decrypted, and each reports so.
         let keys = Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default()).unwrap_or_default();
         Ok(Set::of(&env_object(directory), rows, &keys))
     }

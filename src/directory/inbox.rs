@@ -1,4 +1,4 @@
-//! What is open in the threads of an owner: an inbox for whoever decides.
+//! Open waits in the threads of an owner: an inbox for the people who decide.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -14,12 +14,12 @@ use crate::request::directory_call::WaitRow;
 use crate::request::{Query, Reply};
 
 impl Directory {
-    /// Takes what a thread tells of a wait.
+    /// Stores a thread's report about a wait.
     pub(crate) fn wait(self: &Rc<Self>, row: &WaitRow) -> Result<Reply> {
         let now = self.host.now_us();
         self.host.transaction(|sql| {
             let known = self.known(sql, &row.thread, row.life)?;
-            // A thread that is gone asks nobody, however late its letter comes.
+            // The waits of a deleted thread are closed, however late a report arrives.
             let gone = known.life > row.life || (known.life == row.life && known.deleted);
             table::put(sql, &WaitRow { open: row.open && !gone, ..row.clone() }, now)
         })?;

@@ -42,7 +42,8 @@ impl Filter<'_> {
         })
     }
 
-    /// How many threads match. Without filters the count is kept; with one it is a pass over the owner's threads.
+    /// Number of matching threads. It is stored without filters; with filters, all threads of the owner are
+    /// scanned.
     fn total(&self, sql: &dyn Sql) -> Result<i64> {
         match (self.is_open(), self.children) {
             (true, true) => state::threads(sql),
@@ -53,8 +54,8 @@ impl Filter<'_> {
 }
 
 impl Directory {
-    /// `{threads, total, hasMore}`; times are seconds, as on every thread object over HTTP (spec §35.13). `only`: the one thread
-    /// that is asked for.
+    /// `{threads, total, hasMore}`; times are seconds, as in every thread object over HTTP (spec §35.13).
+    /// `only` restricts the list to one thread.
     pub(crate) fn list(&self, query: &Query, origin: &str, only: Option<&str>) -> Result<Reply> {
         let filter = Filter::of(query)?;
         let limit = query.number("limit", THREADS_DEFAULT, PAGE_MAX)?;
@@ -106,7 +107,7 @@ fn item(row: &Listed<'_>, catalog: &Catalog, origin: &str) -> Result<Value> {
         "failed": row.failed,
         "last_message_preview": row.preview,
         "last_message_at": seconds(row.message_us),
-        // An agent that the catalog no longer has is null: the thread is still there to be read.
+        // Null for an agent that the catalog no longer has: the thread remains readable.
         "agent": catalog.agents.get(row.agent_id).map(|agent| agents::summary(agent, origin)),
     }))
 }

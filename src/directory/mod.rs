@@ -1,14 +1,16 @@
-//! Which threads an owner has (spec §27.1): one directory object per owner, one for threads without an owner, and the
-//! root, which knows the owners.
+//! The threads of an owner (spec §27.1). There is one directory object per owner, one for threads without an
+//! owner, and the root, which lists the owners.
 //!
-//! A thread exists first; its row here is a copy that the thread sends at least once. So a directory answers lists and
-//! searches, and decides nothing about a thread except which id a repeated `POST /threads` gets.
+//! A thread is created first; its row here is a copy, which the thread sends at least once. So a directory
+//! serves lists and searches, and decides nothing about a thread except the id for a repeated `POST
+//! /threads`.
 //!
-//! Requests to a directory are in `request/directory_call`.
+//! Requests to a directory are defined in `request/directory_call`.
 //!
-//! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
-//! * `inbox`: what people are asked. `servers`: how MCP servers answer.
-//! * `env`: values of the owner, or of the instance. `tokens`: for MCP servers. `store`: the tables.
+//! * `threads`: incoming rows of threads. `list`: listings. `claims`: idempotent creation. `owners`: the
+//!   root.
+//! * `inbox`: questions to people. `servers`: health of MCP servers.
+//! * `env`: values of the owner, or of the instance. `tokens`: tokens for MCP servers. `store`: the tables.
 
 pub(crate) mod claims;
 pub(crate) mod env;
@@ -33,21 +35,21 @@ use crate::request::Reply;
 use crate::spec::Catalog;
 use futures::future::LocalBoxFuture;
 
-/// One directory object: an owner's, the ownerless one, or the root.
+/// One directory object: of an owner, of threads without owner, or the root.
 pub struct Directory {
     host: Rc<dyn Object>,
     catalog: Rc<Catalog>,
-    /// Whether this instance has made sure of the tables.
+    /// Whether the tables were migrated since the object woke.
     open: Flag<bool>,
 }
 
 impl Directory {
-    /// The directory on this host's database.
+    /// The directory in this host's database.
     pub fn new(host: Rc<dyn Object>, catalog: Rc<Catalog>) -> Rc<Directory> {
         Rc::new(Directory { host, catalog, open: Flag::new(false) })
     }
 
-    /// Answers a call, given as JSON. Never fails: what goes wrong is the reply's error.
+    /// Responds to a call, given as JSON. Never fails; errors are in the reply.
     pub fn call(self: &Rc<Self>, json: &str) -> Reply {
         let call = match crate::json::from_str(json) {
             Ok(call) => call,
@@ -109,7 +111,7 @@ impl Directory {
         }
     }
 
-    /// The alarm: tells the root what it does not know yet. Never fails; what cannot be told now sets the next alarm.
+    /// The alarm: reports changes to the root. Never fails; a failed report sets the next alarm.
     pub fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
         Box::pin(async move {
             if let Err(error) = self.open() {
@@ -119,7 +121,7 @@ impl Directory {
         })
     }
 
-    /// Makes sure of the tables. Whether this was the first call since the object woke.
+    /// Migrates the tables. Returns whether this was the first call since the object woke.
     fn open(&self) -> Result<bool> {
         if self.open.get() {
             return Ok(false);
@@ -130,12 +132,12 @@ impl Directory {
     }
 }
 
-/// An integer that the schema promises.
+/// An integer column that is NOT NULL.
 fn int_at(row: &[Cell], column: usize) -> Result<i64> {
     row.get(column).and_then(Cell::int).ok_or_else(|| unexpected(column))
 }
 
-/// A text that may be NULL.
+/// A text column that may be NULL.
 fn text_at(row: &[Cell], column: usize) -> Option<&str> {
     row.get(column).and_then(Cell::text)
 }

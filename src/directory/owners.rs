@@ -1,5 +1,5 @@
-//! The root: how many threads each owner has. An owner's directory reports to it at least once, after a short delay, so
-//! that many new threads of one owner are one message to an object that all owners share.
+//! The root: the number of threads of each owner. An owner's directory reports it at least once, after a
+//! short delay, so that many new threads of one owner cause one message to the object that all owners share.
 
 use std::rc::Rc;
 
@@ -14,19 +14,20 @@ use crate::page::Page;
 use crate::request::directory_call::{OwnerOrder, ROOT, answer, name_of};
 use crate::request::{Query, Reply};
 
-/// How long changes are gathered before the root is told.
+/// Time during which changes are gathered before a report.
 const GATHER_US: i64 = 2 * SECOND_US;
-/// The longest pause between two tries.
+/// Longest pause between two attempts.
 const PAUSE_MAX_US: i64 = 3600 * SECOND_US;
 
 impl Directory {
-    /// The count has changed: sees to it that an alarm will tell the root. Inside the transaction that changed it.
+    /// Ensures that an alarm will report a changed count. Call it inside the transaction of the change.
     pub(crate) fn root_is_behind(&self, sql: &dyn Sql) -> Result<()> {
-        // Only the first change since the last telling sets the alarm, or steady changes would put it off for ever.
+        // Only the first change since the last report sets the alarm; otherwise steady changes would delay it
+        // forever.
         if state::untold(sql)? == 1 { self.tell_soon() } else { Ok(()) }
     }
 
-    /// Sets the alarm again if the root is behind: whatever became of the one that was set.
+    /// Sets the alarm again if the root is behind, whether or not an earlier one was lost.
     pub(crate) fn catch_up(&self, sql: &dyn Sql) -> Result<()> {
         if state::untold(sql)? > 0 { self.tell_soon() } else { Ok(()) }
     }
@@ -35,7 +36,7 @@ impl Directory {
         self.host.set_alarm(Some(self.host.now_us() + GATHER_US))
     }
 
-    /// Tells the root the count, if it does not know it; what fails is tried again later.
+    /// Reports the count to the root if it is behind; schedules a retry after a failure.
     pub(crate) async fn tell_root(self: &Rc<Self>) {
         let Err(error) = self.try_to_tell().await else { return };
         self.host.log(&format!("directory: the root was not told: {error}"));
@@ -45,7 +46,7 @@ impl Directory {
             self.host.set_alarm(Some(self.host.now_us() + pause))
         });
         if let Err(error) = again {
-            // `catch_up` repairs this when the object wakes next.
+            // `catch_up` repairs this when the object wakes again.
             self.host.log(&format!("directory: no alarm for the next try: {error}"));
         }
     }
@@ -62,12 +63,12 @@ impl Directory {
         }
         self.host.transaction(|sql| {
             state::set_told(sql, version)?;
-            // Changes that came while the root answered set no alarm: they were not the first.
+            // Changes during the report set no alarm, because they were not the first.
             self.catch_up(sql)
         })
     }
 
-    /// The root is told how many threads an owner has.
+    /// Stores an owner's count in the root.
     pub(crate) fn owner(&self, owner: Option<&str>, threads: i64, version: i64) -> Result<Reply> {
         let now = self.host.now_us();
         self.host.transaction(|sql| table::put(sql, &name_of(owner), owner, threads, (version, now)))?;

@@ -1,4 +1,4 @@
-//! The root: how MCP servers answer, as threads tell it. Reports come late, twice and in any order.
+//! The root: health of MCP servers as reported by threads. Reports may be late, repeated and in any order.
 
 use std::rc::Rc;
 
@@ -11,13 +11,13 @@ use crate::request::Reply;
 use crate::request::directory_call::McpReport;
 
 impl Directory {
-    /// Takes what a thread tells of a server.
+    /// Stores a thread's report about a server.
     pub(crate) fn server_told(self: &Rc<Self>, report: &McpReport) -> Result<Reply> {
         self.host.transaction(|sql| table::put(sql, report))?;
         Ok(Reply::json(200, &json!({})))
     }
 
-    /// What is known of servers: `{servers: [McpKnown]}`, by name.
+    /// The known servers: `{servers: [McpKnown]}`, by name.
     pub(crate) fn servers_known(&self) -> Result<Reply> {
         let mut known = Vec::new();
         table::each(self.host.sql(), &mut |server| known.push(json!(server)))?;

@@ -1,4 +1,4 @@
-//! Rows of threads coming in: repeatedly, late, and in any order.
+//! Incoming rows of threads: repeated, late, and in any order.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::request::Reply;
 const PREVIEW_CHARS: usize = 200;
 
 impl Directory {
-    /// Takes the row of a thread, unless a newer one was here or the thread was deleted.
+    /// Stores the row of a thread, unless a newer one is known or the thread was deleted.
     pub(crate) fn upsert(self: &Rc<Self>, row: &ThreadRow) -> Result<Reply> {
         let changed = self.host.transaction(|sql| {
             let known = self.known(sql, &row.id, row.life)?;
@@ -33,7 +33,7 @@ impl Directory {
         Ok(took(changed))
     }
 
-    /// Notes that a run began or ended, unless something newer was noted.
+    /// Stores the start or the end of a run, unless something newer is known.
     pub(crate) fn activity(self: &Rc<Self>, activity: &Activity<'_>) -> Result<Reply> {
         self.host.transaction(|sql| {
             if activity.life > 1 {
@@ -44,8 +44,8 @@ impl Directory {
         Ok(took(true))
     }
 
-    /// What is known of a thread before something comes of the one that this life of its id is. An earlier one gives way: it is
-    /// gone, whatever was heard of that.
+    /// The known row of a thread in this generation. The row of an earlier generation is removed: that thread
+    /// was deleted, even if its deletion has not been reported.
     pub(crate) fn known(self: &Rc<Self>, sql: &dyn Sql, id: &str, life: i64) -> Result<Known> {
         let known = Known::read(sql, id)?;
         if known.life >= life {
@@ -62,7 +62,7 @@ impl Directory {
         Ok(Known { life, ..Known::none() })
     }
 
-    /// Forgets a thread, but for its id.
+    /// Deletes the row of a thread, except its id.
     pub(crate) fn delete(self: &Rc<Self>, id: &str, life: i64) -> Result<Reply> {
         let changed = self.host.transaction(|sql| {
             let known = self.known(sql, id, life)?;
@@ -82,7 +82,7 @@ impl Directory {
     }
 }
 
-/// The first characters of a message, on one line.
+/// The beginning of a message, on one line.
 pub(crate) fn preview(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {

@@ -1,5 +1,5 @@
-//! Tokens for MCP servers (docs/mcp.md). Threads ask for them and renew them; here it is decided which one does, for what renews a
-//! token can often be used once, and two that use it at once lose it for both.
+//! Tokens for MCP servers (docs/mcp.md). Threads read and renew them. This object decides which thread renews
+//! a token: a refresh token can often be used only once, and two concurrent uses lose it for both.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! The table `claims`: which thread an idempotency key has created.
+//! The table `claims`: the threads that idempotency keys have created.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE claims",
 };
 
-/// What a key was sent with, and what it has created.
+/// The request of a key, and its thread.
 pub(crate) struct Claim {
     pub(crate) hash: String,
     pub(crate) thread_id: String,
@@ -35,8 +35,8 @@ pub(crate) fn find(sql: &dyn Sql, key: &str) -> Result<Option<Claim>> {
     Ok(found)
 }
 
-/// Forgets two claims from before a time, if there are such: no scan, and with two for each that comes the table cannot
-/// grow past a day's keys.
+/// Deletes up to two claims from before a time without a scan. With two deletions for each new claim, the
+/// table cannot outgrow a day's keys.
 pub(crate) fn forget_two(sql: &dyn Sql, until_us: i64) -> Result<()> {
     sql.run(
         "DELETE FROM claims WHERE at_us <= ?1 AND id IN (SELECT id FROM claims ORDER BY id LIMIT 2)",
@@ -44,7 +44,7 @@ pub(crate) fn forget_two(sql: &dyn Sql, until_us: i64) -> Result<()> {
     )
 }
 
-/// Writes a claim in place of an older one of the same key.
+/// Writes a claim, replacing an older one of the same key.
 pub(crate) fn put(sql: &dyn Sql, key: &str, claim: &Claim) -> Result<()> {
     sql.run(
         "INSERT OR REPLACE INTO claims (key, hash, thread_id, at_us) VALUES (?, ?, ?, ?)",

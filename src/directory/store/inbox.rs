@@ -1,5 +1,5 @@
-//! The table `inbox`: what is open in the threads of an owner, as far as they have told. What is over stays for a while, so that
-//! a late letter does not open it again.
+//! The table `inbox`: waits in the threads of an owner, as reported. Closed waits stay for a while, so that a
+//! late report does not open them again.
 
 use std::ops::ControlFlow;
 
@@ -17,10 +17,10 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE inbox",
 };
 
-/// How long what is over is remembered.
+/// Time after its creation until a closed wait is deleted.
 const KEPT_US: i64 = 31 * DAY_US;
 
-/// Notes one. One that is over is not opened again.
+/// Stores a wait. A closed one is not opened again.
 pub(crate) fn put(sql: &dyn Sql, row: &WaitRow, now: i64) -> Result<()> {
     sql.run("DELETE FROM inbox WHERE open = 0 AND created_us < ?", &[Param::Int(now - KEPT_US)])?;
     sql.run(
@@ -39,12 +39,12 @@ pub(crate) fn put(sql: &dyn Sql, row: &WaitRow, now: i64) -> Result<()> {
     )
 }
 
-/// The thread is gone.
+/// Closes the waits of a deleted thread.
 pub(crate) fn forget_thread(sql: &dyn Sql, thread: &str) -> Result<()> {
     sql.run("UPDATE inbox SET open = 0 WHERE thread = ?", &[thread.into()])
 }
 
-/// Those that are open, newest first, behind the one at `(created_us, id)`; of one kind, or of any.
+/// Open waits of one kind or any, newest first, after the one at `(created_us, id)`.
 pub(crate) fn open(
     sql: &dyn Sql,
     kind: Option<&str>,

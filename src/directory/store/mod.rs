@@ -1,8 +1,7 @@
-//! The tables of a directory, one file each: the row, its `CREATE TABLE`, its statements. No other file names the table,
-//! which `npm test` checks. Values of variables lie in the same table `env` as a thread's. `schema` lists the tables:
-//! `threads`, `claims` (idempotency keys), `inbox` (what is open), `owners`, and `state` (counts); `servers` (how MCP servers
-//! answer) is made when the root is first told of one. `tokens` is made with its first
-//! row.
+//! The tables of a directory, one file each: the row, its `CREATE TABLE`, its statements. No other file names
+//! the table; `npm test` checks that. Values of variables use the same table `env` as a thread's. `schema`
+//! lists the tables: `threads`, `claims` (idempotency keys), `inbox` (open waits), `owners`, and `state`
+//! (counts). `servers` (health of MCP servers) and `tokens` are created with their first row.
 
 pub(crate) mod claims;
 pub(crate) mod inbox;

@@ -1,5 +1,5 @@
-//! The table `owners`, of the root alone: how many threads each owner has. The key is the name of the owner's directory,
-//! which tells an owner from none.
+//! The table `owners`, only in the root: the number of threads of each owner. The key is the name of the
+//! owner's directory, which distinguishes every owner from the absence of one.
 
 use std::ops::ControlFlow;
 
@@ -21,10 +21,11 @@ pub(crate) const TABLE: Table = Table {
 
 /// From version 1 of the tables to 2: the time of the last change.
 pub(crate) const ADD_CHANGED: &str = "ALTER TABLE owners ADD COLUMN changed_us INTEGER NOT NULL DEFAULT 0";
-/// For lists of the owners whose threads changed last.
+/// For listing the owners whose threads changed last.
 pub(crate) const BY_CHANGE: &str = "CREATE INDEX owners_by_change ON owners (changed_us) WHERE threads > 0";
 
-/// Writes how many threads an owner has since `now` (microseconds since 1970), unless something newer is known.
+/// Writes the number of threads of an owner as of `now` (microseconds since 1970), unless a newer one is
+/// known.
 pub(crate) fn put(
     sql: &dyn Sql,
     name: &str,
@@ -41,15 +42,15 @@ pub(crate) fn put(
     )
 }
 
-/// How many owners have threads.
+/// Number of owners with threads.
 pub(crate) fn count(sql: &dyn Sql) -> Result<i64> {
     Ok(integer(sql, "SELECT count(*) FROM owners WHERE threads > 0", &[])?.unwrap_or(0))
 }
 
-/// Takes an owner and how many threads it has.
+/// A callback for an owner and its number of threads.
 pub(crate) type EachOwner<'a> = dyn FnMut(Option<&str>, i64) -> Result<ControlFlow<()>> + 'a;
 
-/// Owners that have threads and how many, in this order, until `each` breaks.
+/// Passes owners with threads to `each` in this order, until it breaks.
 pub(crate) fn page(
     sql: &dyn Sql,
     order: OwnerOrder,

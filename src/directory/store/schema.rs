@@ -1,4 +1,4 @@
-//! The tables of a directory, each as its own file makes it. Migrations go forward only, like those of a thread.
+//! The tables of a directory, each created by its own file. Migrations go forward only, as for a thread.
 
 use crate::directory::store::{claims, inbox, owners, state, threads};
 use crate::error::{Error, Result};
@@ -6,12 +6,12 @@ use crate::host::Sql;
 use crate::store::env;
 use crate::store::table::Table;
 
-/// Today's tables.
+/// The current tables.
 const TABLES: [Table; 6] =
     [state::TABLE, threads::TABLE, claims::TABLE, owners::TABLE, env::TABLE, inbox::TABLE];
 
-/// What leads from each version to the next; the first entry leads from 1 to 2. Whatever one does, a new table has to
-/// come to the same.
+/// The statements from each version to the next; the first entry leads from 1 to 2. The result must equal a
+/// new directory's tables.
 const MIGRATIONS: &[&[&str]] = &[&[threads::ADD_FAILED, owners::ADD_CHANGED, owners::BY_CHANGE]];
 
 /// The version that this code writes.

@@ -1,4 +1,5 @@
-//! The table `servers`, of the root alone: how MCP servers answer, one row for each. It is made with the first.
+//! The table `servers`, only in the root: health of MCP servers, one row each. It is created with the first
+//! row.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +16,8 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS servers",
 };
 
-/// Notes how a request went, unless something newer of its kind is known. Runs inside the caller's transaction.
+/// Stores the result of a request, unless a newer one of its kind is known. Runs inside the caller's
+/// transaction.
 pub(crate) fn put(sql: &dyn Sql, report: &McpReport) -> Result<()> {
     TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
     if let Some(error) = &report.error {
@@ -40,7 +42,7 @@ pub(crate) fn put(sql: &dyn Sql, report: &McpReport) -> Result<()> {
     )
 }
 
-/// Takes what is known of each, by name.
+/// Passes the health of each server to `each`, by name.
 pub(crate) fn each(sql: &dyn Sql, each: &mut dyn FnMut(McpKnown)) -> Result<()> {
     let read = sql.each(
         "SELECT name, success_us, failure_us, code, message, listed FROM servers ORDER BY name",

@@ -1,5 +1,6 @@
-//! The table `state`: one row, with counts that the default listing would otherwise have to read all threads for, how far
-//! the root was told of them, and the version of the values of variables, which grows with each change.
+//! The table `state`: one row with the counts for the default listing, which would otherwise scan all
+//! threads; the progress of reports to the root; and the version of the values of variables, which grows with
+//! each change.
 
 use std::ops::ControlFlow;
 
@@ -16,15 +17,15 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE state",
 };
 
-/// What the root does not know yet.
+/// A report for the root.
 pub(crate) struct News {
     pub(crate) owner: Option<String>,
     pub(crate) threads: i64,
-    /// How many changes there were until now.
+    /// Number of changes so far.
     pub(crate) changes: i64,
 }
 
-/// The version of the tables; 0 when there are none.
+/// The version of the tables; 0 if there are none.
 pub(crate) fn schema(sql: &dyn Sql) -> Result<i64> {
     let found = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'state'";
     match integer(sql, found, &[])? {
@@ -33,7 +34,7 @@ pub(crate) fn schema(sql: &dyn Sql) -> Result<i64> {
     }
 }
 
-/// The tables were brought to this version.
+/// Stores the version to which the tables were migrated.
 pub(crate) fn set_schema(sql: &dyn Sql, version: i64) -> Result<()> {
     sql.run(
         "INSERT INTO state (id, schema) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET schema = excluded.schema",
@@ -41,7 +42,7 @@ pub(crate) fn set_schema(sql: &dyn Sql, version: i64) -> Result<()> {
     )
 }
 
-/// One thread more is listed; `top` is 1 when it is no child.
+/// Counts a new thread; `top` is 1 if it is not a child.
 pub(crate) fn thread_came(sql: &dyn Sql, owner: Option<&str>, top: i64) -> Result<()> {
     sql.run(
         "UPDATE state SET owner = ?, threads = threads + 1, top = top + ?, changes = changes + 1",
@@ -49,27 +50,27 @@ pub(crate) fn thread_came(sql: &dyn Sql, owner: Option<&str>, top: i64) -> Resul
     )
 }
 
-/// One thread fewer is listed; `top` is 1 when it was no child.
+/// Counts a removed thread; `top` is 1 if it was not a child.
 pub(crate) fn thread_went(sql: &dyn Sql, top: i64) -> Result<()> {
     sql.run("UPDATE state SET threads = threads - 1, top = top - ?, changes = changes + 1", &[top.into()])
 }
 
-/// How many threads are listed.
+/// Number of listed threads.
 pub(crate) fn threads(sql: &dyn Sql) -> Result<i64> {
     Ok(integer(sql, "SELECT threads FROM state", &[])?.unwrap_or(0))
 }
 
-/// How many of them are no children.
+/// Number of listed threads that are not children.
 pub(crate) fn top(sql: &dyn Sql) -> Result<i64> {
     Ok(integer(sql, "SELECT top FROM state", &[])?.unwrap_or(0))
 }
 
-/// How many changes the root was not told of.
+/// Number of changes that were not reported to the root.
 pub(crate) fn untold(sql: &dyn Sql) -> Result<i64> {
     Ok(integer(sql, "SELECT changes - told FROM state", &[])?.unwrap_or(0))
 }
 
-/// What the root is to be told, if it does not know it.
+/// The pending report for the root.
 pub(crate) fn news(sql: &dyn Sql) -> Result<Option<News>> {
     let mut news = None;
     sql.each("SELECT owner, threads, changes, told FROM state", &[], &mut |row| {
@@ -82,12 +83,12 @@ pub(crate) fn news(sql: &dyn Sql) -> Result<Option<News>> {
     Ok(news)
 }
 
-/// The root was told of so many changes.
+/// Stores that this number of changes was reported to the root.
 pub(crate) fn set_told(sql: &dyn Sql, changes: i64) -> Result<()> {
     sql.run("UPDATE state SET told = ?, tries = 0", &[changes.into()])
 }
 
-/// The root could not be told. How often that was so since it could.
+/// Counts a failed report. Returns the number of consecutive failures.
 pub(crate) fn count_try(sql: &dyn Sql) -> Result<i64> {
     sql.run("UPDATE state SET tries = tries + 1", &[])?;
     Ok(integer(sql, "SELECT tries FROM state", &[])?.unwrap_or(1))
@@ -98,7 +99,7 @@ pub(crate) fn env_version(sql: &dyn Sql) -> Result<i64> {
     Ok(integer(sql, "SELECT env_version FROM state", &[])?.unwrap_or(0))
 }
 
-/// Values of variables were changed.
+/// Increments the version of the values of variables.
 pub(crate) fn env_changed(sql: &dyn Sql) -> Result<()> {
     sql.run("UPDATE state SET env_version = env_version + 1", &[])
 }

@@ -1,5 +1,5 @@
-//! The table `threads`: a copy of each thread's row. `agent_id` is NULL before the thread's row arrived (an activity was
-//! faster) and after it was deleted; such a row is listed nowhere and in no index.
+//! The table `threads`: a copy of each thread's row. `agent_id` is NULL before the thread's row arrives, if
+//! its activity arrived first, and after the thread was deleted. Such a row is in no list and no index.
 
 use std::ops::ControlFlow;
 
@@ -24,12 +24,12 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE threads",
 };
 
-/// From version 1 of the tables to 2.
+/// Migration of the table from version 1 to 2.
 pub(crate) const ADD_FAILED: &str = "ALTER TABLE threads ADD COLUMN failed TEXT";
 
-/// What was known of a thread before its row came.
+/// The known state of a thread.
 pub(crate) struct Known {
-    /// Which thread of its id it is; 0 when nothing is known.
+    /// Generation of the thread; 0 if nothing is known.
     pub(crate) life: i64,
     pub(crate) version: i64,
     pub(crate) listed: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Of a thread that nothing is known of.
+    /// The state of an unknown thread.
     pub(crate) const fn none() -> Known {
         Known { life: 0, version: -1, listed: false, child: false, deleted: false }
     }
@@ -60,7 +60,7 @@ impl Known {
     }
 }
 
-/// Writes the row of a thread; its activity stays.
+/// Writes the row of a thread; keeps its activity.
 pub(crate) fn write_row(sql: &dyn Sql, row: &ThreadRow) -> Result<()> {
     let tags = Value::from(row.tags.clone()).to_string();
     sql.run(
@@ -86,7 +86,7 @@ pub(crate) fn write_row(sql: &dyn Sql, row: &ThreadRow) -> Result<()> {
     )
 }
 
-/// That a run began or ended.
+/// The start or the end of a run.
 pub(crate) struct Activity<'a> {
     pub(crate) id: &'a str,
     pub(crate) life: i64,
@@ -95,12 +95,12 @@ pub(crate) struct Activity<'a> {
     pub(crate) at_us: i64,
     pub(crate) preview: Option<&'a str>,
     pub(crate) message_us: Option<i64>,
-    /// Why the run failed, when it has ended and did.
+    /// The reason if the run has failed.
     pub(crate) failed: Option<&'a str>,
 }
 
 impl Activity<'_> {
-    /// Writes it, unless something newer was noted or the thread was deleted.
+    /// Writes the activity, unless a newer one is known or the thread was deleted.
     pub(crate) fn write(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
             "INSERT INTO threads (id, activity_version, executing, activity_us, preview, message_us, life, failed)
@@ -125,7 +125,7 @@ impl Activity<'_> {
     }
 }
 
-/// Forgets a thread, but for its id.
+/// Deletes the row of a thread, except its id.
 pub(crate) fn delete(sql: &dyn Sql, id: &str, life: i64) -> Result<()> {
     sql.run(
         "INSERT INTO threads (id, deleted, life) VALUES (?, 1, ?)
@@ -136,12 +136,11 @@ pub(crate) fn delete(sql: &dyn Sql, id: &str, life: i64) -> Result<()> {
     )
 }
 
-/// Another thread takes its place.
+/// Removes the row, because another generation replaces it.
 pub(crate) fn clear(sql: &dyn Sql, id: &str) -> Result<()> {
     sql.run("DELETE FROM threads WHERE id = ?", &[id.into()])
 }
 
-/// Whether a thread was deleted.
 pub(crate) fn is_deleted(sql: &dyn Sql, id: &str) -> Result<bool> {
     let mut deleted = false;
     sql.each("SELECT deleted FROM threads WHERE id = ?", &[id.into()], &mut |row| {
@@ -151,7 +150,7 @@ pub(crate) fn is_deleted(sql: &dyn Sql, id: &str) -> Result<bool> {
     Ok(deleted)
 }
 
-/// Which threads are listed. What is absent lets everything through.
+/// Filters of a list; absent ones match everything.
 pub(crate) struct Filter<'a> {
     pub(crate) agent_id: Option<&'a str>,
     pub(crate) search: Option<String>,
@@ -165,7 +164,7 @@ pub(crate) struct Filter<'a> {
 }
 
 impl Filter<'_> {
-    /// Whether it lets every thread through, but for children.
+    /// Whether it matches every thread except children.
     pub(crate) fn is_open(&self) -> bool {
         self.params().iter().take(7).all(|param| *param == Param::Null)
     }
@@ -187,13 +186,13 @@ impl Filter<'_> {
 /// The order of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The last that was active first.
+    /// Most recent activity first.
     Activity,
     Newest,
     Oldest,
 }
 
-/// What the rows of a list have in common. An absent filter is NULL and lets everything through.
+/// The conditions of every list. An absent filter is NULL and matches everything.
 macro_rules! conditions {
     () => {
         "agent_id IS NOT NULL AND (?1 IS NULL OR agent_id = ?1)
@@ -223,7 +222,7 @@ macro_rules! page {
     };
 }
 
-/// A thread as a list shows it.
+/// A thread in a list.
 pub(crate) struct Listed<'a> {
     pub(crate) id: Option<&'a str>,
     pub(crate) agent_id: &'a str,
@@ -237,10 +236,10 @@ pub(crate) struct Listed<'a> {
     pub(crate) executing: bool,
     pub(crate) preview: Option<&'a str>,
     pub(crate) message_us: Option<i64>,
-    /// Whose the directory is.
+    /// The owner of the directory.
     pub(crate) owner: Option<&'a str>,
     pub(crate) key: Option<&'a str>,
-    /// Why the last run failed, if it did.
+    /// The reason if the last run failed.
     pub(crate) failed: Option<&'a str>,
 }
 
@@ -266,13 +265,13 @@ impl Listed<'_> {
     }
 }
 
-/// How many threads match: a pass over the owner's threads.
+/// Number of matching threads; scans the threads of the owner.
 pub(crate) fn count(sql: &dyn Sql, filter: &Filter<'_>) -> Result<i64> {
     Ok(integer(sql, concat!("SELECT count(*) FROM threads WHERE ", conditions!()), &filter.params())?
         .unwrap_or(0))
 }
 
-/// A page of those that match, as long as `each` goes on. Whose the directory is is asked along.
+/// Passes a page of matching threads, including the directory's owner, to `each` until it breaks.
 pub(crate) fn page(
     sql: &dyn Sql,
     filter: &Filter<'_>,
@@ -291,7 +290,7 @@ pub(crate) fn page(
     sql.each(statement, &params, &mut |row| each(&Listed::read(row)?))
 }
 
-/// The thread of this id, if it matches.
+/// The thread with this id, if it matches.
 pub(crate) fn one(
     sql: &dyn Sql,
     filter: &Filter<'_>,

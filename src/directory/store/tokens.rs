@@ -1,11 +1,11 @@
-//! The table `mcp_tokens`: tokens for MCP servers, as whoever got them has sealed them. It is made with the first.
+//! The table `mcp_tokens`: tokens for MCP servers, sealed by their threads. It is created with the first row.
 
 use crate::directory::{int_at, text_at};
 use crate::error::Result;
 use crate::host::{Param, Sql};
 use crate::store::table::{Table, is_missing};
 
-/// `name`: `<thread, or nothing>/<what it is for>`. `holder`: who renews it, until `until_us`.
+/// `name`: `<thread, or nothing>/<purpose>`. `holder`: the thread that renews the token, until `until_us`.
 const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mcp_tokens (
         name TEXT PRIMARY KEY, version INTEGER NOT NULL, token TEXT, holder TEXT, until_us INTEGER NOT NULL) WITHOUT ROWID"],
@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(crate) until_us: i64,
 }
 
-/// The row of a name; an empty one where there is none.
+/// The row of a name; an empty one if there is none.
 pub(crate) fn read(sql: &dyn Sql, name: &str) -> Result<Row> {
     let mut found = Row::default();
     let read = sql.each(
@@ -58,9 +58,9 @@ pub(crate) fn write(sql: &dyn Sql, name: &str, row: &Row) -> Result<()> {
     )
 }
 
-/// The thread is gone, and its tokens with it.
+/// Deletes the tokens of a deleted thread.
 pub(crate) fn forget_thread(sql: &dyn Sql, thread: &str) -> Result<()> {
-    // `0` follows `/`.
+    // `0` is the character after `/`.
     let (from, to) = (format!("{thread}/"), format!("{thread}0"));
     let gone = sql
         .run("DELETE FROM mcp_tokens WHERE name >= ? AND name < ?", &[Param::Text(&from), Param::Text(&to)]);
