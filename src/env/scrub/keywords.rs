@@ -1,4 +1,4 @@
-//! Secrets that something before them gives away: the name of their field, `Bearer`, the user of a URL; and private keys.
+//! Secrets with a revealing context: the name of their field, `Bearer`, the user of a URL; and private keys.
 
 use crate::env::redact::work;
 use crate::env::scrub::class;
@@ -9,12 +9,12 @@ use crate::env::scrub::name::{self, Says};
 use crate::env::scrub::value::{self, Found, Shape};
 use crate::env::scrub::{Kind, Span, before, byte, continues, part};
 
-/// Bytes of blanks between a name and its value.
+/// Maximum bytes of blanks between a name and its value.
 const BLANKS: usize = 16;
-/// What gives a name its value, beside `=`.
+/// Assignment operators besides `=`.
 const ASSIGNS: [&[u8]; 9] = [b":=", b"=>", b"+=", b"?=", b".=", b"::=", b"??=", b"||=", b":::="];
 
-/// Those in a text, first one first.
+/// Finds them in a text, in order.
 pub(super) fn find(bytes: &[u8], extra: &[Vec<u8>]) -> Vec<Span> {
     let mut looking = Looking {
         bytes,
@@ -40,16 +40,16 @@ struct Looking<'a> {
     extra: &'a [Vec<u8>],
     spans: Vec<Span>,
     pem: known::Pem,
-    /// The command that the line is, if it takes passwords.
+    /// The command in the line, if it accepts passwords.
     command: Option<Command>,
-    /// Where the line begins.
+    /// Start of the line.
     line: usize,
-    /// Up to where it is blanks and names.
+    /// Position up to which the line contains only blanks and names.
     plain: usize,
 }
 
 impl Looking<'_> {
-    /// Looks at what is at a place; where to look next.
+    /// Handles the text at a position; returns the next position.
     fn step(&mut self, at: usize) -> usize {
         match byte(self.bytes, at) {
             b'\n' => {
@@ -73,7 +73,7 @@ impl Looking<'_> {
         span.end.max(span.start + 1)
     }
 
-    /// A name, and its value if that is secret.
+    /// Handles a name, and its value if that is secret.
     fn name(&mut self, start: usize) -> usize {
         let bytes = self.bytes;
         let mut end = start;
@@ -82,7 +82,7 @@ impl Looking<'_> {
                 .iter()
                 .take_while(|byte| class::is(**byte, class::NAME))
                 .count();
-            // One `-` joins, two do not.
+            // One `-` joins words, two do not.
             if byte(bytes, end) != b'-' || byte(bytes, end + 1) == b'-' {
                 break;
             }
@@ -92,7 +92,7 @@ impl Looking<'_> {
         if self.extra.is_empty() && !name::may_matter(part(bytes, start, end)) {
             return end;
         }
-        // The letter of an escape is none of the name.
+        // The letter of an escape does not belong to the name.
         let escape = before(bytes, start) == b'\\' && matches!(byte(bytes, start), b'n' | b'r' | b't');
         let name = part(bytes, start + usize::from(escape), end);
         self.note_command(name, start);
@@ -116,13 +116,13 @@ impl Looking<'_> {
         }
     }
 
-    /// How a value stands behind a name, and where.
+    /// The shape of the value after a name, and its position.
     fn shape(&mut self, name: &[u8], start: usize, end: usize) -> Option<(Shape, usize)> {
         let bytes = self.bytes;
         if name.eq_ignore_ascii_case(b"bearer") && byte(bytes, end) == b' ' {
             return Some((Shape::Bearer, blanks(bytes, end)));
         }
-        // What closes the name.
+        // End of a quoted name.
         let quote = value::quote(bytes, end);
         let mut at = end + quote.map_or(0, |quote| quote.length());
         if byte(bytes, at) == b']' {
@@ -160,7 +160,7 @@ impl Looking<'_> {
         }
     }
 
-    /// What an `=` behind the name at `start` belongs to.
+    /// The shape of an `=` after the name at `start`.
     fn equals(&mut self, start: usize, from: usize, loose: bool) -> Shape {
         let bytes = self.bytes;
         if loose {
@@ -173,7 +173,8 @@ impl Looking<'_> {
         if opens && self.is_plain(start) { Shape::Line } else { Shape::Equals }
     }
 
-    /// Whether the line is blanks and names up to a place, such as `export `. A line with many names is gone over once.
+    /// Whether the line contains only blanks and names up to a position, such as `export `. Each line is
+    /// scanned once, however many names it has.
     fn is_plain(&mut self, until: usize) -> bool {
         let plain = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b'.' || is_name(**byte);
         self.plain = self.plain.max(self.line);
@@ -183,7 +184,7 @@ impl Looking<'_> {
         self.plain >= until
     }
 
-    /// The user of a URL, whose password stands there.
+    /// Handles the user of a URL, where its password is.
     fn authority(&mut self, start: usize) -> usize {
         match known::password_of_url(self.bytes, start) {
             Some((from, end)) => self.take(Span { start: from, end, kind: Kind::Keyword }),
@@ -191,7 +192,7 @@ impl Looking<'_> {
         }
     }
 
-    /// Notes that the line is a command that takes passwords.
+    /// Records that the line is a command with passwords.
     fn note_command(&mut self, name: &[u8], start: usize) {
         let begins =
             matches!(before(self.bytes, start), 0 | b' ' | b'\t' | b'\n' | b'|' | b';' | b'&' | b'(');
@@ -204,7 +205,7 @@ impl Looking<'_> {
         }
     }
 
-    /// `-u name:password` of a command, and what others have.
+    /// Handles `-u name:password` of a command, and similar flags.
     fn flag(&mut self, at: usize) -> usize {
         match self.command.and_then(|command| command.password(self.bytes, at)) {
             Some((from, end)) => self.take(Span { start: from, end, kind: Kind::Keyword }),
@@ -213,12 +214,12 @@ impl Looking<'_> {
     }
 }
 
-/// Bytes of what gives a name its value, if it is no plain `=`.
+/// Length of an assignment operator other than a plain `=`.
 fn assigns(bytes: &[u8], at: usize) -> Option<usize> {
     ASSIGNS.iter().find(|sign| continues(bytes, at, sign)).map(|sign| sign.len())
 }
 
-/// Where the first line of a block of YAML begins, if there is one: `name: |` and `name: >-`.
+/// The first line of a YAML block, if one starts here: `name: |` and `name: >-`.
 fn block(bytes: &[u8], at: usize) -> usize {
     if !matches!(byte(bytes, at), b'|' | b'>') {
         return at;
@@ -227,12 +228,12 @@ fn block(bytes: &[u8], at: usize) -> usize {
     if byte(bytes, end) == b'\n' { next_line(bytes, end) } else { at }
 }
 
-/// Past the end of a line that stands there, and the blanks that the next one begins with.
+/// Skips a line end, and the blanks after it.
 fn next_line(bytes: &[u8], at: usize) -> usize {
     if byte(bytes, at) == b'\n' { blanks(bytes, at + 1) } else { at }
 }
 
-/// `API key`, in words.
+/// Recognizes `API key` in separate words.
 fn key_of_words(bytes: &[u8], start: usize, name: &[u8]) -> Option<Says> {
     let before = part(bytes, start.saturating_sub(8), start);
     let is = |word: &[u8]| {
@@ -243,18 +244,18 @@ fn key_of_words(bytes: &[u8], start: usize, name: &[u8]) -> Option<Says> {
     (name.eq_ignore_ascii_case(b"key") && words.into_iter().any(is)).then_some(Says::Secret)
 }
 
-/// Whether a name may have it.
+/// Whether a byte can be part of a name.
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Past the blanks at a place.
+/// Skips blanks.
 fn blanks(bytes: &[u8], at: usize) -> usize {
     let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
     at + part(bytes, at, at + BLANKS).iter().take_while(blank).count()
 }
 
-/// Whether a command goes on in the next line.
+/// Whether a command continues in the next line.
 fn continues_line(bytes: &[u8], end: usize) -> bool {
     before(bytes, end) == b'\\'
 }

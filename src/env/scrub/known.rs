@@ -1,27 +1,27 @@
-//! Secrets with a shape of their own: blocks of keys, passwords in URLs and commands, tokens that begin like no other text.
+//! Secrets with their own format: blocks of keys, passwords in URLs and commands, tokens with known prefixes.
 
 use crate::env::redact::work;
 use crate::env::scrub::words;
 use crate::env::scrub::{Kind, Span, before, byte, continues, part};
 
-/// Bytes of a URL in which its user is looked for.
+/// Maximum bytes of a URL that are searched for its user.
 const AUTHORITY_BYTES: usize = 256;
-/// Bytes of a flag, with the blanks behind it.
+/// Maximum bytes of a flag and the blanks after it.
 const FLAG_BYTES: usize = 32;
-/// Characters that a user has at least who is a key.
+/// Minimum characters of a user that is a key.
 const KEY_CHARS: usize = 10;
-/// Bytes of the first line of a block of a key.
+/// Maximum bytes of the first line of a block.
 const HEAD_BYTES: usize = 80;
 
 /// Blocks between `-----BEGIN …-----` and `-----END …-----`.
 #[derive(Default)]
 pub(super) struct Pem {
-    /// Beyond this place no block ends.
+    /// No block ends after this position.
     none_from: Option<usize>,
 }
 
 impl Pem {
-    /// The block at a place: a private key, or something public.
+    /// The block at a position: a private key, or something public.
     pub(super) fn block(&mut self, bytes: &[u8], start: usize) -> Option<Span> {
         let head = part(bytes, start + 11, start + 11 + HEAD_BYTES);
         let label = head.windows(5).position(|five| five == b"-----")?;
@@ -35,7 +35,7 @@ impl Pem {
         };
         let Some(end) = end else {
             self.none_from = Some(self.none_from.map_or(from, |none| none.min(from)));
-            // The rest of it was cut off.
+            // The end was cut off.
             return private.then_some(Span { start, end: bytes.len(), kind: Kind::Keyword });
         };
         let tail = part(bytes, end + 9, end + 9 + HEAD_BYTES);
@@ -52,14 +52,14 @@ fn find(bytes: &[u8], from: usize, wanted: &[u8]) -> Option<usize> {
     at.map(|at| from + at)
 }
 
-/// The password in `scheme://user:password@host`, from where the user begins.
+/// The password in `scheme://user:password@host`. `start` is where the user begins.
 pub(super) fn password_of_url(bytes: &[u8], start: usize) -> Option<(usize, usize)> {
     let authority = part(bytes, start, start + AUTHORITY_BYTES);
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/?\"'`<>|\\".contains(byte);
     let length = authority.iter().position(ends).unwrap_or(authority.len());
     work::add(length);
     let mut authority = authority.get(..length)?;
-    // A password may have a `#`, a port has none.
+    // A password may contain a `#`, but a port cannot.
     if let Some(hash) = authority.iter().position(|byte| *byte == b'#') {
         let before = authority.get(..hash)?;
         let port =
@@ -72,7 +72,7 @@ pub(super) fn password_of_url(bytes: &[u8], start: usize) -> Option<(usize, usiz
     let colon = authority.get(..host)?.iter().position(|byte| *byte == b':');
     let from = colon.map_or(0, |colon| colon + 1);
     let secret = authority.get(from..host)?;
-    // A user without a password is one only if it looks like no name.
+    // A user without a password counts only if it does not look like a name.
     let long = colon.is_some() || (secret.len() >= 16 && secret.iter().any(u8::is_ascii_digit));
     (long && !is_place(secret)).then_some((start + from, start + host))
 }
@@ -98,7 +98,7 @@ pub(super) fn password_of_flag(bytes: &[u8], at: usize) -> Option<(usize, usize)
     let text = rest.get(..length)?;
     let colon = text.iter().position(|byte| *byte == b':')?;
     let (user, secret) = (text.get(..colon)?, text.get(colon + 1..)?);
-    // A key that is given as a user without a password.
+    // A key as the user, without a password.
     if secret.is_empty() && user.len() >= KEY_CHARS && user.iter().any(u8::is_ascii_digit) && !is_place(user)
     {
         return Some((from, from + colon));
@@ -106,7 +106,7 @@ pub(super) fn password_of_flag(bytes: &[u8], at: usize) -> Option<(usize, usize)
     (!is_place(secret)).then_some((from + colon + 1, from + length))
 }
 
-/// Whether a text stands for a password that is to be filled in.
+/// Whether a text is a placeholder for a password.
 fn is_place(text: &[u8]) -> bool {
     text.is_empty()
         || text.iter().all(|byte| b"*xX.".contains(byte))
@@ -116,30 +116,31 @@ fn is_place(text: &[u8]) -> bool {
         || text.starts_with(b"[")
 }
 
-/// What is behind the first letters of a token.
+/// The format of a token after its prefix.
 #[derive(Clone, Copy)]
 enum Rest {
-    /// So many letters, digits, `_` and `-` at least, a digit among them or no words.
+    /// At least this many letters, digits, `_` and `-`, with a digit or without words.
     Token(usize),
-    /// The same, and `.`.
+    /// The same, also with `.`.
     Dotted(usize),
-    /// So many large letters and digits, no more.
+    /// Exactly this many capital letters and digits.
     Upper(usize),
-    /// So many hexadecimal digits at least.
+    /// At least this many hexadecimal digits.
     Hex(usize),
-    /// So many letters and digits, no more.
+    /// Exactly this many letters and digits.
     Exact(usize),
-    /// So many letters and digits, a `.`, and so many hexadecimal digits.
+    /// This many letters and digits, a `.`, and this many hexadecimal digits.
     Split(usize, usize),
 }
 
-/// Bytes of a token in which it is looked for whether it is one.
+/// Maximum bytes of a token that are checked.
 const TOKEN_BYTES: usize = 256;
 
-/// Letters that a token without digits has at least, each counted once.
+/// Minimum number of different letters in a token without digits.
 const KINDS: u32 = 8;
 
-/// How tokens begin, by their first letter; of two that begin alike the longer one first.
+/// Prefixes of tokens, grouped by their first letter; a longer prefix comes before a shorter one that it
+/// starts with.
 const TOKENS: [(&[u8], Rest); 105] = [
     (b"1//0", Rest::Token(24)),
     (b"AKIA", Rest::Upper(16)),
@@ -248,13 +249,13 @@ const TOKENS: [(&[u8], Rest); 105] = [
     (b"ya29.", Rest::Token(16)),
 ];
 
-/// The tokens that begin with a letter.
+/// The tokens with a common first letter.
 #[derive(Clone, Copy)]
 struct Begins {
-    /// Where the first of them is in the list, and behind the last.
+    /// Their range in the list.
     first: usize,
     end: usize,
-    /// The letters that stand behind it, as bits.
+    /// Their second letters, as bits.
     seconds: u128,
 }
 
@@ -278,7 +279,7 @@ const fn begins() -> [Begins; 128] {
     begins
 }
 
-/// Where the token ends that begins at a place, if its first letters give it away.
+/// The end of a token with a known prefix at a position.
 pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
     let Begins { first, end, seconds } = *BEGINS.get(usize::from(byte(bytes, at)))?;
     let second = byte(bytes, at + 1);
@@ -338,7 +339,7 @@ pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
     })
 }
 
-/// Whether a text is more than a mask: letters of many kinds.
+/// Whether a text has many different letters, and is not a mask.
 fn varies(text: &[u8]) -> bool {
     let letter = |kinds: u32, byte: &u8| match byte.to_ascii_lowercase() {
         small @ b'a'..=b'z' => kinds | 1 << (small - b'a'),
@@ -347,7 +348,7 @@ fn varies(text: &[u8]) -> bool {
     text.iter().fold(0, letter).count_ones() >= KINDS
 }
 
-/// A key that ends with the data center it is for: `…-us14`.
+/// A key that ends with its data center: `…-us14`.
 pub(super) fn names_its_place(text: &[u8]) -> bool {
     let Some((key, place)) = text.split_at_checked(32) else { return false };
     let digits = place.strip_prefix(b"-us").unwrap_or_default();
@@ -356,10 +357,10 @@ pub(super) fn names_its_place(text: &[u8]) -> bool {
         && digits.iter().all(u8::is_ascii_digit)
 }
 
-/// Bytes of a host in which labels before these are looked over.
+/// Maximum bytes of a host that are checked for a known suffix.
 const HOST_BYTES: usize = 64;
 
-/// Addresses whose path is the secret.
+/// URLs whose path is secret.
 const HOOKS: [&[u8]; 7] = [
     b"webhook.office.com/webhookb2/",
     b"hooks.slack.com/services/",
@@ -370,7 +371,7 @@ const HOOKS: [&[u8]; 7] = [
     b"api.telegram.org/bot",
 ];
 
-/// What of a URL is secret, from where its host begins.
+/// The secret part of a URL, from where its host begins.
 pub(super) fn hook(bytes: &[u8], host: usize) -> Option<(usize, usize)> {
     let labels = part(bytes, host, host + HOST_BYTES);
     let length = labels.iter().position(|byte| !byte.is_ascii_alphanumeric() && !b".-".contains(byte));

@@ -1,18 +1,19 @@
-//! Values behind names without `:` or `=`: arguments of calls, statements of SQL, attributes of elements, lines of `.netrc`.
+//! Values after names without `:` or `=`: arguments of calls, SQL statements, attributes of elements, lines
+//! of `.netrc`.
 
 use crate::env::redact::work;
 use crate::env::scrub::name;
 use crate::env::scrub::value::{is_none, quote};
 use crate::env::scrub::{before, byte, continues, part};
 
-/// Bytes before a name, and of a value without quotation marks, that are looked at.
+/// Maximum bytes before a name, and of an unquoted value, that are checked.
 const LOOK_BYTES: usize = 128;
-/// Bytes of a value in quotation marks.
+/// Maximum bytes of a quoted value.
 const QUOTED_BYTES: usize = 1024;
-/// Characters that a value has at least.
+/// Minimum characters of a value.
 const LEAST_CHARS: usize = 6;
 
-/// How functions end that take a name and its value.
+/// Suffixes of functions that take a name and its value.
 const KEEPERS: [&[u8]; 10] = [
     b"define",
     b"env",
@@ -25,17 +26,17 @@ const KEEPERS: [&[u8]; 10] = [
     b"header",
     b"environ.get",
 ];
-/// Between a name and its value, the type of a text.
+/// String types between a name and its value.
 const TYPES: [&[u8]; 4] = [b"string = ", b"String = ", b"str = ", b"&str = "];
 
-/// Where the value is that belongs to the name at `start..end`.
+/// The range of the value for the name at `start..end`.
 pub(super) fn find(
     bytes: &[u8],
     (start, end): (usize, usize),
     name: &[u8],
     extra: &[Vec<u8>],
 ) -> Option<(usize, usize)> {
-    // What follows most names settles it.
+    // For most names the next byte decides.
     let is = |word: &[u8]| name.eq_ignore_ascii_case(word);
     let back = || part(bytes, start.saturating_sub(LOOK_BYTES), start);
     match byte(bytes, end) {
@@ -62,7 +63,7 @@ pub(super) fn find(
     }
 }
 
-/// `var apiToken string = "…"`, and `-ApiToken '…'` of a shell's command.
+/// `var apiToken string = "…"`, and `-ApiToken '…'` of a shell command.
 fn spaced(
     bytes: &[u8],
     (start, end): (usize, usize),
@@ -129,14 +130,14 @@ fn argument(
     if keeps { quoted(bytes, blanks(bytes, comma + 1)) } else { None }
 }
 
-/// Whether `login name` stands before a place, as in `.netrc`.
+/// Whether `login name` precedes the name, as in `.netrc`.
 fn follows_login(back: &[u8]) -> bool {
     work::add(back.len());
     let mut words = back.split(u8::is_ascii_whitespace).rev().filter(|word| !word.is_empty());
     words.next().is_some() && words.next() == Some(b"login")
 }
 
-/// A text in quotation marks that looks like no prose.
+/// A quoted text that does not look like prose.
 fn quoted(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let (from, end) = quoted_any(bytes, at)?;
     let text = part(bytes, from, end);
@@ -153,12 +154,12 @@ fn quoted_any(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let length = text.iter().position(|byte| *byte == close || *byte == b'\n').unwrap_or(text.len());
     work::add(length);
     let closed = text.get(length) == Some(&close);
-    // With the backslash that stands before the mark.
+    // Without the backslash before the closing mark.
     let end = from + length - usize::from(mark.length() == 2 && length > 0);
     closed.then_some((from, end))
 }
 
-/// A text up to the next blank.
+/// An unquoted text, up to the next blank.
 fn bare(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let text = part(bytes, at, at + LOOK_BYTES);
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`".contains(byte);
@@ -173,7 +174,7 @@ fn blanks(bytes: &[u8], at: usize) -> usize {
     at + part(bytes, at, at + 16).iter().take_while(blank).count()
 }
 
-/// A command that takes a password by a flag.
+/// A command with a password flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Curl,
@@ -186,7 +187,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// The command of that name.
+    /// The command with a name.
     pub(super) fn of(name: &[u8]) -> Option<Command> {
         if !(4..=12).contains(&name.len()) {
             return None;
@@ -207,7 +208,7 @@ impl Command {
         }
     }
 
-    /// The password behind its flag at a place.
+    /// The password after a flag at a position.
     pub(super) fn password(self, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
         let flag: &[u8] = match self {
             Command::Curl => return crate::env::scrub::known::password_of_flag(bytes, at),
@@ -229,7 +230,7 @@ impl Command {
         let quote = quote(bytes, from).map_or(0, |mark| mark.length());
         let value = bare(bytes, from + quote).filter(|_| fits)?;
         let text = part(bytes, value.0, value.1);
-        // A port, a flag, what is to be filled in.
+        // A port, a flag, or a placeholder.
         let none = text.iter().all(u8::is_ascii_digit) || text.starts_with(b"-") || text.starts_with(b"$");
         (!none).then_some(value)
     }

@@ -1,14 +1,15 @@
-//! Texts that look like secrets and that nobody declared: keys in logs, tokens in pages, passwords in files of settings
-//! (docs/scrubbing.md). What is declared is [`crate::env::redact`]'s, and goes first.
+//! Undeclared texts that look like secrets: keys in logs, tokens in pages, passwords in configuration files
+//! (docs/scrubbing.md). Declared secrets are replaced first, by [`crate::env::redact`].
 //!
-//! * `keywords`: what stands behind a name that says so, and what has the shape of a secret; with `name`: which names these
-//!   are, `value`: where a value ends, and whether it is one, and `loose`: values that stand behind names in other ways.
-//! * `entropy`: long texts that look random; with `words`: which long texts are names, paths and words, and `known`: tokens
-//!   that their first letters give away.
-//! * `class`: what each byte may be a part of.
-//! * `json`: JSON, whose values are looked at one by one, so that it stays JSON.
+//! * `keywords`: secrets after a revealing name, and secrets with their own format. It uses `name`: such
+//!   names; `value`: the end and the plausibility of a value; `loose`: values after names without an
+//!   operator.
+//! * `entropy`: long texts that look random. It uses `words`: long texts that are names, paths and words;
+//!   `known`: tokens with known prefixes.
+//! * `class`: classes of bytes.
+//! * `json`: JSON, scanned string by string so that it stays valid.
 //!
-//! Every step is a pass over the text that goes forward; what is looked at again is bounded.
+//! Every step is one forward pass over the text. Repeated scans are bounded.
 
 pub(crate) mod class;
 pub(crate) mod entropy;
@@ -27,25 +28,25 @@ use serde_json::Value;
 use crate::env::redact::work;
 use crate::spec::scrub::{Scrub, ScrubAction, Scrubbed};
 
-/// What stands for a value behind a name.
+/// Replaces a value after a name.
 pub(crate) const KEYWORD: &str = "[REDACTED]";
-/// What stands for a text that looks random.
+/// Replaces a text that looks random.
 pub(crate) const ENTROPY: &str = "[REDACTED:high-entropy]";
-/// JSON within texts of JSON, so often.
+/// Maximum nesting of JSON in strings of JSON.
 const NESTED: u32 = 4;
 
-/// What is looked for, and what is done with it.
+/// The scrubbing rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) keywords: ScrubAction,
     pub(crate) entropy: ScrubAction,
-    /// Names in small letters, without what joins their words.
+    /// Names in lower case, without separators.
     extra: Vec<Vec<u8>>,
     allow: Vec<String>,
 }
 
 impl Rules {
-    /// Those of the folder, and of a tool in it.
+    /// The rules of the folder, combined with those of a tool.
     pub(crate) fn of(folder: &Scrub, tool: Option<&Scrub>) -> Rules {
         let both = || [Some(folder), tool].into_iter().flatten();
         let folder_says = folder.keywords.unwrap_or_default();
@@ -69,23 +70,23 @@ struct Span {
     kind: Kind,
 }
 
-/// What gave it away, and what stands in its place.
+/// The reason for a span, which determines the replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Keyword,
-    /// The same, where quotes are missing that the name has.
+    /// Like `Keyword`, but the value lacks the quotes that its name has.
     Quoted(&'static str),
     Entropy,
-    /// It is public: a certificate. It stays, and is not looked at.
+    /// Public data: a certificate. It is kept, and not scanned.
     Public,
 }
 
-/// Takes what looks like a secret out of texts, and counts.
+/// Replaces texts that look like secrets, and counts them.
 pub(crate) struct Scrubber<'r> {
     rules: &'r Rules,
-    /// What was taken out.
+    /// Numbers of replaced texts.
     pub(crate) replaced: Scrubbed,
-    /// What was found and left.
+    /// Numbers of found texts that were kept.
     pub(crate) reported: Scrubbed,
 }
 
@@ -94,21 +95,21 @@ impl<'r> Scrubber<'r> {
         Scrubber { rules, replaced: Scrubbed::default(), reported: Scrubbed::default() }
     }
 
-    /// A text without what looks like a secret.
+    /// Scrubs a text.
     pub(crate) fn text(&mut self, text: String) -> String {
         self.changed(&text, 0).unwrap_or(text)
     }
 
-    /// Any JSON.
+    /// Scrubs any JSON value.
     pub(crate) fn json(&mut self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text)),
             Value::Array(_) | Value::Object(_) => {
-                // One way of looking at JSON is enough.
+                // Serialized, so that one implementation is enough.
                 let text = value.to_string();
                 match self.changed(&text, 0) {
                     None => value,
-                    // It was JSON, and still is: nothing but whole values was replaced.
+                    // It is still valid JSON, because only whole values were replaced.
                     Some(clean) => crate::json::from_str(&clean).unwrap_or(Value::String(clean)),
                 }
             }
@@ -116,7 +117,7 @@ impl<'r> Scrubber<'r> {
         }
     }
 
-    /// The text as it is then; `None` when nothing was taken out.
+    /// Scrubs a text; `None` when nothing was replaced.
     fn changed(&mut self, text: &str, depth: u32) -> Option<String> {
         if self.rules.keywords == ScrubAction::Off && self.rules.entropy == ScrubAction::Off {
             return None;
@@ -132,7 +133,7 @@ impl<'r> Scrubber<'r> {
         self.plain(text)
     }
 
-    /// A text of which some lines are JSON.
+    /// Scrubs a text in which some lines are JSON.
     fn lines(&mut self, text: &str, depth: u32) -> Option<String> {
         let mut out = String::new();
         let mut changed = false;
@@ -159,7 +160,7 @@ impl<'r> Scrubber<'r> {
         changed.then_some(out)
     }
 
-    /// A text that is no JSON.
+    /// Scrubs a text that is not JSON.
     fn plain(&mut self, text: &str) -> Option<String> {
         let bytes = text.as_bytes();
         work::add(bytes.len());
@@ -170,7 +171,7 @@ impl<'r> Scrubber<'r> {
         let named = spans.iter().filter(|span| span.kind != Kind::Public).count() as u32;
         match self.rules.keywords {
             ScrubAction::Redact => self.replaced.keywords += named,
-            // What stays may still look random.
+            // Kept texts may still look random.
             _ => {
                 self.reported.keywords += named;
                 spans.retain(|span| span.kind == Kind::Public);
@@ -192,7 +193,7 @@ impl<'r> Scrubber<'r> {
     }
 }
 
-/// The text with something else in the place of each span.
+/// Replaces each span.
 fn without(bytes: &[u8], spans: &[Span]) -> String {
     let mut clean = Vec::with_capacity(bytes.len());
     let mut from = 0;
@@ -206,26 +207,26 @@ fn without(bytes: &[u8], spans: &[Span]) -> String {
         from = span.end;
     }
     clean.extend_from_slice(bytes.get(from..).unwrap_or_default());
-    // Spans begin and end beside ASCII, so that nothing is cut within a character.
+    // Spans are delimited by ASCII, so they do not split characters.
     String::from_utf8(clean).unwrap_or_else(|odd| String::from_utf8_lossy(odd.as_bytes()).into_owned())
 }
 
-/// The byte at a place; 0 beyond the ends.
+/// The byte at a position; 0 outside the text.
 fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
 
-/// The byte before a place.
+/// The byte before a position.
 fn before(bytes: &[u8], at: usize) -> u8 {
     at.checked_sub(1).map_or(0, |at| byte(bytes, at))
 }
 
-/// Whether a text goes on like this from a place.
+/// Whether a text continues with `with` at a position.
 fn continues(bytes: &[u8], at: usize, with: &[u8]) -> bool {
     bytes.get(at..).is_some_and(|rest| rest.starts_with(with))
 }
 
-/// A part of a text, as far as there is one.
+/// A range of a text, clamped to its length.
 fn part(bytes: &[u8], start: usize, end: usize) -> &[u8] {
     bytes.get(start..end.min(bytes.len())).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
 //! Names of fields whose values are secret: `api_key`, `DB_PASSWORD`, `clientSecret`, `x-auth-token`.
 
-/// Bytes of a name that are looked at, from its end.
+/// Maximum bytes of a name that are checked, from its end.
 const NAME_BYTES: usize = 64;
 
-/// How such names end, in small letters and without what joins their words.
+/// Suffixes of such names, in lower case and without separators.
 const ENDINGS: [&[u8]; 15] = [
     b"token",
     b"password",
@@ -21,9 +21,9 @@ const ENDINGS: [&[u8]; 15] = [
     b"encryptionkey",
     b"masterkey",
 ];
-/// The same, where a word ends before them.
+/// Suffixes that must begin a word.
 const WORDS: [&[u8]; 2] = [b"pass", b"pwd"];
-/// Tokens that are places in lists, and those of parsers.
+/// Tokens that are positions in lists, and those of parsers.
 const NO_SECRETS: [&[u8]; 14] = [
     b"pagetoken",
     b"nexttoken",
@@ -40,16 +40,16 @@ const NO_SECRETS: [&[u8]; 14] = [
     b"unexpectedtoken",
     b"maxtoken",
 ];
-/// What may stand behind them.
+/// Words that may follow them.
 const TAILS: [&[u8]; 4] = [b"value", b"val", b"confirmation", b"base"];
 
-/// Last two letters of names that are worth a look: those that [`says`] may find, and of what else stands before a secret.
+/// Last two letters of names to check: names for [`says`], and other words before a secret.
 const LASTS: [&[u8; 2]; 26] = [
     b"en", b"rd", b"wd", b"se", b"de", b"et", b"ey", b"ss", b"on", b"er", b"ue", b"al", b"by", b"rl", b"ql",
     b"mp", b"in", b"db", b"ch", b"dd", b"fy", b"te", b"mi", b"li", b"is", b"pt",
 ];
 
-/// For each letter, those that stand before it at the end of such names, as bits.
+/// For each last letter, the possible letters before it, as bits.
 const LAST: [u32; 32] = lasts();
 
 #[allow(clippy::indexing_slicing, reason = "the compiler evaluates it")]
@@ -64,7 +64,7 @@ const fn lasts() -> [u32; 32] {
     lasts
 }
 
-/// Whether a name may be worth a look, by its last two letters. Most words of a text are not.
+/// Whether a name needs a check, by its last two letters. Most words of a text do not.
 pub(super) fn may_matter(name: &[u8]) -> bool {
     let [.., first, second] = name else { return true };
     if !(first.is_ascii_alphabetic() && second.is_ascii_alphabetic()) {
@@ -73,16 +73,16 @@ pub(super) fn may_matter(name: &[u8]) -> bool {
     LAST.get(usize::from(second & 31)).is_some_and(|firsts| firsts >> (first & 31) & 1 == 1)
 }
 
-/// What a name says of its value.
+/// The meaning of a name for its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
-    /// It is secret.
+    /// The value is secret.
     Secret,
-    /// It is a way to authorise, and then a secret.
+    /// The value is a scheme followed by a secret.
     Authorization,
 }
 
-/// The letters and digits of a name, small, and which of them begin a word.
+/// The letters and digits of a name in lower case, with the starts of its words.
 struct Letters {
     letters: [u8; NAME_BYTES],
     begins: [bool; NAME_BYTES],
@@ -123,7 +123,7 @@ impl Letters {
     }
 }
 
-/// Whether what stands behind a name is secret.
+/// Whether the value of a name is secret.
 pub(super) fn says(name: &[u8], extra: &[Vec<u8>]) -> Option<Says> {
     let letters = Letters::of(name);
     let mut text = letters.as_slice();

@@ -8,7 +8,8 @@ const NAMED: &str = include_str!("../../../tests/fixtures/scrub/named.txt");
 const UNNAMED: &str = include_str!("../../../tests/fixtures/scrub/unnamed.txt");
 const CLEAN: &str = include_str!("../../../tests/fixtures/scrub/clean.txt");
 
-// The same, of other shapes: at first without a look at the rules, which were mended then; the last lines of each after that.
+// The same in other formats. They were first collected without knowledge of the rules, which were then
+// corrected; the last lines of each were added after that.
 const NAMED_UNSEEN: &str = include_str!("../../../tests/fixtures/scrub/named-unseen.txt");
 const UNNAMED_UNSEEN: &str = include_str!("../../../tests/fixtures/scrub/unnamed-unseen.txt");
 const CLEAN_UNSEEN: &str = include_str!("../../../tests/fixtures/scrub/clean-unseen.txt");
@@ -21,8 +22,8 @@ fn scrubbed(text: &str) -> String {
     Scrubber::new(&scrub()).text(text.to_owned())
 }
 
-/// A line of a list, without the marks around its secrets and what keeps scanners of repositories away from them; and
-/// the secrets.
+/// A line of a list without marks: around its secrets, and against secret scanners of repositories. Also
+/// returns the secrets.
 fn line(marked: &str) -> (String, Vec<String>) {
     let marked = marked.replace('¦', "");
     let secrets = marked
@@ -34,7 +35,7 @@ fn line(marked: &str) -> (String, Vec<String>) {
     (marked.replace(['«', '»'], ""), secrets)
 }
 
-/// The lines whose secrets are not gone.
+/// Lines whose secrets remain.
 fn missed(list: &str) -> Vec<String> {
     let missed = |marked: &&str| {
         let (text, secrets) = line(marked);
@@ -45,7 +46,7 @@ fn missed(list: &str) -> Vec<String> {
     list.lines().filter(missed).map(|marked| format!("{marked}\n  {}", scrubbed(&line(marked).0))).collect()
 }
 
-/// The lines that are not what they were.
+/// Lines that have changed.
 fn changed(list: &str) -> Vec<String> {
     let changed = list.lines().map(|text| (text, scrubbed(text))).filter(|(text, clean)| text != clean);
     changed.map(|(text, clean)| format!("{text}\n  {clean}")).collect()
@@ -202,7 +203,7 @@ fn settings_say_what_is_done_and_tools_only_tighten() {
     assert_eq!(fields, ["keywords", "extraKeywords[0]"]);
 }
 
-/// A generator of random numbers that is the same every time.
+/// A deterministic random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -214,7 +215,7 @@ impl Dice {
     }
 }
 
-/// Pieces that texts of secrets are made of, and pieces that do not fit.
+/// Parts of texts with secrets, and parts that do not fit.
 const PIECES: [&str; 46] = [
     "password",
     "token",
@@ -271,7 +272,7 @@ fn any_text_stays_a_text_and_json_stays_json() {
         let text: String = (0..dice.below(24)).map(|_| PIECES[dice.below(PIECES.len())]).collect();
         let clean = scrubbed(&text);
         assert_eq!(scrubbed(&clean), clean, "{text:?}");
-        // The same within JSON, as a value, as the value of a secret field, and cut where no text should end.
+        // The same within JSON: as a value, as the value of a secret field, and cut in unusual positions.
         let value = json!({ "a": text, "token": text, (text.clone()): [text, 1.5, null, { "b": text }] });
         let json = value.to_string();
         let read: Value =
@@ -351,7 +352,7 @@ fn the_time_grows_with_the_text_alone() {
         assert!(large <= small * 9 / 4 + 64, "{pattern:?}: {small}, {large}");
         assert!(large <= 100 << 15, "{pattern:?}: {large}");
     }
-    // What is many times behind something long, and before it.
+    // Patterns that are repeated many times, after and before a long text.
     let allowed = Rules::of(&Scrub { allow: vec!["sk-test*".into()], ..Scrub::default() }, None);
     let mut wrong = Vec::new();
     for (rules, before, pattern, behind) in [
@@ -391,7 +392,7 @@ fn the_page_says_what_is_done() {
     let settings: Value = crate::json::from_str(blocks("json")[0]).unwrap();
     let settings: Scrub = crate::json::from_value(settings["scrub"].clone()).unwrap();
     assert!(settings.problems(None).is_empty() && settings.problems(Some(&Scrub::default())).is_empty());
-    // The ways in which a value may stand behind a name, in a text of their own each.
+    // Each way in which a value may follow a name, as a separate text.
     for way in
         texts[3].lines().flat_map(|line| line.split("  ")).map(str::trim).filter(|way| way.contains("value"))
     {

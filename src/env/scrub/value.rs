@@ -1,20 +1,20 @@
-//! Values behind names: where they end, and whether they are any.
+//! Values after names: their end and their plausibility.
 
 use crate::env::redact::work;
 use crate::env::scrub::name;
 use crate::env::scrub::words;
 use crate::env::scrub::{Kind, Span, before, byte, continues, part};
 
-/// Bytes of a value that are looked at before it is called a secret.
+/// Maximum bytes of a value that are checked.
 const LOOK_BYTES: usize = 128;
-/// Characters below which a word of letters is prose.
+/// A shorter word of letters is prose.
 const PROSE_CHARS: usize = 16;
-/// Digits below which a number is no secret.
+/// A number with fewer digits is not secret.
 const NUMBER_DIGITS: usize = 7;
-/// Characters that a value has at least where nothing but a word stands before it.
+/// Minimum characters of a value after a plain word.
 const LEAST_CHARS: usize = 8;
 
-/// Words that are no values.
+/// Words that are not secret values.
 const NONE: [&[u8]; 16] = [
     b"null",
     b"nil",
@@ -33,7 +33,7 @@ const NONE: [&[u8]; 16] = [
     b"bearer",
     b"basic",
 ];
-/// What code reads values from.
+/// Objects from which code reads values.
 const ROOTS: [&[u8]; 28] = [
     b"self",
     b"this",
@@ -64,11 +64,11 @@ const ROOTS: [&[u8]; 28] = [
     b"result",
     b"credentials",
 ];
-/// What a line of code begins with.
+/// Starts of lines of code.
 const CODE: [&[u8]; 10] =
     [b"let ", b"const ", b"var ", b"val ", b"static ", b"final ", b"return ", b"if ", b"pub ", b"private "];
 
-/// How a value stands behind its name.
+/// The syntax between a name and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// `"name": value`.
@@ -96,7 +96,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Whether prose may have it.
+    /// Whether prose may have this shape.
     const fn is_prose(self) -> bool {
         matches!(
             self,
@@ -104,13 +104,13 @@ impl Shape {
         )
     }
 
-    /// Whether code may have it.
+    /// Whether code may have this shape.
     const fn is_code(self) -> bool {
         matches!(self, Shape::Json(_) | Shape::Colon | Shape::Equals | Shape::Assigned | Shape::Line)
     }
 }
 
-/// A quotation mark, with a backslash where the text is itself a text of something.
+/// A quotation mark, with a backslash inside another string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Quote {
     mark: u8,
@@ -122,7 +122,7 @@ impl Quote {
         if self.escaped { 2 } else { 1 }
     }
 
-    /// Whether the same stands before a place.
+    /// Whether the same mark precedes a position.
     pub(super) fn opens(self, bytes: &[u8], at: usize) -> bool {
         before(bytes, at) == self.mark && (before(bytes, at.saturating_sub(1)) == b'\\') == self.escaped
     }
@@ -139,23 +139,23 @@ impl Quote {
     }
 }
 
-/// The quotation mark at a place.
+/// The quotation mark at a position.
 pub(super) fn quote(bytes: &[u8], at: usize) -> Option<Quote> {
     let escaped = byte(bytes, at) == b'\\';
     let mark = byte(bytes, at + usize::from(escaped));
     matches!(mark, b'"' | b'\'' | b'`').then_some(Quote { mark, escaped })
 }
 
-/// What stands at the place of a value.
+/// The result for a possible value.
 pub(super) enum Found {
     Secret(Span),
-    /// None; the next may be behind here.
+    /// Not a secret; continue here.
     Past(usize),
 }
 
-/// Looks at the value that begins at a place, behind this name.
+/// Checks the value at a position, after a name.
 pub(super) fn find(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Found {
-    // `b"…"`, `f"…"`.
+    // A prefix: `b"…"`, `f"…"`.
     let prefixed = matches!(byte(bytes, start) | 0x20, b'b' | b'f' | b'r' | b'u');
     let open = start + usize::from(prefixed && quote(bytes, start + 1).is_some());
     let mut start = start;
@@ -177,12 +177,12 @@ pub(super) fn find(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Fou
     bare(bytes, start, shape, name)
 }
 
-/// Whether an address or a block of its own begins there, which is looked at by itself.
+/// Whether a URL or a block starts here, which is handled separately.
 fn starts_elsewhere(bytes: &[u8], at: usize) -> bool {
     [&b"http://"[..], b"https://", b"-----BEGIN", b"//"].iter().any(|start| continues(bytes, at, start))
 }
 
-/// Where a text in quotation marks ends, in its line.
+/// The end of a quoted text in its line.
 fn closing(bytes: &[u8], from: usize, quote: Quote) -> Option<usize> {
     let mut backslashes = 0;
     for (at, byte) in bytes.iter().enumerate().skip(from) {
@@ -205,7 +205,7 @@ fn closing(bytes: &[u8], from: usize, quote: Quote) -> Option<usize> {
     None
 }
 
-/// A value without quotation marks.
+/// Checks an unquoted value.
 fn bare(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Found {
     if starts_elsewhere(bytes, start) || is_path(bytes, start) {
         return Found::Past(start);
@@ -235,7 +235,7 @@ fn bare(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Found {
     if place && text.iter().skip(1).all(u8::is_ascii_alphabetic) {
         return Found::Past(start);
     }
-    // Behind the scheme of a header stands no prose.
+    // After the scheme of a header there is no prose.
     let prose = shape != Shape::Header || words::are_words(text);
     if shape.is_prose() && prose && is_word(text) {
         return Found::Past(end);
@@ -259,13 +259,13 @@ fn bare(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Found {
     Found::Secret(Span { start, end, kind })
 }
 
-/// Whether an element ends there, or at the beginning of the next line.
+/// Whether an element ends here, or at the start of the next line.
 fn closes(bytes: &[u8], end: usize) -> bool {
     let rest = part(bytes, end, end + LOOK_BYTES);
     rest.strip_prefix(b"\n").map_or(rest, <[u8]>::trim_ascii_start).starts_with(b"</")
 }
 
-/// Where a bare value ends.
+/// The end of an unquoted value.
 fn end(bytes: &[u8], start: usize, shape: Shape) -> usize {
     let mut at = start;
     while let Some(next) = bytes.get(at) {
@@ -295,7 +295,7 @@ fn end(bytes: &[u8], start: usize, shape: Shape) -> usize {
     at.min(bytes.len())
 }
 
-/// Whether `name=` stands there.
+/// Whether `name=` follows.
 fn is_next_field(bytes: &[u8], at: usize) -> bool {
     let field = part(bytes, at, at + LOOK_BYTES);
     work::add(1);
@@ -304,14 +304,14 @@ fn is_next_field(bytes: &[u8], at: usize) -> bool {
     name > 0 && field.get(name) == Some(&b'=')
 }
 
-/// Bytes of the scheme that credentials begin with: `Bearer …`.
+/// Length of a scheme at the start of credentials: `Bearer …`.
 fn scheme(text: &[u8]) -> usize {
     let length = text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
     let goes_on = matches!(text.get(length..), Some([b' ', next, ..]) if next.is_ascii_graphic() && !b"\"'`".contains(next));
     if length > 0 && goes_on { length + 1 } else { 0 }
 }
 
-/// What stands behind the scheme of credentials; any other text is the same.
+/// Credentials without their scheme; any other text unchanged.
 pub(super) fn credentials(text: &[u8]) -> &[u8] {
     let known = [&b"bearer "[..], b"basic ", b"token "];
     let is =
@@ -319,7 +319,7 @@ pub(super) fn credentials(text: &[u8]) -> &[u8] {
     known.into_iter().find(is).map_or(text, |scheme| part(text, scheme.len(), text.len()))
 }
 
-/// Behind the type of a field, its value: `password: String = "…"`.
+/// The value after the type of a field: `password: String = "…"`.
 fn after_type(bytes: &[u8], text: &[u8], end: usize, shape: Shape, name: &[u8]) -> Option<Found> {
     let named =
         !text.is_empty() && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"&_.".contains(byte));
@@ -327,7 +327,7 @@ fn after_type(bytes: &[u8], text: &[u8], end: usize, shape: Shape, name: &[u8]) 
     assigned.then(|| find(bytes, end + 3, Shape::Assigned, name))
 }
 
-/// Whether a text is empty, a word that means that, a mask, or a place for a value.
+/// Whether a text is empty, a word such as `null`, a mask, or a placeholder.
 pub(super) fn is_none(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     if text.len() > LOOK_BYTES {
@@ -412,7 +412,7 @@ fn is_compound(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_alphabetic() || b"-'/".contains(byte)) && words::are_words(text)
 }
 
-/// Whether a path begins there.
+/// Whether a path starts here.
 fn is_path(bytes: &[u8], at: usize) -> bool {
     let text = part(bytes, at, at + LOOK_BYTES);
     let length =
@@ -423,7 +423,7 @@ fn is_path(bytes: &[u8], at: usize) -> bool {
         && words::are_words(text)
 }
 
-/// Whether code computes the value: a call, an element, a field of something.
+/// Whether it is an expression in code: a call, an element, a field.
 fn is_expression(bytes: &[u8], start: usize, shape: Shape) -> bool {
     let text = part(bytes, start, start + LOOK_BYTES);
     let text = text.strip_prefix(b"await ").or_else(|| text.strip_prefix(b"new ")).unwrap_or(text);
@@ -436,7 +436,7 @@ fn is_expression(bytes: &[u8], start: usize, shape: Shape) -> bool {
         return false;
     }
     let calls = matches!(rest.first(), Some(b'(' | b'['));
-    // A line of settings may hold anything.
+    // A line of a configuration file may contain anything.
     let joined = shape != Shape::Line || path.iter().any(|byte| b"._".contains(byte));
     if calls && joined && words::are_words(path) {
         return true;
@@ -453,7 +453,8 @@ fn is_expression(bytes: &[u8], start: usize, shape: Shape) -> bool {
     (dotted || arrow) && lettered && shape != Shape::Line && words::are_words(path)
 }
 
-/// Whether code hands on what has the name of a secret: `token=token,` and `let secret = client_secret;`.
+/// Whether code passes on a variable with the name of a secret: `token=token,` and `let secret =
+/// client_secret;`.
 fn is_variable(bytes: &[u8], text: &[u8], end: usize, shape: Shape, own: &[u8]) -> bool {
     if !matches!(shape, Shape::Line | Shape::Equals | Shape::Assigned | Shape::Colon)
         || text.len() > LOOK_BYTES
@@ -461,7 +462,7 @@ fn is_variable(bytes: &[u8], text: &[u8], end: usize, shape: Shape, own: &[u8]) 
         return false;
     }
     let (text, end) = match (shape, text) {
-        // An argument that stands in a line of its own.
+        // An argument in a line of its own.
         (Shape::Line, [text @ .., b',' | b')']) => (text, end - 1),
         (Shape::Line, _) => return false,
         _ => (text, end),
@@ -476,7 +477,7 @@ fn is_variable(bytes: &[u8], text: &[u8], end: usize, shape: Shape, own: &[u8]) 
         || (shape == Shape::Assigned && (closes || is_code(bytes, end)))
 }
 
-/// Whether the line up to a place is one of code.
+/// Whether the line up to a position is code.
 fn is_code(bytes: &[u8], end: usize) -> bool {
     let from = end.saturating_sub(LOOK_BYTES);
     let line = part(bytes, from, end);

@@ -1,12 +1,12 @@
-//! Whether a long text is made of words: names of functions and files, paths, keys of caches. Random letters follow one
-//! another as no language has it.
+//! Whether a long text consists of words: names of functions and files, paths, cache keys. Pairs of letters
+//! in random texts are unusual in any language.
 
 use crate::letters::are_usual;
 
-/// Pairs of letters in ten that must be usual.
+/// Minimum usual pairs of letters, out of ten.
 const USUAL_OF_TEN: usize = 6;
 
-/// Whether its letters are words. Digits, and whatever joins words, may stand between them.
+/// Whether its letters are words. Digits and separators may be between them.
 pub(super) fn are_words(text: &[u8]) -> bool {
     let (mut letters, mut pieces, mut pairs, mut usual) = (0, 0, 0, 0);
     let mut last: u8 = 0;
@@ -25,7 +25,7 @@ pub(super) fn are_words(text: &[u8]) -> bool {
         last = *byte;
     }
     let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
-    // Random texts change from letters to digits and from small to large every second character.
+    // Random texts alternate between letters and digits, and between cases, about every second character.
     letters > 0 && usual * 10 >= pairs * USUAL_OF_TEN && letters + digits >= pieces * 2
 }
 
