@@ -98,7 +98,7 @@ impl Check<'_> {
         }
     }
 
-    /// What calls a subagent waits for its end (spec §7.6).
+    /// The caller of a subagent waits for its end (spec §7.6).
     fn endings(&mut self, at: Place<'_>, sides: [&SideConfig; 2]) {
         if sides.iter().all(|side| side.session_stop.is_none()) {
             let message = "should be set on a side: nothing but its caps ends the work of this subagent";
@@ -110,7 +110,7 @@ impl Check<'_> {
         }
     }
 
-    /// `includeChat` is off unless set (spec §35.11), which in a chat is rarely meant.
+    /// `includeChat` is off by default (spec §35.11), which is rarely intended in a chat.
     fn forgets_the_chat(&mut self, at: Place<'_>, side: &SideConfig) {
         if self.catalog.prompts.get(&side.prompt).is_some_and(|prompt| !prompt.include_chat) {
             let message = "its model will not see earlier turns: set `includeChat: true` in the prompt";
@@ -168,7 +168,7 @@ impl Check<'_> {
         }
     }
 
-    /// A person waits for the end of the turn.
+    /// The user waits for the end of the turn.
     fn endless(&mut self, at: Place<'_>, side: &SideConfig) {
         if !side.stop_on_response && side.stop_tool.is_none() {
             let message = "without a stopTool nothing but its caps ends a turn";
@@ -176,7 +176,7 @@ impl Check<'_> {
         }
     }
 
-    /// A tool that ends something must be one that the side's model can call.
+    /// A tool that ends something must be available to the side's model.
     fn offered(&mut self, at: Place<'_>, field: &str, side: &SideConfig, tool: &str) {
         let prompt = self.catalog.prompts.get(&side.prompt);
         if prompt.is_some_and(|prompt| prompt.tool(tool).is_none() && !self.offers_live(prompt, tool)) {
@@ -185,7 +185,7 @@ impl Check<'_> {
         }
     }
 
-    /// An argument that is looked at must exist.
+    /// An argument that the runtime reads must exist.
     fn argument(&mut self, at: Place<'_>, field: &str, tool: &str, property: &str) {
         let Some(definition) = self.catalog.tools.get(tool) else { return };
         let args = definition.args.as_ref().and_then(|args| args.get("properties")?.as_object());

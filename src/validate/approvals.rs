@@ -1,4 +1,4 @@
-//! Approvals: of tools, and of what holds for all tools of a folder, an agent or a prompt.
+//! Approvals of tools, and the approval settings of a folder, an agent or a prompt.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::validate::{Check, Place};
 const MODES: [&str; 4] = ["never", "always", "when", "on_failure"];
 
 impl Check<'_> {
-    /// An approval in a field, such as `approval`, of calls with these arguments.
+    /// Checks the approval in a field, such as `approval`, for calls with these arguments.
     pub(crate) fn approval(&mut self, at: Place<'_>, field: &str, approval: &Approval, args: Option<&Value>) {
         if let Some(text) = &approval.unknown {
             let hint = hint(text, &MODES);
@@ -26,7 +26,7 @@ impl Check<'_> {
                 self.error(at, format!("{field}.when"), text);
             }
             (Mode::When, Some(schema)) => {
-                // Arguments are an object: it need not be said.
+                // The type defaults to `object`, because arguments are always one.
                 let mut schema = schema.clone();
                 if let Some(fields) = schema.as_object_mut() {
                     fields.entry("type").or_insert_with(|| "object".into());
@@ -56,7 +56,7 @@ impl Check<'_> {
         self.seconds(at, &format!("{field}.expiresAfterSeconds"), approval.expires_after_seconds);
     }
 
-    /// What an agent or a prompt says of all of its tools.
+    /// Checks the approval settings of an agent or a prompt.
     pub(crate) fn approvals(&mut self, at: Place<'_>, approvals: &Approvals) {
         self.seconds(at, "approvals.expiresAfterSeconds", approvals.expires_after_seconds);
         if approvals.on_message.is_some() && at.kind == Kind::Prompt {
@@ -91,14 +91,14 @@ impl Check<'_> {
     }
 }
 
-/// The arguments that a schema lists; `None` where calls may have others: it lists none, or says what the others are like.
+/// The arguments in a schema; `None` when calls may have others: it lists none, or describes additional ones.
 fn known_arguments(schema: &Value) -> Option<Vec<&str>> {
     let listed = schema.get("properties").and_then(Value::as_object).filter(|listed| !listed.is_empty())?;
     let closed = matches!(schema.get("additionalProperties"), None | Some(Value::Bool(false)));
     closed.then(|| listed.keys().map(String::as_str).collect())
 }
 
-/// The arguments that an approval names, each with the field of it where it does.
+/// The arguments that an approval names, each with its field in the approval.
 fn named_arguments(approval: &Approval) -> Vec<(String, &str)> {
     let mut named = Vec::new();
     for (field, listed) in [("edit", &approval.edit), ("rememberBy", &approval.remember_by)] {
@@ -118,7 +118,7 @@ fn named_arguments(approval: &Approval) -> Vec<(String, &str)> {
     named
 }
 
-/// Those of a schema of all arguments, and of its branches: what is within an argument is not looked at.
+/// Collects arguments from a schema of all arguments, and from its branches. Nested properties are ignored.
 fn of_arguments<'a>(schema: &'a Value, at: &str, depth: usize, named: &mut Vec<(String, &'a str)>) {
     let Some(schema) = schema.as_object().filter(|_| depth <= DEPTH) else { return };
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -126,7 +126,7 @@ fn of_arguments<'a>(schema: &'a Value, at: &str, depth: usize, named: &mut Vec<(
         named.push((format!("{at}.properties.{name}"), name));
     }
     for name in required(schema) {
-        // Of one that is described as well it has been said.
+        // Described arguments were reported above.
         if properties.is_none_or(|properties| !properties.contains_key(name)) {
             named.push((format!("{at}.required"), name));
         }

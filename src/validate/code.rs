@@ -35,14 +35,14 @@ impl Check<'_> {
 }
 
 impl Check<'_> {
-    /// What could have been meant: the files of code in the same folder, or all where there are none.
+    /// Candidates for a hint: files with the same name, else in the same folder, else all.
     fn code_files(&self, wanted: &str) -> Vec<&str> {
         let folder = |file: &str| file.rsplit_once('/').map(|(folder, _)| folder.to_owned());
         let known = self.catalog.code.keys().chain(self.sources.code.keys()).map(String::as_str);
         let mut all: Vec<&str> = known.filter(|file| !file.starts_with(RESERVED_FOLDER)).collect();
         all.sort_unstable();
         all.dedup();
-        // The same file in another folder is nearer than another file of the same name's length.
+        // The same name in another folder is nearer than another name of the same length.
         let name = |file: &str| file.rsplit('/').next().map(str::to_owned);
         let namesakes: Vec<&str> = all.iter().copied().filter(|file| name(file) == name(wanted)).collect();
         let beside: Vec<&str> = all.iter().copied().filter(|file| folder(file) == folder(wanted)).collect();
@@ -50,5 +50,5 @@ impl Check<'_> {
     }
 }
 
-/// Where the modules for the web's names are.
+/// Folder of the modules with web APIs.
 const RESERVED_FOLDER: &str = "bobbin/";

@@ -1,4 +1,4 @@
-//! What a prompt says of the size of its requests.
+//! Context limits and summaries of prompts.
 
 use crate::spec::Prompt;
 use crate::spec::references::Kind;

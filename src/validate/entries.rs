@@ -1,4 +1,4 @@
-//! What a prompt's `tools` list: functions, prompts and agents.
+//! Entries in a prompt's `tools`: functions, prompts and agents.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::work::native::tools::execute;
 use crate::work::native::tools::execute::settings::{Settings, WrongOption};
 
 impl Check<'_> {
-    /// What a name in `tools` stands for must be clear, callable, and take what its entry says.
+    /// Checks that the name of an entry is unambiguous and callable, and that its settings apply.
     pub(crate) fn entry(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
         self.env(at, &format!("{field}.env"), &entry.env);
         let name = &entry.name;
@@ -22,11 +22,11 @@ impl Check<'_> {
         }
         let kinds = [Kind::Tool, Kind::Prompt, Kind::Agent];
         let mut found: Vec<Kind> = kinds.into_iter().filter(|kind| self.knows(*kind, name)).collect();
-        // An agent that is not exposed cannot be meant where something else can.
+        // An agent that is not exposed is ignored when the name has another meaning.
         if found.len() > 1 && !self.catalog.agents.get(name).is_some_and(|agent| agent.expose_as_tool) {
             found.retain(|kind| *kind != Kind::Agent);
         }
-        // One that is wins over a prompt, as where code calls by name.
+        // An exposed agent wins over a prompt, as in calls by code.
         if matches!(found.as_slice(), [Kind::Prompt, Kind::Agent]) {
             found.retain(|kind| *kind == Kind::Agent);
             self.shadowed_prompt(at, field, name);
@@ -55,7 +55,7 @@ impl Check<'_> {
         }
     }
 
-    /// An agent whose side has a prompt of the same name is clear; another prompt of that name cannot be called.
+    /// No warning for a prompt that the agent's side uses. Any other prompt with that name cannot be called.
     fn shadowed_prompt(&mut self, at: Place<'_>, field: &str, name: &str) {
         let Some(agent) = self.catalog.agents.get(name) else { return };
         let own = |side: &SideConfig| side.prompt == name;
@@ -67,7 +67,7 @@ impl Check<'_> {
         }
     }
 
-    /// What prompts may list.
+    /// Names that prompts may list.
     fn callables(&self) -> Vec<&str> {
         let exposed = |name: &&str| self.catalog.agents.get(*name).is_some_and(|agent| agent.expose_as_tool);
         let mut names = self.names(Kind::Tool);
@@ -86,7 +86,7 @@ impl Check<'_> {
         }
     }
 
-    /// Settings of an entry that mean something for other kinds alone, or name arguments that there are not.
+    /// Reports settings for other kinds, and arguments that do not exist.
     fn settings(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry, kind: Kind) {
         let name = &entry.name;
         let result = [
@@ -115,7 +115,7 @@ impl Check<'_> {
                 format!("is for {owners}; \"{name}\" is a {}", kind.noun()).replace("a agent", "an agent");
             self.error(at, format!("{field}.{key}"), message);
         }
-        // The tools that such an agent is called with have arguments of their own.
+        // The tools of a resumable agent have their own arguments.
         if kind == Kind::Tool || entry.resumable.is_some() {
             return;
         }
@@ -124,7 +124,7 @@ impl Check<'_> {
         }
     }
 
-    /// Limits of `execute_code`. What other tools take as `options` is theirs alone to know.
+    /// Checks the options of `execute_code`. Options of other tools are unknown here.
     fn code_options(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
         let Some(tool) = self.catalog.tools.get(&entry.name) else { return };
         if matches!(tool.run, Implementation::Mcp(_)) && !entry.options.is_empty() {
@@ -139,7 +139,7 @@ impl Check<'_> {
         }
     }
 
-    /// An argument of a prompt or an agent must be one that it has.
+    /// Checks that a prompt or an agent has an argument.
     pub(crate) fn init_argument(
         &mut self,
         at: Place<'_>,
@@ -159,13 +159,13 @@ impl Check<'_> {
     }
 }
 
-/// Why arguments of a schema cannot have a property.
+/// The reason why a schema has no such property.
 fn lacks(schema: Option<&Value>, property: &str) -> Option<&'static str> {
     let Some(schema) = schema else {
         return Some("its prompt has no `requiredSchema`, so a model sends it none");
     };
     let known = schema.get("properties").and_then(Value::as_object);
-    // Models are shown the schema closed, whatever it says itself.
+    // Models receive a closed schema, whatever it says.
     let has = known.is_some_and(|known| known.contains_key(property));
     (!has).then_some("its prompt's `requiredSchema` does not list it")
 }

@@ -1,5 +1,5 @@
-//! What an agent uses, from which files, what of it is missing in this deployment, and what nobody uses. Names alone: no text of
-//! a prompt and no value.
+//! Explains an agent: its definitions with their files, what this deployment lacks for it, and unused
+//! definitions. Contains names only, no prompt texts or values.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::spec::graph::{Item, reach};
 use crate::spec::references::Kind;
 use crate::spec::{Agent, Catalog, Implementation, Prompt, Tool, Variable, skill};
 
-/// What the deployment says a variable is.
+/// Looks up a variable of the deployment.
 pub type Deployment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// `GET /api/agents/:name/explain`: `{agent, uses, leads, missing, unused}`.
@@ -43,7 +43,7 @@ pub fn explain(catalog: &Catalog, name: &str, deployment: Deployment<'_>) -> Res
     }))
 }
 
-/// Kind and name of all that an agent leads to, itself included.
+/// Kinds and names of everything that an agent uses, including itself.
 fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<(Kind, &'c str)> {
     let mut used = SortedSet::new();
     for found in reach(catalog, agent) {
@@ -61,7 +61,7 @@ fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<(Kind, &'c str)
     used
 }
 
-/// The agents that its models may hand the thread to, or have work in threads of their own.
+/// The agents that its models may hand the thread to, or start in their own threads.
 fn leads(catalog: &Catalog, agent: &Agent) -> Vec<Value> {
     let mut led: SortedSet<(&str, &str, &str)> = SortedSet::new();
     for found in reach(catalog, agent).iter().filter(|found| !found.handed) {
@@ -104,7 +104,7 @@ fn of_prompt<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut SortedSet<
     of_memories(catalog, prompt, used);
 }
 
-/// The MCP server that a tool is one of.
+/// The MCP server of a tool.
 fn of_server<'c>(catalog: &'c Catalog, tool: &Tool) -> Option<&'c str> {
     let Implementation::Mcp(of) = &tool.run else { return None };
     catalog.mcp.get(&of.server).map(|server| server.name.as_str())
@@ -122,7 +122,7 @@ fn definition(catalog: &Catalog, kind: Kind, name: &str) -> Value {
     }
 }
 
-/// The file of a definition, where the catalog says; built-in ones have none.
+/// The file of a definition, if the catalog has it; built-in ones have none.
 fn file<'c>(catalog: &'c Catalog, kind: Kind, name: &str) -> Option<&'c str> {
     catalog.files.get(&format!("{} {name}", kind.noun())).map(String::as_str)
 }
@@ -145,7 +145,7 @@ fn of_tool(catalog: &Catalog, name: &str) -> Option<Value> {
     })
 }
 
-/// Skills that a prompt is not given, because it lacks a tool.
+/// Skills that a prompt does not get, because it lacks a tool.
 fn of_skills(catalog: &Catalog, prompt: &str) -> Vec<Value> {
     let Some(prompt) = catalog.prompts.get(prompt) else { return Vec::new() };
     let skills = catalog.skills_of(prompt).into_iter();
@@ -160,7 +160,7 @@ fn of_skills(catalog: &Catalog, prompt: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The variables that the agent needs, and whether the deployment or a definition gives each a value.
+/// The variables that the agent needs, and whether the deployment or a definition sets each.
 fn variables(catalog: &Catalog, agent: &Agent, deployment: Deployment<'_>) -> Vec<Value> {
     let mut known: SortedMap<&str, (&Variable, bool)> = SortedMap::new();
     for found in reach(catalog, agent) {
@@ -179,14 +179,14 @@ fn variables(catalog: &Catalog, agent: &Agent, deployment: Deployment<'_>) -> Ve
     .collect()
 }
 
-/// The application's definitions that no agent of it leads to.
+/// The application's definitions that none of its agents uses.
 fn unused(catalog: &Catalog) -> Vec<Value> {
     let used: SortedSet<(Kind, &str)> =
         catalog.agents.values().flat_map(|agent| used(catalog, agent)).collect();
     let names = [
         (Kind::Model, catalog.models.keys().collect::<Vec<_>>()),
         (Kind::Prompt, catalog.prompts.keys().collect()),
-        // Of a server's tools nobody uses all.
+        // Agents rarely use all tools of a server.
         (
             Kind::Tool,
             catalog
@@ -294,7 +294,7 @@ mod tests {
                 { "agent": "digger", "how": "worker", "prompt": "desk" },
             ])
         );
-        // What comes behind a hand-off is the other agent's.
+        // Beyond a hand-off, definitions belong to the other agent.
         assert_eq!(led("clerk"), json!([{ "agent": "boss", "how": "handoff", "prompt": "clerk_p" }]));
     }
 }

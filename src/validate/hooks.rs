@@ -29,7 +29,7 @@ impl Check<'_> {
         }
     }
 
-    /// Hooks run while a prompt is the active one of a side; one that is only called runs none of its own.
+    /// Hooks run while their prompt is active on a side. A prompt that is only called runs none.
     fn idle_hooks(&mut self) {
         let sides =
             self.catalog.agents.values().flat_map(|agent| [Some(&agent.side_a), agent.side_b.as_ref()]);
@@ -42,7 +42,7 @@ impl Check<'_> {
         }
     }
 
-    /// The list of a prompt or an agent.
+    /// Checks the `hooks` of a prompt or an agent.
     pub(crate) fn hook_list(&mut self, at: Place<'_>, hooks: &[String]) {
         let mut seen = SortedSet::new();
         for (index, id) in hooks.iter().enumerate() {

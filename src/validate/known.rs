@@ -1,5 +1,5 @@
-//! What is known of models at their makers' own addresses: how long their windows are, what they cost, and when they end. Read
-//! for warnings alone; no request depends on it. The facts are in `src/models/known.json`, with every release.
+//! Facts about models at their makers' own addresses: context windows, prices, and end dates. Used only for
+//! warnings; no request depends on them. They are in `src/models/known.json`, and updated with releases.
 
 use serde::Deserialize;
 
@@ -9,36 +9,36 @@ use crate::validate::{Check, Place};
 
 const KNOWN: &str = include_str!("../models/known.json");
 
-/// A price is somebody's own if it is so many times the list price, or so small a part of it; more or less is a mistake of units.
+/// A price may differ from the list price by this factor. Beyond it, the unit is probably wrong.
 const UNITS: f64 = 10.0;
 
-/// A model that is known.
+/// A known model.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Known {
     provider: Provider,
-    /// Its id, which those of its snapshots begin with.
+    /// Its id, which is also the prefix of its snapshots.
     id: String,
-    /// Tokens of prompt and answer together.
+    /// Context window in tokens.
     #[serde(default)]
     context: Option<u64>,
-    /// USD for a million tokens each.
+    /// USD per million tokens, each.
     #[serde(default)]
     input: Option<f64>,
     #[serde(default)]
     cached: Option<f64>,
     #[serde(default)]
     output: Option<f64>,
-    /// The day from which its maker does not answer for it any more.
+    /// The day on which its maker ends it.
     #[serde(default)]
     ends: Option<String>,
-    /// What its maker recommends instead.
+    /// The replacement that its maker recommends.
     #[serde(default)]
     replaced_by: Option<String>,
 }
 
 impl Known {
-    /// Whether it is the model of an id, or the one that this is a snapshot of: the id with a date behind it.
+    /// Whether it is the model of an id, or of a snapshot: an id with a date.
     fn is(&self, id: &str) -> bool {
         let date = |rest: &str| {
             rest.strip_prefix('-')
@@ -49,16 +49,16 @@ impl Known {
     }
 }
 
-/// What is known of a model: of several entries the one that says most of its id.
+/// The entry for a model with the longest matching id.
 fn known(provider: &Provider, id: &str) -> Option<Known> {
-    // A test reads the same text: it is what it should be.
+    // Cannot fail: a test parses the same text.
     let all: Vec<Known> = crate::json::from_str(KNOWN).unwrap_or_default();
     let fits = all.into_iter().filter(|known| known.provider == *provider && known.is(id));
     fits.max_by_key(|known| known.id.len())
 }
 
 impl Check<'_> {
-    /// Warnings about a model that is asked at its maker's own address: others have other windows, prices and days.
+    /// Warns about a model at its maker's own address. Other addresses have other windows, prices and dates.
     pub(crate) fn known(&mut self, at: Place<'_>, model: &Model) {
         let base = model.base_url.as_deref();
         let own =

@@ -1,5 +1,5 @@
-//! MCP servers, and the entries of prompts that mean all of a server's tools. What their lists say is checked where they are
-//! read, by the compiler.
+//! MCP servers, and entries of prompts for a server's tools. The compiler checks the lists of servers when it
+//! reads them.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::spec::template;
 use crate::spec::tool::{Implementation, Tool};
 use crate::validate::{Check, Place};
 
-/// What a reference to a tool of a model's provider begins with (spec §4).
+/// Prefix of a reference to a tool of a model's provider (spec §4).
 const OF_PROVIDER: &str = "provider:";
 
 /// Headers that the protocol or the platform sets.
@@ -95,7 +95,7 @@ impl Check<'_> {
         }
     }
 
-    /// An address that values may travel to.
+    /// Checks a URL that receives values of variables.
     fn address(&mut self, at: Place<'_>, field: &str, url: &str) {
         self.url(at, field, url);
         if url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://")) && !is_loopback(url) {
@@ -155,7 +155,7 @@ impl Check<'_> {
         }
     }
 
-    /// Names that stand somewhere and are not among the `variables`: nobody would be asked for them.
+    /// Names that are used but not declared in `variables`, so that the user would not be asked for them.
     fn undeclared(&mut self, at: Place<'_>, server: &McpServer) {
         let known: Vec<&str> = server.variables.iter().map(|variable| variable.name.as_str()).collect();
         for (field, name) in server.named_values() {
@@ -166,7 +166,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether an entry means tools of a server, or of a provider; what is wrong with it then.
+    /// Whether an entry is for tools of a server, or of a provider; also checks it.
     pub(crate) fn of_server(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) -> bool {
         let Some(name) = entry.mcp() else {
             if entry.tools.is_some() {
@@ -206,7 +206,7 @@ impl Check<'_> {
         true
     }
 
-    /// Whether a prompt's model may be offered a tool that is listed at the first step of a run.
+    /// Whether a prompt may offer a tool whose server is listed at the first step of a run.
     pub(crate) fn offers_live(&self, prompt: &Prompt, tool: &str) -> bool {
         prompt.tools.iter().any(|entry| {
             let server = entry.mcp().and_then(|name| self.catalog.mcp.get(name));

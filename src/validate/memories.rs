@@ -1,4 +1,4 @@
-//! Memories, the models that make their vectors, and the prompts that use them.
+//! Memories, their embedding models, and the prompts that use them.
 
 use crate::limits;
 use crate::names::{nearest, wrong_memory};
@@ -106,7 +106,7 @@ impl Check<'_> {
         }
     }
 
-    /// What a model says of vectors.
+    /// Checks a model's settings for vectors.
     pub(crate) fn embeds(&mut self, at: Place<'_>, model: &Model) {
         let of_embedding = [
             ("dimensions", model.dimensions.is_some()),
@@ -139,7 +139,7 @@ impl Check<'_> {
         }
     }
 
-    /// What a prompt says of memories.
+    /// Checks the memories of a prompt.
     pub(crate) fn memory_of(&mut self, at: Place<'_>, prompt: &Prompt) {
         let mut seen = SortedSet::new();
         for (index, entry) in prompt.memory.iter().enumerate() {

@@ -1,13 +1,14 @@
-//! Validation of a whole catalog: everything that is wrong, at once, by file and field.
+//! Validation of a whole catalog. Reports all complaints at once, by file and field.
 //!
-//! The types have already checked that each file has the right shape; this checks that the definitions make sense
+//! The types have already checked the shape of each file. This module checks that the definitions fit
 //! together. A catalog with errors is not served.
 //!
-//! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`, `skills`, `memories`, `mcp`: one kind each. `settings`: `bobbin.json`.
-//! * `entries`: what a prompt's `tools` list; `subagents`: what an entry there says about one; `workers`: those that a model
-//!   leads; `approvals`: what people are asked before a call. `code`: files that run in the sandbox.
-//!   `context`: the size of requests. `known`: what is known of models at their makers' addresses.
-//! * `explain`: what an agent uses, and what of it is missing.
+//! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`, `skills`, `memories`, `mcp`:
+//!   one kind each. `settings`: `bobbin.json`.
+//! * `entries`: a prompt's `tools`; `subagents`: settings of an entry for a subagent; `workers`: agents that
+//!   a model leads; `approvals`: approvals of calls. `code`: files that run in the sandbox. `context`: the
+//!   size of requests. `known`: facts about models at their makers' addresses.
+//! * `explain`: what an agent uses, and what the deployment lacks for it.
 
 pub(crate) mod agents;
 mod approvals;
@@ -43,25 +44,25 @@ use crate::spec::template;
 use crate::spec::tool::Implementation;
 use crate::spec::variable::{Variable, VariableKind};
 
-/// How bad a complaint is.
+/// The severity of a complaint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The catalog is not served.
     Error,
-    /// It is, but something is probably not as meant.
+    /// The catalog is served, but something is probably not as intended.
     Warning,
 }
 
-/// Something that is wrong with a definition.
+/// A problem in a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// The file, below the folder of definitions.
+    /// The file, relative to the folder of definitions.
     pub file: String,
     /// The field, such as `tools[1].name`; empty for the whole file.
     pub field: String,
-    /// What is wrong and, where that helps, what to do.
+    /// The problem and, if it helps, the solution.
     pub message: String,
-    /// How bad it is.
+    /// How severe it is.
     pub severity: Severity,
 }
 
@@ -79,17 +80,17 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// The files that definitions come from. A definition that is in here but not in the catalog could not be read: that
-/// was complained about already, so nothing is said about those that refer to it.
+/// The files of definitions. A definition that is here but not in the catalog could not be read. That was
+/// reported, so references to it are not.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: SortedMap<(Kind, String), String>,
-    /// Files of code, whether or not a definition names them, with the names that they export.
+    /// Files of code, whether or not a definition names them, with their exports.
     code: SortedMap<String, Vec<String>>,
 }
 
 impl Sources {
-    /// Notes the file of a definition. Gives back the file that has the same name already, if one does.
+    /// Adds the file of a definition. Returns the file that already has the name, if any.
     pub fn insert(&mut self, kind: Kind, name: &str, file: &str) -> Option<String> {
         let key = (kind, name.to_owned());
         if let Some(first) = self.files.get(&key) {
@@ -99,23 +100,23 @@ impl Sources {
         None
     }
 
-    /// Notes a file of code, and the names that it exports.
+    /// Adds a file of code and its exports.
     pub fn insert_code(&mut self, file: &str, exports: Vec<String>) {
         self.code.insert(file.to_owned(), exports);
     }
 
-    /// The file of a definition; where there is none, the place where it would be.
+    /// The file of a definition, or its expected path.
     pub fn file(&self, kind: Kind, name: &str) -> String {
         let file = self.files.get(&(kind, name.to_owned()));
         file.cloned().unwrap_or_else(|| format!("{}/{name}", kind.folder()))
     }
 
-    /// All of them: what it defines, its name, its path.
+    /// All files: kind, name and path of each.
     pub fn files(&self) -> impl Iterator<Item = (Kind, &str, &str)> {
         self.files.iter().map(|((kind, name), file)| (*kind, name.as_str(), file.as_str()))
     }
 
-    /// Whether there is a file of such a definition.
+    /// Whether a definition has a file.
     pub fn has(&self, kind: Kind, name: &str) -> bool {
         self.files.contains_key(&(kind, name.to_owned()))
     }
@@ -124,22 +125,22 @@ impl Sources {
 /// The names that the Worker registers for `run.native`, and for the `provider` of models.
 #[derive(Clone, Debug, Default)]
 pub struct Natives {
-    /// Of tools.
+    /// Native tools.
     pub tools: Vec<&'static str>,
-    /// Of effects.
+    /// Native effects.
     pub effects: Vec<&'static str>,
-    /// Of endpoints.
+    /// Native endpoints.
     pub endpoints: Vec<&'static str>,
-    /// Of hooks.
+    /// Native hooks.
     pub hooks: Vec<&'static str>,
-    /// Of providers of models.
+    /// Providers of models.
     pub providers: Vec<&'static str>,
-    /// Whether there are no others: a crate of somebody's own may register some that this program does not have.
+    /// Whether the lists are complete. A crate of your own may register more than this program has.
     pub complete: bool,
 }
 
 impl Natives {
-    /// Those of this build.
+    /// The names in this build.
     pub fn registered() -> Natives {
         Natives {
             complete: true,
@@ -152,7 +153,7 @@ impl Natives {
     }
 }
 
-/// What a catalog names and this program does not have, such as `tool greet: native "greet"`.
+/// Natives that a catalog names and this program lacks, such as `tool greet: native "greet"`.
 pub fn missing_natives(catalog: &Catalog) -> Vec<String> {
     let natives = Natives::registered();
     let mut missing = Vec::new();
@@ -179,7 +180,7 @@ pub fn missing_natives(catalog: &Catalog) -> Vec<String> {
     missing
 }
 
-/// Everything that is wrong with a catalog, by file.
+/// All complaints about a catalog, by file.
 pub fn validate(catalog: &Catalog, sources: &Sources, natives: &Natives) -> Vec<Complaint> {
     let mut check = Check { catalog, sources, natives, complaints: Vec::new() };
     check.models();
@@ -197,7 +198,7 @@ pub fn validate(catalog: &Catalog, sources: &Sources, natives: &Natives) -> Vec<
     check.complaints
 }
 
-/// One definition, for complaints about it.
+/// A definition, for complaints about it.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     kind: Kind,
@@ -225,9 +226,9 @@ impl Check<'_> {
         self.complaints.push(Complaint { file, field, message, severity });
     }
 
-    /// Whether a tool may be one of a server whose tools are listed at the first step of a run.
+    /// Whether a tool may belong to a server whose tools are listed at the first step of a run.
     fn is_live(&self, tool: &str) -> bool {
-        // Of a list that could not be read something else was said.
+        // An unreadable list is reported elsewhere.
         let unknown = |server: &McpServer| server.list == McpList::Live || server.pinned.is_none();
         self.catalog.mcp.values().any(|server| unknown(server) && server.own_name(tool).is_some())
     }
@@ -250,18 +251,18 @@ impl Check<'_> {
             Kind::Skill => keys(&self.catalog.skills),
             Kind::Memory => keys(&self.catalog.memories),
             Kind::Mcp => keys(&self.catalog.mcp),
-            // Nothing refers to an endpoint.
+            // Endpoints are never referenced.
             Kind::Endpoint => Vec::new(),
         }
     }
 
-    /// A mistake in `bobbin.json`.
+    /// Reports an error in `bobbin.json`.
     fn error_in_settings(&mut self, field: String, message: String) {
         let file = settings::FILE.to_owned();
         self.complaints.push(Complaint { file, field, message, severity: Severity::Error });
     }
 
-    /// A reference to another definition.
+    /// Checks a reference to another definition.
     fn reference(&mut self, at: Place<'_>, field: &str, kind: Kind, name: &str) {
         if !self.knows(kind, name) {
             let hint = crate::names::hint(name, &self.names(kind));
@@ -294,21 +295,21 @@ impl Check<'_> {
         }
     }
 
-    /// How what fails is tried again, by kinds.
+    /// Checks retry policies by kind.
     fn retries(&mut self, at: Place<'_>, field: &str, retry: &Retry) {
         for (inner, message) in retry.problems() {
             self.error(at, format!("{field}.{inner}"), message);
         }
     }
 
-    /// The policy of one definition.
+    /// Checks the policy of one definition.
     fn policy(&mut self, at: Place<'_>, policy: &Policy) {
         for (inner, message) in policy.problems() {
             self.error(at, format!("retry.{inner}"), message);
         }
     }
 
-    /// The name of an env.
+    /// Checks the name of a variable.
     fn env_name(&mut self, at: Place<'_>, field: &str, name: &str) {
         if name.starts_with(RESERVED_PREFIX) {
             self.error(
@@ -324,7 +325,7 @@ impl Check<'_> {
         }
     }
 
-    /// A text with `{{env NAME}}` in it.
+    /// Checks a text with `{{env NAME}}`.
     fn template(&mut self, at: Place<'_>, field: &str, text: &str) {
         if let Err(error) = template::parse(text) {
             self.error(at, field, error.to_string());

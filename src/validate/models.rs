@@ -8,14 +8,14 @@ use crate::spec::model::{Api, Capabilities, Model, Provider, Timeouts};
 use crate::spec::references::Kind;
 use crate::validate::{Check, Place};
 
-/// The ids that the demo provider answers to.
+/// Model ids of the demo provider.
 const DEMO_MODELS: [&str; 3] = ["demo", "demo-slow", "demo-fail"];
 
-/// Fields of a request that are the runtime's to set.
+/// Fields of a request that only the runtime sets.
 const OWN_FIELDS: [&str; 7] =
     ["model", "messages", "input", "instructions", "tools", "tool_choice", "stream"];
 
-/// Fields of chat completions, and what responses call them.
+/// Fields of chat completions, and their names in responses.
 const OPTIONS_OF_CHAT: [(&str, &str); 7] = [
     ("max_tokens", "`max_output_tokens`"),
     ("max_completion_tokens", "`max_output_tokens`"),
@@ -94,7 +94,7 @@ impl Check<'_> {
         }
     }
 
-    /// Which of OpenAI's APIs is spoken, and options that only the other one knows.
+    /// Checks the choice between OpenAI's APIs, and options that only one of them knows.
     fn api(&mut self, at: Place<'_>, model: &Model) {
         if model.api != Api::Auto && model.provider != Provider::Openai {
             let text =
@@ -111,7 +111,7 @@ impl Check<'_> {
         }
     }
 
-    /// Options that have another name in responses, which refuse fields that they do not know.
+    /// Warns about options with another name in responses, which refuse unknown fields.
     pub(crate) fn options_of_chat(&mut self, at: Place<'_>, options: &Map<String, Value>, model: &str) {
         for (chat, responses) in OPTIONS_OF_CHAT {
             if options.get(chat).is_some_and(|value| !value.is_null()) {
@@ -182,7 +182,7 @@ impl Check<'_> {
         }
     }
 
-    /// Harmless, as the fallbacks of a fallback are not followed, but perhaps not what was meant.
+    /// A cycle is harmless, because fallbacks of fallbacks are not followed, but it is probably not intended.
     fn fallback_cycles(&mut self) {
         let models = &self.catalog.models;
         let names: Vec<&str> = models.keys().map(String::as_str).collect();
@@ -213,7 +213,7 @@ impl Check<'_> {
     }
 }
 
-/// What is wrong with the name of a provider: a crate of somebody's own may register some that this program does not have.
+/// The error for the name of a provider. A crate of your own may register more than this program has.
 fn unknown_provider(name: &str, known: &[&str], complete: bool) -> Option<String> {
     if !complete || known.contains(&name) {
         return None;

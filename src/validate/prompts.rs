@@ -120,7 +120,7 @@ impl Check<'_> {
         }
     }
 
-    /// What a prompt asks of its models' reasoning, and some of them are not told.
+    /// Warns about reasoning settings that some models do not receive.
     fn reasoning(&mut self, at: Place<'_>, prompt: &Prompt) {
         let catalog = self.catalog;
         let chain = catalog.model_chain(&prompt.model);
@@ -150,7 +150,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether each model of a prompt can be held to JSON, and in the way that its API asks for.
+    /// Checks that each model of a prompt supports JSON output, in the form that its API requires.
     fn response_format(&mut self, at: Place<'_>, prompt: &Prompt) {
         let catalog = self.catalog;
         let Some(ResponseFormat::Json { schema }) = &prompt.response_format else { return };
@@ -213,8 +213,8 @@ impl Check<'_> {
         }
     }
 
-    /// Every `env` part, on every way in which it can come to be rendered: from each prompt that is not merely a
-    /// piece of others.
+    /// Checks every `env` part on every path on which it is rendered: from each prompt that is not merely
+    /// included by others.
     fn env_parts(&mut self) {
         let catalog = self.catalog;
         let included: SortedSet<&str> =
@@ -239,7 +239,7 @@ impl Check<'_> {
     }
 }
 
-/// The field of a request that holds a model to JSON.
+/// The request field that restricts a model to JSON.
 fn json_option(model: &Model) -> &'static str {
     match model.provider {
         Provider::Anthropic => "output_config",
@@ -261,10 +261,10 @@ fn includes<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a str> {
     names
 }
 
-/// Prompt, index of the part, and what is wrong with it.
+/// Prompt, index of the part, and error.
 type Found<'a> = SortedSet<(&'a str, usize, String)>;
 
-/// Looks at the last prompt of `path`, which holds those that include it before it.
+/// Checks the last prompt of `path`; the others are those that include it.
 fn walk<'a>(catalog: &'a Catalog, path: &mut Vec<&'a Prompt>, found: &mut Found<'a>) {
     let Some(prompt) = path.last().copied() else { return };
     for (index, part) in prompt.parts().iter().enumerate() {
@@ -288,7 +288,7 @@ fn walk<'a>(catalog: &'a Catalog, path: &mut Vec<&'a Prompt>, found: &mut Found<
     }
 }
 
-/// Which definition declares a name as a secret: wherever its value comes from, it is one then.
+/// The definition that declares a name as a secret. The value is then secret, wherever it comes from.
 pub(crate) fn declares_secret(catalog: &Catalog, name: &str) -> Option<String> {
     let secret = |variables: &[Variable]| {
         variables.iter().any(|variable| variable.name == name && variable.kind == VariableKind::Secret)

@@ -6,10 +6,10 @@ use crate::spec::references::Kind;
 use crate::spec::{Agent, OfferedResource};
 use crate::validate::Check;
 
-/// The tools with which clients of MCP use threads.
+/// The tools for threads that MCP clients have.
 const OF_THREADS: [&str; 4] = ["thread_start", "thread_get", "thread_respond", "thread_cancel"];
 
-/// The file, below the folder of definitions.
+/// The file, relative to the folder of definitions.
 pub(crate) const FILE: &str = "bobbin.json";
 
 impl Check<'_> {
@@ -26,7 +26,7 @@ impl Check<'_> {
         self.offered_to_clients();
     }
 
-    /// What clients of MCP are offered.
+    /// Checks the offer for MCP clients.
     fn offered_to_clients(&mut self) {
         let offered = &self.catalog.settings.mcp;
         let mut named: Vec<(String, &str)> = Vec::new();

@@ -77,7 +77,7 @@ impl Check<'_> {
         }
     }
 
-    /// What a prompt says of skills.
+    /// Checks the skills of a prompt.
     pub(crate) fn skills_of(&mut self, at: Place<'_>, prompt: &Prompt) {
         if let Skills::Listed(listed) = &prompt.skills {
             let mut seen = SortedSet::new();

@@ -1,4 +1,4 @@
-//! What an entry in `tools` says about a subagent (spec §8.2).
+//! Settings of an entry in `tools` for a subagent (spec §8.2).
 
 use crate::spec::agent::AgentKind;
 use crate::spec::budget::Share;
@@ -9,7 +9,7 @@ use crate::validate::prompts::declares_secret;
 use crate::validate::{Check, Place};
 
 impl Check<'_> {
-    /// Its fields mean something for agents of two AI sides alone, and name variables and arguments that can be.
+    /// Checks that the settings are on an agent of two AI sides, and that variables and arguments exist.
     pub(crate) fn subagent(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry, kind: Kind) {
         let name = &entry.name;
         let set = [
@@ -66,7 +66,7 @@ impl Check<'_> {
         }
     }
 
-    /// Nobody gives arguments to one that begins by itself: a name and a first message are all that it can have.
+    /// An agent that starts by itself gets no arguments, except a name and a first message.
     fn begins(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
         let Some(agent) = self.catalog.agents.get(&entry.name) else { return };
         let (side, filled, how) = match &entry.resumable {

@@ -25,13 +25,13 @@ impl Check<'_> {
     pub(crate) fn tools(&mut self) {
         for (name, tool) in &self.catalog.tools {
             let at = Place { kind: Kind::Tool, name };
-            // What the runtime has added itself, in no file.
+            // Added by the runtime, without a file.
             let added = !self.sources.has(Kind::Tool, name)
                 && matches!(&tool.run, Implementation::Native(native) if native == name);
             if added && taken(name).is_some() {
                 continue;
             }
-            // Its server's file says all of it, or the server itself.
+            // Defined by its server's file, or by the server.
             if let Implementation::Mcp(of) = &tool.run {
                 self.reference(at, "run.mcp.server", Kind::Mcp, &of.server);
                 continue;
@@ -67,7 +67,7 @@ impl Check<'_> {
         }
     }
 
-    /// What runs, with the natives that it may name.
+    /// Checks an implementation. `natives`: the names that it may use.
     pub(crate) fn run(
         &mut self,
         at: Place<'_>,
@@ -107,7 +107,7 @@ impl Check<'_> {
         }
     }
 
-    /// A crate that embeds the Worker may register natives of its own, so an unknown one is no error here.
+    /// An unknown native is only a warning, because a crate that embeds the Worker may register it.
     fn native(&mut self, at: Place<'_>, native: &str, natives: &[&str]) {
         if self.natives.complete && !natives.contains(&native) {
             let hint = hint(native, natives);
@@ -120,7 +120,7 @@ impl Check<'_> {
         self.headers(at, "run.http.headers", &http.headers, &OWN_HEADERS);
     }
 
-    /// Headers of requests, except those that the runtime sets itself.
+    /// Checks headers of requests. `own`: those that the runtime sets.
     pub(crate) fn headers(
         &mut self,
         at: Place<'_>,

@@ -1,4 +1,4 @@
-//! What a prompt says of the workers that its model leads (docs/subagents.md).
+//! The workers of a prompt, led by its model (docs/subagents.md).
 
 use crate::limits;
 use crate::sorted::SortedSet;
@@ -8,7 +8,7 @@ use crate::spec::references::Kind;
 use crate::validate::{Check, Place};
 
 impl Check<'_> {
-    /// Its agents can be workers, and its numbers and names are such that there can be some.
+    /// Checks the agents, limits and names of workers.
     pub(crate) fn workers(&mut self, at: Place<'_>, prompt: &Prompt) {
         let Some(workers) = &prompt.subagents else { return };
         if workers.agents.is_empty() && workers.enabled {
@@ -36,8 +36,8 @@ impl Check<'_> {
         }
     }
 
-    /// An agent of two sides must be meant for this, and begins with a message alone. One that a person talks to needs nothing
-    /// but that message.
+    /// An agent of two AI sides must be exposed, and must start with only a message. An agent that talks to a
+    /// user always can.
     fn worker(&mut self, at: Place<'_>, field: &str, name: &str) {
         let Some(agent) = self.catalog.agents.get(name).filter(|agent| agent.kind == AgentKind::DualAi)
         else {
@@ -58,7 +58,7 @@ impl Check<'_> {
         }
     }
 
-    /// The tools of who leads workers may be listed where they are offered anyway.
+    /// The tools for leading workers may be listed, although `subagents` already offers them.
     pub(crate) fn worker_tool(&mut self, at: Place<'_>, field: &str, prompt: &Prompt, entry: &ToolEntry) {
         let name = &entry.name;
         if prompt.workers().is_none() {
