@@ -10,7 +10,7 @@ import { servers } from "./support/servers.mjs";
 const two = servers({ far: false });
 const inTerminal = { skip: noTerminal };
 
-/** What a terminal shows, without our own styles. @param {string} text */
+/** Returns the terminal's text without our own styles. @param {string} text */
 // eslint-disable-next-line no-control-regex
 const plain = (text) => text.replace(/\x1b\[(?:[\d;]*m|\d*[GJK])|\r/g, "");
 const chat = (/** @type {string[]} */ ...args) => new Pty(["chat", ...args], { cwd: two.project });

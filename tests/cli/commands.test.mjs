@@ -1,4 +1,5 @@
-// All commands but those that follow, each at two servers, which they share: most of the time is that of their starts.
+// The commands that do not stream. Each runs against two servers, which all share, because starting a server takes most
+// of the time.
 
 import "./commands/threads.mjs";
 import "./commands/decide.mjs";

@@ -1,4 +1,4 @@
-// Where commands find the server of a project.
+// How commands find a project's server.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,4 +1,4 @@
-// What MCP servers ask of people, at a terminal: forms, field by field, and addresses.
+// Forms and URLs of MCP servers at a terminal.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -21,7 +21,7 @@ const FORM = {
 /** @type {any} */
 const WAIT = { id: "w_1", kind: "elicitation", state: "open", threadId: "t", title: "Who\u001b[2J are you?", server: "peer", form: FORM, allows: ["answer", "deny"], by: "owner", createdAt: 0, expiresAt: 0, onExpiry: "deny", decision: null };
 
-/** What comes of what is entered, line by line. @param {any} wait @param {...string} entered */
+/** Returns the decision for the entered lines, and the printed text. @param {any} wait @param {...string} entered */
 async function answered(wait, ...entered) {
   /** @type {string[]} */
   const said = [];

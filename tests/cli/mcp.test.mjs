@@ -1,5 +1,5 @@
-// `bobbin mcp pull` and `check`, at servers of both eras, and at one that means ill. What the official packages serve is pulled by
-// `npm run test:clients -- mcp`.
+// `bobbin mcp pull` and `check` with servers of both protocol versions and with a malicious one. `npm run test:clients
+// -- mcp` pulls from the official packages.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -34,7 +34,7 @@ after(async () => {
 
 /** @typedef {{ method: string, message: any, headers: http.IncomingHttpHeaders }} Asked */
 
-/** A server, with what it was asked. @param {(asked: Asked, response: http.ServerResponse) => void} answer */
+/** Starts a server that records its requests. @param {(asked: Asked, response: http.ServerResponse) => void} answer */
 async function serve(answer) {
   /** @type {Asked[]} */
   const asked = [];
@@ -57,7 +57,7 @@ const reply = (response, { message }, said, status = 200, headers = {}) =>
 
 const tool = (/** @type {string} */ name, more = {}) => ({ name, description: `Does ${name}.`, inputSchema: { type: "object", properties: { q: { type: "string" } } }, ...more });
 
-/** One of 2026-07-28, whose tools may change. @param {{ tools: any[], token?: string, sse?: boolean }} has */
+/** Starts a server of 2026-07-28 whose tools can change. @param {{ tools: any[], token?: string, sse?: boolean }} has */
 const modern = (has) =>
   serve((asked, response) => {
     const { method, message, headers } = asked;
@@ -76,7 +76,7 @@ const modern = (has) =>
     response.end(`event: message\r\ndata: ${JSON.stringify({ jsonrpc: "2.0", id: message.id, result }, null, 1).replaceAll("\n", "\r\ndata: ")}\r\n\r\n`);
   });
 
-/** One of 2025-11-25 with a session, and two pages. @param {{ status?: number }} [how] */
+/** Starts a server of 2025-11-25 with a session and two pages. @param {{ status?: number }} [how] */
 const legacy = ({ status = 400 } = {}) =>
   serve((asked, response) => {
     const { method, message, headers } = asked;
@@ -90,7 +90,7 @@ const legacy = ({ status = 400 } = {}) =>
     reply(response, asked, { result: message.params.cursor === "2" ? { tools: [tool("a")] } : { tools: [tool("b")], nextCursor: "2" } });
   });
 
-/** Writes the definition of a server, and forgets the list of another. @param {string} name @param {object} definition */
+/** Writes the definition of a server and removes its pinned list. @param {string} name @param {object} definition */
 function define(name, definition) {
   writeFileSync(join(project, "agents", "mcp", `${name}.json`), JSON.stringify(definition));
   rmSync(join(project, "agents", "mcp", `${name}.tools.json`), { force: true });
@@ -100,7 +100,7 @@ const pinned = (/** @type {string} */ name) => readFileSync(join(project, "agent
 /** @param {string[]} args @param {Record<string, string>} [env] */
 const mcp = (args, env = {}) => bobbin(["mcp", ...args], { cwd: join(project, "agents"), env });
 
-/** What it says as JSON of one server. @param {string} verb @param {string} name @returns {Promise<any>} */
+/** Returns the command's JSON about one server. @param {string} verb @param {string} name @returns {Promise<any>} */
 async function said(verb, name) {
   const { out, code, err } = await mcp([verb, name, "--json"]);
   assert.notEqual(out, "", err);
@@ -124,7 +124,7 @@ test("a list is pinned, sorted, without what the server says besides, and checke
     tools: [tool("a"), { ...tool("b"), title: "B", annotations: { readOnlyHint: true, title: "B" } }],
   });
   assert.equal((await mcp(["check", "shop"], env)).code, 0);
-  // The order in which a server says the same is no change.
+  // A different order of fields is not a change.
   const text = pinned("shop");
   has.tools = [{ inputSchema: { properties: { q: { type: "string" } }, type: "object" }, description: "Does a.", name: "a" }, ...has.tools.slice(0, 1)];
   assert.equal((await mcp(["pull"], env)).code, 0);
@@ -232,7 +232,7 @@ test("what cannot be asked is told, and no key is in what is said", async () => 
   assert.ok(!out.includes("a-wrong-key"));
   const { servers: found } = asDescribed("mcp", out);
   for (const [at, [, expected]] of cases.entries()) assert.match(found[at].error, expected);
-  // A token for this once, where people sign in.
+  // A token for this call, for a server that people sign in to.
   define("wrong_0", { url });
   assert.equal((await mcp(["pull", "wrong_0", "--bearer-env", "ONCE"], { ONCE: TOKEN })).code, 0);
 });
@@ -244,7 +244,7 @@ test("the arguments are looked at, and no name leads elsewhere", async () => {
   assert.match(ends[4]?.err ?? "", /no servers/);
 });
 
-/** What becomes of each list of the one that means ill: an error, or what is left out of it. @type {Record<string, RegExp>} */
+/** The result for each list of the malicious server: an error, or the rejected tools. @type {Record<string, RegExp>} */
 const ENDS = {
   honest: /^2 tools; $/,
   control_characters: /^1 tools; evil\u001b\[2Jname: its name is not of 1 to 128/,
@@ -288,11 +288,11 @@ test("a list ends where its server says so, or says the same again", async () =>
     if (method === "server/discover") return reply(response, asked, { result: { resultType: "complete", supportedVersions: ["2026-07-28"], capabilities: {} } });
     reply(response, asked, { result: { resultType: "complete", ...page(message.params.cursor) } });
   };
-  // An empty cursor of 2026-07-28 is one as any.
+  // In 2026-07-28 an empty cursor is a valid cursor.
   const empty = await serve(answers((/** @type {any} */ cursor) => (cursor === undefined ? { tools: [tool("a")], nextCursor: "" } : { tools: [tool("b")] })));
   define("empty", { url: empty.url });
   assert.deepEqual(await said("pull", "empty").then(({ tools, repeats }) => [tools, repeats]), [2, false]);
-  // Some servers do not know cursors, and give their one page again and again.
+  // Some servers ignore cursors and send the same page again.
   const deaf = await serve(answers(() => ({ tools: [tool("a"), tool("later", { execution: { taskSupport: "required" } })], nextCursor: "more" })));
   define("deaf", { url: deaf.url });
   const { tools, repeats, refused } = await said("pull", "deaf");

@@ -1,4 +1,4 @@
-// `bobbin tail`: complete and without doubles, whatever happens to the server.
+// `bobbin tail` shows every event exactly once, even if the server crashes.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -13,7 +13,7 @@ const two = servers({ far: false });
 /** @param {string} out @returns {any[]} */
 const lines = (out) => out.split("\n").slice(0, -1).map((line) => JSON.parse(line));
 
-/** The texts of replies, made of the pieces alone: each must join on. @param {any[]} frames */
+/** Joins the pieces of replies. Each piece must continue the previous one. @param {any[]} frames */
 function textOfPieces(frames) {
   /** @type {Map<string, { attempt: number, text: string }>} */
   const texts = new Map();
@@ -37,7 +37,7 @@ test("while the server is killed, no message is missed and none comes twice", as
   for (let turn = 0; turn < 2; turn++) {
     await thread.accepted(`turn ${turn}`);
     await until("the model is asked", () => two.slow.model.asked.length > asked + turn);
-    // They are connected.
+    // Both are connected.
     if (turn === 0) await until("both tell", () => tail.out !== "" && shown.out !== "", { describe: () => tail.err + shown.err });
     await sleep(random.between(50, 1000));
     await two.near.server.crash();
@@ -87,7 +87,7 @@ test("what happened before is told from the start on, and otherwise not", async 
   const whole = new Running(["tail", thread.id, "--from-start"], { cwd: two.project });
   const rest = new Running(["tail", thread.id, "--json"], { cwd: two.project });
   await until("the whole is told", () => whole.out.includes("end\n"), { describe: () => whole.err });
-  // It says nothing before it has heard something, so it is told until it has heard a whole run.
+  // It prints nothing before its first event. Send messages until it has received a whole run.
   const told = () => rest.out.includes("second") && rest.out.includes('"stopped"');
   for (let asked = 0; asked < 20 && !told(); asked++) {
     await thread.ask("second");

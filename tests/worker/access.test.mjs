@@ -1,4 +1,4 @@
-// Who may do what: keys and their scopes, tokens for browsers, and the guard of a development server.
+// Access: keys and their scopes, tokens for browsers, and the guard of a development server.
 
 import assert from "node:assert/strict";
 import { test as plainTest } from "node:test";
@@ -17,7 +17,7 @@ const ADMIN = "key-of-the-admin";
 const bobbin = suite({
   key: ADMIN,
   vars: {
-    // As deployed: keys and allowed origins decide, not the guard of a development server.
+    // As in a deployment: keys and allowed origins decide, not the guard of a development server.
     BOBBIN_DEV: "0",
     BOBBIN_API_KEYS: `${ADMIN}=admin,${ALICE}=owner:alice,${BOB}=owner:bob`,
     BOBBIN_TOKEN_SECRET: "secret-of-the-tokens-0123456789abcdef",
@@ -35,7 +35,7 @@ function refused(answer, status, code) {
   assert.deepEqual([answer.status, answer.json?.error?.code], [status, code], answer.text);
 }
 
-/** A token of that scope. @param {string} key @param {object} body */
+/** Creates a token of that scope. @param {string} key @param {object} body */
 async function token(key, body) {
   const answer = await bobbin.as(key).send("POST", "/tokens", body);
   assert.equal(answer.status, 200, answer.text);
@@ -43,7 +43,7 @@ async function token(key, body) {
   return answer.json.token;
 }
 
-/** Everything that can be asked of a thread, and who may. @type {[string, string, unknown, "thread" | "owner"][]} */
+/** All requests on a thread, and the scope that each needs. @type {[string, string, unknown, "thread" | "owner"][]} */
 const actions = [
   ["GET", "", undefined, "thread"],
   ["GET", "/messages", undefined, "thread"],
@@ -65,7 +65,7 @@ const actions = [
   ["DELETE", "", undefined, "owner"],
 ];
 
-/** A thread of Alice with one turn in it. @returns {Promise<{ thread: Thread, message: string }>} */
+/** Creates a thread of Alice with one turn. @returns {Promise<{ thread: Thread, message: string }>} */
 async function alices() {
   const thread = await bobbin.as(ALICE).thread("plain", { user_id: "alice" });
   const { message } = await thread.ask("hello");
@@ -138,7 +138,7 @@ test("an admin may read every thread; the list without user_id has those without
   await until("the list of alice has hers", async () =>
     (await bobbin.client.threads({ user_id: "alice", limit: 100 })).threads.some(({ id }) => id === thread.id),
   );
-  // The directory of owners is told after alice's own, so it may be a moment behind it.
+  // The directory of owners is updated after Alice's own and may be behind it.
   await until("the owners have alice", async () => {
     const owners = await bobbin.client.send("GET", "/threads/owners");
     assert.equal(owners.status, 200);

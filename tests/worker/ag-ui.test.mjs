@@ -1,5 +1,4 @@
-// Clients of AG-UI, as requests: who may do what, what is refused, and what comes twice. What its packages make of the events is in
-// tests/clients.
+// AG-UI requests: access, rejections and repeated requests. tests/clients tests the events with AG-UI's packages.
 
 import assert from "node:assert/strict";
 import { say, sayAndUse } from "./support/model.mjs";
@@ -127,7 +126,7 @@ test("what a page tells about itself is told when it changes, and people are not
   assert.ok(!JSON.stringify(messages).includes("Page"));
 });
 
-/** The events of an answer with their ids. @param {string} text */
+/** Returns the events of a response with their ids. @param {string} text */
 const withIds = (text) => [...text.matchAll(/^(?:id: (.*)\n)?data: (\{.*\})$/gm)].map(([, id, json]) => ({ id, event: JSON.parse(json ?? "") }));
 
 test("the rest of a run comes behind the id of an event, from any of its routes and also long after", async () => {
@@ -145,7 +144,7 @@ test("the rest of a run comes behind the id of an event, from any of its routes 
       await alice().send("GET", path("looker", `?threadId=rest&runId=run-1&offset=${id}`)),
     ]) {
       const rest = withIds(answer.text).filter((told) => told.id !== undefined);
-      // The text that is stored is one piece; the end comes again to who has read it.
+      // The stored text is one piece. A client that has read the end receives it again.
       const wanted = behind.length > 0 ? written(behind.map(({ event }) => event)) : "";
       assert.equal(written(rest.map(({ event }) => event)), wanted, `${id}: ${answer.text}`);
       assert.equal(rest.at(-1)?.event.type, "RUN_FINISHED");

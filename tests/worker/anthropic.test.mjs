@@ -1,4 +1,4 @@
-// Anthropic's messages over a real connection: tools, thinking, images, errors.
+// Anthropic's Messages API over a real connection: tools, thinking, images, errors.
 
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
@@ -45,7 +45,7 @@ agent("plain", { capabilities: { supportsImages: true } });
 agent("thinking", {}, { reasoning: { effort: "low" }, parallelToolCalls: true });
 agent("whole", { capabilities: { supportsStreaming: false } }, { reasoning: { maxTokens: 2000 } });
 
-/** Escaped as no serializer of ours would. @type {Block[]} */
+/** With escapes that our serializers never write. @type {Block[]} */
 const thoughts = [
   { thinking: String.raw`Look\u003a\ud83e\uddf5\/`, signature: "EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pk/+==" },
   { redacted: "EmwKAhgBEgy3va3pzix/LafPsn4aDFIT2Xlxh0L5L8rLVyIwxtE3rAFBa8cr3qpP" },
@@ -55,7 +55,7 @@ const second = { thinking: "Not enough\\u0021", signature: "Second+/=" };
 let calls = 0;
 const call = (/** @type {string} */ word) => ({ call: "lookup", id: `toolu_${++calls}`, args: { word } });
 
-/** By what the user said, and how far the exchange of calls has come. @param {import("./support/anthropic.mjs").Asked} asked */
+/** Selects a response by the user's message and the number of results. @param {import("./support/anthropic.mjs").Asked} asked */
 function answer({ n, body }) {
   const blocks = body.messages.flatMap((/** @type {any} */ message) => (message.role === "user" ? message.content : []));
   const said = blocks.findLast((/** @type {any} */ { type }) => type === "text")?.text ?? "";
@@ -97,7 +97,7 @@ for (const name of ["thinking", "whole"]) {
     await thread.ask("thanks");
     await thread.ask("look up more");
     const asked = claude.asked.filter(({ body }) => body.model === `claude-${name}`);
-    // The strict server has checked the same: this is what the assertion is about.
+    // The strict server has checked this, too. It is the point of this test.
     const held = asked.map(({ text }) => [...thoughts, second].map((block) => text.split(raw(block)).length - 1));
     const exchange = [[0, 0, 0], [1, 1, 0], [1, 1, 1]];
     assert.deepEqual(held, [...exchange, [0, 0, 0], ...exchange]);

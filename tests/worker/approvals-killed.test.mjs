@@ -1,8 +1,9 @@
-// A server that is killed (SIGKILL to every process) at random moments while people decide: each question is asked once and decided
-// once, no call is made twice or without its approval, nothing stays parked without a wait, and a strict collector has one whole
-// trace of it all.
+// Kills the server (SIGKILL to every process) at random moments while people decide. Each question is asked and decided
+// once, no call is made twice or without approval, no thread stays parked without a wait, and a strict collector
+// receives one complete trace.
 //
-// BOBBIN_APPROVAL_KILLS says how many kills instead of 12, or of 3 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
+// BOBBIN_APPROVAL_KILLS sets the number of kills; the default is 12, or 3 in a sample (docs/testing.md). BOBBIN_SEED
+// repeats the moments of a run.
 
 import assert from "node:assert/strict";
 import { after } from "node:test";
@@ -20,9 +21,9 @@ import { suite } from "./support/suite.mjs";
 const ADMIN = "key-of-the-admin";
 const ALICE = "key-of-alice";
 const KILLS = Number(process.env.BOBBIN_APPROVAL_KILLS ?? sampled(12, 3));
-/** How long whoever has no answer says the same again. */
+/** How long a request is repeated until it has a response. */
 const INSISTS_MS = 90_000;
-/** Threads at a time. */
+/** The number of concurrent threads. */
 const THREADS = 5;
 
 const collector = new Collector();
@@ -36,7 +37,7 @@ const bobbin = suite({
 });
 after(() => collector.close());
 
-/** What a kill follows, by a moment: each as often as the others. */
+/** The events that a kill follows. Each is chosen equally often. */
 const MOMENTS = ["posted", "asked", "deciding", "called", "any"];
 const happened = {
   /** @type {Map<string, (() => void)[]>} */
@@ -45,7 +46,7 @@ const happened = {
   tell(what) {
     for (const go of this.waiting.get(what)?.splice(0) ?? []) go();
   },
-  /** The next time, or soon if it does not come. @param {string} what */
+  /** Waits for the next such event, or briefly if there is none. @param {string} what */
   next(what) {
     const told = new Promise((/** @type {(value?: unknown) => void} */ go) => this.waiting.set(what, [...(this.waiting.get(what) ?? []), () => go()]));
     return Promise.race([told, sleep(500)]);
@@ -74,7 +75,7 @@ bobbin.definitions.push(() =>
 );
 
 const own = Object.keys(tools);
-/** Does what the message says as JSON: calls, and then what came of them. */
+/** Makes the calls that the message lists as JSON, then repeats the result. */
 const clerk = (/** @type {any} */ { messages }) => {
   const last = messages.at(-1);
   return last.role === "tool" ? say(`so: ${textOf(last)}`) : use(...JSON.parse(textOf(last)));
@@ -85,7 +86,7 @@ const cashier = bobbin.agent("cashier", clerk, {
 });
 sessionTools(bobbin, { idempotent: true });
 const paying = (/** @type {number} */ amount) => ({ name: "pay", args: { amount, to: "Ann" } });
-// A child that pays, and a prompt that does.
+// A child agent and a prompt, both of which pay.
 subagent(bobbin, "assistant", (asked) => (asked.messages.at(-1)?.role === "tool" ? finishes(() => "paid for you")(asked) : use(paying(7), { name: "look", args: {} })), {
   tools: ["pay", "look"],
   prompt: { parallelToolCalls: true },
@@ -95,7 +96,7 @@ bobbin.prompt("checker", () => use(paying(8)), {
   requiredSchema: { type: "object", properties: { what: { type: "string" } }, required: ["what"] },
 });
 
-/** What the model is told to call, by the kind of story. @type {Record<string, (n: number) => Call[]>} */
+/** The calls that the model makes, by the kind of story. @type {Record<string, (n: number) => Call[]>} */
 const STORIES = {
   one: (n) => [paying(n)],
   several: (n) => [{ name: "look", args: {} }, paying(n), { name: "mail", args: {} }, { name: "look", args: {} }, paying(n + 1)],
@@ -109,7 +110,7 @@ const STORIES = {
   stopped: (n) => [paying(n), { name: "mail", args: {} }],
 };
 
-/** Says something again until it is answered. @param {() => Promise<Answer>} send */
+/** Repeats a request until it has a response. @param {() => Promise<Answer>} send */
 const insist = (send) =>
   until(
     "an answer",
@@ -120,7 +121,7 @@ const insist = (send) =>
     { withinMs: INSISTS_MS, everyMs: 40 },
   );
 
-/** What somebody decides about a wait. @param {any} wait @param {string} story @param {Chance} random @returns {object} */
+/** Returns a decision about a wait. @param {any} wait @param {string} story @param {Chance} random @returns {object} */
 function decisionOf(wait, story, random) {
   if (wait.kind === "question") return random.pick([{ decision: "answer", choice: 1 }, { decision: "answer", text: "Carl" }, { decision: "deny", reason: "later" }]);
   if (wait.kind === "client_tool") return random.pick([{ decision: "answer", result: { city: "Bern" } }, { decision: "answer", result: "lost", isError: true }]);
@@ -129,7 +130,7 @@ function decisionOf(wait, story, random) {
   return random.pick([{ decision: "approve" }, { decision: "approve" }, ...edits, { decision: "deny" }, { decision: "deny", reason: "too much" }]);
 }
 
-/** One thread with its people. */
+/** A thread and the people who decide its waits. */
 class Story {
   /** @param {Thread} root @param {string} kind @param {number} n @param {Chance} random */
   constructor(root, kind, n, random) {
@@ -137,9 +138,9 @@ class Story {
     this.kind = kind;
     this.n = n;
     this.random = random;
-    /** Waits that somebody takes care of. @type {Set<string>} */
+    /** Waits that a person has taken. @type {Set<string>} */
     this.taken = new Set();
-    /** Whose decision was taken, by wait. @type {Map<string, { decision: any, actor: string }[]>} */
+    /** The accepted decisions, by wait. @type {Map<string, { decision: any, actor: string }[]>} */
     this.winners = new Map();
     /** @type {Promise<void>[]} */
     this.people = [];
@@ -147,7 +148,7 @@ class Story {
     this.restarted = false;
   }
 
-  /** From the message to the end of its run, whatever dies meanwhile. */
+  /** Follows the thread from the message to the end of its run, through all crashes. */
   async live() {
     const body = JSON.stringify(/** @type {any} */ (STORIES[this.kind])(this.n));
     const posted = await insist(() => this.root.post(body, {}, { headers: { "idempotency-key": `post-${this.n}` } }));
@@ -171,7 +172,7 @@ class Story {
     this.over = true;
   }
 
-  /** People take care of new questions: one for each or one for all, and sometimes two who do not agree. @param {any[]} waits */
+  /** Assigns people to new waits: one for each or one for all, and sometimes two who disagree. @param {any[]} waits */
   take(waits) {
     for (const { id } of waits) this.taken.add(id);
     const [first] = waits;
@@ -184,7 +185,7 @@ class Story {
   /** @param {any} wait */
   async one(wait) {
     const { random } = this;
-    // What ends soon is sometimes left to its end, and sometimes decided at the last moment.
+    // Leave short waits to expire, or decide them at the last moment.
     if (wait.call?.tool === "hasty" && random.between(0, 1) === 0) return;
     await sleep(wait.call?.tool === "hasty" ? random.between(0, 2_200) : random.between(0, 250));
     const decision = /** @type {any} */ (decisionOf(wait, this.kind, random));
@@ -193,14 +194,14 @@ class Story {
       Object.assign(decision, { interrupt: "restart" });
     }
     const answer = await this.say(wait, decision);
-    // A call of the reply has begun.
+    // A call of the reply has started.
     if (decision.interrupt && answer.status === 409 && !answer.json.error.details) {
       delete decision.interrupt;
       await this.say(wait, decision);
     }
   }
 
-  /** Decides until somebody says what came of it. @param {any} wait @param {any} decision */
+  /** Sends a decision until there is a response. @param {any} wait @param {any} decision */
   async say(wait, decision) {
     const actor = `person ${this.random.between(0, 1e9)}`;
     const thread = wait.threadId;
@@ -220,7 +221,7 @@ class Story {
     return answer;
   }
 
-  /** Decides all at once, or one after the other where that is refused. @param {any[]} waits */
+  /** Decides all waits at once, or one by one if that is rejected. @param {any[]} waits */
   async all(waits) {
     await sleep(this.random.between(0, 250));
     const actor = `person ${this.random.between(0, 1e9)}`;
@@ -240,7 +241,7 @@ class Story {
     this.winners.set(wait.id, [...(this.winners.get(wait.id) ?? []), { decision, actor }]);
   }
 
-  /** What has come of it, in each thread and in all of them together. */
+  /** Checks the result of each thread and of all together. */
   async check() {
     const children = await registry(this.root);
     const threads = [this.root, ...children.map(({ id }) => new Thread(this.root.client, id))];
@@ -285,7 +286,11 @@ class Story {
     }
   }
 
-  /** What became of a call is what was decided. @param {Thread} thread @param {{ id: string, name: string, args: any }} call @param {any} wait @param {string} result */
+  /**
+   * Checks that a call's result matches its decision.
+   * @param {Thread} thread @param {{ id: string, name: string, args: any }} call @param {any} wait
+   * @param {string} result
+   */
   checkCall(thread, call, wait, result) {
     const tool = tools[/** @type {keyof typeof tools} */ (call.name)];
     const received = tool?.received.filter(({ body }) => body.threadId === thread.id && body.callId === call.id) ?? [];
@@ -294,7 +299,7 @@ class Story {
     const told = `${call.name} ${JSON.stringify(wait ?? null)} ran ${ran.length} times: ${result}`;
     assert.ok(ran.length <= 1 && received.length - ran.length <= 1, told);
     if (wait === undefined) {
-      // Of a reply that is asked about: what needs no approval, or was cut off before it could ask.
+      // Another call of a reply with approvals: it needs none, or the reply was cut off before it could ask.
       if (tool !== undefined && this.kind !== "stopped") assert.ok(["look", "careful"].includes(call.name), told);
       if (call.name === "careful") assert.ok(lost && ran.length === 0, told);
     } else if (wait.state === "decided" && wait.decision === "approve") {
@@ -314,7 +319,7 @@ class Story {
     }
   }
 
-  /** The collector has one whole trace. @param {Thread[]} threads */
+  /** Checks that the collector has one complete trace. @param {Thread[]} threads */
   async checkTrace(threads) {
     const ids = threads.map(({ id }) => id);
     assert.deepEqual(collector.problems(ids), []);

@@ -1,7 +1,7 @@
-// The page of docs/approvals.md, as people use it: in a browser, by what its parts are called, while others decide, the server dies,
-// and models say what they like.
+// The page of docs/approvals.md in a browser, by its accessible names, while others decide, the server crashes, and
+// models send hostile texts.
 //
-// BOBBIN_SCREENSHOTS names a folder for pictures of it.
+// BOBBIN_SCREENSHOTS names a folder for screenshots.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -55,7 +55,7 @@ bobbin.definitions.push(() =>
   bobbin.folder.write({ tools: { locate: { description: "Where the person is.", args: { type: "object", properties: {} }, run: { client: {} } } } }),
 );
 
-/** Does what the message says as JSON: calls, and then what came of them. */
+/** Makes the calls that the message lists as JSON, then repeats the result. */
 const clerk = (/** @type {any} */ { messages }) => {
   const last = messages.at(-1);
   if (last.role === "tool") return say(`so: ${textOf(last)}`);
@@ -75,7 +75,7 @@ const spender = bobbin.agent("spender", ({ body }) => (body.tools === undefined 
 
 const paying = (/** @type {number} */ amount, to = "Ann", more = {}) => ({ name: "pay", args: { amount, to, ...more } });
 
-/** A thread of Alice's, and how a page finds it. */
+/** Creates a thread of Alice, and the address of its page. */
 async function begun() {
   const thread = await bobbin.as(ALICE).thread(cashier.name);
   const minted = await bobbin.as(ALICE).send("POST", "/tokens", { scope: "owner:alice" });
@@ -92,16 +92,16 @@ const asks = (thread, ...calls) => thread.accepted(JSON.stringify(calls));
 /** @param {Page | Locator} within @param {string} name */
 const button = (within, name) => within.getByRole("button", { name, exact: true });
 
-/** What is open under this title. @param {Page} page @param {string} title */
+/** Returns the open wait with this title. @param {Page} page @param {string} title */
 const card = (page, title) => page.getByRole("article", { name: title, exact: true });
 
-/** The list of what is over. @param {Page} page */
+/** Returns the texts of closed waits. @param {Page} page */
 const overs = (page) => page.getByRole("region", { name: "Over" }).getByRole("listitem").allInnerTexts();
 
 /** @param {Thread} thread */
 const waits = async (thread, query = "?state=all") => (await thread.send("GET", `/waits${query}`)).json.waits;
 
-/** The open ones, once there are some. @param {Thread} thread */
+/** Waits until the thread has open waits, and returns them. @param {Thread} thread */
 const asked = (thread) => until("somebody is asked", async () => ((await waits(thread, "")).length > 0 ? await waits(thread, "") : undefined));
 
 test("a page lists what is asked; what is approved runs as it was changed, and what is denied does not", async () => {
@@ -187,7 +187,7 @@ test("a page shows what a budget has used, extends it, and ends the run otherwis
     await add.fill("1");
     await button(asked, "Extend").click();
     await page.getByText("Extended", { exact: true }).waitFor();
-    // One more request, and it asks again.
+    // After another request it asks again.
     await until("it was asked", async () => (await waits(thread)).length === 2, { withinMs: 20_000 });
     await asked.waitFor();
     assert.equal(await asked.getByRole("group", { name: "Limit" }).innerText(), "3 requests to models");
@@ -229,7 +229,7 @@ test("a page is live over one stream: what opens appears, what others decide goe
   assert.equal(callsOf(pay, thread).at(-1)?.args.note, "half a thought");
   assert.equal(browser.requests(page).filter((url) => url.includes("/events")).length, 1, "one stream");
 
-  // Two pages decide at once: one of them does, and the other says what was decided.
+  // Two pages decide at the same time. One succeeds, and the other shows the decision.
   const other = await browser.open(address);
   await other.route(/\/events/, (route) => route.abort());
   await other.reload();
@@ -264,7 +264,7 @@ test("a page decides all calls of one reply together, and those of a thread belo
 
   await asks(thread, { name: "assistant", args: { task: "Pay Zoe." } });
   const child = card(page, "Pay 7 EUR to Zoe");
-  // The stream of the thread above tells of it: nobody looks again.
+  // The stream of the parent thread reports it. The page does not poll.
   await child.waitFor();
   await button(child, "Approve").click();
   await page.getByText("Nothing is waiting").waitFor();
@@ -272,7 +272,7 @@ test("a page decides all calls of one reply together, and those of a thread belo
   assert.equal(pay.received.filter(({ args }) => args.to === "Zoe").length, 1);
 });
 
-/** Texts that would do something if they were anything but text. */
+/** Texts that would have an effect if they were not treated as text. */
 const CORPUS = [
   "<script>hit()</script>",
   "<img src=x onerror=hit()>",
@@ -295,7 +295,7 @@ test("whatever models, tools and people write is shown as text", async () => {
   const page = await browser.open(address);
   await page.evaluate(() => Object.assign(globalThis, { hits: 0, hit: () => /** @type {any} */ (globalThis).hits++ }));
   for (const text of CORPUS) {
-    // A title and arguments, by name and by value, one of them to be edited; a question with its choices.
+    // A title, and arguments by name and value, one of them editable; and a question with its choices.
     await asks(thread, paying(1, text, { note: text }), { name: "mail", args: { subject: text, [text]: { [text]: [text] } } }, { name: "ask_user", args: { question: text, choices: [text, "no"] } });
     const paid = card(page, `Pay 1 EUR to ${text}`);
     await paid.waitFor();
@@ -316,7 +316,7 @@ test("whatever models, tools and people write is shown as text", async () => {
     assert.ok((await overs(page)).some((line) => line.includes(`Pay 1 EUR to ${text}`)), text);
     await thread.idle();
   }
-  // A payment must not look like another one.
+  // A payment must not be disguised as another one.
   await asks(thread, paying(1, "\u202e001 EUR to Bob\u202c \u200bAnn\u0007"));
   await card(page, "Pay 1 EUR to ⟨U+202E⟩001 EUR to Bob⟨U+202C⟩ ⟨U+200B⟩Ann⟨U+0007⟩").waitFor();
   assert.equal(await page.evaluate(() => /** @type {any} */ (globalThis).hits), 0);
@@ -337,7 +337,7 @@ test("the server dies and comes back while a page is open: it goes on by itself,
   await button(first, "Approve").click();
   await first.getByRole("alert").getByText("The server cannot be reached.").waitFor();
   await bobbin.server.up();
-  // Somebody else is faster than the stream.
+  // Someone else decides before the stream reports the wait.
   const [last] = await asked(thread);
   assert.equal((await thread.send("POST", `/waits/${last.id}`, { decision: "deny" })).status, 200);
   await third.waitFor({ state: "detached" });
@@ -347,7 +347,7 @@ test("the server dies and comes back while a page is open: it goes on by itself,
   assert.equal(await first.count(), 1);
   await button(first, "Approve").click();
   await first.waitFor({ state: "detached" });
-  // Killed as it decides: whoever does not know whether it was taken says it again.
+  // Kill the server during the decision. Without a response the decision is sent again.
   await Promise.all([bobbin.server.crash(), button(second, "Approve with changes").click()]);
   await page.getByText("Live", { exact: true }).waitFor();
   if ((await second.count()) > 0) await button(second, "Approve with changes").click({ timeout: 5_000 }).catch(() => {});
@@ -358,7 +358,7 @@ test("the server dies and comes back while a page is open: it goes on by itself,
   assert.deepEqual(found, [["decided", "deny"], ["decided", "approve"], ["decided", "approve"]]);
   const amounts = callsOf(pay, thread).map(({ args }) => args.amount);
   assert.deepEqual(amounts, [...new Set(amounts)], "no call twice");
-  // Its stream is alive, too.
+  // Its stream works, too.
   await asks(thread, paying(44));
   await card(page, "Pay 44 EUR to Ann").waitFor();
 });
@@ -386,7 +386,7 @@ test("a link shows one question and decides it, days later, and says so when it 
     await refused.getByRole("alert").getByText(says ?? "").waitFor();
     assert.equal(await refused.getByRole("article").count(), 0);
   }
-  // A token of the thread's own pages may look at what is its owner's to decide, and not decide it.
+  // A token for the thread may see a wait of its owner but not decide it.
   const minted = await bobbin.as(ALICE).send("POST", "/tokens", { scope: `thread:${thread.id}` });
   const guest = await browser.open(address({ thread: thread.id }, minted.json.token));
   await button(card(guest, "Pay 8 EUR to Ann"), "Approve").click();
@@ -394,7 +394,7 @@ test("a link shows one question and decides it, days later, and says so when it 
   assert.equal((await waits(thread, "")).length, 1);
 });
 
-/** What a page looks like. @param {Page} page @param {string} name */
+/** Takes a screenshot. @param {Page} page @param {string} name */
 const picture = async (page, name) => void (PICTURES && (await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true })));
 
 test("a page can be used without a mouse, by who hears it, in the dark, and on a small screen", async () => {
@@ -429,7 +429,7 @@ test("a page can be used without a mouse, by who hears it, in the dark, and on a
     await connect.getByRole("alert").getByText("The token is not valid.").waitFor();
     await accessible(connect, `${colorScheme}, refused`);
     await picture(connect, `${colorScheme}-refused`);
-    // Another one is asked for.
+    // The page asks for another token.
     await connect.getByLabel("Token").fill(new URL(address).hash.replace("#token=", ""));
     await button(connect, "Show").click();
     await card(connect, "Where the person is.").waitFor();

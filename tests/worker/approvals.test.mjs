@@ -1,5 +1,5 @@
-// What people are asked, over HTTP: who may decide, by keys, tokens and links; what a restart and a deployment change; and an inbox
-// over all threads. The server of tools counts the calls.
+// Approvals over HTTP: permission by keys, tokens and links; restarts and deployments; and the inbox of all threads.
+// The tool server counts the calls.
 
 import assert from "node:assert/strict";
 import { say, textOf, use } from "./support/model.mjs";
@@ -28,7 +28,7 @@ const elsewhere = bobbin.tools.tool("elsewhere", () => "transferred elsewhere");
 const remind = bobbin.tool("remind", () => "reminded", { approval: { mode: "always", by: "thread" } });
 const wipe = bobbin.tool("wipe", () => "wiped", { approval: { mode: "always", by: "admin" } });
 
-/** Does what the message says as JSON: calls, and then what came of them. */
+/** Makes the calls that the message lists as JSON, then repeats the result. */
 const clerk = (/** @type {any} */ { messages }) => {
   const last = messages.at(-1);
   if (last.role === "tool") return say(`so: ${textOf(last)}`);
@@ -38,7 +38,7 @@ const cashier = bobbin.agent("cashier", clerk, { tools: ["pay", "transfer", "rem
 
 const paying = (/** @type {number} */ amount) => JSON.stringify([{ name: "pay", args: { amount, to: "Ann" } }]);
 
-/** The open waits of a thread, once there are some. @param {Thread} thread @returns {Promise<any[]>} */
+/** Waits until the thread has open waits, and returns them. @param {Thread} thread @returns {Promise<any[]>} */
 const asked = (thread) =>
   until("somebody is asked", async () => {
     const { waits } = (await thread.send("GET", "/waits")).json;
@@ -184,7 +184,7 @@ test("what admins decide is decided by no link of an owner's", async () => {
   refused(await bobbin.as(ALICE).send("POST", "/tokens", { scope: scope.replace(/_\d+$/, "_99") }), 404, "not_found");
   const other = await bobbin.client.thread(cashier.name);
   refused(await bobbin.as(ALICE).send("POST", "/tokens", { scope: `wait:${other.id}/w_${other.id.slice(0, 8)}_1` }), 404, "thread_not_found");
-  // Nor does what is told of the run hold one.
+  // The outcome of the run does not contain a token, either.
   const told = async (/** @type {string} */ key) => (await bobbin.as(key).send("GET", `/threads/${thread.id}/runs/r_1`)).json;
   assert.deepEqual([(await told(ALICE)).status, (await told(ALICE)).token], ["paused", null]);
   assert.ok((await told(ADMIN)).token);
@@ -238,7 +238,7 @@ test("a link decides when the server was stopped between; one that is forged, ha
   assert.deepEqual((await asked(thread)).map(({ id }) => id), [second.id, first.id], "nothing was decided");
   const decided = await nobody.send("POST", "/resume", { token: ours, decision: "approve" });
   assert.deepEqual([decided.status, decided.json.wait.id, decided.json.wait.decidedBy.scope], [200, first.id, `wait:${thread.id}/${first.id}`], decided.text);
-  // It is the turn of the first, and the run is parked again for the second.
+  // The first call runs, and the run parks again for the second.
   await until("the first has run", () => calls(thread).length === 1);
   await until("it is parked again", async () => (await thread.diagnostics()).state === "parked");
   assert.equal((await nobody.send("POST", "/resume", { token: other, decision: "deny" })).status, 200);

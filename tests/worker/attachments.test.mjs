@@ -1,4 +1,4 @@
-// Attachments of messages: with the message or by the path of a file; what models are sent of them; large ones; kills.
+// Attachments of messages: inline or by the path of a file, as models see them, large ones, and after kills.
 
 import assert from "node:assert/strict";
 import { hang, inTurn, say, textOf } from "./support/model.mjs";
@@ -17,7 +17,7 @@ const back = bobbin.agent("back", inTurn(hang(), say("I see again.")), sees);
 const head = [0x47, 0x49, 0x46, 0x38, 0x39, 0x61, 3, 0, 2, 0, 0, 0, 0];
 const frame = [0x2c, 0, 0, 0, 0, 3, 0, 2, 0, 0, 2, 1, 0x4c, 0, 0x3b];
 
-/** A picture of 3 by 2 pixels, padded. @param {number} [bytes] */
+/** Returns an image of 3 by 2 pixels, padded. @param {number} [bytes] */
 function gif(bytes = 28) {
   const picture = Buffer.alloc(bytes);
   picture.set([...head, ...frame]);
@@ -27,7 +27,7 @@ function gif(bytes = 28) {
 /** @param {Buffer} data @param {object} [more] */
 const inline = (data, more) => ({ name: "dot.gif", mimeType: "image/gif", data: data.toString("base64"), ...more });
 
-/** The last user message that a model was sent. @param {import("./support/model.mjs").Model} model @returns {any} */
+/** Returns the last user message that a model received. @param {import("./support/model.mjs").Model} model @returns {any} */
 const sent = (model) => model.asked.at(-1)?.messages.findLast(({ role }) => role === "user");
 
 /** @param {Thread} thread @param {string} path */

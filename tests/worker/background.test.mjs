@@ -1,4 +1,4 @@
-// Answers that OpenAI goes on with by itself: the process is killed in the middle of them, and none is paid twice.
+// Responses that OpenAI continues in the background. The process is killed during them, and none is paid for twice.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -14,12 +14,12 @@ import { suite } from "./support/suite.mjs";
 const THREADS = 8;
 const TAKES_MS = 2500;
 
-/** Answers by their id: what was paid for. @type {Map<string, { text: string, begun: number, body: Json }>} */
+/** Responses that were paid for, by id. @type {Map<string, { text: string, begun: number, body: Json }>} */
 const paid = new Map();
-/** Answers that were fetched, by their id. @type {string[]} */
+/** The ids of fetched responses. @type {string[]} */
 const fetched = [];
 
-/** Answers that are to be cancelled, as they were asked for. @type {string[]} */
+/** The ids of responses to cancel, in order of the requests. @type {string[]} */
 const cancelled = [];
 
 const server = http.createServer(async (request, response) => {
@@ -30,7 +30,7 @@ const server = http.createServer(async (request, response) => {
   const [, toCancel] = /\/responses\/([^/]+)\/cancel$/.exec(pathname) ?? [];
   if (toCancel !== undefined) {
     cancelled.push(`${request.method} ${toCancel} ${request.headers.authorization}`);
-    // Once it is not ready for it.
+    // Fail the first request.
     response.writeHead(cancelled.length === 1 ? 503 : 200, { "content-type": "application/json" });
     return response.end(JSON.stringify({ id: toCancel, status: "cancelled" }));
   }
@@ -69,7 +69,10 @@ function whole(id, over) {
   return over ? { ...response, id } : { ...response, id, status: "in_progress", output: [] };
 }
 
-/** From the beginning, and what is still to come at its time. @param {string} id @param {import("node:http").ServerResponse} response */
+/**
+ * Streams from the beginning, with the remaining events at their times.
+ * @param {string} id @param {import("node:http").ServerResponse} response
+ */
 async function stream(id, response) {
   const { text = "", begun = 0, body = {} } = paid.get(id) ?? {};
   const all = events(body, { items: [{ text }] });
@@ -100,7 +103,7 @@ bobbin.test("a kill in the middle of answers loses none and pays none twice", as
   const threads = await Promise.all(Array.from({ length: THREADS }, () => bobbin.client.thread("patient")));
   await Promise.all(threads.map((thread, n) => thread.post(`question ${n}`)));
   await until("every answer has begun", () => paid.size >= THREADS, { withinMs: 30_000, describe: () => paid.size });
-  // Their names have come, and a part of each.
+  // Their names and a part of each have arrived.
   await sleep(TAKES_MS / 2);
   await bobbin.server.crash();
   const answers = () =>

@@ -1,5 +1,4 @@
-// Calls of one reply that only read, made at the same time: how long they take, what the tools' server sees, and what is
-// left of them when the server is killed in the middle.
+// Read-only calls of one reply run at the same time: their duration, the tool server's view, and a kill in the middle.
 
 import assert from "node:assert/strict";
 import { say, textOf, use } from "./support/model.mjs";
@@ -15,10 +14,13 @@ const TAKES_MS = 300;
 const unknown = (/** @type {string} */ name) =>
   `The runtime restarted while "${name}" was running. It may or may not have taken effect. Check before trying again.`;
 
-/** What the tools' server saw: the word of a call, when it came and when it was answered. @type {{ word: string, from: number, to: number }[]} */
+/** The tool server's record: a call's word, and when it began and ended. @type {{ word: string, from: number, to: number }[]} */
 const seen = [];
 
-/** Answers each call after a while. @param {string} did @param {(word: string) => number} takes @returns {(received: Received) => Promise<string>} */
+/**
+ * Answers each call after a delay.
+ * @param {string} did @param {(word: string) => number} takes @returns {(received: Received) => Promise<string>}
+ */
 const slowly = (did, takes = () => TAKES_MS) => async ({ args }) => {
   const call = { word: args.word, from: Date.now(), to: 0 };
   seen.push(call);
@@ -33,7 +35,10 @@ bobbin.tool("write", slowly("wrote"));
 bobbin.tool("uneven", slowly("saw", (word) => ({ one: 400, two: 50, three: 200 })[word] ?? 0), reads);
 bobbin.tool("fails", () => ({ status: 500, body: "no luck" }), reads);
 
-/** Calls these in one reply, then says that it is done. @param {...[string, string]} calls @returns {import("./support/model.mjs").Script} */
+/**
+ * Makes these calls in one reply, then says that it is done.
+ * @param {...[string, string]} calls @returns {import("./support/model.mjs").Script}
+ */
 const uses = (...calls) => ({ messages }) =>
   messages.at(-1)?.role === "tool" ? say("done") : use(...calls.map(([name, word]) => ({ name, args: { word } })));
 
@@ -55,7 +60,7 @@ const unsorted = agent("unsorted", orderly);
 const sorted = agent("sorted", orderly, oneByOne);
 const partly = agent("partly", [["look", "x"], ["fails", "y"], ["look", "z"]]);
 
-/** From the message to the answer, in ms. @param {import("./support/suite.mjs").Agent} of */
+/** Measures the time from message to reply, in ms. @param {import("./support/suite.mjs").Agent} of */
 async function took({ name }) {
   const thread = await bobbin.client.thread(name);
   await thread.ask("hello");
@@ -66,7 +71,7 @@ async function took({ name }) {
 
 test("three calls of 300 ms take less than 500 ms together, and 900 ms or more one by one", async () => {
   assert.ok((await took(patient)) >= 3 * TAKES_MS);
-  // A machine that is busy for a moment is none that waits for one call after another.
+  // Take the fastest of three, because a machine can be busy for a moment.
   const times = [await took(quick), await took(quick), await took(quick)];
   assert.ok(Math.min(...times) >= TAKES_MS && Math.min(...times) < 500, `${times}`);
 });
@@ -111,10 +116,10 @@ test("a call that fails ends none of the others", async () => {
   ]);
 });
 
-// Killed in the middle.
+// Kills in the middle of a batch.
 
 const kept = bobbin.tool("kept", ({ args }) => `kept ${args.word}`, reads);
-/** In the middle of its first call when the server dies. */
+/** A tool that is in its first call when the server is killed. */
 const slow = (/** @type {Received} */ { n, closed, args }) => (n === 1 ? closed.then(() => "too late") : `read ${args.word}`);
 const lost = bobbin.tool("lost", slow, reads);
 const charge = bobbin.tool("charge", slow);
@@ -127,7 +132,7 @@ test("killed in the middle: what had its result keeps it, what only reads is rea
   await lost.call(1);
   await charge.call(1);
   await kept.call(4);
-  // The answers are on their way back.
+  // The responses are on their way back.
   await sleep(300);
   await bobbin.server.crash();
   await lost.call(2, 5000);

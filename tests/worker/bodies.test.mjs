@@ -1,5 +1,5 @@
-// Bodies of requests that stop coming: the reader alone, in the real runtime, with a clock that runs faster. In the
-// product the same takes half a minute.
+// Request bodies that stop arriving: tests the reader alone, in the real runtime, with a faster clock. In the product
+// this takes half a minute.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -35,10 +35,10 @@ after(async () => {
 const most = async () => Number(await (await fetch(`http://127.0.0.1:${port}/most`)).text());
 
 /**
- * A request whose body is sent in part.
+ * Sends a request with a partial body.
  *
  * @param {string} path
- * @param {number} declared   bytes; negative for chunks
+ * @param {number} declared   bytes; negative for a chunked body
  * @param {number} sent
  */
 function half(path, declared, sent) {
@@ -107,7 +107,7 @@ test("a pile of contents that have stalled keeps no new one waiting", async () =
 });
 
 test("unfinished texts hold no more than their bound together: the oldest gives way", async () => {
-  // Five of eight megabytes each; the bound is 32.
+  // Five bodies of eight megabytes. The limit is 32.
   const texts = Array.from({ length: 5 }, () => half("/text", 10 * MEGABYTE, 8 * MEGABYTE));
   const answers = await Promise.all(texts.map(({ answer }) => answer()));
   assert.ok(answers.some((text) => text.includes('"why":"crowded"')), answers.join("\n"));

@@ -1,5 +1,5 @@
-// Values of variables in families: what subagents inherit, what they wait for, what they begin with, and that a secret of
-// any level is nowhere to be found afterwards.
+// Variables in families of threads: inheritance, waiting for values, and initial values. No secret of any level may be
+// found afterwards.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -14,7 +14,7 @@ const ADMIN = "key-of-the-admin";
 const ALICE = "key-of-alice";
 const BOB = "key-of-bob";
 
-/** Secrets that no test needs to see again. */
+/** Secrets that no later test may find. */
 const CANARY = {
   root: "canary-root/5f1d\"x",
   shared: "canary-shared+77aa",
@@ -36,7 +36,7 @@ const bobbin = suite({
 const test = bobbin.test.bind(bobbin);
 sessionTools(bobbin);
 
-/** Everything that was answered, for the search at the end. @type {string[]} */
+/** All responses, for the search at the end. @type {string[]} */
 const answers = [];
 
 /** @param {{ send: (...args: any[]) => Promise<any> }} to @param {any[]} args */
@@ -46,7 +46,7 @@ async function send(to, ...args) {
   return answer;
 }
 
-/** A tool that is given TOKEN and SHARED, and says all it was given. @param {string} name @param {object[]} variables */
+/** Defines a tool that receives TOKEN and SHARED and returns them. @param {string} name @param {object[]} variables */
 function till(name, variables) {
   const tool = bobbin.tools.tool(name, ({ headers }) => `${name} has ${headers["x-token"]} and ${headers["x-shared"]}`);
   bobbin.definitions.push(() =>
@@ -63,7 +63,10 @@ const secret = { type: "secret" };
 const tillOfShop = till("till", [{ name: "TOKEN", ...secret, required: true, scoped: true }, { name: "SHARED", ...secret }]);
 const tillOfStall = till("drawer", [{ name: "TOKEN", ...secret, required: true }, { name: "SHARED", ...secret }]);
 
-/** Calls these one after another, then ends with all results. @param {string[]} names @returns {import("./support/model.mjs").Script} */
+/**
+ * Makes these calls one after another, then finishes with all results.
+ * @param {string[]} names @returns {import("./support/model.mjs").Script}
+ */
 const uses = (...names) => (asked) => {
   const found = asked.messages.filter(({ role }) => role === "tool").map(textOf);
   const name = names[found.length];
@@ -73,12 +76,12 @@ const uses = (...names) => (asked) => {
 subagent(bobbin, "stall", uses("drawer"), { tools: ["drawer"], schema: null });
 subagent(bobbin, "shop", uses("till", "stall"), { tools: ["till", { name: "stall" }], schema: null });
 
-/** Calls the shop when it is told to open it, and reads out what children say. @type {import("./support/model.mjs").Script} */
+/** Calls the shop on the message "open", and repeats messages of children. @type {import("./support/model.mjs").Script} */
 const owner = ({ messages, last }) =>
   last === "open" && messages.at(-1)?.role === "user" ? use({ name: "shop", args: {} }) : say(`heard: ${last}`);
 bobbin.agent("owner", owner, { tools: [{ name: "shop" }] });
 
-/** A thread of alice's that has called the shop, and what its call came to. */
+/** Creates a thread of Alice that has called the shop, and returns the result of the call. */
 async function opened() {
   const thread = await bobbin.client.thread("owner", { user_id: "alice", env: { TOKEN: CANARY.root, SHARED: CANARY.shared } });
   await thread.ask("open");
@@ -144,7 +147,7 @@ test("a subagent that lacks values begins once it is given them, also after a cr
   assert.match(said.content, /drawer has \[redacted TOKEN\] and \[redacted SHARED\]/);
   const last = (await thread.messages()).at(-1);
   assert.ok(last.content.startsWith("heard: "), "a blocking call has long ended: its child's result wakes the parent");
-  // What is scoped for the shop is not for what the shop has begun.
+  // Variables for the shop are not passed on to the shop's children.
   for (const tool of [tillOfShop, tillOfStall]) {
     const { headers } = /** @type {import("./support/tool.mjs").Received} */ (tool.received.at(-1));
     assert.deepEqual([headers["x-token"], headers["x-shared"]], [CANARY.given, CANARY.shared]);
@@ -219,7 +222,7 @@ test("a secret of any level is nowhere to be found", async () => {
   }
 });
 
-/** No form of any secret is in these texts. @param {string} place @param {string[]} texts */
+/** Checks that the texts contain no form of any secret. @param {string} place @param {string[]} texts */
 function nowhere(place, texts) {
   for (const [level, secret] of Object.entries(CANARY)) {
     const json = JSON.stringify(secret).slice(1, -1);

@@ -1,5 +1,5 @@
-// When the stream of `GET /events` ends: the bridge alone, in the real runtime, with clients that read, do not read
-// and leave. In the product the same takes minutes.
+// The end of the stream of `GET /events`: tests the bridge alone, in the real runtime, with clients that read, do not
+// read, and disconnect. In the product this takes minutes.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -32,10 +32,10 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** What happened since it was last asked. @returns {Promise<string[]>} */
+/** Returns the events since the last call. @returns {Promise<string[]>} */
 const log = async () => /** @type {string[]} */ (await (await fetch(`http://127.0.0.1:${port}/log`)).json());
 
-/** A client of its own connection, which reads until it is told not to. @param {string} path */
+/** A client with its own connection, which can stop reading. @param {string} path */
 async function client(path) {
   const socket = net.connect(port, "127.0.0.1");
   const seen = { text: "", closed: false };
@@ -46,7 +46,7 @@ async function client(path) {
   return { socket, seen };
 }
 
-/** The log once the stream is over. @param {number} [withinMs] */
+/** Returns the log once the stream has ended. @param {number} [withinMs] */
 async function untilOver(withinMs) {
   /** @type {string[]} */
   const lines = [];

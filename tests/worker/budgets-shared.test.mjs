@@ -1,5 +1,5 @@
-// Budgets that families share, over three levels, in dollars: what all models of a family give out is counted by their server, to the
-// millionth, and held against what the runtime has booked and against what it was allowed.
+// Budgets shared by families of three levels, in dollars. The model server counts all usage to the millionth. The tests
+// compare it with the charged amounts and with the limit.
 
 import assert from "node:assert/strict";
 import { Thread } from "./support/client.mjs";
@@ -10,32 +10,35 @@ import { suite } from "./support/suite.mjs";
 /** @typedef {import("./support/model.mjs").Asked} Asked */
 /** @typedef {import("./support/model.mjs").Reply} Reply */
 
-/** How often the server is killed while a family of three levels works. */
+/** The number of kills while a family of three levels works. */
 const KILLS = Number(process.env.BOBBIN_BUDGET_KILLS ?? 3);
-/** And how often in one family: what is lost is booked at its worst, and people are asked for it. */
+/** The number of kills per family: each lost attempt is charged at its maximum, and people must extend the budget. */
 const KILLS_EACH = 3;
 
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
 
-/** Millionths of a dollar that a token of a request costs; one of an answer costs 1. */
+/** The price of an input token in millionths of a dollar. An output token costs 1. */
 const EACH = 20;
-/** Tokens of an answer. */
+/** The number of tokens of a response. */
 const ANSWER = 10;
-/** USD that all of a family may cost. */
+/** The budget of a family, in USD. */
 const LIMIT = 0.1;
-/** Steps of a subagent that has done its part, which come to 0.03 and more. */
+/** The steps of a subagent. They cost at least 0.03 USD. */
 const STEPS = 9;
 
-/** Tokens of a request as this server counts them: as many as the runtime takes them for, about. @param {Asked["body"]} body */
+/** Counts the tokens of a request like the runtime, approximately. @param {Asked["body"]} body */
 const inputOf = ({ messages, tools = [] }) => Math.round((JSON.stringify(messages).length + JSON.stringify(tools).length) / 4.1);
 
-/** What was given out to each thread, in millionths of a dollar. @type {Map<string, number>} */
+/** The cost of each thread at the model server, in millionths of a dollar. @type {Map<string, number>} */
 const given = new Map();
-/** The most expensive request. */
+/** The cost of the most expensive request. */
 let dearest = 0;
 
-/** Text or calls, with what they cost. What was sent is given out, whether it arrives or not. @param {string} text @param {...import("./support/model.mjs").Call} calls @returns {Reply} */
+/**
+ * Replies with text or calls, and charges them. Whatever was sent is charged, even if it does not arrive.
+ * @param {string} text @param {...import("./support/model.mjs").Call} calls @returns {Reply}
+ */
 const paid = (text, ...calls) => async (out, { body }) => {
   const give = (/** @type {number} */ micro) => given.set(body.user, (given.get(body.user) ?? 0) + micro);
   const input = inputOf(body);
@@ -63,7 +66,7 @@ subagent(bobbin, "worker", ({ messages }) => (done(messages) < STEPS ? paid("", 
   agent: { maxSessionTurns: 1 },
 });
 
-/** Has ten work at the same time. @param {string} name */
+/** Runs ten subagents at the same time. @param {string} name */
 const leads = (name) =>
   bobbin.agent(
     name,
@@ -73,7 +76,7 @@ const leads = (name) =>
 const leader = leads("leader");
 const strict = leads("strict");
 
-// Three levels: those at the bottom need more than all have.
+// Three levels. The lowest needs more than the whole budget.
 subagent(bobbin, "manager", ({ messages }) => (done(messages) > 0 ? paid("", { name: "finish", args: { text: "it was found" } }) : paid("", { name: "worker", args: { task: "look" } })), {
   tools: [direct("worker")],
   model,
@@ -89,7 +92,7 @@ const above = (name, limit) =>
 const top = above("top", 0.03);
 const killed = above("killed", 0.03);
 
-/** What the thread asks people. @param {Thread} thread @returns {Promise<any>} */
+/** Waits until the thread asks for a larger budget. @param {Thread} thread @returns {Promise<any>} */
 const asking = (thread) =>
   until(
     "it asks for more",
@@ -100,17 +103,17 @@ const asking = (thread) =>
     { withinMs: 60_000 },
   );
 
-/** What was given out to a family. @param {import("./support/family.mjs").Member[]} family */
+/** Returns the cost of a family at the model server. @param {import("./support/family.mjs").Member[]} family */
 const givenTo = (family) => family.reduce((sum, { thread }) => sum + (given.get(thread.id) ?? 0), 0);
 
-/** What the thread at the top has booked, in millionths, once nothing is lent any more. @param {Thread} thread */
+/** Returns the amount that the root thread has charged, in millionths, once its children hold nothing. @param {Thread} thread */
 async function bookedBy(thread) {
   const { spent, lent } = (await thread.send("GET", "/budget")).json;
   assert.deepEqual([lent.costUsd, lent.children], [0, []], "what was lent is back");
   return Math.round(spent.thread.costUsd * 1e6);
 }
 
-/** Texts of reports on subagents. @param {Thread} thread */
+/** Returns the texts of reports about subagents. @param {Thread} thread */
 const reports = async (thread) => (await thread.messages({ includeSilent: "true" })).map(({ content }) => String(content)).filter((text) => /^Subagent .* has (finished|failed)/s.test(text));
 
 test("ten subagents share one budget: together they never use more, people are asked once at the top, and what they add reaches all", async () => {
@@ -126,9 +129,9 @@ test("ten subagents share one budget: together they never use more, people are a
   assert.deepEqual(waits.map((/** @type {any} */ { id }) => id), [first.id], "one question");
   const limit = LIMIT * 1e6;
   const out = givenTo(await members(thread));
-  // An estimate is wrong by a quarter of a request at most, and each subagent was last asked by one.
+  // An estimate is wrong by at most a quarter of a request, and each subagent's last request was estimated.
   assert.ok(out <= limit + (10 * dearest) / 4, `${out} of ${limit} with requests of ${dearest}`);
-  // Nor is it asked while there is something left: each holds less than it needs for its next request.
+  // People are not asked while the budget suffices: each subagent holds less than its next request needs.
   assert.ok(out >= limit - 10 * (dearest * 1.25 + 300), `${out} of ${limit} with requests of ${dearest}`);
   const answer = await thread.send("POST", `/waits/${first.id}`, { decision: "extend", add: { maxCostUsd: 2 } });
   assert.equal(answer.status, 200, answer.text);
@@ -144,7 +147,7 @@ test("what people deny to ten subagents ends them all within a step", async () =
   await thread.accepted("share it");
   await asking(thread);
   let [questions, denied] = [0, Date.now()];
-  // What subagents have said wakes the thread at the top, which has nothing left either, and asks for itself.
+  // Reports of subagents wake the root thread, which has no budget left either and asks for itself.
   const family = await until("all rest", async () => {
     const { waits } = (await thread.send("GET", "/waits")).json;
     for (const { id } of waits) {
@@ -175,9 +178,9 @@ test("the question of a subagent's subagent is asked at the top, and what is dec
   const bottom = family[2]?.thread.id ?? "";
   assert.deepEqual([asked.budget.unit, asked.budget.forChild], ["costUsd", bottom]);
   const before = givenTo(family);
-  // What the three hold is less than the request that is not made.
+  // Together the three hold less than the next request costs.
   assert.ok(before <= 30_000 + dearest / 4 && before >= 30_000 - 3 * (dearest * 1.25 + 300), `${before} of 30000 with requests of ${dearest}`);
-  // All three are out of memory, and the one in the middle is woken by nobody but the answer.
+  // All three objects are evicted, and only the decision wakes the one in the middle.
   await bobbin.server.crash();
   const extended = await thread.send("POST", `/waits/${asked.id}`, { decision: "extend", add: { maxCostUsd: 1 } });
   assert.equal(extended.status, 200, extended.text);
@@ -193,14 +196,14 @@ test("killed at random moments over three levels: no less is booked than was giv
   const random = chance("shared budgets");
   const begun = Date.now();
   const asked = () => [...bobbin.models.models.values()].reduce((sum, { asked }) => sum + asked.length, 0);
-  /** A family's requests, and those that are left to it after so many of three kills. */
+  /** The approximate number of a family's requests, within which the kills fall. */
   const all = STEPS + 4;
   let [kills, inTheMiddle] = [0, 0];
   while (kills < KILLS) {
     const thread = await bobbin.client.thread(killed.name);
     await thread.accepted("begin");
     let [over, lost] = [false, 0];
-    /** People add to it whenever they are asked. */
+    /** People extend the budget whenever they are asked. */
     const life = until("the run is over", async () => {
       const waits = await thread.send("GET", "/waits").catch(() => undefined);
       for (const { id, allows } of waits?.json?.waits ?? []) {

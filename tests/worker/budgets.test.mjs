@@ -1,4 +1,4 @@
-// Budgets over HTTP, on a real clock and through kills: the model server counts how often it is asked, and what it gives out.
+// Budgets over HTTP, on a real clock and through kills. The model server counts requests and usage.
 
 import assert from "node:assert/strict";
 import { randomMoment } from "./support/family.mjs";
@@ -9,18 +9,21 @@ import { suite } from "./support/suite.mjs";
 /** @typedef {import("./support/client.mjs").Thread} Thread */
 /** @typedef {import("./support/model.mjs").Reply} Reply */
 
-/** How often the server is killed in the middle of an attempt. */
+/** The number of kills during attempts. */
 const KILLS = Number(process.env.BOBBIN_BUDGET_KILLS ?? 3);
-/** And how often in one run: a step that is interrupted more often is given up. */
+/** The number of kills per run: a step that is interrupted more often is abandoned. */
 const KILLS_EACH = 3;
 
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
 
-/** Tokens of a request as this server counts them: as many as the runtime takes them for, about. One costs a millionth of a dollar. @param {any[]} messages */
+/** Counts the tokens of a request like the runtime, approximately. A token costs a millionth of a dollar. @param {any[]} messages */
 const inputOf = (messages) => Math.round(messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0) / 3.2);
 
-/** Text or calls, with the usage of a request of this size. @param {string} text @param {...import("./support/model.mjs").Call} calls @returns {Reply} */
+/**
+ * Replies with text or calls, and reports the usage of a request of this size.
+ * @param {string} text @param {...import("./support/model.mjs").Call} calls @returns {Reply}
+ */
 const paid = (text, ...calls) => async (out, { body, messages }) => {
   if (text !== "") await out.text(text);
   for (const call of calls) await out.call(call);
@@ -31,7 +34,7 @@ const paid = (text, ...calls) => async (out, { body, messages }) => {
   if (out.response.writable) out.response.end("data: [DONE]\n\n");
 };
 
-/** What each thread was given: tokens of requests and of answers. @type {Map<string, { input: number, output: number }>} */
+/** The usage of each thread: input and output tokens. @type {Map<string, { input: number, output: number }>} */
 const given = new Map();
 const givenTo = (/** @type {string} */ thread) => given.get(thread) ?? { input: 0, output: 0 };
 /** @param {string} thread @param {number} input @param {number} output */
@@ -43,7 +46,7 @@ const small = { capabilities: { maxOutputTokens: 300 } };
 /** 12,000 bytes: 4,000 tokens, 0.004 USD. */
 const LONG = "tell me ".repeat(1_500);
 
-/** An agent that looks again and again. @param {string} name @param {object} budget @param {object} [more] */
+/** Defines an agent that calls `look` again and again. @param {string} name @param {object} budget @param {object} [more] */
 const looker = (name, budget, more = {}) =>
   bobbin.agent(name, ({ body }) => (body.tools === undefined ? paid("That is all.") : paid("", look)), { tools: ["look"], model: small, agent: { budget }, ...more });
 
@@ -55,10 +58,13 @@ const slow = bobbin.agent("slow", () => say("one two three four five six seven e
   model: small,
   agent: { budget: { run: { maxSeconds: 2 }, onExceeded: "fail" } },
 });
-/** Words of an answer that is killed before it is complete, and those after which it is. */
+/** The number of words of a complete response, and the number before which it is killed. */
 const WORDS = 60;
 const KILLED_WITHIN = 40;
-/** Streams words slowly. What has left is given out, whether it arrives or not. @param {import("./support/model.mjs").Out} out @param {import("./support/model.mjs").Asked} asked */
+/**
+ * Streams words slowly. Whatever was sent is charged, even if it does not arrive.
+ * @param {import("./support/model.mjs").Out} out @param {import("./support/model.mjs").Asked} asked
+ */
 const slowly = async (out, { body, messages }) => {
   give(body.user, inputOf(messages), 0);
   for (let n = 0; n < WORDS && out.response.writable; n++) {
@@ -76,7 +82,7 @@ const killed = bobbin.agent("killed", ({ body }) => (askedIn(body.user) > KILLS_
   agent: { budget: { run: { maxCostUsd: 5 } } },
 });
 
-/** What the thread asks people. @param {Thread} thread @returns {Promise<any>} */
+/** Waits until the thread asks for a larger budget. @param {Thread} thread @returns {Promise<any>} */
 const asking = (thread) =>
   until("it asks for more", async () => {
     const { waits } = (await thread.send("GET", "/waits")).json;
@@ -165,7 +171,7 @@ test("no attempt becomes free by dying", async () => {
     const found = `after ${kills} kills ${JSON.stringify(spent)} are booked of ${JSON.stringify(out)} in ${attempts} attempts`;
     assert.ok(out.output > 0 && spent.tokens >= out.input + out.output, found);
     assert.ok(Math.round(spent.costUsd * 1e6) >= out.input + 2 * out.output && spent.modelCalls >= attempts, found);
-    // Nor is one booked at more than its request and the longest answer, as often as it was begun.
+    // Each attempt is charged at most its request and the longest response.
     assert.ok(spent.tokens <= (KILLS_EACH + 1) * (300 + 2 * (out.input / attempts)) && spent.modelCalls <= KILLS_EACH + 1, found);
     assert.equal(booked.estimated, true);
     if (kills % 12 === 0) console.log(`${kills} kills survived, ${Math.round((Date.now() - begun) / 1000)} s`);

@@ -1,5 +1,4 @@
-// A kill in the middle of what is called and is no plain tool: prompts, agents that take the thread over, calls that
-// code makes or queues.
+// Kills during calls that are not plain tools: prompts, hand-offs to agents, and calls that code makes or queues.
 
 import assert from "node:assert/strict";
 import { hang, inTurn, makes, say, sayAndUse, shown, use } from "./support/model.mjs";
@@ -9,7 +8,7 @@ import { callsOf } from "./support/tool.mjs";
 /** @typedef {import("./support/client.mjs").Thread} Thread */
 /** @typedef {import("./support/tool.mjs").Received} Received */
 
-/** A run must be going on by then after a restart, without any request. */
+/** The time limit for a run to continue after a restart, without any request. */
 const RESUMES_MS = 5000;
 
 const bobbin = suite();
@@ -19,7 +18,7 @@ const unknown = (/** @type {string} */ name) =>
   `The runtime restarted while "${name}" was running. It may or may not have taken effect. Check before trying again.`;
 const handed = (/** @type {string} */ name) => `Handed off to "${name}", which goes on from here.`;
 
-/** A tool that is in the middle of its first call when the server dies. */
+/** A tool that is in its first call when the server is killed. */
 const slow = (/** @type {Received} */ { n, closed }) => (n === 1 ? closed.then(() => "too late") : "done");
 
 const question = { type: "object", properties: { question: { type: "string" } }, required: ["question"] };

@@ -1,5 +1,5 @@
-// What is called and is no plain tool: agents that take the thread over, and the calls that code makes or queues. What
-// each model is shown, and what stands in the thread.
+// Calls that are not plain tools: hand-offs to agents, and calls that code makes or queues. Checks what each model sees
+// and what the thread stores.
 
 import assert from "node:assert/strict";
 import { makes, say, shown, use } from "./support/model.mjs";
@@ -65,7 +65,7 @@ test("an agent that is called takes the thread over after the step, history and 
   assert.deepEqual([frame.data.new_agent_id, frame.data.new_agent_title], ["billing", "Billing"]);
   events.close();
 
-  // It stays.
+  // The agent stays in charge.
   const asked = desk.model.asked.length;
   assert.equal((await thread.ask("and now")).message.content, "billing: and now");
   assert.equal(desk.model.asked.length, asked);

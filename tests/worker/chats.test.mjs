@@ -1,5 +1,5 @@
-// Chats of the AI SDK, as requests: who may do what, what is refused, and files by links. What its packages make of the streams
-// is in tests/clients.
+// The AI SDK's chats as requests: access, rejections, and files by links. tests/clients tests the streams with the AI
+// SDK's packages.
 
 import assert from "node:assert/strict";
 import { makes, say, use } from "./support/model.mjs";
@@ -108,13 +108,13 @@ test("a message is answered anew, or changed and answered, and what followed goe
   assert.notEqual(told(anew.text), told(first.text));
   assert.equal(anew.headers["x-bobbin-run"], "r_2");
   assert.deepEqual(await lines(), ["one", told(anew.text)]);
-  // A page has ids of its own for what has said nothing.
+  // A page uses its own id for a reply that has no text.
   const last = await post({ trigger: "regenerate-message", messageId: "of-the-page", messages: [user("one")] });
   assert.deepEqual(await lines(), ["one", told(last.text)]);
   const changed = await post({ messageId: "u1", messages: [user("one, changed")] });
   assert.equal(changed.status, 200, changed.text);
   assert.deepEqual(await lines(), ["one, changed", told(changed.text)]);
-  // The same id with another text is a change, too; with the text that is there it is the same request.
+  // The same id with another text is a change. With the same text it is the same request.
   const other = await post({ messages: [user("one, again")] });
   assert.deepEqual(await lines(), ["one, again", told(other.text)]);
   const same = await post({ messages: [user("one, again")] });
@@ -122,7 +122,7 @@ test("a message is answered anew, or changed and answered, and what followed goe
   assert.deepEqual(await lines(), ["one, again", told(other.text)]);
   const none = await alice().send("POST", "/agents/counter/chat", { id: "nobody-spoke", trigger: "regenerate-message", messages: [user("x")] });
   assert.equal(none.status, 404, none.text);
-  // What waits for somebody is given up.
+  // The open approval is cancelled.
   const paying = chunks((await alice().send("POST", "/agents/payer/chat", message("given-up", "pay"))).text);
   assert.ok(paying.some(({ type }) => type === "tool-approval-request"));
   const instead = { id: "given-up", messageId: "u1", messages: [user("do not pay")] };
@@ -176,7 +176,7 @@ test("files are shown by links that read this file and nothing else", async () =
   const forged = url.search.replace(/signature=./, (start) => `signature=${start.endsWith("0") ? "1" : "0"}`);
   assert.equal((await get(url.pathname + forged)).status, 401);
   assert.equal((await exchange(bobbin.server.base, "DELETE", url.pathname + url.search)).status, 401);
-  // A thread that has the chat's id later is another one.
+  // A later thread with the chat's id is a different thread.
   const path = `/threads/${json.threadId}`;
   assert.equal((await alice().send("DELETE", path)).status, 200);
   assert.equal((await get(url.pathname + url.search)).status, 404);

@@ -1,5 +1,5 @@
-// What code owns ends with it, and nobody else notices: code that it started, calls and requests that it made, values that
-// are small where they are made and large where they arrive.
+// Resources of code end with the code and affect nothing else: nested code, calls and requests, and values that are
+// small where they are created and large where they arrive.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { say, textOf, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
-/** A server out there that never answers; the sockets that wait for it. @type {Set<import("node:net").Socket>} */
+/** Sockets of an external server that never responds. @type {Set<import("node:net").Socket>} */
 const waiting = new Set();
 let asked = 0;
 const outside = http.createServer((request) => {
@@ -32,7 +32,10 @@ after(() => {
 const bobbin = suite({ flags: ["--worker-loader"], vars: { BOBBIN_ALLOW_PRIVATE_HOSTS: "127.0.0.1" } });
 const test = bobbin.test.bind(bobbin);
 
-/** An endpoint of one file. @param {string} name @param {string} source @param {object | (() => object)} [code] @param {object} [more] */
+/**
+ * Defines an endpoint with one file.
+ * @param {string} name @param {string} source @param {object | (() => object)} [code] @param {object} [more]
+ */
 function endpoint(name, source, code = {}, more = {}) {
   bobbin.definitions.push(() => {
     const fields = typeof code === "function" ? code() : code;
@@ -91,7 +94,7 @@ endpoint("quick", "export default () => 'quick'");
 
 test("code that code started ends with it", async () => {
   const thread = await bobbin.client.thread(agent.name);
-  // Each round leaves as many as there are places.
+  // Each round leaves as many executions as there are slots.
   for (let round = 0; round < 6; round++) {
     await Promise.all(["started", "raced", "thrown", "late"].map((path) => get(path, thread)));
   }

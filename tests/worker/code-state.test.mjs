@@ -1,5 +1,5 @@
-// The members of `state` in files of code, against real threads: what each does, what it refuses, and how far another
-// thread of the family can be reached.
+// The members of `state` in files of code, with real threads: effects, rejections, and access to other threads of the
+// family.
 
 import assert from "node:assert/strict";
 import { Thread } from "./support/client.mjs";
@@ -14,7 +14,7 @@ const test = bobbin.test.bind(bobbin);
 /** @type {string[]} */
 const tools = [];
 
-/** A tool of one file. @param {string} name @param {string} body  of its handler @param {object} [more] */
+/** Defines a tool with one file. @param {string} name @param {string} body  of its handler @param {object} [more] */
 function tool(name, body, more = {}) {
   tools.push(name);
   bobbin.definitions.push(() => {
@@ -149,7 +149,7 @@ bobbin.definitions.push(() =>
 );
 bobbin.definitions.push(() => bobbin.folder.file("api/writes.post.ts", "export default async (request, state) => { await state.setValue('late', 1); return 'written'; };"));
 
-/** A model that makes the call in the newest message, and repeats its result. @type {import("./support/model.mjs").Script} */
+/** A model that makes the call in the newest message and repeats its result. @type {import("./support/model.mjs").Script} */
 const calls = ({ messages }) => {
   const newest = messages.findLast((message) => message.role === "tool" || textOf(message).startsWith("["));
   if (!newest) return say("nothing to do");
@@ -379,7 +379,7 @@ test("the parent and the child are threads with all members but what is their ow
 
 // Hooks.
 
-/** What each kind gives back of its arguments; nothing for those that watch. @type {Record<string, string>} */
+/** What each kind of hook returns of its arguments. Empty for hooks that only observe. @type {Record<string, string>} */
 const KINDS = {
   after_thread_created: "",
   after_subagent_created: "",

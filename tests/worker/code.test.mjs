@@ -1,4 +1,4 @@
-// Files of code: tools, effects, hooks and endpoints that run in the sandbox, from the outside.
+// Files of code in the sandbox, tested from outside: tools, effects, hooks and endpoints.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -11,15 +11,15 @@ import { until } from "./support/poll.mjs";
 import { checkout } from "./support/server.mjs";
 import { suite } from "./support/suite.mjs";
 
-/** Requests that were broken off by the one who asked. @type {string[]} */
+/** Requests that the client aborted. @type {string[]} */
 const gaveUp = [];
-/** A server out there: says what it was asked. */
+/** An external server that returns what it received. */
 const outside = http.createServer(async (request, response) => {
   let body = "";
   for await (const chunk of request.setEncoding("utf8")) body += chunk;
   const { method, url, headers } = request;
   if (url === "/slow") {
-    // Never answered; who gives up is noted.
+    // Never responds, and records aborted requests.
     response.once("close", () => gaveUp.push("closed"));
     return;
   }
@@ -46,7 +46,7 @@ const test = bobbin.test.bind(bobbin);
 const tools = [];
 
 /**
- * A tool of one file.
+ * Defines a tool with one file.
  *
  * @param {string} name
  * @param {string} source
@@ -157,7 +157,7 @@ codeTool(
   export default tool;`,
 );
 
-// Code that cuts a text may cut a character in half.
+// Code that cuts a text can split a surrogate pair.
 codeTool(
   "halves",
   `export default async (state, { how }) => {
@@ -234,7 +234,7 @@ codeTool(
   };`,
 );
 
-/** The sample application's list of things to do. */
+/** The to-do list of the sample application. */
 for (const name of ["tools/to_do.json", "tools/to_do.ts", "lib/to_do.ts", "api/to_do.ts"]) {
   file(name, readFileSync(join(checkout, "agents", name), "utf8"));
 }
@@ -274,7 +274,7 @@ bobbin.definitions.push(() => bobbin.folder.json("api/late.json", { run: { code:
 bobbin.agent(
   "coder",
   ({ messages }) => {
-    // What code injects comes between.
+    // Messages that code injects come in between.
     const newest = messages.findLast((message) => message.role === "tool" || textOf(message).startsWith('["'));
     if (newest?.role === "tool") return say(textOf(newest));
     const [name, args] = JSON.parse(textOf(newest));
@@ -284,7 +284,10 @@ bobbin.agent(
 );
 const hooked = bobbin.agent("hooked", () => say("hello"), { system: "You are hooked.", prompt: { hooks: ["add", "mark", "fails"] } });
 
-/** What a tool comes to, as the model reads it. @param {string} name @param {object} [args] @param {import("./support/client.mjs").Thread} [given] */
+/**
+ * Returns the result of a tool as the model reads it.
+ * @param {string} name @param {object} [args] @param {import("./support/client.mjs").Thread} [given]
+ */
 async function told(name, args = {}, given) {
   const thread = given ?? (await bobbin.client.thread("coder"));
   const answer = await thread.ask(JSON.stringify([name, args]));
@@ -406,7 +409,7 @@ test("a request whose signal aborts is broken off out there", async () => {
 test("an endpoint sees any header and the address as it was written, and may be for all paths below", async () => {
   const thread = await bobbin.client.thread("coder");
   const base = `${bobbin.server.base}/api/threads/${thread.id}`;
-  // Not through a client that refuses to send such a value: these are the bytes that curl sends.
+  // Send the bytes as curl does, because clients reject such a value.
   const sent = http.request(`${base}/seen/a%2Fb%41?q=x+y%20z`, { headers: { "x-name": Buffer.from("日本").toString("latin1") } });
   const [answer] = await Promise.all([once(sent, "response"), sent.end()]);
   let text = "";

@@ -1,4 +1,4 @@
-// What a request holds, on the real thing: a thread outgrows its window, is summarised, and is killed in the middle of it.
+// The context of requests in the real product: a thread outgrows its window, is summarized, and is killed during that.
 
 import assert from "node:assert/strict";
 import { say } from "./support/model.mjs";
@@ -13,10 +13,10 @@ const test = bobbin.test.bind(bobbin);
 /** @param {Asked} asked */
 const isSummary = ({ messages }) => messages[0]?.content.startsWith("You keep the memory");
 
-/** What begins with `fact-`. @param {string} text */
+/** Returns the words that begin with `fact-`. @param {string} text */
 const facts = (text) => [...new Set(text.match(/fact-\w+/g))].sort().join(" ");
 
-/** How long a summary takes. */
+/** The duration of a summary request. */
 let pauseMs = 0;
 
 const clerk = bobbin.agent(
@@ -24,7 +24,7 @@ const clerk = bobbin.agent(
   (asked) => {
     if (!isSummary(asked)) return say("fine");
     return async (out, all) => {
-      // Not longer than whoever asks is there: a timer that is left keeps the process.
+      // End with the client. A remaining timer would keep the process alive.
       const over = new AbortController();
       await Promise.race([sleep(pauseMs, undefined, over), out.closed]);
       over.abort();
@@ -68,7 +68,7 @@ test("kill -9 in the middle of a summary: turns go on, and it is made again by i
   assert.equal(asked.status, 202, asked.text);
   assert.ok(asked.json.upto.startsWith("m_") && asked.json.epoch === 0);
   await until("the model is asked", () => clerk.model.asked.filter(isSummary).length > before);
-  // What is asked from now on is answered at once.
+  // From now on responses are immediate.
   pauseMs = 0;
   await bobbin.server.crash();
   assert.equal((await thread.ask("goes on")).message.content, "fine");

@@ -1,4 +1,4 @@
-// Conversations that go on from an earlier message: answered anew, or changed and answered.
+// Conversations that continue from an earlier message: regenerated, or edited and answered.
 
 import assert from "node:assert/strict";
 import { say } from "./support/model.mjs";

@@ -1,5 +1,5 @@
-// Definitions are files: another folder is served without a Rust build, mistakes are printed with file and field and
-// are not served, a changed file is taken up.
+// Definitions are files. Another folder is served without a Rust build, invalid definitions are reported with file and
+// field and are not served, and changed files are reloaded.
 
 import assert from "node:assert/strict";
 import { existsSync, rmSync, statSync } from "node:fs";

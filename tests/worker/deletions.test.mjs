@@ -1,4 +1,4 @@
-// A thread is deleted right after it was read, whichever way: a read that stops before its last row keeps no table.
+// Deletes a thread right after each kind of read. A read that stops before its last row must not lock a table.
 
 import assert from "node:assert/strict";
 import { exchange } from "./support/http.mjs";
@@ -15,13 +15,13 @@ const test = bobbin.test.bind(bobbin);
 bobbin.definitions.push(() => bobbin.folder.json("memories/words.json", { description: "What is known." }));
 bobbin.agent("echo", ({ last }) => say(`You wrote: ${last}`), { prompt: { memory: [{ name: "words", tools: ["search"] }] } });
 
-/** More than any page or snapshot holds. */
+/** More messages than any page or snapshot holds. */
 const LONG = Array.from({ length: 16 }, (_, at) => ({ role: at % 2 === 0 ? "user" : "assistant", content: `${at} ${"x".repeat(100_000)}` }));
 
-/** More documents than a search for one looks at. */
+/** More documents than a search for one reads. */
 const MILLS = Array.from({ length: 8 }, (_, at) => ({ text: `Mill ${at} stands by the river.`, tags: ["mills"] }));
 
-/** A thread of three runs and some documents. @param {object} [more] */
+/** Creates a thread with three runs and some documents. @param {object} [more] */
 async function thread(more) {
   const made = await bobbin.client.thread("echo", more);
   for (const word of ["one", "two", "three"]) await made.ask(word);

@@ -1,4 +1,4 @@
-// The documents: commands work as pasted, links lead somewhere, and every promise names a test that exists.
+// The documentation: commands work as pasted, links resolve, and every promise names an existing test.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -14,7 +14,10 @@ import { Server, checkout, freePort, scratch } from "./support/server.mjs";
 
 const read = (/** @type {string} */ file) => readFileSync(join(checkout, file), "utf8");
 
-/** The blocks of a language below a heading, up to the next heading of its level. @param {string} file @param {string} heading @param {string} language */
+/**
+ * Returns the code blocks of a language below a heading, up to the next heading of its level.
+ * @param {string} file @param {string} heading @param {string} language
+ */
 function blocks(file, heading, language) {
   const text = `\n${read(file)}`;
   const start = text.indexOf(`\n${heading}\n`);
@@ -25,7 +28,7 @@ function blocks(file, heading, language) {
   return [...section.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, "gms"))].map(([, code = ""]) => code);
 }
 
-/** A terminal: what is pasted into it runs, one block after another, in one shell. */
+/** A terminal that runs pasted blocks one after another, in one shell. */
 class Terminal {
   #shell;
   #output = "";
@@ -37,7 +40,6 @@ class Terminal {
     terminals.push(this);
   }
 
-  /** What was printed so far. */
   get output() {
     return this.#output;
   }
@@ -47,7 +49,7 @@ class Terminal {
     this.#shell.stdin.write(`${code}\n`);
   }
 
-  /** Pastes, and returns what was printed. @param {string} code */
+  /** Pastes and returns the output. @param {string} code */
   async paste(code) {
     const from = this.#output.length;
     this.start(`${code}\necho "[done $?]"`);
@@ -71,7 +73,7 @@ after(async () => {
   for (const clean of cleaning.reverse()) await clean();
 });
 
-/** A server, with no key of the machine it runs on. @param {string} agents @param {Record<string, string>} [vars] */
+/** Starts a server without the machine's keys. @param {string} agents @param {Record<string, string>} [vars] */
 async function serve(agents, vars = {}) {
   const server = await Server.start({ agents, vars: { OPENAI_API_KEY: "", OPENAI_BASE_URL: "", ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "", ...vars } });
   cleaning.push(() => server.remove());
@@ -85,7 +87,7 @@ let server;
 const terminal = new Terminal();
 const second = new Terminal();
 
-/** The message of the history that ends it, once it is there. @param {string} list @param {RegExp} last */
+/** Waits until the last message of the history matches, and returns it. @param {string} list @param {RegExp} last */
 const answered = (list, last) =>
   until(
     `an answer like ${last}`,
@@ -241,10 +243,10 @@ test("what the documents say of memories works as pasted", async () => {
   assert.deepEqual(found, shown("## Search"));
   const [librarian = ""] = blocks(page, "## In a prompt", "sh");
   const printed = await aside.paste(librarian);
-  // Two answers, one behind the other.
+  // Two JSON responses in a row.
   const { message } = JSON.parse(printed.slice(printed.indexOf("}{") + 1));
   assert.match(message.content, /Refunds are granted within thirty days/);
-  // The sample's talk may last: what was said long ago stands in requests as a summary.
+  // The sample's conversation can be long: requests contain older messages as a summary.
   const talk = await new Client(server.base).thread("librarian");
   for (const text of ["What are refunds?", "And without a receipt?", "And on a Sunday?"]) await talk.ask(text);
   const asked = await talk.send("POST", "/context/summarize");
@@ -286,7 +288,7 @@ test("the page of errors has every code that is sent, and none that is not", () 
   const rust = globSync(["src/**/*.rs", "worker/src/**/*.rs", "isolate/compiler/src/**/*.rs"], { cwd: checkout }).map(read);
   const sources = [...rust, ...globSync("isolate/*.js", { cwd: checkout }).map(read)].map((text) => text.replace(/^#\[cfg\(test\)\]\nmod \w+ \{.*/ms, ""));
   const all = (/** @type {RegExp} */ pattern) => sources.flatMap((text) => [...text.matchAll(pattern)].map(([, name = ""]) => name));
-  /** The variants of the enum of this name, or of the one that has a certain variant. @param {string} name */
+  /** Returns the variants of the enum of this name, or of the one that has a certain variant. @param {string} name */
   const variants = (name, having = "") => {
     const [body, ...others] = all(new RegExp(`^pub(?:\\(.*\\))? enum ${name} \\{\\n(.*?)^\\}`, "gms")).filter((body) => body.includes(having));
     assert.ok(body !== undefined && others.length === 0, `one enum ${name}`);
@@ -294,7 +296,7 @@ test("the page of errors has every code that is sent, and none that is not", () 
   };
   const snake = (/** @type {string} */ name) => name.replace(/\B[A-Z]/g, "_$&").toLowerCase();
   const page = read("docs/errors.md");
-  /** The first cells of the rows of a table, by its first column's title. @param {string} title */
+  /** Returns the first cells of a table's rows. The table is found by its first column's title. @param {string} title */
   const rows = (title) => {
     const table = new RegExp(`^\\| ${title} \\|.*\\n\\|[-|]+\\n((?:\\|.*\\n)+)`, "m").exec(page)?.[1];
     assert.ok(table, `a table of ${title}`);

@@ -1,6 +1,4 @@
-// Effects of a thread: on time, at least once, again and again, through kills; and an idle object without an alarm.
-//
-// BOBBIN_EFFECTS sets how many are scheduled at once in the test that prints how late they begin.
+// Effects of a thread: on time, at least once, repeated, and through kills; and an idle object has no alarm.
 
 import assert from "node:assert/strict";
 import { hang, inTurn, say } from "./support/model.mjs";
@@ -58,7 +56,7 @@ async function withoutAlarm(thread) {
       last = { alarm, due };
       return alarm.at === null && !alarm.handlerRunning && due.length === 0;
     },
-    // What is left of a thousand takes longer on a machine that compiles beside.
+    // A thousand effects take longer on a machine that also compiles.
     { withinMs: 30_000, describe: () => last },
   );
 }

@@ -1,4 +1,4 @@
-// How a run ends, what the history then says, and that the thread is quiet afterwards.
+// How runs end, what the history contains afterwards, and that the thread is then idle.
 
 import assert from "node:assert/strict";
 import { hang, inTurn, refuse, say, stallAfter, textOf, use } from "./support/model.mjs";
@@ -11,7 +11,7 @@ import { suite } from "./support/suite.mjs";
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
 
-/** Threads whose run is over; the last test watches them all. @type {{ thread: Thread, model: Agent["model"] }[]} */
+/** Threads whose run has ended. The last test watches them all. @type {{ thread: Thread, model: Agent["model"] }[]} */
 const over = [];
 
 /** @param {Agent} agent */
@@ -24,7 +24,7 @@ async function threadOf(agent) {
 /** @param {Record<string, any>[]} messages */
 const results = (messages) => messages.filter(({ role }) => role === "tool").map(textOf);
 
-/** Every call has its result. @param {any[]} messages */
+/** Checks that every call has its result. @param {any[]} messages */
 function paired(messages) {
   const calls = messages.flatMap(({ tool_calls }) => (tool_calls ? JSON.parse(tool_calls) : [])).map(({ id }) => id);
   assert.deepEqual(messages.filter(({ role }) => role === "tool").map(({ tool_call_id }) => tool_call_id), calls);

@@ -1,4 +1,4 @@
-// Custom endpoints of a thread: which file answers what, bodies of any kind, what clients are told of failures.
+// Custom endpoints of a thread: routing by file names, bodies of any kind, and error responses.
 
 import assert from "node:assert/strict";
 import { after as afterAll, test as plainTest } from "node:test";
@@ -22,7 +22,7 @@ const bobbin = suite({
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("plain", () => say("hello"));
 
-/** An endpoint that says which file answered, with what it was asked. @param {string} file */
+/** Defines an endpoint that returns its file and the request. @param {string} file */
 const route = (file) => bobbin.endpoint(file, ({ body }) => ({ body: { file, ...body } }));
 for (const file of [
   "health",
@@ -103,7 +103,7 @@ test("what is not there is 404, another method 405 with those there are", async 
     ["PATCH", "/reports/today", 405, "GET, HEAD, DELETE"],
     ["GET", "/all/x", 405, "PUT, PATCH"],
     ["POST", "", 405, "GET, PATCH, DELETE, PUT"],
-    // The runtime's own stay as they are, whatever is defined.
+    // The runtime's own routes take precedence.
     ["PUT", "/kv", 405, "GET, POST, DELETE"],
     ["GET", "/stop", 405, "POST"],
     ["GET", "/attachments", 404],
@@ -144,7 +144,7 @@ test("a body of any type and size up to the limit goes through both ways as it i
     [every, "application/octet-stream"],
     [every, undefined],
     [Buffer.alloc(0), "x/empty"],
-    // The answer of an http endpoint has 1 MB at most.
+    // The response of an http endpoint has at most 1 MB.
     [Buffer.concat(Array.from({ length: 4096 }, () => every)), "image/png"],
   ])) {
     const options = { body, headers: type === undefined ? {} : { "content-type": type } };
@@ -229,7 +229,7 @@ test("whoever may read asks with GET, whoever may change with the rest", async (
   ])) {
     assert.equal((await bobbin.as(key).send(method, path)).status, status, `${key} ${method} ${path}`);
   }
-  // A page from elsewhere that a developer has open can send no form to an endpoint.
+  // A page from another origin in the developer's browser cannot send a form to an endpoint.
   const page = { body: "a=1", headers: { origin: "https://evil.example", "content-type": "text/plain" } };
   assert.equal((await ask(thread, "POST", "/import", page)).status, 403);
 });

@@ -1,4 +1,4 @@
-// Values of variables: where they come from, what they do, and that a secret is nowhere to be found afterwards.
+// Variables: their sources and effects, and that no secret can be found afterwards.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -12,7 +12,7 @@ const KEYS = "test=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const ADMIN = "key-of-the-admin";
 const ALICE = "key-of-alice";
 
-/** A secret for each level, which no test needs to see again. */
+/** A secret for each level. No later test may find one. */
 const CANARY = {
   thread: "canary-thread/5f1d\"x",
   account: "canary-account+77aa",
@@ -33,7 +33,7 @@ const bobbin = suite({
 });
 const test = bobbin.test.bind(bobbin);
 
-/** Everything that was answered, for the search at the end. @type {string[]} */
+/** All responses, for the search at the end. @type {string[]} */
 const answers = [];
 
 /** @param {import("./support/client.mjs").Client} client @param {string} method @param {string} path @param {unknown} [body] */
@@ -52,7 +52,10 @@ const headers = {
 };
 const SECRETS = ["OF_THREAD", "OF_ACCOUNT", "OF_INSTANCE", "OF_WORKER"].map((name) => ({ name, type: "secret" }));
 
-/** The same definition with headers, once the server of tools has an address. @param {string} kind @param {string} name @param {object} [more] */
+/**
+ * Rewrites a definition with headers, once the tool server has an address.
+ * @param {string} kind @param {string} name @param {object} [more]
+ */
 function withHeaders(kind, name, more = {}) {
   bobbin.definitions.push(() =>
     bobbin.folder.json(`${kind}/${name}.json`, {
@@ -64,7 +67,7 @@ function withHeaders(kind, name, more = {}) {
   );
 }
 
-/** What a server says that tells all it was given. @param {import("node:http").IncomingHttpHeaders} given */
+/** Returns the response of a server that reveals all values it received. @param {import("node:http").IncomingHttpHeaders} given */
 const tells = (given) => {
   const values = ["thread", "account", "instance", "worker"].map((level) => String(given[`x-${level}`]));
   const basic = Buffer.from(`user:${values.join(":")}`).toString("base64");
@@ -88,7 +91,7 @@ for (const [name, status] of /** @type {const} */ ([["leak", 200], ["fails", 500
   );
 }
 
-/** Calls the tool that the message names, and says what it gave. @type {import("./support/model.mjs").Script} */
+/** Calls the tool that the message names, and repeats its result. @type {import("./support/model.mjs").Script} */
 const clerk = ({ messages, last }) => {
   const at = messages.findLastIndex(({ role }) => role === "user");
   const result = messages.slice(at).find(({ role }) => role === "tool");
@@ -103,7 +106,7 @@ const settings = {
 };
 const keeper = bobbin.agent("keeper", clerk, settings);
 bobbin.definitions.push(() =>
-  // A prompt in parts, which only JSON has.
+  // Only JSON can have a prompt in parts.
   bobbin.folder.write({
     agents: { citizen: { type: "ai_human", sideA: { prompt: "city" }, env: { MODE: "agent" } } },
   }),
@@ -124,10 +127,10 @@ bobbin.definitions.push(() => {
   });
 });
 
-/** The system prompt of the last request. @param {import("./support/model.mjs").Model} model */
+/** Returns the system prompt of the last request. @param {import("./support/model.mjs").Model} model */
 const system = (model) => model.asked.at(-1)?.messages.find(({ role }) => role === "system")?.content;
 
-/** Gives every level its secret, and a thread of alice's with one of its own. */
+/** Sets a secret at every level, and in a thread of Alice. */
 async function secrets() {
   const admin = bobbin.client;
   const instance = await send(admin, "PATCH", "/envs/instance", { env_patch: { OF_INSTANCE: CANARY.instance } });
@@ -273,7 +276,7 @@ test("a secret of any level is nowhere to be found", async () => {
   }
 });
 
-/** No form of any secret is in these texts. @param {string} place @param {string[]} texts */
+/** Checks that the texts contain no form of any secret. @param {string} place @param {string[]} texts */
 function nowhere(place, texts) {
   for (const [level, secret] of Object.entries(CANARY)) {
     const json = JSON.stringify(secret).slice(1, -1);

@@ -1,4 +1,4 @@
-// Requests that are wrong: each gets its documented code, a message that helps, and changes nothing.
+// Invalid requests: each returns its documented code and a helpful message, and changes nothing.
 
 import assert from "node:assert/strict";
 import { exchange } from "./support/http.mjs";
@@ -44,7 +44,7 @@ function isError(answer, status, code, { field, message, hint } = {}) {
 }
 
 /**
- * Requests on a thread that exists (`:id`); none of them may leave a trace in it.
+ * Requests on an existing thread (`:id`). None of them may change it.
  *
  * @type {{ name: string, method?: string, path?: string, body?: unknown, text?: string, type?: string, status: number, code: string, field?: string, message?: RegExp, hint?: RegExp }[]}
  */

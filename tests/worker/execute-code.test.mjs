@@ -1,4 +1,4 @@
-// `execute_code` from the outside: code of a model's own, the tools that it calls, and the limits that hold whatever it does.
+// `execute_code` from outside: a model's own code, its tool calls, and the limits that apply to it.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { say, textOf, use } from "./support/model.mjs";
 import { sleep } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
-/** A server out there that says what it was asked. */
+/** An external server that returns what it received. */
 const outside = http.createServer(async (request, answer) => {
   const body = Buffer.concat(await request.toArray()).toString();
   const { method, url, headers } = request;
@@ -21,7 +21,7 @@ let asked = 0;
 outside.on("request", () => asked++);
 await once(outside, "listening");
 const host = `127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (outside.address()).port}`;
-/** Another name of this machine, which does not look like one. */
+/** Another host name of this machine that does not look local. */
 const [, loopback] = /^127\.0\.0\.1\s+(?:\S+\s+)*?(?!localhost|\S*\.local)([a-z0-9.-]+)\s*$/m.exec(readFileSync("/etc/hosts", "utf8")) ?? [];
 const named = `${loopback}:${host.split(":")[1]}`;
 after(() => {
@@ -42,7 +42,7 @@ const search = bobbin.tool("search", async ({ args }) => {
 });
 bobbin.tool("write-down", () => "written", { args: { type: "object", properties: {} } });
 
-/** An agent whose model runs the code of its user. @param {string} name @param {object} [options] */
+/** Defines an agent whose model runs its user's code. @param {string} name @param {object} [options] */
 const coder = (name, options) =>
   bobbin.agent(name, ({ messages }) => {
     const last = messages.at(-1);
@@ -53,7 +53,7 @@ const free = coder("free");
 const reaching = coder("reaching", { allowedHosts: [host, named, "*.example.org"] });
 const bounded = coder("bounded", { maxCodeSize: 2000, maxOutputSize: 60, codeTimeoutMs: 700, maxToolCalls: 3 });
 
-/** What comes of some code. @param {{ name: string }} agent @param {string} code */
+/** Runs code and returns the result. @param {{ name: string }} agent @param {string} code */
 async function run(agent, code) {
   const thread = await bobbin.client.thread(agent.name);
   await thread.ask(code);
@@ -191,7 +191,7 @@ test("files are those below the working directory, the network is closed", async
 });
 
 test("more answers than there is room for come one after another", async () => {
-  // 40 MB, where 16 MiB may be on their way.
+  // 40 MB, while at most 16 MiB may be in transit.
   const told = await run(free, `
     await files.write("a.txt", "x".repeat(1_000_000));
     const all = await Promise.all(Array.from({ length: 40 }, () => files.read("a.txt").then((text) => text.length)));
@@ -235,7 +235,7 @@ test("the network reaches the listed hosts, and is as on the web", async () => {
 });
 
 test("no name leads to a private address unless it is listed", async () => {
-  // tests/scripts/outbound.test.mjs has names wherever it runs.
+  // tests/scripts/outbound.test.mjs covers machines without such a host name.
   if (loopback === undefined) return;
   const before = asked;
   const told = await run(reaching, `return await fetch("http://${named}/").catch((error) => [error.name, error.message]);`);

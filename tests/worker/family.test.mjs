@@ -1,5 +1,4 @@
-// What threads of a family do to each other besides talking, on the real thing: files that are copied, trees that are
-// listed, counted and deleted.
+// Operations between threads of a family in the real product: files are copied; trees are listed, counted and deleted.
 
 import assert from "node:assert/strict";
 import { exchange, repeating, resident } from "./support/bytes.mjs";
@@ -17,14 +16,14 @@ sessionTools(bobbin);
 
 const LARGE_BYTES = 30e6;
 
-/** Results of calls that a model was shown. @param {Asked} asked */
+/** Returns the call results that a model received. @param {Asked} asked */
 const results = ({ messages }) => messages.filter(({ role }) => role === "tool").map(textOf);
 
-/** Calls a subagent once, and says what came of it. @param {string} name @param {object} args */
+/** Calls a subagent once and repeats its result. @param {string} name @param {object} args */
 const calls = (name, args) => (/** @type {Asked} */ asked) =>
   results(asked).length === 0 ? use({ name, args: { task: "look", ...args } }) : say(`got ${results(asked)[0]}`);
 
-/** Files that messages of a thread show. @param {Thread} thread @returns {Promise<any[]>} */
+/** Returns the attachments of a thread's messages. @param {Thread} thread @returns {Promise<any[]>} */
 async function attached(thread) {
   return (await thread.messages({ includeSilent: true })).flatMap(({ attachments }) => attachments ?? []);
 }
@@ -32,7 +31,7 @@ async function attached(thread) {
 const withFiles = { initAttachmentsProperty: "files" };
 const schema = { type: "object", properties: { task: { type: "string" }, files: { type: "array", items: { type: "string" } } }, required: ["task"] };
 
-// Its result shows every file that it was given.
+// The result attaches every file that it received.
 subagent(
   bobbin,
   "mirror",

@@ -1,4 +1,4 @@
-// The feed of one run: whole from its first message, to one last frame; broken off rather than ended where it is not whole.
+// The feed of a run: complete from its first message to one last frame. An incomplete feed is aborted, not ended.
 
 import assert from "node:assert/strict";
 import { after, inTurn, say, stallAfter, use } from "./support/model.mjs";
@@ -18,7 +18,7 @@ const LARGE = "x".repeat(200 << 10);
 bobbin.tool("lookup", () => "found");
 bobbin.tool("much", () => LARGE);
 bobbin.tool("pay", () => "paid", { approval: "always" });
-// The first message is answered once its feed is open.
+// The first message gets its reply once the feed is open.
 const door = gate();
 const worker = bobbin.agent(
   "worker",

@@ -1,4 +1,4 @@
-// Files over HTTP, in the real runtime: sizes, streams that pass without being held, kills, and odd requests.
+// Files over HTTP in the real runtime: sizes, streams that are not buffered, kills, and unusual requests.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -13,7 +13,7 @@ import { suite } from "./support/suite.mjs";
 
 const CHUNK = 1_000_000;
 const LARGE = 100 * CHUNK;
-/** By how much the server may grow over a large file. */
+/** The maximum growth of the server's memory over a large file. */
 const GROWTH_BYTES = 20 * 1024 * 1024;
 
 const bobbin = suite();
@@ -80,7 +80,7 @@ test("100 MB go up and down and the server does not grow", async () => {
     const answer = await exchange(thread, "GET", "/fs/large", { take: came.take });
     assert.deepEqual([answer.status, came.length(), answer.headers["content-length"]], [200, LARGE, String(LARGE)]);
   };
-  // The first ones fill caches, of SQLite and of the sockets.
+  // The first transfers fill caches of SQLite and of the sockets.
   for (const _ of [1, 2]) await up(true);
   await down();
   if (!existsSync("/proc/self/statm")) return;
@@ -175,7 +175,7 @@ test("an upload in chunks goes on after kills between chunks and inside them", a
   const send = (/** @type {number} */ at) => exchange(thread, "PUT", `${upload}/${at}`, { body: chunk(at) });
   assert.equal((await send(3)).status, 200);
   assert.equal((await send(0)).status, 200);
-  // Half of a chunk, and then the process is gone.
+  // Send half a chunk, then kill the process.
   /** @type {Promise<void> | undefined} */
   let crashed;
   const half = exchange(thread, "PUT", `${upload}/1`, {

@@ -1,4 +1,4 @@
-// Copies of threads: what they begin with, and that they are whole also where the process is killed in the middle.
+// Copies of threads: their contents, and that they are complete even if the process is killed during the copy.
 
 import assert from "node:assert/strict";
 import { Thread } from "./support/client.mjs";
@@ -32,7 +32,7 @@ async function put(thread, path, content) {
   assert.ok(answer.status < 300, answer.text);
 }
 
-/** Waits until it is copied. @param {Thread} thread */
+/** Waits until the copy is complete. @param {Thread} thread */
 const copied = (thread) => until("it is copied", async () => (await thread.send("GET", "")).json.thread.fork.state === "copied");
 
 test("a copy has what was there, and goes its own way", async () => {
@@ -96,7 +96,7 @@ test("a copy of a thread that is deleted meanwhile is whole or gone", async () =
   if (whole) assert.equal((await copy.send("GET", "/fs?limit=100")).json.files.length, 40);
 });
 
-/** A message of elsewhere. @param {number} at @param {string} role @param {object} [more] */
+/** Returns a message of another system. @param {number} at @param {string} role @param {object} [more] */
 const far = (at, role, more = {}) => ({ id: `m_far_${at}`, role, content: `${role} ${at}`, ...more });
 const CALLS = JSON.stringify([{ id: "c1", type: "function", function: { name: "look", arguments: "{}" } }]);
 const FILE = { id: "a_1", type: "file", path: "/a.txt", name: "a.txt", mimeType: "text/plain", size: 1 };
@@ -155,7 +155,7 @@ for (const [what, history, field] of REFUSED) {
 test("whole messages need the thread that they are of, and have a bound", async () => {
   const without = await bobbin.as(ALICE).send("POST", "/threads", { agent_id: "plain", history: [far(1, "user")] });
   assert.deepEqual([without.status, without.json.error.code], [400, "invalid_field"], without.text);
-  // Each takes a row, however short it is.
+  // Each message takes a row, however short it is.
   const many = Array.from({ length: 40_000 }, (_, at) => far(at + 1, "user", { content: "x" }));
   const much = await bobbin.as(ALICE).send("POST", "/threads", { agent_id: "plain", copied_from: "far", history: many });
   assert.deepEqual([much.status, much.json.error.code], [413, "too_large"], much.text.slice(0, 200));

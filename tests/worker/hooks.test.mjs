@@ -1,5 +1,5 @@
-// Hooks behind a URL and native ones, in the built product: each in its place, what becomes of its answer, what a failure
-// leaves, and that a kill in the middle transforms nothing twice.
+// Hooks behind a URL and native hooks in the built product: when each runs, the effect of its response, failures, and
+// that a kill in the middle transforms nothing twice.
 
 import assert from "node:assert/strict";
 import { say, textOf, use } from "./support/model.mjs";
@@ -11,10 +11,13 @@ import { suite } from "./support/suite.mjs";
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
 
-/** Calls in the order in which they came, of all hooks. @type {Received[]} */
+/** The calls of all hooks, in order of arrival. @type {Received[]} */
 const told = [];
 
-/** Answers `{ value }`, and notes the call. @param {(received: Received) => unknown} value @returns {import("./support/tool.mjs").Answering} */
+/**
+ * Answers `{ value }` and records the call.
+ * @param {(received: Received) => unknown} value @returns {import("./support/tool.mjs").Answering}
+ */
 const gives = (value) => async (received) => {
   told.push(received);
   const given = await value(received);

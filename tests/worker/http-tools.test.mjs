@@ -1,4 +1,4 @@
-// Tools behind a URL: what their servers may answer, and what the model is told.
+// Tools behind a URL: the allowed responses, and what the model receives.
 
 import assert from "node:assert/strict";
 import { say, textOf, use } from "./support/model.mjs";
@@ -10,7 +10,7 @@ const test = bobbin.test.bind(bobbin);
 const reached = bobbin.tool("elsewhere", () => "must not be reached");
 
 /**
- * What a tool server answers, what the model is then told, and whether the call counts as a success.
+ * The response of a tool server, the text for the model, and the status of the call.
  *
  * @type {Record<string, { answer: import("./support/tool.mjs").Answering, told: string | RegExp, status: "success" | "error", more?: object }>}
  */
@@ -25,7 +25,7 @@ const cases = {
   },
   error: { answer: () => ({ body: { status: "error", error: "no such word" } }), told: /no such word/, status: "error" },
   other_json: { answer: () => ({ body: { temperature: 21 } }), told: /"temperature":\s*21/, status: "success" },
-  // APIs with an envelope of their own, such as JSend: nothing of it is lost.
+  // An API's own envelope, such as JSend, is kept complete.
   envelope: {
     answer: () => ({ body: { status: "success", data: { temperature: 21 } } }),
     told: '{"status":"success","data":{"temperature":21}}',
@@ -53,7 +53,7 @@ const cases = {
   },
   list: { answer: () => ({ body: [1, 2] }), told: /\[1,\s*2\]/, status: "success" },
   created: { answer: () => ({ status: 201, body: "made" }), told: "made", status: "success" },
-  // A success without a text still tells the model something.
+  // Even an empty success gives the model a text.
   nothing: { answer: () => ({ status: 204 }), told: /\S/, status: "success" },
   unavailable: {
     answer: () => ({ status: 503, body: `gone ${"x".repeat(5000)}` }),

@@ -1,6 +1,6 @@
-// The inspector's list of threads, of a deployment whose threads have owners; and messages that are hard to draw.
+// The inspector's list of threads in a deployment with owners, and messages that are hard to render.
 //
-// BOBBIN_SCREENSHOTS names a folder for pictures of it.
+// BOBBIN_SCREENSHOTS names a folder for screenshots.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -32,10 +32,10 @@ after(() => browser.down());
 const test = (name, body) => bobbin.test(name, () => browser.watched(body));
 
 const clerk = bobbin.agent("clerk", ({ last }) => say(`You said: ${last}`), { agent: { title: "The clerk" } });
-/** Never answers well. */
+/** A model that always fails. */
 bobbin.agent("broken", () => refuse(400), { agent: { title: "The broken one" } });
 
-/** A page of the inspector, with a key. @param {string} [place] @param {string} [key] */
+/** Opens a page of the inspector with a key. @param {string} [place] @param {string} [key] */
 async function opened(place = "#/", key = ADMIN) {
   const page = await browser.open(`${bobbin.server.base}/inspector${place}`, { viewport: { width: 1280, height: 900 } });
   await page.getByLabel("Key").fill(key);
@@ -46,9 +46,9 @@ async function opened(place = "#/", key = ADMIN) {
 
 /** @param {Page | Locator} within @param {string} name */
 const button = (within, name) => within.getByRole("button", { name, exact: true });
-/** The messages of the thread that is shown. @param {Page} page */
+/** Returns the messages of the shown thread. @param {Page} page */
 const talk = (page) => page.getByRole("log", { name: "Messages" });
-/** What the page looks like. @param {Page} page @param {string} name */
+/** Takes a screenshot. @param {Page} page @param {string} name */
 const picture = async (page, name) => void (PICTURES && (await page.screenshot({ path: join(PICTURES, `${name}.png`) })));
 
 test("threads of all owners are listed, with what they are about; those whose last run failed are marked and can be chosen", async () => {
@@ -77,7 +77,7 @@ test("threads of all owners are listed, with what they are about; those whose la
   await note.getByRole("link", { name: /^Timeline/ }).click();
   await page.getByRole("region", { name: "Thread", exact: true }).getByText("broken_model").first().waitFor();
 
-  // The agent that was used last is the one that is offered, and a key moves on from it.
+  // The agent that was used last is preselected, and the keyboard moves on from it.
   await button(list, "New thread").click();
   const chosen = page.getByRole("dialog", { name: "New thread" }).getByRole("radio", { checked: true });
   assert.equal(await chosen.getAttribute("value"), "broken");

@@ -1,6 +1,6 @@
-// The inspector (docs/inspector.md), as people use it: in a browser, by what its parts are called, on a deployment with keys.
+// The inspector (docs/inspector.md) in a browser, by its accessible names, on a deployment with keys.
 //
-// BOBBIN_SCREENSHOTS names a folder for pictures of it.
+// BOBBIN_SCREENSHOTS names a folder for screenshots.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -39,7 +39,7 @@ after(() => browser.down());
 const test = (name, body) =>
   bobbin.test(name, () => browser.watched(body));
 
-/** Does what a message says as JSON: calls, and then what came of them; other texts are said again. */
+/** Makes the calls that a message lists as JSON, then repeats the result. Other texts are repeated. */
 const does = (/** @type {any} */ { messages }) => {
   const last = messages.at(-1);
   if (last.role === "tool") return say(`It came to ${textOf(last)}`);
@@ -57,13 +57,13 @@ bobbin.tool("pay", ({ args }) => `paid ${args.amount} to ${args.to}`, {
 const clerk = bobbin.agent("clerk", does, { tools: ["add", "tell", "pay", "ask_user"], agent: { title: "The clerk", exposeAsTool: true, toolDescription: "Takes over.", env: { MOOD: "calm" }, variables: [{ name: "MOOD", type: "text", required: true, description: "How it is." }] } });
 const ring = bobbin.effect("ring", () => "rung");
 bobbin.definitions.push(() => bobbin.folder.write({ agents: { duo: { type: "dual_ai", maxSessionTurns: 3, sideA: { prompt: "clerk_prompt" }, sideB: { prompt: "moody_prompt" } } } }));
-/** Says that another agent takes over; its other model has no key. */
+/** An agent that hands off to another one. Its fallback model has no key. */
 bobbin.agent("desk", does, { tools: ["clerk"], agent: { title: "The desk" }, model: { fallbacks: ["keyless"] } });
 bobbin.definitions.push(() => bobbin.folder.write({ models: { keyless: { provider: "openai", model: "none", apiKeyEnv: "OTHER_KEY" } } }));
-/** Fails once, and answers then. */
+/** Fails on the first request. */
 const moody = bobbin.agent("moody", ({ n, last }) => (n === 1 ? refuse(503) : say(`You said: ${last}`)), { system: "You are moody.\nYou are brief." });
 
-/** An MCP server: `ask` wants a form filled in, `visit` an address visited. */
+/** An MCP server: `ask` sends a form, `visit` a URL. */
 const peer = http.createServer(async (request, response) => {
   const { id, params } = JSON.parse(String(await wholeBody(request)));
   const asks = {
@@ -84,7 +84,7 @@ bobbin.definitions.push(() => {
 });
 bobbin.agent("asker", does, { tools: ["mcp:peer"], agent: { title: "The asker" } });
 
-/** A page of the inspector, with a key. @param {string} [place] */
+/** Opens a page of the inspector with a key. @param {string} [place] */
 async function opened(place = "#/") {
   const page = await browser.open(`${bobbin.server.base}/inspector${place}`, { viewport: { width: 1280, height: 900 } });
   await page.getByLabel("Key").fill(ADMIN);
@@ -95,11 +95,11 @@ async function opened(place = "#/") {
 
 /** @param {Page | Locator} within @param {string} name */
 const button = (within, name) => within.getByRole("button", { name, exact: true });
-/** The messages of the thread that is shown. @param {Page} page */
+/** Returns the messages of the shown thread. @param {Page} page */
 const talk = (page) => page.getByRole("log", { name: "Messages" });
-/** What the shown thread is up to. @param {Page} page @param {string} words */
+/** Returns the status text of the shown thread. @param {Page} page @param {string} words */
 const isSaid = (page, words) => page.getByRole("region", { name: "Thread", exact: true }).getByText(words, { exact: true }).waitFor();
-/** What the page looks like. @param {Page} page @param {string} name */
+/** Takes a screenshot. @param {Page} page @param {string} name */
 const picture = async (page, name) => void (PICTURES && (await page.screenshot({ path: join(PICTURES, `${name}.png`) })));
 
 test("the page is one document without a foreign part, which lets nothing else in, and is small", async () => {
@@ -115,7 +115,7 @@ test("the page is one document without a foreign part, which lets nothing else i
   const again = await exchange(bobbin.server.base, "GET", "/inspector", { headers: { "if-none-match": String(answer.headers.etag) } });
   assert.equal(again.status, 304);
   assert.equal((await exchange(bobbin.server.base, "POST", "/inspector", { body: "{}" })).status, 405);
-  // The root is a development server's.
+  // Only a development server has the root page.
   assert.equal((await exchange(bobbin.server.base, "GET", "/", { headers: { accept: "text/html" } })).status, 404);
 });
 
@@ -182,7 +182,7 @@ test("a thread is begun, written to and followed; a call is folded into the repl
   const rows = (await saved("Export")).text.trim().split("\n").map((line) => JSON.parse(line));
   assert.deepEqual([...new Set(rows.map(({ row }) => row))], ["thread", "message", "log"]);
 
-  // What only the model reads, and what is no user's.
+  // A message that only the model reads, with a role other than user.
   await page.getByLabel("As", { exact: true }).selectOption("system");
   await page.getByLabel("silent").check();
   await page.getByLabel("Message", { exact: true }).fill("Be brief.");
@@ -207,7 +207,7 @@ test("a reply is shown as it is written, and stopped by a key; messages are edit
   await said("Assistant: You said: one").waitFor();
   const more = async (/** @type {string} */ message, /** @type {string} */ act) => {
     const menu = said(message).getByRole("group").filter({ hasText: "Fork here" });
-    // The page may just be told of another message in this one's place, which has a menu of its own.
+    // The page may just receive another message in this one's place, which has its own menu.
     await until(`“${act}” is chosen`, async () => {
       await menu.locator("summary").click();
       return button(menu, act).click({ timeout: 5_000 }).then(() => true, () => false);
@@ -259,13 +259,13 @@ test("a step shows what the model was sent, byte for byte what it was, and how i
     assert.deepEqual({ messages: json.body.messages, tools: json.body.tools }, { messages, tools }, `reply ${at} is what was sent`);
     assert.equal(json.messages, messages.length);
   }
-  // As large as the next request's, which has the same prompt and tools.
+  // The same size as in the next request, which has the same prompt and tools.
   const { tokens } = (await thread.send("GET", `/steps/${replies.at(-1).id}/request`)).json;
   const { parts } = (await thread.send("GET", "/context")).json;
   assert.deepEqual([tokens.system, tokens.tools], [parts.system, parts.tools]);
   assert.ok(tokens.messages > 300, JSON.stringify(tokens));
   const last = replies.at(-1).id;
-  // What prompts say is the application's: owners and pages of a thread see what was said, and not that.
+  // Prompts belong to the application: owners and pages of a thread see the messages, not the prompts.
   const [told, pages] = await Promise.all(["owner:alice", `thread:${thread.id}`].map((scope) => bobbin.client.send("POST", "/tokens", { scope })));
   assert.equal((await bobbin.as(pages?.json.token).send("GET", `/threads/${thread.id}/steps/${last}/request`)).status, 403);
   assert.equal((await bobbin.as(told?.json.token).send("GET", `/threads/${thread.id}/steps/${last}/request`)).status, 404);
@@ -282,7 +282,7 @@ test("a step shows what the model was sent, byte for byte what it was, and how i
   await step.getByText("add", { exact: true }).click();
   assert.match(await step.getByRole("group", { name: "Schema of add" }).innerText(), /"required": \[\s+"a",\s+"b"/);
   assert.ok(await step.getByText(`about ${parts.tools} tokens`).isVisible());
-  // However long a line of a message is, the column is as wide as its place.
+  // The column keeps its width, however long a line of a message is.
   assert.deepEqual(await step.locator(".inside").evaluate((inside) => [inside, inside.ownerDocument.documentElement].map((part) => part.scrollWidth <= part.clientWidth)), [true, true]);
   await accessible(page, "a step");
   await picture(page, "step");
@@ -362,7 +362,7 @@ test("what all threads ask is listed, and answered where it is shown", async () 
   assert.equal((await thread.messages()).at(-1).content, `It came to [Approved with changes: {"amount":80}]\npaid 80 to Ann`);
   assert.equal((await other.messages()).at(-1).content, "It came to Coffee");
 
-  // In the thread itself, too, where it is open at once.
+  // The open thread shows it, too, and expands it at once.
   await page.goto(`${bobbin.server.base}/inspector#/t/${thread.id}`);
   await thread.accepted(JSON.stringify([{ name: "pay", args: { amount: 7, to: "Zoe" } }]));
   const here = page.getByRole("article", { name: "Pay 7 EUR to Zoe" });
@@ -474,7 +474,7 @@ test("a thread of 5,000 messages has as few nodes as a short one, wherever one i
   assert.match(String(await page.locator(":focus").getAttribute("aria-label")), /message 5000/);
 });
 
-/** Texts that would do something if they were anything but text. */
+/** Texts that would have an effect if they were not treated as text. */
 const CORPUS = [
   "<script>hit()</script>",
   "<img src=x onerror=hit()>",
@@ -563,7 +563,7 @@ test("servers are shown as they are, and what they ask is answered", async () =>
   const results = await Promise.all(threads.map(async (thread) => (await thread.idle(), (await thread.results())[0])));
   assert.deepEqual(results.map((text) => JSON.parse(String(text))), [{ action: "accept", content: { name: "Bo", size: "large", sure: false } }, { action: "accept" }]);
 
-  // A thread tells how a server answers after its run.
+  // A thread reports a server's status after its run.
   await until("the answer is told", async () => /** @type {any} */ (await bobbin.client.send("GET", "/mcp")).json.servers[0].last_success);
   const application = await opened("#/app");
   const servers = application.getByRole("region", { name: "MCP servers" });

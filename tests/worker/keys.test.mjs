@@ -1,5 +1,5 @@
-// Threads by keys that their creators choose: one thread for each key and owner, found by it everywhere, and another one after
-// the first was deleted.
+// Threads with keys that their creators choose: one thread for each key and owner, found by it everywhere, and a new
+// one after the first is deleted.
 
 import assert from "node:assert/strict";
 import { Thread } from "./support/client.mjs";
@@ -39,7 +39,7 @@ bobbin.agent(
 /** @param {string} as @param {object} body */
 const create = (as, body) => bobbin.as(as).send("POST", "/threads", body);
 
-/** The thread of a key, addressed by it. @param {string} as @param {string} key */
+/** Returns the thread of a key, addressed by the key. @param {string} as @param {string} key */
 const keyed = (as, key) => new Thread(bobbin.as(as), `key:${encodeURIComponent(key)}`);
 
 /** @param {import("./support/http.mjs").Answer} answer @param {number} status @param {string} code */

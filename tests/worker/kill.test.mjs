@@ -1,5 +1,5 @@
-// The whole server is killed (SIGKILL to every process) in every phase of a run and started again on the same
-// storage. No request wakes a thread: the runs go on by themselves, nothing is lost, nothing happens twice.
+// Kills the whole server (SIGKILL to every process) in every phase of a run and restarts it on the same storage. No
+// request wakes a thread. The runs continue by themselves, nothing is lost, and nothing happens twice.
 //
 // BOBBIN_SOAK_SECONDS adds rounds of kills at random moments for that long, and the cases that take minutes.
 
@@ -13,7 +13,7 @@ import { Transcript } from "./support/transcript.mjs";
 /** @typedef {import("./support/suite.mjs").Agent} Agent */
 
 const SOAK_MS = Number(process.env.BOBBIN_SOAK_SECONDS ?? 0) * 1000;
-/** A run must be going on by then after a restart, without any request. */
+/** The time limit for a run to continue after a restart, without any request. */
 const RESUMES_MS = 5000;
 
 const bobbin = suite();
@@ -25,13 +25,16 @@ const unknown = (/** @type {string} */ name) =>
 const results = (/** @type {Record<string, any>[]} */ messages) =>
   messages.filter(({ role }) => role === "tool").map(textOf);
 
-/** Calls one tool, then answers with its result. @param {string} name @param {object} [args] @returns {import("./support/model.mjs").Script} */
+/**
+ * Calls a tool once, then replies with its result.
+ * @param {string} name @param {object} [args] @returns {import("./support/model.mjs").Script}
+ */
 const usesOnce = (name, args = {}) => ({ messages }) => {
   const [result] = results(messages);
   return result === undefined ? use({ name, args }) : say(`got: ${result}`);
 };
 
-/** A tool that is in the middle of its first call when the server dies. */
+/** A tool that is in its first call when the server is killed. */
 const slow = (/** @type {import("./support/tool.mjs").Received} */ received) =>
   received.n === 1 ? received.closed.then(() => "too late") : "done";
 
@@ -261,7 +264,7 @@ test("who waited when the server died asks again with the same key and gets the 
   assert.equal((await thread.page()).total, 2);
 });
 
-/** Twelve steps with a tool that must not be called twice. */
+/** An agent of twelve steps with a tool that must not be called twice. */
 const chain = bobbin.agent(
   "chain",
   ({ messages }) => {
@@ -271,7 +274,7 @@ const chain = bobbin.agent(
   { tools: ["step"] },
 );
 
-/** Kills at random moments while threads work through their steps, and checks what came of it. @param {string} round @param {number} kills */
+/** Kills the server at random moments while threads work, and checks the results. @param {string} round @param {number} kills */
 async function chaos(round, kills) {
   const random = chance(round);
   const first = step.received.length;

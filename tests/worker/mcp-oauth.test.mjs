@@ -1,5 +1,5 @@
-// Signing in to MCP servers by a browser: the built product, an MCP server and an authorization server, and what all of them do
-// that they should not.
+// Sign-in to MCP servers through a browser: the built product, an MCP server and an authorization server, each with
+// misbehaviour.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ const oauth = new OAuthServer();
 before(() => oauth.start());
 after(() => oauth.stop());
 
-/** Names of servers, each of an agent of its own. */
+/** The names of servers. Each has its own agent. */
 const NAMES = ["good", "wrongiss", "noiss", "unadvertised", "foreign", "replayed", "moved", "endless", "huge", "html", "plain", "other", "resource", "inside", "script", "more", "greedy", "two", "denied", "spelled"];
 for (const name of NAMES) {
   bobbin.agent(name, ({ messages }) => (messages.at(-1)?.role === "tool" ? say(`done: ${messages.at(-1)?.content}`) : use({ name: `${name}__whoami`, args: {} })), { tools: [`mcp:${name}`] });
@@ -29,7 +29,10 @@ for (const name of NAMES) {
   });
 }
 
-/** A thread that waits for somebody to sign in. @param {string} name @param {object} [born] @returns {Promise<{ thread: Thread, wait: any }>} */
+/**
+ * Starts a thread that waits for a sign-in.
+ * @param {string} name @param {object} [born] @returns {Promise<{ thread: Thread, wait: any }>}
+ */
 async function waiting(name, born = {}) {
   const thread = await bobbin.client.thread(name, born);
   await thread.accepted("Who am I?");
@@ -39,13 +42,13 @@ async function waiting(name, born = {}) {
 /** @param {Thread} thread @returns {Promise<any>} */
 const asked = (thread) => until("somebody is asked to sign in", async () => (await thread.send("GET", "/waits")).json.waits.find((/** @type {any} */ wait) => wait.kind === "sign_in"), { withinMs: 20_000 });
 
-/** What the model was told. @param {Thread} thread */
+/** Returns the result that the model received. @param {Thread} thread */
 async function result(thread) {
   await until("it is over", async () => (await thread.facts()).state === "idle", { withinMs: 30_000 });
   return (await thread.messages()).findLast(({ role }) => role === "tool");
 }
 
-/** A browser opens the page to which it is sent back. @param {string} back */
+/** Opens the redirect page in a browser. @param {string} back */
 async function opens(back) {
   assert.ok(back.startsWith(`${bobbin.server.base}/api/oauth/callback?`), back);
   const page = await fetch(back, { redirect: "manual" });
@@ -58,7 +61,7 @@ async function opens(back) {
   return { status: page.status, title: /<h1>([^<]*)<\/h1>/.exec(html)?.[1], html };
 }
 
-/** Signs in, and sees that the agent goes on. @param {Thread} thread @param {any} wait */
+/** Signs in and checks that the agent continues. @param {Thread} thread @param {any} wait */
 async function signsIn(thread, wait) {
   const page = await opens(await oauth.follow(wait.url));
   assert.equal(page.status, 200, page.html);
@@ -78,11 +81,11 @@ test("a person signs in, and the call that waited for it is made", async () => {
   assert.deepEqual([page.status, page.title], [200, "You are signed in"], page.html);
   assert.ok(page.html.includes("“good”"));
   assert.equal((await result(thread))?.content, "somebody with read");
-  // Once more, as the button “back” does: nothing more is exchanged.
+  // Load the page again, as the “back” button does. No second token is requested.
   const again = await opens(back);
   assert.deepEqual([again.status, again.title], [200, "You were signed in already"]);
   assert.equal(realm.asked.filter((one) => one.token).length, 1);
-  // Nothing of it is to be seen anywhere.
+  // No secret of the sign-in is visible anywhere.
   const { code, code_verifier: verifier } = realm.asked[1].token;
   const token = [...realm.tokens.keys()][0] ?? "";
   const seen = JSON.stringify([await thread.messages(), (await thread.send("GET", "/logs")).json, (await thread.send("GET", "/waits?state=all")).json, bobbin.server.output()]);
@@ -132,7 +135,7 @@ test("what comes back from elsewhere lets nobody in, and what is refused may be 
     assert.equal((await asked(thread)).id, wait.id, `${name}: it waits on`);
     assert.equal(realm.tokens.size, 0, name);
     if (status === 400 || status === 403) assert.equal(realm.asked.filter((one) => one.token).length, 0, `${name}: the code was shown to nobody`);
-    // The same link works as soon as nothing is wrong any more.
+    // The same link works once the server behaves.
     oauth.realms.set(name, { codes: realm.codes, tokens: realm.tokens, asked: realm.asked, calls: realm.calls });
     if (name !== "unadvertised") assert.equal((await signsIn(thread, wait))?.content, "somebody with read", name);
   }
@@ -165,14 +168,14 @@ test("nobody is sent where it is not safe to sign in", async () => {
 });
 
 test("no address that a server names leads to this machine, however it is spelled", async () => {
-  // `127.0.0.1` and `127.0.0.1.` are the same host, which development servers list as allowed.
+  // `127.0.0.1` and `127.0.0.1.` are the same host, which development servers allow.
   let connected = 0;
   const machine = createServer((socket) => void (++connected, socket.on("error", () => {}).end()));
   await once(machine.listen(0, "127.0.0.1"), "listening");
   after(() => machine.close());
   const { port } = /** @type {import("node:net").AddressInfo} */ (machine.address());
   const hosts = ["127.0.0.%31", "localhos%74", "%6cocalhost", "127%2e0.0.1", "127.0.0.1%00", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::ffff:127.0.0.1]", "[0:0:0:0:0:0:0:1%25lo]", "0.0.0.0", "xn--localhost-", "127.0.0.1\\\\@example.com"];
-  // A header has no others than these: each is one byte of a character in UTF-8.
+  // A header cannot contain other characters: each is one byte of a UTF-8 character.
   const others = ["\uff1127.0.0.1", "127\u30020\u30020\u30021", "local\u00adhost", "localho\u017ft", "127.0.0.\t1"].map((host) => Buffer.from(host).toString("latin1"));
   for (const host of [...hosts, ...others]) {
     oauth.realm("spelled", { describedAt: `https://${host}:${port}/x` });
@@ -191,7 +194,7 @@ test("more is asked for when it is needed, and not for ever", async () => {
   const second = await until("more is asked for", async () => (await thread.send("GET", "/waits")).json.waits.find((/** @type {any} */ one) => one.id !== wait.id), { withinMs: 20_000 });
   assert.equal(new URL(second.url).searchParams.get("scope"), "read write");
   assert.equal((await signsIn(thread, second))?.content, "somebody with read write");
-  // One that grants nothing of it.
+  // A server that grants none of the scopes.
   oauth.realm("greedy", { needs: ["everything"], grants: "read" });
   const { thread: tired, wait: first } = await waiting("greedy");
   const seen = new Set();

@@ -1,4 +1,5 @@
-// What a run asks people, by MCP: forms with a state that the client gives back, results that say what waits, and tasks.
+// A run's questions to people through MCP: forms with a state that the client returns, results that list the waits, and
+// tasks.
 
 import assert from "node:assert/strict";
 import { MODERN, Mcp, TASKS } from "./support/mcp.mjs";

@@ -1,4 +1,4 @@
-// Access tokens of another issuer at /mcp: which count, and which do not, whoever has signed them.
+// Access tokens of another issuer at /mcp: accepted and rejected ones, with various signatures.
 
 import assert from "node:assert/strict";
 import { constants, createHmac, generateKeyPairSync, sign } from "node:crypto";
@@ -32,7 +32,7 @@ function signature(by, text) {
   return sign(null, data, by.privateKey);
 }
 
-/** An issuer: its metadata and its keys, and how often they were asked for. */
+/** An issuer with its metadata and keys. It counts requests for them. */
 const issuer = {
   keys: /** @type {Key[]} */ ([key("RS256", "rsa"), key("ES256", "ec"), key("EdDSA", "ed"), key("RS256", "weak", 1024)]),
   asked: /** @type {string[]} */ ([]),

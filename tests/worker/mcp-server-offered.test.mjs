@@ -1,4 +1,4 @@
-// What a folder offers clients of MCP besides its agents: tools, and prompts and resources that tools make.
+// What a folder offers MCP clients besides its agents: tools, and prompts and resources that tools provide.
 
 import assert from "node:assert/strict";
 import { Mcp } from "./support/mcp.mjs";
@@ -222,7 +222,7 @@ test("a client of the older revisions that shows forms is asked on the stream, a
   const session = { "mcp-session-id": String(begun.headers["mcp-session-id"]) };
   assert.match(session["mcp-session-id"], /^forms-[0-9a-f]{32}$/);
   const headers = { "content-type": "application/json", accept: "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25", ...alice.credentials, ...session };
-  /** Calls, answers what is asked with `result`, and gives the requests and the result. @param {object} result */
+  /** Calls the tool, answers its question with `result`, and returns the requests and the result. @param {object} result */
   const greet = async (result) => {
     const body = JSON.stringify(alice.message("tools/call", { name: "greet", arguments: {} }));
     const answer = await fetch(`${bobbin.server.base}/mcp`, { method: "POST", headers, body });

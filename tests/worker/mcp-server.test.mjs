@@ -1,5 +1,5 @@
-// MCP's server as requests: what the two eras ask of it, who may do what, and what is refused. What its official clients make of it is
-// in tests/clients.
+// The MCP server as requests: both protocol versions, access and rejections. tests/clients tests it with the official
+// clients.
 
 import assert from "node:assert/strict";
 import { exchange } from "./support/http.mjs";
@@ -155,7 +155,7 @@ test("agents that are offered are tools", async () => {
     assert.ok(start.inputSchema.properties.agent.enum.includes("echo") && !start.inputSchema.properties.agent.enum.includes("hidden"));
     assert.equal(result.ttlMs !== undefined, era === "modern");
     assert.deepEqual(echo.outputSchema.properties.reply.type, ["string", "null"]);
-    // What clients leave out, some write as `null`.
+    // Some clients send `null` instead of leaving a field out.
     const { result: again } = await client.send("tools/list", { cursor: null });
     assert.deepEqual(again.tools, result.tools);
     const { result: refused } = await client.send("tools/call", { name: "ask_echo", arguments: null });

@@ -1,4 +1,5 @@
-// Tools of MCP servers, called by the built product over HTTP: a server without sessions, one with, and a kill in the middle.
+// Tools of MCP servers, called by the built product over HTTP: with and without sessions, and with a kill in the
+// middle.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -14,20 +15,20 @@ const test = bobbin.test.bind(bobbin);
 
 /** @typedef {{ path: string, method: string, headers: import("node:http").IncomingHttpHeaders, params: any, closed: Promise<void> }} Asked */
 
-/** What the server was asked, in order. @type {Asked[]} */
+/** The requests to the server, in order. @type {Asked[]} */
 const asked = [];
 const calls = (/** @type {string} */ path) => asked.filter((one) => one.path === path && one.method === "tools/call");
-/** What a call of this tool gives. @type {Record<string, (one: Asked, n: number) => Promise<object> | object>} */
+/** The result of each tool. @type {Record<string, (one: Asked, n: number) => Promise<object> | object>} */
 const tools = {
   find: ({ params }) => ({ content: [{ type: "text", text: `found ${params.arguments.word}` }] }),
   draw: () => ({ content: [{ type: "image", mimeType: "image/gif", data: "R0lGODlhAQABAIAAAP///wAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==" }] }),
-  // Its calls find no server.
+  // Calls of this tool get no connection.
   down: () => ({}),
-  // In the middle of its first call when the server dies.
+  // In its first call when the server is killed.
   slow: ({ closed, params }, n) => (n === 1 ? closed.then(() => ({ content: [] })) : { content: [{ type: "text", text: `slow ${params.arguments.word}` }] }),
 };
 
-/** Servers: `/modern` and `/hinted` have no sessions and answer in JSON; `/legacy` wants a session and answers in events. */
+/** Servers: `/modern` and `/hinted` have no sessions and respond in JSON; `/legacy` requires a session and responds with events. */
 const server = http.createServer(async (request, response) => {
   const message = JSON.parse(String(await wholeBody(request)));
   const path = request.url ?? "";

@@ -1,7 +1,7 @@
-// What comes into memories by itself, over HTTP: what is said, for the thread and for its owner, and files. What is deleted is
-// found no more, and what is taken in survives kills.
+// Automatic sources of memories, over HTTP: messages, for the thread and for its owner, and files. Deleted content is
+// not found any more, and ingestion survives kills.
 //
-// BOBBIN_SEED repeats a run's moments.
+// BOBBIN_SEED repeats the moments of a run.
 
 import assert from "node:assert/strict";
 import { search, settled } from "./support/memories.mjs";
@@ -35,14 +35,14 @@ const keeper = bobbin.agent("keeper", answer, { prompt: { memory: [{ name: "own"
 bobbin.agent("filer", answer, { prompt: { memory: [{ name: "shelf", inject: true }] } });
 bobbin.agent("crammer", answer, { prompt: { memory: [{ name: "tight" }] } });
 
-/** What an owner's memory of what was said finds. @param {string} key @param {string} query @returns {Promise<string[]>} */
+/** Searches an owner's memory of messages. @param {string} key @param {string} query @returns {Promise<string[]>} */
 async function found(key, query) {
   const { status, json, text } = await bobbin.as(key).send("POST", "/memory/talk/search", { query, mode: "text" });
   assert.equal(status, 200, text);
   return json.results.map((/** @type {{ text: string }} */ hit) => hit.text);
 }
 
-/** Waits until something holds of what is found. @param {string} what @param {() => Promise<boolean>} holds */
+/** Waits until a search satisfies a condition. @param {string} what @param {() => Promise<boolean>} holds */
 const soon = (what, holds) => until(what, holds, { withinMs: 30_000, everyMs: 100 });
 
 /** @param {Thread} thread @param {string} path @param {string} text @param {string} [type] */

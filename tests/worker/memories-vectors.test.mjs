@@ -1,4 +1,5 @@
-// Memories whose vectors come from a server: it goes down and comes back, gives other vectors than before, and is sent no secret.
+// Memories with vectors from a server: it goes down and returns, sends other vectors than before, and receives no
+// secret.
 
 import assert from "node:assert/strict";
 import { after } from "node:test";
@@ -9,7 +10,7 @@ import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 const vectors = new EmbeddingServer();
-// Before the suite writes its definitions.
+// Start it before the suite writes its definitions.
 await vectors.up();
 after(() => vectors.down());
 const bobbin = suite();
@@ -45,7 +46,7 @@ test("while the server of vectors is down turns go on, that is said once in each
   assert.deepEqual([found.degraded, found.results[0].document], [true, later.id]);
   assert.match(found.error, /^embedding_failed: /);
   await vectors.up();
-  // Nobody asks for anything: the job comes back by itself.
+  // No request is needed: the job runs again by itself.
   await settled(thread, "book");
   const { diagnostics } = await thread.ask("When does the harbour freeze?");
   assert.equal(diagnostics?.some((/** @type {{ code: string }} */ { code }) => code.startsWith("memory.")) ?? false, false, JSON.stringify(diagnostics));

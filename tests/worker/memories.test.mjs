@@ -1,6 +1,7 @@
-// Memories over HTTP: what is put in is found, cited and gone again, and survives kills while it is indexed.
+// Memories over HTTP: documents are found, cited and deleted, and survive kills during indexing.
 //
-// BOBBIN_MEMORY_KILLS says how many kills instead of 20, or 3 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
+// BOBBIN_MEMORY_KILLS sets the number of kills; the default is 20, or 3 in a sample (docs/testing.md). BOBBIN_SEED
+// repeats the moments of a run.
 
 import assert from "node:assert/strict";
 import { add, recall, search, settled } from "./support/memories.mjs";
@@ -81,7 +82,7 @@ test("killed while a thousand chunks are indexed: each is there once, and none i
     const { id } = await add(thread, "book", { text });
     await sleep(random.between(0, 1_500));
     await bobbin.server.crash();
-    // Whatever is there by then is found, and nothing twice.
+    // Everything indexed so far is found, and nothing twice.
     const early = await search(thread, "book", { query: "the number w4321", topK: 20 });
     const places = early.results.map((/** @type {{ start: number }} */ { start }) => start);
     assert.equal(new Set(places).size, places.length, JSON.stringify(early.results));

@@ -1,5 +1,6 @@
-// What the isolate holds under load: its JavaScript heap and its buffers, without what is only not collected yet, and the
-// memory of the wasm. Not what the process has: a development server's processes grow with every request, wrangler's own proxy like the one that runs the Worker.
+// The isolate's memory under load: its JavaScript heap and buffers, after garbage collection, and the memory of the
+// wasm. The size of the process is not a measure, because a development server's processes grow with every request,
+// both wrangler's proxy and the one that runs the Worker.
 
 import assert from "node:assert/strict";
 import { Inspector } from "./support/inspector.mjs";
@@ -10,7 +11,7 @@ import { freePort } from "./support/server.mjs";
 import { Socket } from "./support/socket.mjs";
 import { suite } from "./support/suite.mjs";
 
-// Its inspector is asked, which workerd by itself has when it is told where.
+// Use the isolate's inspector, whose port workerd must be given.
 const bobbin = suite({ flags: ["--inspector-port", String(await freePort())] });
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("plain", () => say("x".repeat(2000)));
@@ -26,12 +27,12 @@ bobbin.definitions.push(() =>
 );
 
 const MEGABYTE = 1 << 20;
-/** Half of what the platform gives an isolate. */
+/** Half of the platform's limit for an isolate. */
 const MOST = 64 * MEGABYTE;
-/** What is left of it once the load is over, at most. */
+/** The maximum after the load has ended. */
 const REST = 32 * MEGABYTE;
 
-/** Looks at the isolate's memory while `work` runs. @param {() => Promise<unknown>} work */
+/** Measures the isolate's memory while `work` runs. @param {() => Promise<unknown>} work */
 async function watched(work) {
   const { server, client } = bobbin;
   const pid = workerdOf(server.child?.pid ?? 0, server.persist);
@@ -114,7 +115,7 @@ test("large files up and down at once", async () => {
       const answer = await fetch(address(n), { method: "PUT", body });
       assert.equal(answer.status, 201, await answer.text());
     };
-    // What is thrown away between a collection and the reading counts too: with four at once that was half of the bound.
+    // Two at a time: garbage since the last collection counts, too. With four it was half of the bound.
     await Promise.all([0, 1].map(put));
     const get = async (/** @type {number} */ n) => {
       const answer = await fetch(address(n));
@@ -139,6 +140,6 @@ test("many large answers to code", async () => {
   const before = await read(8);
   const grown = (await read(128)) - before;
   console.log(`${(grown / MEGABYTE).toFixed(0)} MB more in the process after 512 MB of answers`);
-  // What of them is only not collected yet has a bound, too: the memory of the process is not given back.
+  // Uncollected garbage is bounded, too, because the process does not return its memory.
   assert.ok(grown < 256 * MEGABYTE, `${(grown / MEGABYTE).toFixed(0)} MB more are in the process`);
 });

@@ -1,4 +1,4 @@
-// What `npm start` says of models that cannot be used.
+// What `npm start` reports about models that cannot be used.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

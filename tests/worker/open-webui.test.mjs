@@ -1,4 +1,4 @@
-// Open WebUI, by the requests that it sends: a chat is one thread, and what Open WebUI asks for itself beside it is in no chat.
+// Open WebUI's requests: each chat is one thread, and its utility requests belong to no chat.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -97,10 +97,10 @@ test("another answer, another text and an earlier branch are what the page shows
     [[...turn("one"), user("two")], [...turn("one"), ...turn("two")]],
     [[...turn("one"), user("2")], [...turn("one"), ...turn("2")]],
     [[...turn("one"), ...turn("2"), user("three")], [...turn("one"), ...turn("2"), ...turn("three")]],
-    // An answer that was changed by hand, and a question.
+    // An edited reply, and a question.
     [[...turn("one", "Changed."), ...turn("2"), ...turn("three"), user("four")], [...turn("one", "Changed."), ...turn("2"), ...turn("three"), ...turn("four")]],
     [[...turn("1", "Changed."), ...turn("2"), user("three, anew")], [...turn("1", "Changed."), ...turn("2"), ...turn("three, anew")]],
-    // With a picture it is another message.
+    // With an image it is a different message.
     [[...turn("1", "Changed."), user([{ type: "text", text: "seen" }, image])], [...turn("1", "Changed."), ...turn("seen")]],
     [[user("all anew")], turn("all anew")],
   ]);
@@ -113,7 +113,7 @@ test("another answer, another text and an earlier branch are what the page shows
     assert.equal(answer.thread, thread);
     assert.deepEqual(await rows(thread), of(then));
   }
-  // By another name a list of one message is only what is new.
+  // Under another header a list with one message contains only what is new.
   const plain = { "X-OpenWebUI-Chat-Id": "", "X-Bobbin-Thread": thread };
   await ask(chat, { model: "echo", stream: false, messages: [user("and this")] }, plain);
   assert.deepEqual(await rows(thread), of([...turn("all anew"), ...turn("and this")]));
@@ -162,7 +162,7 @@ test("a kill loses no message that is replaced, and stores none twice", async ()
   const image = turns[1].messages.at(-1).content[1];
   for (let n = 0; n < KILLS; n += 1) {
     const chat = `chat-killed-${n}`;
-    // The first message came with the thread, and the second has no file: neither can be changed in place.
+    // The first message was created with the thread, and the second has no file: neither can be changed in place.
     const { thread } = await ask(chat, { model: "echo", stream: false, messages: [...turn("one", "A."), { role: "user", content: "two" }] });
     const kept = n % 2 === 0 ? [] : turn("one", "A.");
     const content = [{ type: "text", text: `other ${n}` }, image];
@@ -178,7 +178,7 @@ test("a kill loses no message that is replaced, and stores none twice", async ()
       if (answer?.status === 200) answered = answer.json.choices[0].message.content;
       else if (answer) assert.ok(answer.status >= 500, answer.text);
       if (answered === undefined) {
-        // What the kill left, before the request comes again.
+        // The state after the kill, before the request is repeated.
         await killed;
         const now = await rows(thread);
         const begun = [...kept.map(({ role, content }) => [role, content]), ["user", `other ${n}`]];

@@ -1,4 +1,5 @@
-// Responses that follow an older one, as requests: in a copy of the thread, once, also where the server is killed on the way.
+// Responses that follow an earlier one, as requests: each in one copy of the thread, even if the server is killed
+// during it.
 
 import assert from "node:assert/strict";
 import { say } from "./support/model.mjs";
@@ -19,7 +20,7 @@ const respond = (body, headers = {}) =>
     headers: { "content-type": "application/json", authorization: "Bearer key-of-alice", ...headers },
   });
 
-/** A response that must be given. @param {object} body @param {Record<string, string>} [headers] */
+/** Requests a response that must succeed. @param {object} body @param {Record<string, string>} [headers] */
 async function response(body, headers) {
   const answer = await respond(body, headers);
   assert.equal(answer.status, 200, answer.text);
@@ -29,7 +30,7 @@ async function response(body, headers) {
 /** @param {string | undefined} thread */
 const rows = async (thread) => (await bobbin.client.send("GET", `/threads/${thread}/messages`)).json.messages.map((/** @type {any} */ { content }) => content);
 
-/** Alice's threads. */
+/** Returns Alice's threads. */
 const threads = async () => (await bobbin.as("key-of-alice").send("GET", "/threads?limit=500")).json.threads.map((/** @type {any} */ { id }) => id);
 
 test("branches that begin at once do not know of each other", async () => {
@@ -86,7 +87,7 @@ test("what cannot be followed is refused by name", async () => {
     assert.deepEqual([answer.status, error.code, error.param], [status, code, "previous_response_id"], answer.text);
     return error.message;
   };
-  // One that is still being made, when somebody has said something behind it.
+  // A response in progress, after which someone has sent another message.
   const going = await response({ model: "slow", input: "one", background: true });
   await response({ model: "slow", input: "two", background: true, previous_response_id: going.id });
   const message = await refused({ model: "slow", previous_response_id: going.id }, 409, "conflict");

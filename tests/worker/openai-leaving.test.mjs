@@ -1,4 +1,4 @@
-// Clients of chat completions that go away in the middle of an answer: the run goes on, unless they say that it is not wanted then.
+// Chat completions clients that disconnect during a response: the run continues unless they have requested otherwise.
 
 import assert from "node:assert/strict";
 import { http } from "../../package/lib/node-http.mjs";
@@ -18,7 +18,7 @@ bobbin.agent("thinker", () => async (out) => {
 const CANCELS = { "x-bobbin-cancel-on-disconnect": "1" };
 
 /**
- * A client of its own connection, which goes when it likes.
+ * A client with its own connection, which can disconnect at any time.
  *
  * @param {string} thread @param {object} body @param {Record<string, string>} [headers]
  */

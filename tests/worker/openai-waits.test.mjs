@@ -1,4 +1,5 @@
-// Responses that end with several questions: each has all of them, live, read again and streamed again, whatever was decided since.
+// Responses that end with several questions: each contains all of them, live, read again and streamed again, whatever
+// was decided since.
 
 import assert from "node:assert/strict";
 import { exchange } from "./support/http.mjs";
@@ -34,7 +35,7 @@ const KNOWS_APPROVALS = [{ type: "mcp", server_label: "bobbin", server_url: "htt
 /** @param {object} more */
 const respond = async (more) => (await send("POST", "/v1/responses", { model: "cashier", tools: KNOWS_APPROVALS, ...more })).json;
 
-/** Types of items, with the name of what is called. @param {any} response */
+/** Returns the types of items, with the called names. @param {any} response */
 const items = (response) => response.output.map((/** @type {any} */ { type, name, arguments: of }) => `${type} ${name} ${JSON.parse(of).n}`);
 
 /** Reads a response as a whole and as a stream, and checks that they agree. @param {string} id */

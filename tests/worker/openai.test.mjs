@@ -1,5 +1,5 @@
-// Clients of OpenAI, as requests: who may ask, from where, and what a thread has of it. What their packages make of the answers is
-// in tests/clients.
+// OpenAI's APIs as requests: access, origins, and the resulting threads. tests/clients tests the responses with
+// OpenAI's packages.
 
 import assert from "node:assert/strict";
 import { say, stallAfter, use } from "./support/model.mjs";

@@ -1,4 +1,4 @@
-// Packages of agents: names of their own, of which only the entry agents are seen from outside.
+// Packages of agents: they have their own names, and only their entry agents are visible from outside.
 
 import assert from "node:assert/strict";
 import { offered, say, shown, use } from "./support/model.mjs";
@@ -10,7 +10,7 @@ const test = bobbin.test.bind(bobbin);
 
 const clerk = bobbin.models.model("packed_clerk", ({ messages, last }) => {
   if (messages.at(-1)?.role === "tool") return say(`told: ${last}`);
-  // Code of the model's own calls what its prompt offers.
+  // The model's own code calls a tool of its prompt.
   if (last === "code") return use({ name: "execute_code", args: { code: "return await tools.acme__same({});" } });
   return use({ name: ["ask", "helper"].includes(last) ? `acme__${last}` : "acme__rate", args: {} });
 });
@@ -151,7 +151,7 @@ test("an agent of a package works with what is its own before it works with what
   const coded = await thread.ask("code");
   assert.match(coded.message.content, /of the package/);
 
-  // Its subagent asks the parent's thread for a tool, by the name that it has in the package.
+  // Its subagent calls a tool in the parent's thread, by its name in the package.
   await thread.accepted("helper");
   await until("the helper has answered", async () => (await thread.messages()).some(({ content }) => content.startsWith("told: of the package\n")));
 });

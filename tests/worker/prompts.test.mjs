@@ -1,4 +1,4 @@
-// Prompts that are called as tools: what their models are shown, what stands in the thread, what the caller is given.
+// Prompts called as tools: what their models see, what the thread stores, and what the caller receives.
 
 import assert from "node:assert/strict";
 import { inTurn, makes, offered, refuse, say, sayAndUse, shown, use } from "./support/model.mjs";
@@ -45,7 +45,7 @@ test("a prompt is asked once, sees its own text and one message, and its calls r
     `tool: ${told}`,
   ]);
 
-  // Nobody who does not ask for depth sees its messages.
+  // Its messages are visible only to readers that request depth.
   const rows = await thread.messages();
   assert.deepEqual(
     rows.map(({ role, content, depth }) => [depth, role, content]),
@@ -94,7 +94,7 @@ test("who listens with depth follows its text, nobody else does", async () => {
     within.filter(({ event, data }) => event === "message_data" && data.data.status === "completed").map(({ data }) => data.data.content),
     ["I looked.", "seen oven"],
   );
-  // A line of progress names the call that it works for, and is for everybody.
+  // A progress line names the call that it belongs to, and everyone receives it.
   assert.ok(top.events.every(({ event, data }) => event === "progress" || (data.depth ?? 0) === 0));
   for (const reader of [top, deep]) reader.close();
 });
@@ -110,7 +110,7 @@ const looked = '- look({"word":"it"})\n  seen it';
 const failure = "1 of 2 tool calls failed.";
 const why = "broken: http 500 from broken: no luck";
 
-/** Each flag of an entry: what is called, the entry's fields, and the result. @type {[string, object, string, string][]} */
+/** Each flag of an entry: the called prompt, the entry's fields, the status and the result. @type {[string, object, string, string][]} */
 const flags = [
   [fine.name, {}, "success", `Said.\n\nTool calls:\n${looked}`],
   [fine.name, { includeToolCalls: false }, "success", "Said."],

@@ -1,4 +1,5 @@
-// Large files in a bucket, in the real runtime: content that passes without being held, kills, and nothing left over.
+// Large files in a bucket, in the real runtime: content is not buffered, kills are survived, and no object is left
+// over.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -14,7 +15,7 @@ import { suite } from "./support/suite.mjs";
 const CHUNK = 1_000_000;
 const LARGE = 34 * CHUNK;
 /**
- * By how much the server may grow over a file of 100 MB. Its process is also the imitation of R2, whose heap grows by less
+ * The maximum growth of the server's memory over a file of 100 MB. Its process also simulates R2, whose heap grows less
  * each time until it is collected.
  */
 const GROWTH_BYTES = 50 * 1024 * 1024;
@@ -23,7 +24,7 @@ const bobbin = suite({ flags: ["--files-bucket"] });
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("plain", () => say("hello"));
 
-/** How many objects the bucket has. */
+/** Counts the objects in the bucket. */
 function objects() {
   const blobs = join(bobbin.server.persist, "v3/r2/bobbin-files/blobs");
   return existsSync(blobs) ? readdirSync(blobs).length : 0;
@@ -91,7 +92,7 @@ test("a removed file and a deleted thread leave no object", async () => {
   assert.equal(objects(), 2);
   assert.equal((await thread.send("DELETE", "/fs/one")).status, 204);
   await until("its object is deleted", () => objects() === 1);
-  // This one is on its way.
+  // This one is being uploaded.
   await put(thread, "three", content);
   assert.equal((await thread.send("DELETE")).status, 200);
   await until("every object is deleted", () => objects() === 0);
@@ -127,7 +128,7 @@ test("100 MB go to the bucket and back and the server does not grow", async () =
     const answer = await exchange(thread, "GET", "/fs/large", { take: came.take });
     assert.deepEqual([answer.status, came.length()], [200, 100 * CHUNK]);
   };
-  // The first fills caches, of SQLite and of the sockets.
+  // The first transfer fills caches of SQLite and of the sockets.
   await up();
   if (!existsSync("/proc/self/statm")) return down();
   await staysFlat(bobbin.server, { up, down }, GROWTH_BYTES);

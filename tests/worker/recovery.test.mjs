@@ -1,5 +1,5 @@
-// A process that is killed with a hundred runs under way: each asks its model again soon after the restart, all by
-// themselves, and who only reads is not held up meanwhile.
+// A process is killed with a hundred runs in progress. Each calls its model again soon after the restart, without any
+// request, and reads are not delayed.
 
 import assert from "node:assert/strict";
 import { hang } from "./support/model.mjs";
@@ -11,7 +11,7 @@ const test = bobbin.test.bind(bobbin);
 const busy = bobbin.agent("busy", hang);
 
 const RUNS = 100;
-/** Measured: 50 ms between the first and the last of a hundred, which begin before the port is open. */
+/** Measured: 50 ms between the first and the last of a hundred. They begin before the port is open. */
 const SOON_MS = 3000;
 
 test("a hundred runs go on after a kill, without any request", async () => {

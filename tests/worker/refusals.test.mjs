@@ -1,5 +1,5 @@
-// A request that is refused without its body being wanted: its client reads the refusal, in the form of every error,
-// however much it was sending; and what is no HTTP at all is refused in the same form.
+// Rejections before the body was read: the client receives the rejection in the usual error format, however much it was
+// sending. Malformed HTTP is rejected in the same format.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 const KEY = "key-of-the-admin";
-/** A front end's own development server. */
+/** The development server of a front end. */
 const PAGE = "https://app.example";
 const bobbin = suite({ key: KEY, vars: { BOBBIN_API_KEYS: `${KEY}=admin`, BOBBIN_ALLOWED_ORIGINS: PAGE } });
 const test = bobbin.test.bind(bobbin);
@@ -26,7 +26,7 @@ function refused(answer, status, code) {
   assert.match(answer.headers["content-type"] ?? "", /^application\/json/);
 }
 
-/** A connection that says what it is told and nothing else. */
+/** A connection that sends exactly the given bytes. */
 async function raw() {
   const socket = net.connect(bobbin.server.port, "127.0.0.1");
   const said = { text: "", closed: false };
@@ -142,7 +142,7 @@ test("a page of an origin that is named gets through to a development server, wi
   const { headers } = await preflight(PAGE);
   assert.equal(headers["access-control-allow-origin"], PAGE);
   assert.equal(headers["access-control-allow-headers"], asked);
-  // Pages of this machine need no name; those of elsewhere do.
+  // Pages of this machine are allowed by default. Others must be listed.
   assert.equal((await preflight("http://localhost:3001")).headers["access-control-allow-origin"], "http://localhost:3001");
   assert.equal((await preflight("https://other.example")).headers["access-control-allow-origin"], undefined);
   const body = JSON.stringify({ agent_id: "plain" });

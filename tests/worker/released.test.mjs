@@ -1,5 +1,5 @@
-// A thread of every released version is opened by this one, with everything that it has, and goes on: storage moves forward by
-// itself, and nothing is stranded. tests/fixtures/databases/make.mjs has made them, with that version.
+// This version opens a thread of every released version, with all its contents, and continues it: storage migrates by
+// itself. tests/fixtures/databases/make.mjs created the threads with those versions.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ after(async () => {
   for (const end of ends) await end();
 });
 
-/** A server of today over the databases of a version. @param {string} name */
+/** Starts a current server on the databases of a version. @param {string} name */
 async function opened(name) {
   const { version, vars, threads, agents, databases } = JSON.parse(gunzipSync(readFileSync(join(FOLDER, name))).toString());
   const persist = scratch("released", memory);
@@ -49,7 +49,7 @@ for (const name of RELEASED) {
       return answer;
     };
 
-    // What was going on when its last server was killed goes on by itself.
+    // Work in progress when its last server was killed continues by itself.
     await client.send("GET", `/threads/${threads.slow}`);
     await until("the reply that was under way ends", async () => {
       const { json } = await client.send("GET", `/threads/${threads.slow}/messages`);
@@ -70,7 +70,7 @@ for (const name of RELEASED) {
     assert.match(found.text, /Silk is wound slowly.*Handbook|Handbook.*Silk is wound slowly/s);
     assert.ok((await read("/logs")).text.includes("llm_request"));
 
-    // The approval that it waited for is given, and a value that was encrypted then is read.
+    // The approval that it waited for is given, and a value that was encrypted then can be read.
     const { waits } = (await read("/waits")).json;
     assert.equal(waits.length, 1);
     const decided = await client.send("POST", `${at}/waits/${waits[0].id}`, { decision: "approve" });

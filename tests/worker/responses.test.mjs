@@ -1,5 +1,5 @@
-// OpenAI's responses over a real connection: tools, reasoning, images, errors; what is sent is held against the types of
-// OpenAI's own package.
+// OpenAI's Responses API over a real connection: tools, reasoning, images, errors. Requests are checked against the
+// types of OpenAI's own package.
 
 import assert from "node:assert/strict";
 import path from "node:path";
@@ -15,7 +15,7 @@ before(() => openai.listen());
 const bobbin = suite({ vars: { OPENAI_API_KEY: OPENAI_KEY } });
 after(() => openai.close());
 
-/** Every request to responses of this file. @type {string[]} */
+/** All requests to the Responses API in this file. @type {string[]} */
 const bodies = [];
 
 /** @param {string} name @param {() => Promise<void>} body */
@@ -58,14 +58,17 @@ agent("json", { capabilities: { supportsJsonMode: true, maxOutputTokens: 400 }, 
 agent("chat", { api: "auto" });
 agent("guarded", { api: "chat", model: "deployment-a" }, { reasoning: { effort: "low" } });
 
-/** Escaped as no serializer of ours would. */
+/** With escapes that our serializers never write. */
 const first = String.raw`{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"Look\u003a\ud83e\uddf5\/"}],"encrypted_content":"gAAAAABo\/x\u002b=="}`;
 const second = `{"id":"rs_2", "type":"reasoning","summary":[],"encrypted_content":"gAAAAABsecond"}`;
 
 let calls = 0;
 const call = (/** @type {string} */ word) => ({ call: "lookup", id: `call_${++calls}`, args: { word } });
 
-/** By what the user said, and how far the exchange of calls has come. @param {import("./support/responses.mjs").Asked} asked @returns {import("./support/responses.mjs").Reply} */
+/**
+ * Selects a response by the user's message and the number of results.
+ * @param {import("./support/responses.mjs").Asked} asked @returns {import("./support/responses.mjs").Reply}
+ */
 function answer({ n, path, body }) {
   const history = body.input ?? body.messages;
   const at = history.findLastIndex((/** @type {any} */ item) => item.role === "user");
@@ -106,7 +109,7 @@ for (const name of ["reasoning", "whole"]) {
     assert.deepEqual(lookup.received.slice(-3).map(({ body }) => body.args.word), ["bobbin", "loom", "reed"]);
     await thread.ask("thanks");
     await thread.ask("look up more");
-    // The strict server has checked the same: this is what the assertion is about.
+    // The strict server has checked this, too. It is the point of this test.
     const held = openai.asked.map(({ text }) => [first, second].map((raw) => text.split(raw).length - 1));
     const exchange = [[0, 0], [1, 0], [1, 1]];
     assert.deepEqual(held, [...exchange, [0, 0], ...exchange]);
@@ -180,7 +183,7 @@ test("what was sent is what OpenAI's own types allow", async () => {
   assert.match(wrong({ reasoning: { effort: "hardest" } }), /hardest/);
 });
 
-/** What TypeScript says of them as the parameters of a response. @param {string[]} bodies @returns {string[]} */
+/** Returns TypeScript's errors about these bodies as parameters of a response. @param {string[]} bodies @returns {string[]} */
 function wrongTypes(bodies) {
   const name = path.resolve("tests/worker/bodies-of-requests.ts");
   const text =

@@ -1,4 +1,4 @@
-// How what fails is tried again, over HTTP, on a real clock and through kills. The models count how often they are asked.
+// Retries over HTTP, on a real clock and through kills. The models count their requests.
 
 import assert from "node:assert/strict";
 import { breakOff, inTurn, refuse, say, textOf } from "./support/model.mjs";
@@ -10,7 +10,7 @@ import { suite } from "./support/suite.mjs";
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
 
-/** Longer than what is waited for in the object. */
+/** Longer than the longest wait within the object. */
 const PAUSE_S = 31;
 const parks = { retry: { model: { mode: "park", maxAttempts: 3 } } };
 const busy = bobbin.agent("busy", inTurn(refuse(503, { "retry-after": String(PAUSE_S) }), say("at last")), { prompt: parks });
@@ -22,7 +22,7 @@ const spoken = bobbin.agent("spoken", inTurn(breakOff("one two three four"), say
   model: { capabilities: { restartable: false } },
 });
 
-/** The pause that a thread is parked for. @param {Thread} thread @returns {Promise<any>} */
+/** Returns the pause that a thread is parked for. @param {Thread} thread @returns {Promise<any>} */
 const parked = (thread) =>
   until("the run is parked", async () => {
     const { waits } = (await thread.send("GET", "/waits")).json;

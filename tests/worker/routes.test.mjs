@@ -1,5 +1,5 @@
-// What holds for every route, walked by the table of src/request/table.rs: nothing is taken that a route does not know, and a
-// thread that is not the caller's is answered as one that does not exist, byte for byte.
+// Rules for every route in src/request/table.rs: no route accepts unknown fields, and a thread of someone else gets the
+// same response, byte for byte, as one that does not exist.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -32,7 +32,7 @@ const table = [...readFileSync(new URL("../../src/request/table.rs", import.meta
 );
 assert.ok(table.length >= 51, "the table of routes was read");
 
-/** Routes whose body is a file's content, not JSON. @param {string} method @param {string} path */
+/** Returns whether the route's body is a file's content, not JSON. @param {string} method @param {string} path */
 const takesBytes = (method, path) => method === "PUT" && /\/(fs|uploads)\//.test(path);
 /** @param {string} method */
 const hasBody = (method) => !["GET", "HEAD", "DELETE"].includes(method);
@@ -44,13 +44,13 @@ const upgrade = {
   "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
 };
 
-/** Routes of other systems' clients, which send fields of their own. @param {string} pattern */
+/** Returns whether the route is for clients of other systems, which send their own fields. @param {string} pattern */
 const isOfOthers = (pattern) => pattern === "/mcp" || pattern.startsWith("/v1/") || pattern.startsWith("/api/chat") || /agents\/:item\/(chat|ag-ui)/.test(pattern);
 
 test("no route takes a parameter or a field that it does not know", async () => {
   const { id } = await bobbin.client.thread("plain");
   for (const [method, pattern] of table) {
-    // An authorization server may say more than it was asked for.
+    // An authorization server may send further parameters.
     if (pattern === "/healthz" || pattern === "/api/oauth/callback") continue;
     const path = pattern.replace(":thread", id).replace("agents/:item", "agents/plain").replace(":item", "x");
     const headers = {
@@ -80,9 +80,12 @@ test("no route takes a parameter or a field that it does not know", async () => 
   assert.match(near.json.error.hint, /Did you mean `tags`\?/);
 });
 
-/** What a client sees of an answer, with the thread's id taken out. @param {import("./support/http.mjs").Answer} answer @param {string} id */
+/**
+ * Returns what a client sees of a response, without the thread's id.
+ * @param {import("./support/http.mjs").Answer} answer @param {string} id
+ */
 function seen(answer, id) {
-  // Whether a connection is kept is between two servers, not about the thread.
+  // Keep-alive headers depend on the connection, not on the thread.
   const { date: _, connection: __, "keep-alive": ___, ...headers } = answer.headers;
   return { status: answer.status, headers, body: answer.text.replaceAll(id, ":thread") };
 }
@@ -118,7 +121,7 @@ test("a thread of somebody else is answered as one that does not exist, whatever
         compared += 1;
       }
     }
-    // Only whoever may have a token for the thread gets one; for nobody's there is none either.
+    // Only a caller with permission for the thread gets a token. Without such a thread nobody does.
     const mint = (/** @type {string} */ id) => bobbin.as(key).send("POST", "/tokens", { scope: `thread:${id}` });
     const [foreign, nobodys] = [await mint(thread.id), await mint(unknown)];
     assert.deepEqual(seen(foreign, thread.id), seen(nobodys, unknown));
@@ -126,7 +129,7 @@ test("a thread of somebody else is answered as one that does not exist, whatever
   assert.ok(compared > 400, `${compared} pairs`);
 });
 
-/** Sends a request as it is written: clients resolve `..` before they send. @param {string} text @returns {Promise<string>} */
+/** Sends a request unchanged, because clients resolve `..` before they send. @param {string} text @returns {Promise<string>} */
 function raw(text) {
   const { hostname, port } = new URL(bobbin.server.base);
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-// The commands that decide what is asked, and what becomes of a thread, each at two servers.
+// The commands that decide waits and control threads, each at two servers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ import { two } from "../support/two.mjs";
 
 const PLACES = /** @type {const} */ (["here", "there"]);
 
-/** A thread that asks, and what it asks. @param {"here" | "there"} at @param {string} agent */
+/** Starts a thread that waits for a decision. Returns the thread and its wait. @param {"here" | "there"} at @param {string} agent */
 async function asking(at, agent) {
   const sent = await two[at](["send", "--agent", agent, "Go", "--wait", "--json"]);
   assert.equal(sent.code, 4, sent.err);
@@ -18,7 +18,7 @@ async function asking(at, agent) {
   return { threadId, wait: String(waits[0].id ?? waits[0].wait) };
 }
 
-/** What becomes of the run. @param {"here" | "there"} at @param {string} threadId */
+/** Returns the outcome of the run. @param {"here" | "there"} at @param {string} threadId */
 async function ended(at, threadId) {
   const thread = new Thread(two.client(at), threadId);
   await until("it comes to rest", async () => (await thread.facts()).state === "idle");

@@ -1,4 +1,4 @@
-// `bobbin doctor`: each finding with what to do.
+// `bobbin doctor`: each finding with its remedy.
 
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";

@@ -1,4 +1,5 @@
-// The oldest Node that counts, and the next, in whole runs: as far as the tests of the package have put them on this machine.
+// Complete runs with the oldest supported Node and the next one, if the package's tests have installed them on this
+// machine.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";

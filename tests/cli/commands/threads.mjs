@@ -1,4 +1,4 @@
-// The commands that send and look, each at two servers.
+// The commands that send messages and show threads, each at two servers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -65,7 +65,7 @@ test("a message that is sent again with its key is one message, also where the t
 
 test("threads are listed by agent, state, tag and number", async () => {
   const tagged = asDescribed("send", (await two.here(["send", "--agent", "echo", "--tag", "rare", "--tag", "x", "Hi", "--wait", "--json"])).out);
-  // The list may lag.
+  // The list is eventually consistent.
   await until("it is listed", async () => (await two.near.client.threads({ search: "rare", executing: false })).total === 1);
   const listed = asDescribed("threads", (await two.here(["threads", "--tag", "rare", "--json"])).out).threads;
   assert.deepEqual(listed.map((/** @type {any} */ { id, state }) => [id, state]), [[tagged.threadId, "idle"]]);
@@ -103,7 +103,7 @@ test("a thread is shown with what it has cost and what it waits for", async () =
 });
 
 test("what somebody has written is not obeyed by a terminal", async () => {
-  // No argument of a program can hold it.
+  // A program's argument cannot contain NUL.
   const given = HOSTILE.replaceAll("\0", "");
   const sent = await two.here(["send", "--agent", "looker", "--tag", given, "Go", "--wait"]);
   assert.equal(sent.code, 0, sent.err);

@@ -1,4 +1,4 @@
-// `bobbin export` and `import`: a thread of the far server becomes one of this folder's.
+// `bobbin export` and `import`: copies a thread from the remote server to the project's server.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -13,7 +13,7 @@ import { two } from "../support/two.mjs";
 const hash = (/** @type {Buffer} */ bytes) => createHash("sha256").update(bytes).digest("hex");
 const LARGE = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => (at * 7 + (at >> 9)) & 255));
 
-/** A thread of the far server with everything: calls, values, files of two sizes, an attachment. */
+/** Creates a thread with everything on the remote server: calls, values, files of two sizes, an attachment. */
 async function furnished() {
   const thread = await two.client("there").thread("looker", { tags: ["vip"], properties: { order: 7 }, env: { CITY: "Porto", TOKEN: "very-secret" }, env_types: { CITY: "text", TOKEN: "secret" } });
   await thread.ask("Look", { attachments: [{ name: "plan.txt", mimeType: "text/plain", data: Buffer.from("the plan").toString("base64") }] });
@@ -25,7 +25,7 @@ async function furnished() {
   return thread;
 }
 
-/** What is said, without what is each thread's own. @param {any[]} messages */
+/** Returns messages without their thread-specific fields. @param {any[]} messages */
 const told = (messages) => messages.map(({ id, parent_id: _, ...message }) => ({ ...message, place: id.split("_").at(-1) }));
 
 test("a thread of one server becomes one of another, with its calls, values and files, and goes on there", async () => {

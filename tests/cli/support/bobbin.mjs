@@ -1,4 +1,4 @@
-// The program as people run it: a process, with what it printed and ended with.
+// Runs the program as people do: as a process, with its output and exit code.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -15,7 +15,7 @@ export const PROGRAM = join(checkout, "package/bin/bobbin.mjs");
 /** @typedef {{ code: number | null, out: string, err: string }} Ended */
 /** @typedef {{ cwd?: string, env?: Record<string, string>, input?: string, node?: string, withinMs?: number }} Options */
 
-/** Nothing of whoever runs the tests. @param {Record<string, string>} [more] @returns {NodeJS.ProcessEnv} */
+/** Returns an environment without the tester's own settings. @param {Record<string, string>} [more] @returns {NodeJS.ProcessEnv} */
 export function environment(more = {}) {
   const { BOBBIN_URL: _, BOBBIN_KEY: __, NO_COLOR: ___, FORCE_COLOR: ____, ...rest } = process.env;
   return { ...rest, ...more };
@@ -23,19 +23,22 @@ export function environment(more = {}) {
 
 /** @type {Set<import("node:child_process").ChildProcess>} */
 const children = new Set();
-// One that a failed test has left would keep the file from ending.
+// A process left by a failed test would keep the test file from exiting.
 after(() => {
   for (const child of children) child.kill("SIGKILL");
 });
 
-/** Ends with the tests of the file at the latest. @template {import("node:child_process").ChildProcess} C @param {C} child @returns {C} */
+/**
+ * Kills the process when the file's tests have ended.
+ * @template {import("node:child_process").ChildProcess} C @param {C} child @returns {C}
+ */
 export function endsWithFile(child) {
   children.add(child);
   child.once("close", () => children.delete(child));
   return child;
 }
 
-/** One that still runs. */
+/** A running process of the program. */
 export class Running {
   out = "";
   err = "";
@@ -60,7 +63,7 @@ export class Running {
   }
 }
 
-/** Runs it to its end. @param {string[]} args @param {Options} [options] @returns {Promise<Ended>} */
+/** Runs the program until it exits. @param {string[]} args @param {Options} [options] @returns {Promise<Ended>} */
 export function bobbin(args, options = {}) {
   const running = new Running(args, options);
   running.child.stdin.end(options.input ?? "");
@@ -70,7 +73,10 @@ export function bobbin(args, options = {}) {
 const ajv = new Ajv2020.default({ strict: false, allErrors: true });
 ajv.addSchema(JSON.parse(readFileSync(join(checkout, "package/schemas/cli.json"), "utf8")), "cli");
 
-/** The output of a command with --json, which is as its schema says. @param {string} command @param {string} text @returns {any} */
+/**
+ * Parses the output of a command with --json and validates it against its schema.
+ * @param {string} command @param {string} text @returns {any}
+ */
 export function asDescribed(command, text) {
   const validate = ajv.getSchema(`cli#/$defs/${command}`);
   assert.ok(validate, `there is a schema of ${command}`);
@@ -79,6 +85,6 @@ export function asDescribed(command, text) {
   return value;
 }
 
-/** What a terminal would obey. */
+/** Characters that a terminal obeys. */
 // eslint-disable-next-line no-control-regex
 export const OBEYED = /[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/;

@@ -1,4 +1,4 @@
-// The program in a terminal: a pseudo-terminal of Python's, with what is typed and what is seen.
+// Runs the program in a pseudo-terminal from Python.
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -7,14 +7,14 @@ import { endsWithFile, environment, PROGRAM } from "./bobbin.mjs";
 
 const SPAWN = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
-/** Why there is none, if there is none. */
+/** The reason why there is no pseudo-terminal, or false. */
 export const noTerminal = process.platform !== "win32" && spawnSync("python3", ["-c", "import pty"]).status === 0 ? false : "no pseudo-terminal: Python is missing";
 
 export const [CTRL_C, CTRL_D, ENTER] = ["\x03", "\x04", "\r"];
 
 export class Pty {
   seen = "";
-  /** How much of it was looked at. */
+  /** The position up to which the output was examined. */
   #read = 0;
 
   /** @param {string[]} args @param {{ cwd?: string, env?: Record<string, string> }} [options] */
@@ -26,7 +26,7 @@ export class Pty {
     this.closed = once(this.child, "close");
   }
 
-  /** Waits until it is seen behind what was waited for before; returns all up to its end. @param {RegExp} what */
+  /** Waits for a match after the previous one. Returns the text up to the end of the match. @param {RegExp} what */
   async sees(what) {
     return until(`${what} is seen`, () => {
       const match = what.exec(this.seen.slice(this.#read));
@@ -47,7 +47,7 @@ export class Pty {
     this.types(text + ENTER);
   }
 
-  /** @returns {Promise<number | null>} its exit code */
+  /** @returns {Promise<number | null>} the exit code */
   async ends() {
     try {
       const [code] = await within(`it ends: ${this.seen.slice(-500)}`, 10_000, this.closed);

@@ -1,4 +1,4 @@
-// Two servers for the commands: that of a project, found by its folder, and one far away, which has a key.
+// Two servers for the commands: a project's, found by its folder, and a remote one with a key.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { asDescribed, bobbin } from "./bobbin.mjs";
 /** @typedef {import("./bobbin.mjs").Options} Options */
 
 export const KEY = "key-of-the-far-server";
-/** What no terminal may obey: clear, title, colours, a hidden end of line, the other direction of writing, C1. */
+/** Sequences that must not reach a terminal: clear, title, colours, a hidden line end, reversed text direction, C1. */
 export const HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u009b31m \rback \u202egnirts\u202c \x7f\0 end";
 
 const said = (/** @type {any[]} */ messages) => messages.findLast(({ role }) => role === "user")?.content ?? "";
@@ -41,7 +41,7 @@ export class Two {
     this.far = await Server.start({ agents: this.near.folder.path, vars: { MODEL_KEY, BOBBIN_API_KEYS: `${KEY}=admin`, BOBBIN_TOKEN_SECRET: "a-secret-of-the-tests" } });
   }
 
-  /** What asks without the program. @param {"here" | "there"} at */
+  /** Returns a client that works without the program. @param {"here" | "there"} at */
   client(at) {
     return at === "here" ? this.near.client : new Client(this.far?.base ?? "", { key: KEY });
   }
@@ -52,17 +52,17 @@ export class Two {
     rmSync(this.project, { recursive: true, force: true });
   }
 
-  /** At the server of the project, which its folder leads to. @param {string[]} args @param {Options} [options] */
+  /** Runs the program at the project's server, which it finds by the folder. @param {string[]} args @param {Options} [options] */
   here(args, options = {}) {
     return bobbin(args, { cwd: join(this.project, ".bobbin"), ...options });
   }
 
-  /** At the far one. @param {string[]} args @param {Options} [options] */
+  /** Runs the program at the remote server. @param {string[]} args @param {Options} [options] */
   there(args, options = {}) {
     return bobbin([...args, "--url", this.far?.base ?? ""], { ...options, env: { BOBBIN_KEY: KEY, ...options.env } });
   }
 
-  /** At both, each with what came of it as JSON. @param {string[]} args @param {string} [schema] @returns {Promise<any[]>} */
+  /** Runs the program at both servers and returns their JSON. @param {string[]} args @param {string} [schema] @returns {Promise<any[]>} */
   async both(args, schema = args[0] ?? "") {
     const ended = await Promise.all([this.here([...args, "--json"]), this.there([...args, "--json"])]);
     return ended.map(({ code, out, err }) => {
@@ -72,7 +72,7 @@ export class Two {
   }
 }
 
-/** Two servers that are up while the tests of this file run, or the near one alone. @param {{ far?: boolean }} [options] */
+/** Starts two servers for the tests of this file, or only the project's. @param {{ far?: boolean }} [options] */
 export function servers({ far = true } = {}) {
   const two = new Two();
   before(() => two.up(far));

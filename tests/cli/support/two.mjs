@@ -1,4 +1,4 @@
-// The servers that the tests of most commands share.
+// The servers that most commands' tests share.
 
 import { servers } from "./servers.mjs";
 
