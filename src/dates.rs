@@ -1,19 +1,20 @@
-//! Dates as a query gives them.
+//! Dates in queries, headers and responses.
 
 use crate::error::{Error, Result};
 use crate::limits::{DAY_US, SECOND_US};
 
-/// Which instant of a day a date without time means.
+/// The instant of a day that a date without time means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edge {
-    /// Its first.
+    /// The first.
     Start,
-    /// Its last.
+    /// The last.
     End,
 }
 
-/// Microseconds since 1970 of `2026-11-21`, `2026-11-21T10:00`, `2026-11-21T10:00:00.5Z`, `2026-11-21T10:00:00+01:00`
-/// (no zone means UTC), or a number of 9 to 14 digits: seconds or, from 100,000,000,000 on, milliseconds.
+/// Microseconds since 1970 of `2026-11-21`, `2026-11-21T10:00`, `2026-11-21T10:00:00.5Z` or
+/// `2026-11-21T10:00:00+01:00` (without a zone: UTC), or of a number with 9 to 14 digits: seconds or, from
+/// 100,000,000,000 on, milliseconds.
 pub(crate) fn instant(field: &str, text: &str, edge: Edge) -> Result<i64> {
     parse(text, edge).ok_or_else(|| {
         Error::field(
@@ -47,7 +48,7 @@ fn parse(text: &str, edge: Edge) -> Option<i64> {
     }
 }
 
-/// Microseconds since midnight UTC; negative or past the day when the zone says so.
+/// Microseconds since midnight UTC; negative or beyond the day for some time zones.
 fn time_of_day(text: &str) -> Option<i64> {
     let (clock, zone) = match text.find(['Z', 'z', '+', '-']) {
         Some(at) => (text.get(..at)?, zone(text.get(at..)?)?),
@@ -66,7 +67,7 @@ fn time_of_day(text: &str) -> Option<i64> {
     Some((hours * 60 + minutes - zone) * 60 * SECOND_US + seconds)
 }
 
-/// `07` or `07.25` in microseconds; digits past the sixth are cut.
+/// Microseconds of `07` or `07.25`; digits after the sixth are ignored.
 fn micros(text: &str) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let mut fraction: String = fraction.chars().take(6).collect();
@@ -76,7 +77,7 @@ fn micros(text: &str) -> Option<i64> {
     Some(number(whole, 2)? * SECOND_US + number(&fraction, 6)?)
 }
 
-/// Minutes east of UTC of `Z`, `+01:00` or `-0330`.
+/// Minutes east of UTC for `Z`, `+01:00` or `-0330`.
 fn zone(text: &str) -> Option<i64> {
     let (sign, rest) = match text.split_at_checked(1)? {
         ("Z" | "z", "") => return Some(0),
@@ -89,7 +90,7 @@ fn zone(text: &str) -> Option<i64> {
     (hours <= 14 && minutes <= 59).then_some(sign * (hours * 60 + minutes))
 }
 
-/// A number of exactly so many digits.
+/// A number of exactly this many digits.
 fn number(text: &str, digits: usize) -> Option<i64> {
     (text.len() == digits && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
 }
@@ -123,7 +124,7 @@ pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// `2026-11-22T10:00:00.123Z`, of microseconds since 1970; what is finer is cut.
+/// `2026-11-22T10:00:00.123Z` from microseconds since 1970; smaller units are cut.
 pub(crate) fn iso(us: i64) -> String {
     let (year, month, day) = civil(us.div_euclid(DAY_US));
     let ms = us.rem_euclid(DAY_US) / 1_000;

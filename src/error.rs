@@ -1,4 +1,4 @@
-//! Errors of the runtime's API: a stable code, a text for a developer, and where it helps a hint and a field.
+//! Errors of the runtime's API: a stable code, a message for a developer and, if useful, a hint and a field.
 
 use std::ops::{Deref, DerefMut};
 
@@ -10,7 +10,7 @@ use crate::json;
 /// The result of anything that can fail towards a client.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, as a client's program reads it. The table that maps each to its HTTP status is [`Code::status`].
+/// A stable error code for programs. [`Code::status`] maps each to its HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
@@ -18,7 +18,7 @@ pub enum Code {
     BadJson,
     /// A field has the wrong type or an impossible value.
     InvalidField,
-    /// An option that there is not, and that cannot be passed over.
+    /// An unknown option that cannot be ignored.
     UnsupportedParameter,
     /// A required field is absent.
     MissingField,
@@ -26,7 +26,7 @@ pub enum Code {
     MissingVariables,
     /// A paging cursor is unknown or malformed.
     BadCursor,
-    /// The token of a link is forged, has ended or is good for something else.
+    /// The token of a link is forged, expired or has another scope.
     InvalidToken,
     /// No or unknown credentials.
     Unauthenticated,
@@ -38,15 +38,15 @@ pub enum Code {
     ThreadNotFound,
     /// No such message in this thread.
     MessageNotFound,
-    /// The catalog has no agent of that name.
+    /// The catalog has no agent with this name.
     AgentNotFound,
-    /// There is no memory of that name, or not here.
+    /// There is no memory with this name, or not here.
     MemoryNotFound,
     /// The route exists, the method does not.
     MethodNotAllowed,
     /// The body's content type is not accepted.
     UnsupportedMediaType,
-    /// The body of the request stopped coming.
+    /// The body of the request stopped arriving.
     RequestTimeout,
     /// The thread was terminated (spec §30): it stays readable and refuses work.
     Terminated,
@@ -56,38 +56,38 @@ pub enum Code {
     KeyConflict,
     /// A memory has no room for a document.
     MemoryFull,
-    /// Code that only reads tried to change something.
+    /// Read-only code tried to change something.
     ReadOnly,
     /// A condition of the request (`If-Match`, `If-None-Match`) does not hold.
     PreconditionFailed,
-    /// The range that is asked for is none of the file's.
+    /// The requested range is outside the file.
     RangeNotSatisfiable,
     /// A body or value is over its limit, which the message names.
     TooLarge,
-    /// An idempotency key came again with another body.
+    /// An idempotency key was used again with another body.
     IdempotencyMismatch,
-    /// Arguments of a call were changed to such that the tool does not take, or that may not be changed.
+    /// Changed arguments of a call that the tool does not accept, or that may not be changed.
     InvalidArgs,
     /// Too many requests.
     RateLimited,
     /// The thread's queue is full.
     QueueFull,
-    /// Our fault; the id in the message is in the log.
+    /// An internal failure; the log has the id in the message.
     Internal,
-    /// A custom endpoint failed; the id in the message is in the thread's log.
+    /// A custom endpoint failed; the thread's log has the id in the message.
     EndpointFailed,
-    /// A hook failed or refused, where that counts (spec §9.1).
+    /// A hook failed or refused, and its result counts (spec §9.1).
     HookFailed,
     /// The definitions failed validation and are not served.
     CatalogInvalid,
     /// Values cannot be encrypted or decrypted: a key is missing from `BOBBIN_ENCRYPTION_KEYS`.
     EncryptionUnavailable,
-    /// The object was restarted or lost in the middle; the same request may be sent again.
+    /// The object was restarted or lost during the request, which may be sent again.
     Overloaded,
 }
 
 impl Code {
-    /// The HTTP status of an answer with this code.
+    /// The HTTP status of a response with this code.
     pub const fn status(self) -> u16 {
         match self {
             Code::BadJson
@@ -124,25 +124,25 @@ impl Code {
     }
 }
 
-/// A text without the full stop at its end, for a sentence that has one of its own.
+/// The text without its final full stop, to embed it in a sentence.
 pub(crate) fn unstopped(text: &str) -> &str {
     text.strip_suffix('.').filter(|rest| !rest.ends_with('.')).unwrap_or(text)
 }
 
 /// An error of the API. `Display` is its message.
 ///
-/// One pointer, however much it says: nearly every function of the core returns a `Result`, and each `?` would copy the
-/// texts from one place on the stack to another.
+/// Consists of one pointer: nearly every function of the core returns a `Result`, and each `?` would
+/// otherwise copy the texts on the stack.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", .0.message)]
 pub struct Error(Box<Fault>);
 
-/// What an [`Error`] says.
+/// The contents of an [`Error`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// The stable code.
     pub code: Code,
-    /// What is wrong, in words.
+    /// What is wrong, for a developer.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
@@ -150,7 +150,7 @@ pub struct Fault {
     pub field: Option<String>,
     /// Seconds after which a retry makes sense (`Retry-After`).
     pub retry_after_s: Option<u32>,
-    /// What a program needs to go on, such as how things stand now.
+    /// Data that a program needs to continue, such as the current state.
     pub details: Option<Box<Value>>,
 }
 
@@ -189,12 +189,12 @@ impl Error {
         Fault { code, message, hint: None, field: None, retry_after_s: None, details: None }.into()
     }
 
-    /// A field of the request that is wrong.
+    /// An error about a field of the request.
     pub fn field(field: &str, message: impl Into<String>) -> Error {
         Error::new(Code::InvalidField, message).at(field)
     }
 
-    /// A required field that is absent.
+    /// An error about a missing required field.
     pub fn missing(field: &str) -> Error {
         Error::new(Code::MissingField, format!("`{field}` is required.")).at(field)
     }
@@ -204,33 +204,33 @@ impl Error {
         Error::new(Code::Internal, detail.to_string())
     }
 
-    /// The same error with a hint.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same error about this field of the request.
+    /// Sets the field of the request.
     #[must_use]
     pub fn at(mut self, field: impl Into<String>) -> Error {
         self.field = Some(field.into());
         self
     }
 
-    /// The same error, after which a retry makes sense in so many seconds.
+    /// Sets the seconds after which a retry makes sense.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Error {
         self.retry_after_s = Some(seconds);
         self
     }
 
-    /// What is wrong, in words.
+    /// The message.
     pub fn into_message(self) -> String {
         self.0.message
     }
 
-    /// The body of an answer: `{"error": {code, message, hint?, field?, details?}}`.
+    /// The body of a response: `{"error": {code, message, hint?, field?, details?}}`.
     pub fn to_json(&self) -> Value {
         let mut error = json!({ "code": self.code, "message": self.message });
         if let Some(object) = error.as_object_mut() {
@@ -252,7 +252,8 @@ impl Error {
 mod tests {
     use crate::error::{Code, unstopped};
 
-    /// The rows of the tables of docs/errors.md that have a code, a status and, last, whether to send the request again.
+    /// The rows with a code in the tables of docs/errors.md: code, status, and whether to send the request
+    /// again.
     fn documented() -> Vec<(Code, u16, bool)> {
         let row = |line: &str| {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();

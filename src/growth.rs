@@ -1,5 +1,5 @@
-//! What strangers send, to be read and let go: the doors of `tests/growth` to readers that are private. Whether something is
-//! taken or refused does not count there.
+//! Entry points to private readers of untrusted input, for `tests/growth`. The results are discarded: the
+//! tests measure only how cost grows with the input.
 
 use crate::api::{copied as copies, history as earlier};
 use crate::engine::subagents;
@@ -18,15 +18,15 @@ use crate::sandbox::{Function, Value};
 use crate::spec::memory::Chunking;
 use crate::spec::scrub::Scrub;
 
-/// Bytes of a piece of a stream: an odd number, so that cuts are everywhere.
+/// Bytes in a piece of a stream; odd, so that cuts fall everywhere.
 const PIECE: usize = 7;
 
-/// What an MCP server answers to `tools/call`, in small pieces.
+/// A response of an MCP server to `tools/call`, in small pieces.
 pub fn mcp_call(content_type: &str, answer: &str) {
     mcp(content_type, answer, |result| drop(of_call(result)));
 }
 
-/// What an MCP server answers to `tools/list`.
+/// A response of an MCP server to `tools/list`.
 pub fn mcp_list(answer: &str) {
     mcp("application/json", answer, |result| drop(Page::of(result)));
 }
@@ -43,17 +43,17 @@ fn mcp(content_type: &str, answer: &str, take: impl Fn(serde_json::Map<String, s
     }
 }
 
-/// What an MCP server refuses a request with.
+/// An error response of an MCP server.
 pub fn mcp_refusal(body: &str) {
     drop(error_in(body.as_bytes()));
 }
 
-/// What a server gives as vectors of so many texts.
+/// A server's response with this many vectors.
 pub fn vectors(body: &str, texts: usize) {
     drop(embedding::vectors(body.as_bytes(), texts));
 }
 
-/// A value of code: read, written as JSON, and packed again.
+/// A value from sandboxed code: unpacked, converted to JSON, and packed again.
 pub fn code_value(text: &str) {
     let absent = |_: u64, name: &str| Function::new(name, |_| Box::pin(async { Ok(Value::Undefined) }));
     let packed = Packed { text: text.to_owned(), bytes: Vec::new() };
@@ -61,28 +61,28 @@ pub fn code_value(text: &str) {
     drop((value.to_json(), pack(&value, &mut |_| 0)));
 }
 
-/// The body of a request for a new thread: what was said before.
+/// The body of a request for a new thread with a history.
 pub fn history(body: &str) {
     if let Ok(mut body) = Body::parse(body).and_then(|body| body.known(&["history"])) {
         drop(earlier::earlier(&mut body));
     }
 }
 
-/// The same, of a thread of another deployment.
+/// The body of a request for a new thread that is copied from another deployment.
 pub fn copied(body: &str) {
     if let Ok(mut body) = Body::parse(body).and_then(|body| body.known(&["copied_from", "history"])) {
         drop(copies::copied(&mut body, "t".to_owned(), 0));
     }
 }
 
-/// A page that a memory takes: its text, and that in chunks.
+/// A page for a memory: its text, and its chunks.
 pub fn page(html: &str) {
     if let Ok(text) = text_of(Some("text/html"), html.to_owned()) {
         drop(cut(&text, Chunking::default()));
     }
 }
 
-/// A result of a tool, as text and as JSON, without what looks like a secret.
+/// A tool's result as text and as JSON, without anything that looks like a secret.
 pub fn scrubbed(text: &str) {
     let rules = Rules::of(&Scrub::default(), None);
     drop(Scrubber::new(&rules).text(text.to_owned()));

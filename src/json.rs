@@ -1,7 +1,8 @@
-//! JSON as types, by `serde_json`, compiled once for each type.
+//! JSON to and from types, by `serde_json`, with one copy of the code per type.
 //!
-//! `serde_json` itself reads text, bytes and values by code of its own for each, and a struct from a list as well as from an object,
-//! which nobody writes. Reading was a fifth of the Worker's wasm. Here bytes and values are read as text, and a struct is an object.
+//! `serde_json` compiles separate code for reading each type from text, bytes and values, and reads a struct
+//! from a list as well as from an object. That was a fifth of the Worker's wasm. Here, bytes and values are
+//! read as text, and a struct only from an object.
 
 use std::fmt;
 
@@ -12,11 +13,11 @@ use serde::de::{
 };
 use serde_json::{Result, Value};
 
-/// What a text says.
+/// Parses a text.
 ///
 /// # Errors
 ///
-/// Those of `serde_json::from_str`, with line and column.
+/// The errors of `serde_json::from_str`, with line and column.
 pub fn from_str<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = T::deserialize(Objects(&mut reader))?;
@@ -24,20 +25,20 @@ pub fn from_str<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
     Ok(read)
 }
 
-/// What bytes say, which are a text in UTF-8.
+/// Parses bytes in UTF-8.
 ///
 /// # Errors
 ///
-/// As of [`from_str`], and where they are no such text.
+/// Those of [`from_str`], and invalid UTF-8.
 pub fn from_slice<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
     from_str(std::str::from_utf8(bytes).map_err(serde_json::Error::custom)?)
 }
 
-/// What a value says.
+/// Converts a value to a type.
 ///
 /// # Errors
 ///
-/// As of [`from_str`], without line and column: nobody has seen the value as a text.
+/// Those of [`from_str`] without line and column, because the caller has no text.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T> {
     from_str(&text(&value)).map_err(|error| {
         let said = error.to_string();
@@ -46,19 +47,19 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T> {
     })
 }
 
-/// A value as a text. `Display` writes the same, but each name and each sign by itself through a formatter.
+/// The text of a value. Like `Display`, but without a call of the formatter for each token.
 pub fn text(value: &Value) -> String {
-    // A value has nothing that could not be written.
+    // Serializing a value cannot fail.
     serde_json::to_string(value).unwrap_or_else(|_| value.to_string())
 }
 
-/// A reader that gives objects to structs, and nothing else, as deep as it goes.
+/// A deserializer that reads structs only from objects, at every level.
 struct Objects<D>(D);
 
-/// Hands [`Objects`] on to what lies inside: around a visitor, around its access to elements, around what reads one of them.
+/// Applies [`Objects`] to nested values: wraps visitors, their access to elements, and seeds.
 struct Each<T>(T);
 
-/// Reads the fields of a variant, from an object as well.
+/// Reads the fields of a variant, only from an object.
 struct Variant<V>(V);
 
 macro_rules! unchanged {

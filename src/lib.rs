@@ -1,45 +1,46 @@
-//! Bobbin: an agent runtime. This crate is its pure core: it cannot name Cloudflare, opens no socket and reads no clock;
-//! everything outside goes through [`host`].
+//! Bobbin: an agent runtime. This crate is its pure core. It cannot name Cloudflare, opens no socket and
+//! reads no clock; all access to the outside goes through [`host`].
 //!
 //! # Floors
 //!
-//! From the ground up. Each module imports only those listed above it; `npm test` checks that.
+//! The modules in the order of their dependencies. Each imports only those listed above it; `npm test` checks
+//! that.
 //!
-//! * [`json`]: JSON as types.
-//! * [`error`]: every code an API answer may carry, and the status it maps to.
-//! * [`limits`]: every constant of the runtime, named once.
-//! * [`literal`]: JSON as it is written in code.
-//! * `text`: texts that are cut.
-//! * [`sorted`]: maps and sets that are sorted lists.
-//! * `letters`: which letters follow one another in words.
-//! * `tokens`: how many tokens a text has, about.
-//! * `registry`: functions by name.
-//! * `dates`: dates as people and headers have them.
-//! * `page`: pages that end by bytes.
+//! * [`json`]: JSON to and from types.
+//! * [`error`]: the error codes of the API, with their statuses.
+//! * [`limits`]: every constant of the runtime.
+//! * [`literal`]: the macro for JSON literals.
+//! * `text`: cutting and decoding of texts.
+//! * [`sorted`]: maps and sets as sorted lists.
+//! * `letters`: common pairs of letters.
+//! * `tokens`: estimates of token counts.
+//! * `registry`: native functions by name.
+//! * `dates`: dates in queries and responses.
+//! * `page`: pages bounded by rows and bytes.
 //! * [`signing`]: signatures of outgoing calls.
-//! * `trace`: which trace a run belongs to, and the ids of its spans.
-//! * [`host`]: the door to the outside: SQLite, HTTP, the alarm, the bucket, listeners.
-//! * [`spec`]: the definitions a developer writes (models, prompts, tools, agents), the catalog they are compiled into, and
-//!   the records a thread keeps. Plain data.
-//! * `names`: what was probably meant by a name.
+//! * `trace`: trace contexts and ids of spans.
+//! * [`host`]: the interface to the outside: SQLite, HTTP, the alarm, the bucket, listeners.
+//! * [`spec`]: the definitions that a developer writes (models, prompts, tools, agents), the catalog that
+//!   they are compiled into, and the records that a thread keeps. Plain data.
+//! * `names`: validation and suggestions of names.
 //! * [`access`]: API keys, scopes, browser tokens.
 //! * [`request`]: the HTTP surface as data: routes, requests to an object, replies.
-//! * [`models`]: providers of models, and the registry that a crate which embeds this one adds its own to.
-//! * [`env`]: values of variables: encrypted, changed, kept out of what is shown.
-//! * `store`: the tables of a thread, one file each: its rows, its statements.
-//! * [`sandbox`]: code in the sandbox: values that cross, options, the handle.
-//! * [`sdk`]: the thread as the code sees it that works in it.
-//! * `mcp`: the protocol of MCP servers, as a client speaks it.
-//! * [`work`]: what definitions name with `run`: native functions, HTTP calls, code in the sandbox.
-//! * [`validate`]: what is wrong with a catalog.
-//! * [`memory`]: memories, whoever holds their tables: documents, chunks, vectors, what is found.
+//! * [`models`]: providers of models, and the registry to which an embedding crate adds its own.
+//! * [`env`]: values of variables: encryption, changes, redaction.
+//! * `store`: the tables of a thread, one file each.
+//! * [`sandbox`]: sandboxed code: values that cross, options, the handle.
+//! * [`sdk`]: the thread as its code sees it.
+//! * `mcp`: the client of the MCP protocol.
+//! * [`work`]: the targets of `run` in definitions: native functions, HTTP calls, sandboxed code.
+//! * [`validate`]: validation of a catalog.
+//! * [`memory`]: memories of threads and shared ones: documents, chunks, vectors, searches.
 //! * [`engine`]: the engine of one thread. Start at `engine/step.rs`: the seven-step cycle, in order.
-//! * [`api`]: what the routes of a thread answer; the protocols of other systems.
-//! * [`directory`]: which threads an owner has.
-//! * [`growth`]: readers of what strangers send, for the tests of their growth.
+//! * [`api`]: the responses of a thread's routes; the protocols of other systems.
+//! * [`directory`]: the threads of an owner.
+//! * [`growth`]: readers of untrusted input, for tests of their growth.
 //!
-//! The Cloudflare shell is the crate `bobbin-worker` (`worker/`); the simulated host that the engine is tested on is in
-//! `tests/engine/`.
+//! The Cloudflare shell is the crate `bobbin-worker` (`worker/`). The simulated host for tests of the engine
+//! is in `tests/engine/`.
 
 pub mod access;
 pub mod api;

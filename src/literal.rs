@@ -1,13 +1,13 @@
-//! JSON as it is written in code. What serde_json's own macro writes for a field is a map's whole way of taking one, in place, some two
-//! thousand times: with it the Worker's wasm is 5 % larger. Here a field is two calls.
+//! The macro for JSON literals. `serde_json`'s own macro inlines the insertion into a map at some two
+//! thousand fields, which makes the Worker's wasm 5 % larger. Here, a field is two calls.
 
 use serde::Serialize;
 use serde_json::Map;
 #[doc(hidden)]
 pub use serde_json::Value;
 
-/// A value of JSON, written as JSON is, with expressions for what is not known yet: as `serde_json::json!`, but that what cannot be
-/// JSON is null, as nothing panics here.
+/// Builds a JSON value from a literal with expressions. Like `serde_json::json!`, except that an expression
+/// that cannot be JSON becomes null instead of a panic.
 #[macro_export]
 macro_rules! json {
     (null) => { $crate::literal::Value::Null };
@@ -24,7 +24,7 @@ macro_rules! json {
     ($value:expr) => { $crate::literal::value(&$value) };
 }
 
-/// The fields of an object, one after the other.
+/// Adds the fields of an object.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! json_fields {
@@ -47,7 +47,7 @@ macro_rules! json_fields {
     }};
 }
 
-/// The values of a list, one after the other.
+/// Adds the values of a list.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! json_items {
@@ -70,7 +70,7 @@ macro_rules! json_items {
     }};
 }
 
-/// An object that is being written.
+/// An object under construction.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Object(Map<String, Value>);
@@ -86,7 +86,7 @@ impl Object {
     }
 }
 
-/// A list that is being written.
+/// A list under construction.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct List(Vec<Value>);
@@ -108,7 +108,7 @@ pub fn name<T: AsRef<str> + ?Sized>(name: &T) -> &str {
     name.as_ref()
 }
 
-/// What serialises, as a value.
+/// The value of an expression.
 #[doc(hidden)]
 #[inline(never)]
 pub fn value<T: Serialize + ?Sized>(value: &T) -> Value {
@@ -119,7 +119,7 @@ pub fn value<T: Serialize + ?Sized>(value: &T) -> Value {
 mod tests {
     use super::Value;
 
-    /// The same text, as both macros understand it.
+    /// The text that both macros produce.
     macro_rules! both {
         ($($written:tt)*) => {
             assert_eq!(crate::json!($($written)*).to_string(), serde_json::json!($($written)*).to_string())

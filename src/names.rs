@@ -1,13 +1,13 @@
-//! Names: which ones are valid, what was probably meant, and cycles of names.
+//! Names: validation, suggestions for unknown ones, and cycles.
 
 use crate::spec::memory::{MemoryTool, ScratchpadTool};
 use crate::spec::skill::LOAD;
 use crate::spec::{ask_user, subagent};
 
-/// What the names of tools begin with that MCP servers have.
+/// Prefix of the tools of MCP servers.
 const OF_MCP: &str = "mcp_";
 
-/// What to add to "no such name": what was probably meant, or what there is.
+/// An addition to an error about an unknown name: the probable name, or the known ones.
 pub(crate) fn hint(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("; did you mean \"{near}\"?"),
@@ -17,13 +17,13 @@ pub(crate) fn hint(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The known name that is most like `name`, if one is close.
+/// The known name that is most similar to `name`, if one is close.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let length = name.chars().count();
     let allowed = length.div_ceil(3);
     known
         .iter()
-        // A name may be as long as a body, and what differs more in length differs more as a whole.
+        // `name` may be as long as a body. Skip names whose difference in length alone is too large.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
         .map(|candidate| (distance(&name.to_lowercase(), &candidate.to_lowercase()), *candidate))
         .filter(|(distance, _)| *distance <= allowed)
@@ -31,7 +31,7 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions and replacements that lead from one to the other; two neighbours swapped count as one.
+/// The edit distance of two texts; two swapped neighbours count as one edit.
 fn distance(a: &str, b: &str) -> usize {
     if are_swapped(a, b) {
         return 1;
@@ -62,13 +62,13 @@ fn are_swapped(a: &str, b: &str) -> bool {
     }
 }
 
-/// What is wrong with the name of something that models may call: providers take these characters alone.
+/// An error in the name of something that models call: providers accept only these characters.
 pub(crate) fn wrong_callable(name: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     wrong(name, fine, "letters, digits, _ and -").or_else(|| taken(name))
 }
 
-/// That a name belongs to a tool of the runtime's own, which no definition may stand in for.
+/// An error if a name belongs to a built-in tool, which no definition may replace.
 pub(crate) fn taken(name: &str) -> Option<String> {
     let own = subagent::is_tool(name)
         || [LOAD, ask_user::NAME].contains(&name)
@@ -82,25 +82,25 @@ pub(crate) fn taken(name: &str) -> Option<String> {
     Some(format!("\"{name}\" {whose}; give the file another name"))
 }
 
-/// What is wrong with the name of a model; it never leaves the runtime.
+/// An error in the name of a model; providers never receive it.
 pub(crate) fn wrong_model(name: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || "_-.:/@".contains(c);
     wrong(name, fine, "letters, digits and _ - . : / @")
 }
 
-/// What is wrong with the name of a skill.
+/// An error in the name of a skill.
 pub(crate) fn wrong_skill(name: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     wrong(name, fine, "lower-case letters, digits and -")
 }
 
-/// What is wrong with the name of a memory: it is a part of paths.
+/// An error in the name of a memory, which is a part of paths.
 pub(crate) fn wrong_memory(name: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
     wrong(name, fine, "lower-case letters, digits, - and _")
 }
 
-/// What is wrong with the name of an MCP server: those of its tools begin with it.
+/// An error in the name of an MCP server, which is the prefix of its tools' names.
 pub(crate) fn wrong_server(name: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let whole = !name.contains("__") && !name.ends_with('_');
@@ -111,7 +111,7 @@ pub(crate) fn wrong_server(name: &str) -> Option<String> {
     })
 }
 
-/// What is wrong with the id of a hook.
+/// An error in the id of a hook.
 pub(crate) fn wrong_id(id: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     wrong(id, fine, "lower-case letters, digits and _").or_else(|| {
@@ -131,7 +131,7 @@ fn wrong(name: &str, fine: fn(char) -> bool, allowed: &str) -> Option<String> {
     (!name.chars().all(fine)).then(|| format!("the name \"{name}\" may hold only {allowed}"))
 }
 
-/// Every way in which names lead back to themselves, each once: `a → b → a`, starting where it was entered first.
+/// All cycles of names, such as `a → b → a`, each once and starting where the search entered it.
 pub(crate) fn cycles<'a>(names: &[&'a str], next: &dyn Fn(&str) -> Vec<&'a str>) -> Vec<Vec<&'a str>> {
     let mut search = Search { next, done: Vec::new(), path: Vec::new(), found: Vec::new() };
     for name in names {

@@ -1,6 +1,6 @@
-//! A page of a list: so many rows, and so many bytes of JSON. An answer crosses from object to object as one message, which
-//! the platform limits, whatever the rows hold; so every list is read through a page, row by row, and ends where either
-//! is used up. The first row always comes, however large it is: else a list could never be read past it.
+//! A page of a list, bounded by rows and by bytes of JSON. A response crosses between objects as one message,
+//! which the platform limits. So every list is read row by row into a page. The first row always fits,
+//! however large it is, because otherwise no client could read past it.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -15,11 +15,11 @@ use crate::limits;
 #[derive(Debug)]
 pub(crate) struct Page<T = Value> {
     rows: Vec<T>,
-    /// Rows that it has at most.
+    /// Maximum number of rows.
     limit: usize,
-    /// Bytes that are left.
+    /// Remaining bytes.
     left: usize,
-    /// Whether a row came that it has no room for.
+    /// Whether a row did not fit.
     more: bool,
 }
 
@@ -29,13 +29,13 @@ impl<T> Page<T> {
         Page::of_bytes(limit, limits::PAGE_BYTES)
     }
 
-    /// An empty page of at most `limit` rows and so many bytes.
+    /// An empty page of at most `limit` rows and `bytes`.
     pub(crate) fn of_bytes(limit: u32, bytes: usize) -> Page<T> {
         Page { rows: Vec::new(), limit: limit as usize, left: bytes, more: false }
     }
 
-    /// Takes a row and its size, which is asked for only where there is room for another row. `Break`: the page ends
-    /// before this row.
+    /// Adds a row with its size. `row` is only called if there may be room. `Break`: the page ends before
+    /// this row.
     pub(crate) fn add_sized(&mut self, row: impl FnOnce() -> Result<(T, usize)>) -> Result<ControlFlow<()>> {
         if self.more || self.rows.len() >= self.limit {
             self.more = true;
@@ -51,30 +51,30 @@ impl<T> Page<T> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Rows that it can still take; 0 once one had no room.
+    /// Number of rows that still fit; 0 after one did not fit.
     pub(crate) fn room(&self) -> u32 {
         let room = if self.more { 0 } else { self.limit.saturating_sub(self.rows.len()) };
         u32::try_from(room).unwrap_or(u32::MAX)
     }
 
-    /// Whether a row came that it had no room for.
+    /// Whether a row did not fit.
     pub(crate) fn has_more(&self) -> bool {
         self.more
     }
 
-    /// How many rows it has.
+    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Its rows, in the order in which they came.
+    /// The rows, in order.
     pub(crate) fn into_rows(self) -> Vec<T> {
         self.rows
     }
 }
 
 impl Page {
-    /// Takes a row as JSON. `Break`: the page ends before this row.
+    /// Adds a row of JSON. `Break`: the page ends before this row.
     pub(crate) fn add(&mut self, row: impl FnOnce() -> Result<Value>) -> Result<ControlFlow<()>> {
         self.add_sized(|| {
             let row = row()?;
@@ -84,15 +84,15 @@ impl Page {
     }
 }
 
-/// Bytes that a value takes as JSON.
+/// Size of a value as JSON.
 pub(crate) fn json_bytes(value: &impl Serialize) -> usize {
     let mut count = Count(0);
-    // What counts never fails, and what cannot be written takes no room.
+    // The counter never fails, and a value that cannot be serialized counts as nothing.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }
 
-/// Counts what is written to it.
+/// A writer that counts bytes.
 struct Count(usize);
 
 impl io::Write for Count {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::json;
 
-    /// How many of these rows a page takes, and whether there are more.
+    /// The number of these rows that fit a page, and whether there are more.
     fn taken(limit: u32, bytes: usize, sizes: &[usize]) -> (usize, bool) {
         let mut page = Page::of_bytes(limit, bytes);
         for size in sizes {

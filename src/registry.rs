@@ -1,4 +1,4 @@
-//! Native functions by name: what `{"run": {"native": "name"}}` of a definition names.
+//! Native functions by name, for `{"run": {"native": "name"}}` in definitions.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use futures::FutureExt;
 
 use crate::sorted::SortedMap;
 
-/// The functions of this crate, and those that crates which embed it add.
+/// The functions of this crate, and those that embedding crates add.
 pub(crate) struct Registry<N: 'static> {
     built_in: &'static [(&'static str, N)],
     added: RefCell<SortedMap<&'static str, N>>,
@@ -19,7 +19,7 @@ impl<N: Copy> Registry<N> {
         Registry { built_in, added: RefCell::new(SortedMap::new()) }
     }
 
-    /// Adds one, or replaces the one of that name.
+    /// Adds a function, or replaces the one with this name.
     pub(crate) fn add(&self, name: &'static str, native: N) {
         self.added.borrow_mut().insert(name, native);
     }
@@ -39,7 +39,7 @@ impl<N: Copy> Registry<N> {
     }
 }
 
-/// What a panic of a native function said.
+/// The message of a native function's panic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it panicked: {0}")]
 pub struct Panicked(pub String);
@@ -52,23 +52,23 @@ impl Panicked {
     }
 }
 
-/// Runs a native function; a panic ends this call alone.
+/// Runs a native function. A panic ends only this call.
 ///
 /// # Errors
-/// What the panic said.
+/// The message of the panic.
 pub(crate) async fn contained<T>(running: impl Future<Output = T>) -> Result<T, Panicked> {
     AssertUnwindSafe(running).catch_unwind().await.map_err(Panicked::of)
 }
 
-/// The registry of one kind of native functions, in the module that names them: `register`, `names` and `find`.
-/// `$entry`: what is kept of one, where that is more than the function; `$added` makes it of one that a crate adds.
+/// Defines `register`, `names` and `find` for one kind of native functions. `$entry`: the stored form, if it
+/// is more than the function; `$added` makes it from a function that a crate adds.
 macro_rules! registry {
     ($native:ty, $built_in:expr, $what:literal) => {
         registry!($native as $native, std::convert::identity, $built_in, $what);
     };
     ($native:ty as $entry:ty, $added:expr, $built_in:expr, $what:literal) => {
         thread_local! {
-            // Filled once when the program starts.
+            // Filled when the program starts.
             static NATIVES: crate::registry::Registry<$entry> =
                 const { crate::registry::Registry::new($built_in) };
         }
@@ -78,12 +78,12 @@ macro_rules! registry {
             NATIVES.with(|natives| natives.add(name, $added(native)));
         }
 
-        /// The names that definitions may use.
+        /// The names available to definitions.
         pub fn names() -> Vec<&'static str> {
             NATIVES.with(crate::registry::Registry::names)
         }
 
-        /// Whether definitions may use that name.
+        /// Whether a name is available to definitions.
         #[allow(dead_code, reason = "not every kind is asked for before it is called")]
         pub(crate) fn has(name: &str) -> bool {
             find(name).is_some()

@@ -1,15 +1,16 @@
-//! Signatures over what the runtime sends to http tools, so that a tool can tell that a call is ours and recent
-//! (`x-bobbin-signature: t=1795300000,v1=<hex>`), and the keyed hash that browser tokens share with them.
+//! Signatures of requests to HTTP tools, so that a tool can verify that a call is authentic and recent
+//! (`x-bobbin-signature: t=1795300000,v1=<hex>`), and the keyed hash that they share with browser tokens.
 
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
 /// The header that carries a signature.
 pub const HEADER: &str = "x-bobbin-signature";
-/// How far a signature's time may be from a receiver's clock, seconds.
+/// Allowed difference between a signature's time and a receiver's clock, seconds.
 pub const TOLERANCE_S: i64 = 300;
 
-/// The value of [`HEADER`] for a body sent at `t` (seconds since 1970): HMAC-SHA256 of `<t>.<body>` in hexadecimal.
+/// The value of [`HEADER`] for a body sent at `t` (seconds since 1970): HMAC-SHA256 of `<t>.<body>`, in
+/// hexadecimal.
 pub fn sign(secret: &str, t: i64, body: &[u8]) -> String {
     let mut value = format!("t={t},v1=");
     for byte in hmac_sha256(secret.as_bytes(), &[t.to_string().as_bytes(), b".", body]) {
@@ -20,7 +21,7 @@ pub fn sign(secret: &str, t: i64, body: &[u8]) -> String {
     value
 }
 
-/// Why a signature is not accepted.
+/// The reason why a signature is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     /// The header is not `t=<seconds>,v1=<64 hexadecimal digits>`.
@@ -29,13 +30,13 @@ pub enum SignatureError {
     /// Its time is more than [`TOLERANCE_S`] away.
     #[error("the signature is too old, or the clocks differ")]
     Expired,
-    /// Another secret, or another body.
+    /// Made with another secret, or for another body.
     #[error("the signature does not match")]
     Mismatch,
 }
 
-/// What a receiver does: checks the value of [`HEADER`] against the body as received, at `now_s` (seconds since 1970).
-/// Of several `v1` one has to match, so that a secret can be replaced.
+/// Verifies the value of [`HEADER`] against the received body, at `now_s` (seconds since 1970), as a receiver
+/// does. One of several `v1` must match, so that a secret can be replaced.
 pub fn verify(secret: &str, header: &str, body: &[u8], now_s: i64) -> Result<(), SignatureError> {
     let (mut t, mut signatures) = (None, Vec::new());
     for part in header.split(',') {
@@ -63,9 +64,9 @@ pub(crate) fn unhex(hex: &str) -> Option<[u8; 32]> {
     digits.next().is_none().then_some(bytes)
 }
 
-/// HMAC-SHA256 over parts, one after the other.
+/// HMAC-SHA256 over the concatenated parts.
 pub(crate) fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    // A key of one block, as the definition has it: a longer one is hashed, a shorter one filled with zeros.
+    // The key as one block: a longer one is hashed, a shorter one is padded with zeros.
     let mut block = [0; 64];
     let hashed;
     let key = if key.len() > block.len() {
@@ -82,19 +83,20 @@ pub(crate) fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// Whether two hashes are the same, in a time that does not tell where they differ.
+/// Compares two hashes in constant time.
 pub(crate) fn same(left: &[u8; 32], right: &[u8; 32]) -> bool {
     let difference = left.iter().zip(right).fold(0, |difference, (l, r)| difference | (l ^ r));
     std::hint::black_box(difference) == 0
 }
 
-/// The first eight hexadecimal digits of a text's SHA-256: enough to tell credentials apart, too little to find them out.
+/// The first eight hexadecimal digits of a text's SHA-256: enough to distinguish credentials, too few to
+/// recover them.
 pub fn fingerprint(text: &str) -> String {
     use sha2::Digest;
     sha2::Sha256::digest(text.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What tells texts from others: 128 bits of a hash, in hexadecimal. A NUL parts them.
+/// A digest that identifies texts: 128 bits of a hash, in hexadecimal. The texts are separated by NULs.
 pub fn digest(texts: &[&str]) -> String {
     use sha2::Digest;
     sha2::Sha256::digest(texts.join("\0")).iter().take(16).map(|byte| format!("{byte:02x}")).collect()

@@ -1,9 +1,10 @@
-//! Maps and sets as sorted lists: what a B-tree of the standard library offers, as far as it is used here.
+//! Maps and sets as sorted lists, with the part of the standard library's B-tree interface that is used here.
 //!
-//! A B-tree's code is compiled for every pair of types, 7 KB of wasm each, and there are forty of them. Definitions and
-//! what a thread keeps in memory are few, and are built once and read often; for them a list in order is as quick.
+//! A B-tree costs 7 KB of wasm for each of forty pairs of types. Definitions and the data of a thread in
+//! memory are small, are built once and read often; for them a sorted list is as fast.
 //!
-//! Made of many entries at once (`collect`, `extend`, JSON), a list is sorted once. One by one, each entry moves those after
+//! Building from many entries (`collect`, `extend`, JSON) sorts once. A single insertion moves all later
+//! entries, so use a map of the standard library for data that clients can grow.
 //! it: what strangers fill so belongs into a map of the standard library.
 
 use std::borrow::Borrow;
@@ -144,7 +145,7 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        // Most are built in order.
+        // Fast path: most maps are built in order.
         if self.0.last().is_none_or(|(last, _)| last.borrow() < key) {
             return Err(self.0.len());
         }
@@ -205,7 +206,7 @@ impl<K: Ord, V> SortedMap<K, V> {
 
     /// The value of a key, made where there is none.
     pub fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
-        // Taken out and put back: that there is one is known to the compiler only so.
+        // Removed and inserted again, so that the compiler knows that the entry exists.
         let (at, entry) = match self.place(&key) {
             Ok(at) => (at, self.0.remove(at)),
             Err(at) => (at, (key, make())),

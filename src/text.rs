@@ -1,9 +1,9 @@
-//! Where texts are cut: never within a character; and bytes as text. A text that may hold secrets is not cut before these are taken out
-//! of it, or part of one would remain: see `Shown` in `env/redact`.
+//! Cutting of texts at character boundaries, and decoding of bytes. Remove secrets from a text before cutting
+//! it, or a part of one may remain: see `Shown` in `env/redact`.
 
 use std::borrow::Cow;
 
-/// The last place up to `at` where a text can be cut.
+/// The last character boundary up to `at`.
 pub(crate) fn boundary(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at)
 }
@@ -13,12 +13,12 @@ pub(crate) fn first_bytes(text: &str, max: usize) -> &str {
     text.get(..boundary(text, max)).unwrap_or_default()
 }
 
-/// Leaves at most `max` bytes of a text.
+/// Shortens a text to at most `max` bytes.
 pub(crate) fn shorten(text: &mut String, max: usize) {
     text.truncate(boundary(text, max));
 }
 
-/// Resolves percent escapes and, in a query, `+`.
+/// Decodes percent escapes and, in a query, `+`.
 pub(crate) fn percent_decoded(text: &str, plus_is_space: bool) -> String {
     let escaped = text.contains('%') || (plus_is_space && text.contains('+'));
     if !escaped {
@@ -49,11 +49,11 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// The text of a body with this `content-type`: UTF-8 unless that names ISO-8859-1 or windows-1252, which the web reads
-/// alike. A byte order mark is left out, and what cannot be read becomes U+FFFD.
+/// The text of a body with this `content-type`: UTF-8, unless it names ISO-8859-1 or windows-1252, which the
+/// web treats alike. A byte order mark is removed; invalid bytes become U+FFFD.
 pub(crate) fn decoded<'a>(bytes: &'a [u8], content_type: &str) -> Cow<'a, str> {
     match bytes.strip_prefix(b"\xef\xbb\xbf") {
-        // The mark counts for more than the name.
+        // A byte order mark overrides the declared charset.
         Some(bytes) => String::from_utf8_lossy(bytes),
         None if is_windows_1252(content_type) => bytes.iter().map(|byte| windows_1252(*byte)).collect(),
         None => String::from_utf8_lossy(bytes),
@@ -70,7 +70,7 @@ fn is_windows_1252(content_type: &str) -> bool {
 }
 
 fn windows_1252(byte: u8) -> char {
-    /// From 0x80 on; five of these are controls, as in ISO-8859-1.
+    /// The characters from 0x80 on; five are control characters, as in ISO-8859-1.
     const HIGH: [char; 32] = [
         '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}',
         '\u{2c6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', '\u{90}',

@@ -1,26 +1,26 @@
-//! How many tokens a text has, about: without a vocabulary, in one pass. Runs of characters of one class count by a rate of
-//! the class, and words by their length and by how usual their letters are in the English that vocabularies know best. JSON
-//! and code come out right by their many marks and numbers.
+//! Estimates of token counts, without a vocabulary, in one pass. Runs of characters of one class count by a
+//! rate of the class. Words count by their length, and by how common their pairs of letters are in English,
+//! which vocabularies cover best. JSON and code are estimated well through their many marks and digits.
 //!
-//! The rates were fitted to counts of two vocabularies over `tests/fixtures/tokens.jsonl`. They keep to `o200k_base` where the
-//! two differ: an older one takes up to three times as many tokens for some scripts.
+//! The rates were fitted to counts of two vocabularies over `tests/fixtures/tokens.jsonl`. They follow
+//! `o200k_base` where the two differ: the older one needs up to three times as many tokens for some scripts.
 
 use crate::letters::are_usual;
 
-/// What a character belongs to.
+/// The class of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Small,
     Large,
-    /// A letter of the Latin script with a mark.
+    /// A Latin letter with a diacritic.
     Accented,
     Digit,
     Line,
     Blank,
     Mark,
-    /// A letter of a script with words; the place of its rates.
+    /// A letter of a script with spaced words.
     Script(Script),
-    /// One by itself, at this rate.
+    /// A character that counts by itself, at this rate.
     Single(u64),
 }
 
@@ -37,17 +37,17 @@ const WORD: u64 = 82;
 /// Each letter of a word beyond the fourth.
 const LONG: u64 = 9;
 const LONG_FROM: u64 = 4;
-/// Two letters that seldom follow one another.
+/// A rare pair of letters.
 const RARE: u64 = 58;
 const ACCENT: u64 = 96;
-/// A word that begins behind a letter or digit: `camelCase`.
+/// A word that begins after a letter or digit: `camelCase`.
 const HUMP: u64 = 9;
 /// Up to three digits.
 const DIGITS: u64 = 119;
 const MARKS: u64 = 80;
-/// Each mark behind another.
+/// Each mark after another.
 const MARK: u64 = 10;
-/// Several blanks, or one that no word takes along.
+/// Several spaces, or one that is not part of a word.
 const BLANKS: u64 = 84;
 const LINES: u64 = 20;
 const HAN: u64 = 93;
@@ -56,12 +56,12 @@ const KATAKANA: u64 = 41;
 const HANGUL: u64 = 93;
 const EMOJI: u64 = 220;
 const WIDE_MARK: u64 = 120;
-/// Of scripts without blanks between words.
+/// Scripts without spaces between words.
 const THAI: u64 = 50;
 const OTHER: u64 = 150;
 
 impl Script {
-    /// Of a word, and of each of its letters.
+    /// Rates of a word, and of each of its letters.
     const fn rates(self) -> (u64, u64) {
         match self {
             Script::Cyrillic => (98, 18),
@@ -104,14 +104,14 @@ impl Class {
     }
 }
 
-/// Counts while it is given the characters of a text.
+/// Counts the characters of a text.
 #[derive(Default)]
 struct Counter {
     hundredths: u64,
     last: Option<(Class, char)>,
-    /// Characters of the run of this class so far; of a word, its letters.
+    /// Characters in the current run of one class; letters of the current word.
     run: u64,
-    /// Large letters that the word began with, if nothing else came yet.
+    /// Capitals at the beginning of the current word, if nothing else has followed.
     capitals: u64,
 }
 
@@ -123,7 +123,7 @@ impl Counter {
             _ if class.is_latin() => self.letter(class, c),
             Class::Digit => {
                 self.begin(last != Some(Class::Digit));
-                // A blank goes with a word, and with no number.
+                // A space joins a following word, but not a number.
                 if self.run == 1 && last == Some(Class::Blank) {
                     self.hundredths += BLANKS;
                 }
@@ -147,7 +147,7 @@ impl Counter {
                 self.hundredths += letter + if self.run == 1 { word } else { 0 };
             }
             Class::Single(rate) => self.hundredths += rate,
-            // Letters came first.
+            // Handled by the first arm.
             Class::Small | Class::Large | Class::Accented => {}
         }
         self.last = Some((class, c));
@@ -157,13 +157,13 @@ impl Counter {
         self.run = if is_new { 1 } else { self.run + 1 };
     }
 
-    /// A letter of the Latin script: it goes on with a word, or begins one.
+    /// Counts a Latin letter, which continues a word or begins one.
     fn letter(&mut self, class: Class, c: char) {
         let last = self.last.filter(|(last, _)| last.is_latin());
         let large = class == Class::Large;
         let goes_on = match last {
             None => false,
-            // `HTTP`, and then `parser`.
+            // `HTTP`, before `parser`.
             Some((Class::Large, _)) if large => self.capitals > 0,
             Some(_) => !large,
         };
@@ -172,7 +172,7 @@ impl Counter {
             self.hundredths += WORD + if joined { HUMP } else { 0 };
             (self.run, self.capitals) = (0, 0);
         } else if !large && self.capitals > 1 {
-            // The last capital is the first letter of what follows.
+            // The last capital begins the next word.
             self.hundredths += WORD + HUMP;
             (self.run, self.capitals) = (1, 0);
         }
@@ -195,7 +195,7 @@ impl Counter {
     }
 }
 
-/// About how many tokens a text has.
+/// Estimated number of tokens in a text.
 pub(crate) fn tokens(text: &str) -> usize {
     let mut counter = Counter::default();
     text.chars().for_each(|c| counter.take(c));
@@ -208,7 +208,8 @@ mod tests {
     use serde_json::Value;
 
     const CORPUS: &str = include_str!("../tests/fixtures/tokens.jsonl");
-    /// Scripts for which `cl100k_base` takes at least half as many tokens again as `o200k_base`: nothing is near to both.
+    /// Scripts for which `cl100k_base` needs at least half as many tokens again as `o200k_base`: no rate fits
+    /// both.
     const APART: [&str; 5] = ["Russian", "Greek", "Arabic", "Hindi", "Korean"];
 
     struct Text {
@@ -231,7 +232,7 @@ mod tests {
         CORPUS.lines().map(read).collect()
     }
 
-    /// Median of the errors, share within a quarter of the texts of at least 200 tokens, and the lowest error.
+    /// Median of the errors, share within a quarter for texts of at least 200 tokens, and the lowest error.
     fn judged(name: &str, pairs: &[(f64, f64)]) {
         let error = |(estimate, count): &(f64, f64)| estimate / count - 1.0;
         let mut errors: Vec<f64> = pairs.iter().map(|pair| error(pair).abs()).collect();
@@ -268,7 +269,7 @@ mod tests {
             let estimated: f64 = alike().map(|other| other.estimate).sum();
             (text.estimate * (counted / estimated).clamp(0.5, 2.0), text.cl100k)
         };
-        // Hindi takes more than three times as many: the factor ends before that.
+        // Hindi needs more than three times as many, beyond the range of the factor.
         let pairs: Vec<(f64, f64)> =
             corpus.iter().filter(|text| text.kind != "Hindi").map(corrected).collect();
         judged("cl100k_base, corrected", &pairs);

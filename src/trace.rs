@@ -1,46 +1,46 @@
-//! Which trace a run belongs to (W3C Trace Context), and the ids of its spans. Ids follow from what they name, so
-//! that a span has the same id however often it is told of.
+//! Trace contexts of runs (W3C Trace Context), and ids of their spans. Ids are derived from what they name,
+//! so that a span has the same id in every export.
 
 use std::fmt::{self, Display, Formatter};
 
 use sha2::{Digest, Sha256};
 
-/// The header that names a trace and the span that a request was made in.
+/// The header with a trace, and the span that made the request.
 pub(crate) const TRACEPARENT: &str = "traceparent";
-/// The header of what other vendors keep along a trace.
+/// The header with other vendors' data about a trace.
 pub(crate) const TRACESTATE: &str = "tracestate";
-/// Both, as routes list them.
+/// Both headers, as listed by routes.
 pub(crate) const HEADERS: &[&str] = &[TRACEPARENT, TRACESTATE];
-/// Bytes of a `tracestate` that is passed on; a longer one is left out.
+/// Longest `tracestate` that is passed on, bytes; a longer one is dropped.
 const STATE_BYTES: usize = 512;
-/// Bytes of a trace's id, a span's and flags, as headers have them.
+/// Bytes of a trace id, a span id and flags in the header.
 const IDS_BYTES: usize = 32 + 1 + 16 + 1 + 2;
-/// The span of a trace that has none around it.
+/// The parent of a trace without one.
 const NO_SPAN: &str = "0000000000000000";
-/// The flag of a trace that is recorded.
+/// The flag of a recorded trace.
 const SAMPLED: u8 = 1;
 
-/// A trace as a run knows it: its id, the span around the run, and how far its spans were exported.
+/// The trace of a run: its id, the parent span, and the progress of exports.
 ///
-/// As text, in the row of the run and in envelopes: `<32 hex>-<16 hex>-<2 hex>`, then `@<seq>` and ` <tracestate>` where there
-/// are any.
+/// The text, in the run's row and in envelopes: `<32 hex>-<16 hex>-<2 hex>`, then optionally `@<seq>` and `
+/// <tracestate>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trace {
     id: String,
     parent: String,
     flags: u8,
     state: Option<String>,
-    /// All spans of steps before this one were exported, while the run goes on.
+    /// Spans of steps before this seq were exported during the run.
     pub(crate) exported: i64,
 }
 
 impl Trace {
-    /// That of a request, if its headers name one; malformed ones name none.
+    /// The trace in the headers of a request; `None` if they are missing or malformed.
     pub(crate) fn of_headers(parent: Option<&str>, state: Option<&str>) -> Option<Trace> {
         let (version, rest) = parent?.trim().split_once('-')?;
         let mut trace = match version {
             "00" => Trace::ids(rest)?,
-            // A later version may have more behind these fields, and other flags.
+            // A later version may have more fields and other flags.
             _ if is_hex(version, 2) && version != "ff" => {
                 let (known, more) = rest.split_at_checked(IDS_BYTES)?;
                 let known = Trace::ids(known).filter(|_| more.is_empty() || more.starts_with('-'))?;
@@ -52,7 +52,7 @@ impl Trace {
         (trace.parent != NO_SPAN).then_some(trace)
     }
 
-    /// The trace of something that nobody's trace is around. `share`: of traces that are recorded, 0 to 1.
+    /// A new trace for work without an incoming one. `share`: recorded share of traces, 0 to 1.
     pub(crate) fn begun(thread: &str, kind: &str, number: impl Display, share: f64) -> Trace {
         let digest = digest(thread, &format!("trace/{kind}"), number);
         let (id, _) = digest.split_at(16);
@@ -61,7 +61,7 @@ impl Trace {
         trace
     }
 
-    /// Reads its text.
+    /// Parses the text.
     pub(crate) fn parse(text: &str) -> Option<Trace> {
         let (ids, state) = match text.split_once(' ') {
             Some((ids, state)) => (ids, Some(state.to_owned())),
@@ -91,33 +91,33 @@ impl Trace {
         })
     }
 
-    /// The trace's id: 32 hexadecimal digits.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    /// The span around: 16 hexadecimal digits.
+    /// The parent span: 16 hexadecimal digits.
     pub(crate) fn parent(&self) -> Option<&str> {
         (self.parent != NO_SPAN).then_some(self.parent.as_str())
     }
 
-    /// What other vendors keep along it.
+    /// Other vendors' data.
     pub(crate) fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }
 
-    /// Whether it is recorded. All of a tree is or is not: it follows from the id, unless whoever began the trace says.
+    /// Whether the trace is recorded, as a whole or not at all. Derived from the id, unless the creator of
+    /// the trace decided.
     pub(crate) fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
-    /// The same trace for what happens in one of its spans.
+    /// The same trace with one of its spans as the parent.
     #[must_use]
     pub(crate) fn within(&self, span: String) -> Trace {
         Trace { parent: span, exported: 0, ..self.clone() }
     }
 
-    /// The headers of a request that is made in its span.
+    /// The headers of a request made in its span.
     pub(crate) fn headers(&self) -> Vec<(String, String)> {
         let parent = format!("00-{}-{}-{:02x}", self.id, self.parent, self.flags);
         let mut headers = vec![(TRACEPARENT.to_owned(), parent)];
@@ -125,7 +125,8 @@ impl Trace {
         headers
     }
 
-    /// Where its id lies among all, from 0 to 1: the part of an id that others make at random, too.
+    /// The position of its id among all ids, from 0 to 1. Uses the part of the id that other systems make at
+    /// random, too.
     fn share(&self) -> f64 {
         let low = self.id.get(18..).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
         low as f64 / (1_u64 << 56) as f64
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(headers[0].1, "00-4bf92f3577b34da6a3ce929d0e0e4736-00000000000000aa-01");
         assert_eq!(headers[1], ("tracestate".into(), "a=1,b=2".into()));
         assert!(!Trace::of_headers(Some(&HEADER.replace("-01", "-00")), None).unwrap().is_sampled());
-        // A later version: what it has in common with this one.
+        // A later version: only the common fields are read.
         for later in [HEADER.replacen("00-", "01-", 1), format!("{}-more", HEADER.replacen("00-", "cc-", 1))]
         {
             assert_eq!(Trace::of_headers(Some(&later), Some("a=1,b=2")).as_ref(), Some(&trace), "{later}");

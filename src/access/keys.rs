@@ -20,24 +20,24 @@ pub(crate) enum KeysError {
         /// Counted from 1.
         place: usize,
     },
-    /// A key with white space, control characters or anything that no HTTP header carries.
+    /// A key with white space, control characters or other characters that an HTTP header cannot carry.
     #[error("the key of entry {place} may have only visible ASCII characters")]
     BadKey {
         /// Counted from 1.
         place: usize,
     },
-    /// What follows the last `=` is no scope.
+    /// The text after the last `=` is not a scope.
     #[error("entry {place} has an unknown scope: it is `admin`, `owner:<id>` or `thread:<id>`")]
     BadScope {
         /// Counted from 1.
         place: usize,
     },
-    /// A key that an earlier entry has too.
+    /// A key that an earlier entry has as well.
     #[error("entry {place} has the same key as entry {first}")]
     Twice {
-        /// Counted from 1.
+        /// Position, from 1.
         place: usize,
-        /// The entry that had it first.
+        /// Position of the earlier entry.
         first: usize,
     },
 }
@@ -80,7 +80,7 @@ impl Keys {
         self.0.is_empty()
     }
 
-    /// The scope of a key. Every key is compared, and hashes are: the time tells nothing of any of them.
+    /// The scope of a key. Compares the hashes of all keys, so that the time reveals nothing about any key.
     pub(crate) fn scope(&self, key: &str) -> Option<&Scope> {
         let given = hash(key);
         self.0.iter().fold(None, |found, (hash, scope)| if same(hash, &given) { Some(scope) } else { found })

@@ -26,7 +26,8 @@ impl Directory {
         Ok(Reply::json(200, &json!({})))
     }
 
-    /// `GET /api/waits`: `{waits: [{id, threadId, kind, title, createdAt, expiresAt}], cursor}`, newest first.
+    /// `GET /api/waits`: `{waits: [{id, threadId, kind, state, title, createdAt, expiresAt}], cursor}`,
+    /// newest first.
     pub(crate) fn waits(&self, query: &Query) -> Result<Reply> {
         let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
         let kind = query.get("kind").filter(|kind| !kind.is_empty());
