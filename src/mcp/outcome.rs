@@ -194,7 +194,7 @@ pub(crate) fn is_missing(error: &RpcError, tool: &str) -> bool {
     }
 }
 
-/// The same for an error result, which some servers send instead.
+/// Like `is_missing`, for an error result, which some servers send instead.
 pub(crate) fn result_is_missing(result: &ToolResult, tool: &str) -> bool {
     let text = result.error.as_deref().unwrap_or_default();
     result.status == ToolStatus::Error

@@ -24,7 +24,7 @@ struct Reading<F> {
 /// How far a response has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
-    /// It has not.
+    /// Not ended.
     #[default]
     None,
     /// A finish reason came; usage may still follow.
@@ -36,9 +36,9 @@ pub enum End {
 /// Why an event gave nothing.
 #[derive(Debug)]
 pub enum Wrong {
-    /// It does not match the format.
+    /// The event does not match the format.
     Unreadable(serde_json::Error),
-    /// It reports an error: the event itself, or this part of it.
+    /// The event reports an error: as a whole, or in this part.
     Reports(Option<Vec<u8>>),
     /// Anything else.
     Failed(ProviderError),

@@ -3,8 +3,9 @@
 //!
 //! * `provider`: the registry. `call`: the input of a provider. `usable`: whether a model can be used in
 //!   this deployment. `address`: the address of an API.
-//! * [`openai`]: chat completions, any base URL. [`responses`]: OpenAI's other API. [`anthropic`]: Anthropic's messages.
-//!   `workers_ai`: Cloudflare's models. [`demo`]: the deterministic built-in model that needs no network. `embedding`: vectors of texts.
+//! * [`openai`]: chat completions, any base URL. [`responses`]: OpenAI's other API. [`anthropic`]: Anthropic's
+//!   messages. `workers_ai`: Cloudflare's models. [`demo`]: the deterministic built-in model without network.
+//!   `embedding`: vectors of texts.
 //! * Requests. `fit`: requirements of every provider. `cached_json`: parts that later requests send
 //!   again. `writing`: bodies that are written as text. `size`: number of tokens. `reasoning`: how much
 //!   a model reasons. `literal`: texts that arrive in pieces and are sent back.

@@ -1,4 +1,4 @@
-//! How much a model reasons (spec §4.2, §5.3), and parts of a reply that go back to its provider.
+//! The amount of reasoning (spec §4.2, §5.3), and parts of a reply that go back to its provider.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::spec::opaque::Opaque;
 use crate::spec::prompt::{Effort, Reasoning as Requested};
 use crate::tokens::tokens;
 
-/// How much a model reasons. Each provider has its own format for it.
+/// The requested amount of reasoning. Each provider has its own format for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reasoning {
     /// From 0 to 100.

@@ -82,8 +82,8 @@ impl ReplyBuilder {
         &self.reply.content
     }
 
-    /// The whole reply, with its calls in the order in which the provider began them. A reply with calls
-    /// always finishes with `ToolCalls`, because some servers say `stop`.
+    /// The whole reply, with its calls in the order in which the provider began them. In a reply with
+    /// calls, `Stop` becomes `ToolCalls`, because some servers say `stop`.
     pub fn finish(mut self) -> Reply {
         if self.reply.finish_reason == Some(FinishReason::Stop) && !self.reply.tool_calls.is_empty() {
             self.reply.finish_reason = Some(FinishReason::ToolCalls);

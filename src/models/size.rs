@@ -6,7 +6,7 @@ use crate::tokens::tokens;
 
 /// Tokens of a message besides its texts: its role and separators.
 pub(crate) const MESSAGE: usize = 4;
-/// The same for a call or a tool.
+/// Tokens of a call or a tool besides its texts.
 pub(crate) const CALL: usize = 8;
 
 impl ChatMessage {

@@ -103,7 +103,7 @@ pub trait HostCalls {
 
 /// The result of a run, from a host.
 pub struct Outcome {
-    /// How it ended.
+    /// The outcome.
     pub status: Status,
     /// The value, on success.
     pub value: Option<Packed>,

@@ -100,7 +100,7 @@ impl Log {
 /// The result of an execution.
 #[derive(Clone, Debug)]
 pub struct CodeResult {
-    /// How it ended.
+    /// The outcome.
     pub status: Status,
     /// The value, on success.
     pub result: Value,

@@ -42,7 +42,7 @@ pub enum Value {
     RegExp {
         /// The text between the slashes.
         source: String,
-        /// The letters after them.
+        /// The flags after the slashes.
         flags: String,
     },
     /// An error.

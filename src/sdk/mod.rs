@@ -306,9 +306,9 @@ impl ThreadState {
 /// Whether a message starts a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wakes {
-    /// It does, once nothing runs.
+    /// It starts a run, once nothing runs.
     Yes,
-    /// It waits for another message's run.
+    /// It waits for the next run.
     No,
 }
 

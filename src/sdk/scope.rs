@@ -157,7 +157,7 @@ pub(crate) enum Entered {
     /// The first time.
     #[default]
     First,
-    /// Again: its receipts show what was done before.
+    /// Again. Its receipts show what was done before.
     Again,
 }
 

@@ -55,7 +55,8 @@ impl Check<'_> {
         }
     }
 
-    /// No warning for a prompt that the agent's side uses. Any other prompt with that name cannot be called.
+    /// Warns about a prompt with the name of an exposed agent, because it cannot be called. Not if a side of
+    /// the agent uses that prompt.
     fn shadowed_prompt(&mut self, at: Place<'_>, field: &str, name: &str) {
         let Some(agent) = self.catalog.agents.get(name) else { return };
         let own = |side: &SideConfig| side.prompt == name;

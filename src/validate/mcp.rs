@@ -155,7 +155,7 @@ impl Check<'_> {
         }
     }
 
-    /// Names that are used but not declared in `variables`, so that the user would not be asked for them.
+    /// Reports names that are used but not declared in `variables`: nobody would be asked for their values.
     fn undeclared(&mut self, at: Place<'_>, server: &McpServer) {
         let known: Vec<&str> = server.variables.iter().map(|variable| variable.name.as_str()).collect();
         for (field, name) in server.named_values() {

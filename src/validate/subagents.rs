@@ -23,7 +23,7 @@ impl Check<'_> {
         let wrong = match (kind, self.catalog.agents.get(name).map(|agent| agent.kind)) {
             (Kind::Agent, Some(AgentKind::DualAi)) => None,
             (Kind::Agent, Some(AgentKind::AiHuman)) => Some(format!("a person talks to \"{name}\"")),
-            // It could not be read.
+            // The agent's file could not be read.
             (Kind::Agent, None) => return,
             _ => Some(format!("\"{name}\" is a {}", kind.noun())),
         };

@@ -32,7 +32,7 @@ pub(crate) fn refused(host: &dyn Host, url: &str) -> Option<String> {
     refused_target(url, &host.var(LISTED).unwrap_or_default())
 }
 
-/// The same for confidential requests: they need https, except to listed hosts.
+/// Like `refused`, for confidential requests: these need https, except to listed hosts.
 pub(crate) fn refused_in_clear(host: &dyn Host, url: &str) -> Option<String> {
     let listed = host.var(LISTED).unwrap_or_default();
     refused_target(url, &listed).or_else(|| {

@@ -262,7 +262,7 @@ fn simple(escaped: u8) -> Option<u8> {
         b't' => b'\t',
         b'b' => 8,
         b'f' => 12,
-        // These begin an escape of their own.
+        // These begin another escape.
         b'%' | b'&' => return None,
         other if other.is_ascii_punctuation() => other,
         _ => return None,

@@ -145,7 +145,7 @@ impl<'a> Call<'a> {
         match raw.as_bytes().first() {
             Some(b'"') => match crate::json::from_str::<Text<'a>>(raw) {
                 Ok(text) => text.0,
-                // It contains a lone half of a character.
+                // The text contains a lone half of a character.
                 Err(_) => Cow::Owned(
                     halves::marked(raw).and_then(|raw| crate::json::from_str(&raw).ok()).unwrap_or_default(),
                 ),

@@ -1,5 +1,5 @@
-//! Chat completions (`POST {base}/chat/completions`), as defined by OpenAI and offered by vLLM, llama.cpp, OpenRouter,
-//! Azure and many others.
+//! Chat completions (`POST {base}/chat/completions`), as defined by OpenAI and offered by vLLM, llama.cpp,
+//! OpenRouter, Azure and many others.
 //!
 //! * `request`: a [`ChatRequest`](crate::models::ChatRequest) as bytes; `messages`: the history in it.
 //!   `guard`: models that refuse a part of it.

@@ -1,5 +1,5 @@
-//! The bytes of a request. Keys always come in the same order and history is written the same way each time, so that the
-//! provider's prompt cache finds the prefix of the previous request in this one.
+//! The bytes of a request. Keys are always in the same order, and history is always written in the same way,
+//! so that the provider's prompt cache finds the prefix of the previous request.
 
 use bytes::Bytes;
 use serde::Serialize;

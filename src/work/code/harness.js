@@ -32,7 +32,7 @@ const names = {
 /** All threads share the deployment's definitions, so these are local calls. */
 const HERE = ["loadModel", "loadPrompt", "loadAgent"];
 
-/** A related thread: the members of `state`, executed there. It has no run from outside. */
+/** A related thread: the members of `state`, executed there. Its run is not visible from here. */
 const remote = (thread) => {
   if (!thread) return null;
   const { call } = thread;

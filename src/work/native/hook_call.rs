@@ -33,7 +33,7 @@ pub struct HookCall {
     pub random: [u8; 16],
     /// Waits for some microseconds.
     pub sleep: Sleep,
-    /// The thread. Messages that a hook injects or changes do not run `before_…` hooks.
+    /// The thread. Messages that a hook injects or changes run no hooks before they are stored.
     pub state: ThreadState,
 }
 
