@@ -1,8 +1,8 @@
 //! JSON to and from types, by `serde_json`, with one copy of the code per type.
 //!
 //! `serde_json` compiles separate code for reading each type from text, bytes and values, and reads a struct
-//! from a list as well as from an object. That was a fifth of the Worker's wasm. Here, bytes and values are
-//! read as text, and a struct only from an object.
+//! from a list as well as from an object. That code was a fifth of the Worker's wasm. Here, bytes and values
+//! are read as text, and a struct only from an object.
 
 use std::fmt;
 

@@ -60,7 +60,7 @@ pub const DETACHED_SPAN: i64 = 1_000;
 /// Nesting depth of calls: prompts that call prompts, tools that call tools.
 pub const CALL_DEPTH: u32 = 8;
 
-/// Steps of one run, whatever `maxSteps` says (spec §21). A larger `maxSteps` is a catalog error.
+/// Steps of one run, regardless of `maxSteps` (spec §21). A larger `maxSteps` is a catalog error.
 pub const RUN_STEPS: u32 = 250;
 /// Text of an error in one line on the server's terminal.
 pub const OPERATOR_ERROR_BYTES: usize = 500;

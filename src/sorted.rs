@@ -5,7 +5,6 @@
 //!
 //! Building from many entries (`collect`, `extend`, JSON) sorts once. A single insertion moves all later
 //! entries, so use a map of the standard library for data that clients can grow.
-//! it: what strangers fill so belongs into a map of the standard library.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;

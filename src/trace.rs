@@ -22,8 +22,8 @@ const SAMPLED: u8 = 1;
 
 /// The trace of a run: its id, the parent span, and the progress of exports.
 ///
-/// The text, in the run's row and in envelopes: `<32 hex>-<16 hex>-<2 hex>`, then optionally `@<seq>` and `
-/// <tracestate>`.
+/// The text, in the run's row and in envelopes: `<32 hex>-<16 hex>-<2 hex>`, then optionally `@<seq>` and
+/// ` <tracestate>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trace {
     id: String,

@@ -2,8 +2,8 @@
 //! owner, and the root, which lists the owners.
 //!
 //! A thread is created first; its row here is a copy, which the thread sends at least once. So a directory
-//! serves lists and searches, and decides nothing about a thread except the id for a repeated `POST
-//! /threads`.
+//! serves lists and searches, and decides nothing about a thread except the id for a repeated
+//! `POST /threads`.
 //!
 //! Requests to a directory are defined in `request/directory_call`.
 //!

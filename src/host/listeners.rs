@@ -1,5 +1,5 @@
-//! The connections that follow a thread, and the frames for them (spec §28.1, `GET /stream` and `GET
-//! /events`).
+//! The connections that follow a thread, and the frames for them (spec §28.1, `GET /stream` and
+//! `GET /events`).
 
 use serde_json::Value;
 

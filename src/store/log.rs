@@ -423,30 +423,30 @@ impl Event {
     }
 }
 
-/// See the module.
+/// State of the attempts of one step, as the run's row or the receipt stores it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AttemptState {
     /// Seq reserved for the reply.
     pub(crate) block: i64,
-    /// Place of the model in its chain of fallbacks.
+    /// Index of the model in its chain of fallbacks.
     pub(crate) model: u32,
     /// Attempts at that model, from 1.
     pub(crate) attempt: u32,
     /// Number of the stream under the reply's id; grows with every request.
     pub(crate) stream: u32,
-    /// What is told of an inner step whose every attempt has failed. A run ends with it.
+    /// The error of an inner step after all its attempts have failed. A run ends instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<String>,
-    /// Attempts whose end nobody saw, and which no budget has booked yet.
+    /// Attempts without a known end that no budget was charged for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) unseen: u32,
-    /// Number of the last stream of which the log says that its end was not seen.
+    /// Number of the last stream that the log records as having no known end.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) logged: u32,
 }
 
 impl AttemptState {
-    /// Of a step.
+    /// The state of a step's attempts.
     pub(crate) fn of(state: &State, sql: &dyn Sql, step: Step) -> Result<AttemptState> {
         match step.call {
             Some(receipt) => {
@@ -464,7 +464,6 @@ impl AttemptState {
         }
     }
 
-    /// Stores it.
     pub(crate) fn store(&self, state: &mut State, sql: &dyn Sql, step: Step) -> Result<()> {
         if let Some(receipt) = step.call {
             return receipts::set_inner(sql, receipt, self);
