@@ -33,7 +33,7 @@ const BEYOND: i64 = i64::MAX >> 11;
 /// The newest part of the history, in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
-    /// Every top-level row with this seq or a higher one is in `rows`.
+    /// `entries` has every top-level row from this seq on, except status rows.
     from: i64,
     entries: Vec<Entry>,
 }
