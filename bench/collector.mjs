@@ -1,4 +1,4 @@
-// A collector of spans for the benchmark: counts what it is sent, and answers what it is told to.
+// A collector of spans for the benchmark: counts what it receives, and responds with a configurable status.
 
 import http from "node:http";
 import { once } from "node:events";
@@ -7,9 +7,9 @@ import { wholeBody } from "../tests/worker/support/http.mjs";
 export async function startCollector() {
   const collector = {
     url: "",
-    /** What it answers. */
+    /** The status of its responses. */
     status: 200,
-    /** Spans that were taken; requests; those that were taken; spans of the newest one. */
+    /** Accepted spans; all requests; accepted requests; spans of the last request. */
     seen: { spans: 0, requests: 0, taken: 0, last: 0 },
     async end() {
       server.close();

@@ -1,4 +1,4 @@
-// How long the compile step of the isolate Worker takes in the runtime, without a run around it (bench/compile/).
+// Measures the compile step of the isolate Worker in the runtime, without a run around it (bench/compile/).
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,10 +11,10 @@ import { freePort, scratch } from "../tests/worker/support/server.mjs";
 import { WORKERD, configure } from "../tests/worker/support/workerd.mjs";
 import { timed } from "./measure.mjs";
 
-/** Compilations of a sample, beside the one that it is compared with. */
+/** The compilations in a sample, in addition to the one that it is compared with. */
 const TIMES = 5;
 
-/** A Worker that compiles. */
+/** A Worker that only compiles. */
 export class Compiler {
   #base = "";
   /** @type {() => Promise<void>} */
@@ -54,7 +54,7 @@ export class Compiler {
     await until("the compiler answers", () => this.#compile("export default 1", 1).then(() => true, () => false));
   }
 
-  /** Milliseconds that a source takes: what so many more of the same in one request add to it. @param {string} source */
+  /** Milliseconds to compile a source: the time that `TIMES` additional compilations add to a request. @param {string} source */
   async ms(source) {
     const one = await timed(() => this.#compile(source, 1));
     const more = await timed(() => this.#compile(source, 1 + TIMES));

@@ -1,4 +1,4 @@
-// The development server's front, as a process: `node bench/front.mjs <port> <port behind>`. The floor is behind one too.
+// The development server's front, as a process: `node bench/front.mjs <port> <port behind>`. The floor uses it too.
 
 import { startFront } from "../package/server/front.mjs";
 

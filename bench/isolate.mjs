@@ -1,8 +1,8 @@
-// How fast the isolate is, printed: a trivial call from object to object, a call of a function of the caller, erasing and
-// linking 74 KB, fib(25), and how long after `terminate` a run settles. The machine should be quiet.
+// Measures the isolate and prints the results: a trivial call from object to object, a call of a caller's function, erasing
+// and linking 74 KB, fib(25), and the time from `terminate` until a run settles. The machine should be idle.
 //
 //   node bench/isolate.mjs                 after `npm run build`, with Node 22 or newer
-//   node bench/isolate.mjs --medians 50    the benchmark's rows of the sandbox, as JSON: medians of so many samples
+//   node bench/isolate.mjs --medians 50    the benchmark's rows of the sandbox, as JSON: medians of 50 samples
 
 import { parseArgs } from "node:util";
 import { IsolateServer } from "../tests/isolate/support/isolate.mjs";
@@ -10,10 +10,10 @@ import { sleep } from "../tests/worker/support/poll.mjs";
 import { Compiler } from "./compile.mjs";
 import { interleaved } from "./measure.mjs";
 
-/** What fib(25) is reported for. */
+/** The engines for fib(25). */
 const ENGINES = ["quickjs", "v8"];
 
-/** Calls of the caller's function in one run. */
+/** Calls of the caller's function per run. */
 const CALLS = 500;
 
 /** @param {IsolateServer} server @param {string} source @param {import("../tests/isolate/support/isolate.mjs").Options} [options] */
@@ -23,23 +23,23 @@ async function objectMs(server, source, options) {
   return tookMs;
 }
 
-/** Milliseconds of a call that does nothing, from object to object. @param {IsolateServer} server */
+/** Milliseconds of an empty call, from object to object. @param {IsolateServer} server */
 const trivialMs = (server) => objectMs(server, "export default (a, b) => a + b", { args: [1, 2] });
 
-/** Of one call of a function of the caller. @param {IsolateServer} server */
+/** Milliseconds of one call of a caller's function. @param {IsolateServer} server */
 async function hostCallMs(server) {
   const source = `let s = 0; for (let i = 0; i < ${CALLS}; i++) s += await local(i); export default s`;
   return (await objectMs(server, source, { local: true })) / CALLS;
 }
 
-/** Of a run that computes. @param {IsolateServer} server @param {string} engine */
+/** Milliseconds of a run that computes. @param {IsolateServer} server @param {string} engine */
 const fibMs = (server, engine) =>
   objectMs(server, "const f = (n) => (n < 2 ? n : f(n - 1) + f(n - 2)); export default () => f(25)", { engine });
 
 /** 74 KB of TypeScript. */
 const LARGE = typed(74_000);
 
-/** Typed code of about so many bytes. @param {number} bytes */
+/** Generates about this many bytes of typed code. @param {number} bytes */
 function typed(bytes) {
   let source = "";
   for (let k = 0; source.length < bytes; k++) {
@@ -71,7 +71,7 @@ const stats = (values) => {
   return `p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, worst ${at(1)} ms, of ${sorted.length}`;
 };
 
-/** What takes how long. @param {string} name @param {number} runs @param {() => Promise<number>} run */
+/** Measures and prints a row. @param {string} name @param {number} runs @param {() => Promise<number>} run */
 async function row(name, runs, run) {
   for (let k = 0; k < Math.min(20, runs); k++) await run();
   const values = [];
@@ -95,7 +95,11 @@ async function report(server, compiler) {
   console.log(`workerd: ${(server.memory / 2 ** 20).toFixed(0)} MiB`);
 }
 
-/** The medians that have budgets, and of fib(25) for each engine. @param {IsolateServer} server @param {Compiler} compiler @param {number} times */
+/**
+ * The medians with budgets, and those of fib(25) by engine.
+ *
+ * @param {IsolateServer} server @param {Compiler} compiler @param {number} times
+ */
 async function medians(server, compiler, times) {
   const budgeted = await interleaved("the sandbox", times, {
     trivial: () => trivialMs(server),
@@ -106,7 +110,7 @@ async function medians(server, compiler, times) {
   return { ...budgeted, fib };
 }
 
-/** How long after its end is wanted a run settles. @param {IsolateServer} server @param {string} source */
+/** Milliseconds from `terminate` until a run settles. @param {IsolateServer} server @param {string} source */
 async function settleMs(server, source) {
   const running = await server.start(`${source}; export default 1`, { globals: { host: (/** @type {unknown} */ x) => x } });
   await sleep(60);

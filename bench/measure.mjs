@@ -1,4 +1,4 @@
-// How the benchmark measures: interleaved samples, medians, what a thread's object did with SQL, and a line of progress.
+// The tools of the benchmark: interleaved samples, medians, the SQL counters of a thread's object, and a progress line.
 
 /**
  * @typedef {import("./sides.mjs").Side} Side
@@ -7,9 +7,9 @@
  * @property {string} what
  * @property {number} value
  * @property {string} unit
- * @property {number} [floor]      what `value` is compared with, in the same unit
- * @property {string} [against]    what that is, when it is not the floor
- * @property {number | undefined} budget    for the ratio when there is a floor, else for the value; none: to be known
+ * @property {number} [floor]      the value to compare with, in the same unit
+ * @property {string} [against]    the name of that value, if it is not the floor
+ * @property {number | undefined} budget    for the ratio if there is a floor, otherwise for the value; none: for information
  *
  * @typedef {object} Counters
  * @property {number} statements
@@ -25,14 +25,14 @@ export function median(values) {
   return sorted.length % 2 === 0 ? (low + high) / 2 : high;
 }
 
-/** What is going on, on one line that is overwritten. @param {string} text */
+/** Shows the current step on one line that is overwritten. @param {string} text */
 export function progress(text) {
   if (process.stdout.isTTY) process.stdout.write(`\r\x1b[K  ${text}`);
 }
 
 /**
- * Takes samples of several kinds in turns, so that whatever else the machine does hits them alike; the first fifth
- * only warms up. Returns the median of each.
+ * Takes samples of several kinds in turns, so that other load on the machine affects them alike. The first fifth is only
+ * for warming up. Returns the median of each kind.
  *
  * @template {string} Kind
  * @param {string} what
@@ -46,7 +46,7 @@ export async function interleaved(what, times, samples) {
   const warmUp = Math.max(1, Math.floor(times / 5));
   for (let n = 0; n < times + warmUp; n++) {
     progress(`${what}: ${n + 1} of ${times + warmUp}`);
-    // Who comes first alternates.
+    // The order alternates.
     const order = n % 2 === 0 ? kinds : [...kinds].reverse();
     for (const kind of order) {
       const value = await samples[kind]();
@@ -56,7 +56,7 @@ export async function interleaved(what, times, samples) {
   return /** @type {Record<Kind, number>} */ (Object.fromEntries(kinds.map((kind) => [kind, median(values.get(kind) ?? [])])));
 }
 
-/** Milliseconds that `work` takes. @param {() => Promise<unknown>} work */
+/** The milliseconds that `work` takes. @param {() => Promise<unknown>} work */
 export async function timed(work) {
   const start = performance.now();
   await work();
@@ -66,10 +66,18 @@ export async function timed(work) {
 /** One result of a comparison. @param {string} what @param {string} unit @param {{ product: number, floor: number }} values @param {number | undefined} budget @returns {Result} */
 export const ratio = (what, unit, { product, floor }, budget) => ({ what, unit, value: product, floor, budget });
 
-/** What a thread's object has done with SQL so far; asking adds nothing. @param {Side} product @param {string} thread @returns {Promise<Counters>} */
+/**
+ * The SQL counters of a thread's object so far; reading them does not change them.
+ *
+ * @param {Side} product @param {string} thread @returns {Promise<Counters>}
+ */
 export const counters = async (product, thread) => (await product.get(`/api/threads/${thread}/diagnostics?counters`)).json;
 
-/** What `work` costs in SQL. @param {Side} product @param {string} thread @param {() => Promise<unknown>} work @returns {Promise<Counters>} */
+/**
+ * The SQL cost of `work`.
+ *
+ * @param {Side} product @param {string} thread @param {() => Promise<unknown>} work @returns {Promise<Counters>}
+ */
 export async function cost(product, thread, work) {
   const before = await counters(product, thread);
   await work();
@@ -81,5 +89,5 @@ export async function cost(product, thread, work) {
   };
 }
 
-/** Waits for what a run leaves to be done after its answer; that is part of its cost. */
+/** Waits for the work that a run leaves for after its answer, which is part of its cost. */
 export const settle = () => new Promise((resolve) => setTimeout(resolve, 300));

@@ -1,5 +1,5 @@
-// A Worker straight under miniflare, as a process: no wrangler, no front, nothing between the client and workerd but what
-// miniflare itself puts there. `node bench/miniflare.mjs <options as JSON>`; prints a line once it listens.
+// Runs a Worker directly under miniflare, as a process: without wrangler or a front, only with what miniflare puts between
+// the client and workerd. `node bench/miniflare.mjs <options as JSON>`; prints a line once it listens.
 
 import { Miniflare, convertV4MiniflareOptions } from "miniflare";
 

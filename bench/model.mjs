@@ -1,10 +1,11 @@
-// The benchmark's model: answers at once, and the same for everybody.
+// The benchmark's model: responds at once, and identically to everybody.
 //
-// The newest user message says what it wants, as `<name>=<number>` words at its start: `chunks=20` pieces of text
-// (the default), after `steps=N` tool calls, one per reply, after `look=N` and `look_long=N` of them that read a text, after `http=N`, `modern=N` and `legacy=N` calls of a server, after `asked=1` call that a person approves, after `reads=N` calls in one reply, or after one reply that calls a subagent: `waited=1` one whose
-// answer is waited for, `sent=N` as many whose answers come as messages, `created=1` a resumable one that is waited for. `led=N` makes so many
-// workers and waits for them, `wrote=1` makes one, writes to it and waits, all in one reply. `after=N` keeps the answer back so many
-// milliseconds.
+// The newest user message starts with its wishes, as `<name>=<number>` words. `chunks=20` (the default) is the number of
+// pieces of text in the reply. Before it come tool calls, one per reply: `steps=N`; `look=N` and `look_long=N`, which read a
+// text; `http=N`, `modern=N` and `legacy=N`, which call a server; `asked=1`, which a person approves. Or `reads=N` calls in
+// one reply. Or one reply that calls subagents: `waited=1` one that is waited for, `sent=N` ones whose answers come as
+// messages, `created=1` a resumable one that is waited for. `led=N` creates N workers and waits for them. `wrote=1` creates
+// one, writes to it and waits, all in one reply. `after=N` delays the response by N milliseconds.
 
 import http from "node:http";
 import { once } from "node:events";
@@ -18,7 +19,7 @@ const event = (delta, finish) =>
 
 const USAGE = `data: ${JSON.stringify({ id: "chatcmpl-1", object: "chat.completion.chunk", model: "bench", choices: [], usage: { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 } })}\n\ndata: [DONE]\n\n`;
 
-/** What each answer is made of: computed once. @type {Map<string, string[]>} */
+/** The pieces of each response, computed once. @type {Map<string, string[]>} */
 const answers = new Map();
 
 /** @param {number} chunks */
@@ -34,7 +35,7 @@ function text(chunks) {
 
 let callNumber = 0;
 
-/** Tool calls in one reply. @param {string} name @param {number} count @param {object} args */
+/** A reply with tool calls. @param {string} name @param {number} count @param {object} args */
 const calls = (name, count, args) => several(Array.from({ length: count }, () => ({ name, args })));
 
 /** @param {{ name: string, args: object }[]} made */
@@ -48,7 +49,7 @@ function several(made) {
   return [...all.map((call) => event({ tool_calls: [call] }, null)), event({}, "tool_calls") + USAGE];
 }
 
-/** What comes instead of a text, if anything. @param {number} done  results that are there @param {(name: string, otherwise: number) => number} number */
+/** The reply instead of a text, if any. @param {number} done  results so far @param {(name: string, otherwise: number) => number} number */
 function wished(done, number) {
   if (done < number("steps", 0)) return calls("work", 1, { expression: "20+22" });
   if (done === 0 && number("reads", 0) > 0) return calls("work", number("reads", 0), { expression: "20+22" });
@@ -77,9 +78,9 @@ function wished(done, number) {
   return undefined;
 }
 
-/** Numbers of a vector. */
+/** The length of a vector. */
 const DIMENSIONS = 768;
-/** Vectors as JSON, made once: what they mean is not measured. */
+/** Vectors as JSON, computed once: their meaning is not measured. */
 const vectors = Array.from({ length: 512 }, (_, n) =>
   JSON.stringify(Array.from({ length: DIMENSIONS }, (_, at) => Number(Math.sin((n + 1) * (at + 1)).toFixed(6)))),
 );
@@ -92,7 +93,7 @@ function embed(response, texts) {
   response.end(`{"data":[${Array.from({ length: texts }, (_, index) => item(index)).join(",")}],"usage":{"prompt_tokens":${texts * 20}}}`);
 }
 
-/** Texts that a tool reads, as long as asked for: lines of a log and of settings, some with secrets. @type {Map<number, string>} */
+/** Texts for tools by their length in KB: lines of a log and of settings, some with secrets. @type {Map<number, string>} */
 const texts = new Map();
 
 /** @param {number} kb */
@@ -112,10 +113,10 @@ function logged(kb) {
 
 export class BenchModel {
   constructor() {
-    /** Bytes and messages of the newest request, and how many there were. */
+    /** The bytes and messages of the newest request, and the number of requests. */
     this.last = { bytes: 0, messages: 0 };
     this.requests = 0;
-    /** Told of each request as it comes. */
+    /** Called on each request. */
     this.onRequest = () => {};
     this.server = http.createServer((request, response) => void this.serve(request, response));
     this.server.keepAliveTimeout = 600_000;
@@ -151,7 +152,7 @@ export class BenchModel {
     const parts = wished(done, number) ?? text(number("chunks", 20));
     if (number("after", 0) > 0) await new Promise((resolve) => setTimeout(resolve, number("after", 0)));
     response.writeHead(200, { "content-type": "text/event-stream" });
-    // Many chunks are given to the network one by one, as a model's are; a few go out together.
+    // Many chunks are written one by one, like a real model's; a few are written together.
     const apart = parts.length > 100;
     for (const part of parts) {
       if (apart) await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,4 @@
-// Rows of budgets: a turn with limits of four kinds, and a child that is lent a part, each against the same without.
+// Rows of budgets: a turn with four kinds of limits, and a child with an allocation, each compared with the same without.
 
 import { cost, counters, interleaved, ratio, settle, timed } from "./measure.mjs";
 
@@ -11,7 +11,11 @@ import { cost, counters, interleaved, ratio, settle, timed } from "./measure.mjs
 
 const TURNS = 10;
 
-/** What each of some turns costs. @param {Side} product @param {string} thread @param {() => Promise<unknown>} turn @returns {Promise<Counters>} */
+/**
+ * The average SQL cost of several turns.
+ *
+ * @param {Side} product @param {string} thread @param {() => Promise<unknown>} turn @returns {Promise<Counters>}
+ */
 async function each(product, thread, turn) {
   const { statements, rowsRead, rowsWritten } = await cost(product, thread, async () => {
     for (let n = 0; n < TURNS; n++) await turn();
@@ -20,13 +24,17 @@ async function each(product, thread, turn) {
   return { statements: statements / TURNS, rowsRead: rowsRead / TURNS, rowsWritten: rowsWritten / TURNS };
 }
 
-/** A thread, and what is told of it. @param {Side} product @param {"family" | "lending"} agent */
+/** A thread and its socket. @param {Side} product @param {"family" | "lending"} agent */
 async function opened(product, agent) {
   const thread = await product.thread(agent);
   return { thread, socket: await product.socket(thread) };
 }
 
-/** From the post to the reply after the child's result, which a run that parks is not waited for. @param {Side} product @param {Awaited<ReturnType<typeof opened>>} one */
+/**
+ * Measures from the post to the reply that follows the child's result. The run parks, so the POST does not wait for it.
+ *
+ * @param {Side} product @param {Awaited<ReturnType<typeof opened>>} one
+ */
 async function lending(product, { thread, socket }) {
   const answered = new Promise((resolve) => {
     socket.onFrame = ({ type, data }) => {

@@ -1,4 +1,4 @@
-// Rows of the protocols of other clients: a reply of a model as they are told it, against the events of its run.
+// Rows of other clients' protocols: a model's reply over each protocol, compared with the events of its run.
 
 import { interleaved, ratio } from "./measure.mjs";
 import { message } from "./model.mjs";
@@ -16,9 +16,9 @@ import { message } from "./model.mjs";
 const AGENT = "bench";
 /** Pieces of text in a long reply. */
 const CHUNKS = 1_000;
-/** So that all have begun to read when it begins, milliseconds: events are asked for in a request of their own. */
+/** The delay of the reply in milliseconds, so that all clients read when it begins: events need a second request. */
 const READ_FROM = 60;
-/** Is in every piece of text. */
+/** A part of every piece of text. */
 const WORD = "bobbin holds";
 
 /** @param {Side} side @param {string} method @param {string} path @param {object} [body] @param {Record<string, string>} [headers] */
@@ -42,7 +42,11 @@ async function read(start, response) {
   return { first: first - start, rest: performance.now() - first };
 }
 
-/** How each protocol asks for a reply in a thread. @type {Record<string, (side: Side, thread: string, text: string) => Promise<Response>>} */
+/**
+ * How each protocol requests a reply in a thread.
+ *
+ * @type {Record<string, (side: Side, thread: string, text: string) => Promise<Response>>}
+ */
 const PROTOCOLS = {
   events: async (side, thread, text) => {
     const posted = await request(side, "POST", `/api/threads/${thread}/messages`, { role: "user", content: text });

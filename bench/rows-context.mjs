@@ -1,4 +1,4 @@
-// Rows of what a request holds: a turn on a thread that has a summary, against one that has none.
+// Rows of context: a turn in a thread with a summary, compared with one without.
 
 import { cost, counters, interleaved, ratio, settle, timed } from "./measure.mjs";
 
@@ -33,7 +33,7 @@ async function summarised(product, thread) {
 export async function summaries({ product, times, restartProduct }) {
   const [has, none] = [await begun(product, "summing"), await begun(product, "unsummed")];
   await summarised(product, has);
-  // First of all: many turns later a new summary comes due, and its own statements among those of the turns.
+  // Measured first: after many turns a new summary is due, and its statements would be counted too.
   const turns = (/** @type {string} */ thread) => async () => {
     for (let n = 0; n < TURNS; n++) await product.post(thread, "", true);
     await settle();

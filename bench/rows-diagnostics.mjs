@@ -1,5 +1,5 @@
-// Rows of what looks at runs: the look at all that a run will need, before it begins, and the export of its spans. What they cost is
-// processor time of the server, without what the same server uses while nothing happens.
+// Rows of diagnostics: the check, before a run begins, of everything that it will need; and the export of its spans. Their
+// cost is processor time of the server, minus what the same server uses while idle.
 
 import { exchange } from "../tests/worker/support/http.mjs";
 import { until } from "../tests/worker/support/poll.mjs";
@@ -15,7 +15,7 @@ import { ADDS, PROMPT, startProduct } from "./sides.mjs";
 
 const TOOLS = 50;
 
-/** Agents whose model has no address, and that are strict: their runs end with what was found, and nothing is sent. */
+/** Strict agents whose model has no address: their runs end with the diagnostics, and send nothing. */
 function lacking() {
   const names = Array.from({ length: TOOLS }, (_, n) => `tool_${n}`);
   const prompt = (/** @type {string[]} */ tools) => ({ ...PROMPT, model: "lost", tools });
@@ -61,7 +61,7 @@ export async function exportedRun({ model, times }) {
   const SECONDS = 8;
   const collector = await startCollector();
   const { side, end } = await startProduct(model.url, { BOBBIN_OTLP_ENDPOINT: collector.url });
-  /** Processor time of some seconds, and how many exports were in them. */
+  /** The processor time of some seconds, and the number of exports in them. */
   const watch = async () => {
     const [used, requests] = [side.processorMs(), collector.seen.requests];
     await new Promise((resolve) => setTimeout(resolve, SECONDS * 1000));
@@ -72,7 +72,7 @@ export async function exportedRun({ model, times }) {
     const each = /** @type {number[]} */ ([]);
     for (let sample = 0; sample < times(5); sample++) {
       progress(`exports of runs of ${STEPS} steps: ${sample}`);
-      // What is refused for now is made and sent again as a whole, again and again, while nothing else happens.
+      // A refused export is built and sent again as a whole, repeatedly, while nothing else happens.
       collector.status = 503;
       const threads = await Promise.all(Array.from({ length: THREADS }, () => side.thread()));
       const before = collector.seen.requests;

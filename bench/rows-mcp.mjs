@@ -1,5 +1,5 @@
-// Rows of MCP: a step whose tool is asked for at an MCP server, of either line of the protocol, against one whose tool is asked for by
-// plain HTTP. All three are the same server, which answers at once; the threads and their models are the same, too.
+// Rows of MCP: a step with a tool of an MCP server, in each version of the protocol, compared with a tool over plain HTTP.
+// All use the same server, which responds at once, and the same threads and models.
 
 import { once } from "node:events";
 import http from "node:http";
@@ -13,12 +13,12 @@ import { startProduct } from "./sides.mjs";
  * @typedef {import("./sides.mjs").Definitions} Definitions
  */
 
-/** Steps with a call that a run has. */
+/** Steps with a call per run. */
 const STEPS = 10;
 const FOUND = "There are 42 of them in the store.";
 const ARGS = { type: "object", properties: { expression: { type: "string" } }, required: ["expression"] };
 
-/** Answers calls of a tool at `/http`, at `/modern` (2026-07-28, no sessions), and at `/legacy` (2025-11-25, with one). */
+/** Serves tool calls at `/http`, at `/modern` (2026-07-28, no sessions), and at `/legacy` (2025-11-25, with a session). */
 async function desk() {
   const server = http.createServer(async (request, response) => {
     const body = await wholeBody(request);

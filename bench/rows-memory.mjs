@@ -1,5 +1,5 @@
-// Rows of memories: what a turn costs more when something is put before it, the comparison of vectors alone, and indexing. The
-// server of vectors is the benchmark's model: it answers at once.
+// Rows of memories: the additional cost of a turn with recalled texts, the comparison of vectors alone, and indexing. The
+// benchmark's model serves the vectors: it responds at once.
 
 import { cost, interleaved, settle, timed } from "./measure.mjs";
 
@@ -10,15 +10,15 @@ import { cost, interleaved, settle, timed } from "./measure.mjs";
  */
 
 const TURNS = 5;
-/** Chunks of the large memory, and of one that is indexed while a clock runs. */
+/** Chunks of the large memory, and of one whose indexing is timed. */
 const MANY = 10_000;
 const SOME = 1_000;
 
-/** A text of so many chunks: each line is one. @param {number} lines */
+/** A text with this many chunks, one per line. @param {number} lines */
 const textOf = (lines) =>
   Array.from({ length: lines }, (_, n) => `Line ${n} of the record names the mark m${n} and ends the paragraph.\n\n`.padStart(90, ".")).join("");
 
-/** Puts a text in and waits until all of it has vectors. @param {Side} product @param {string} thread @param {number} lines */
+/** Adds a text and waits until all of it has vectors. @param {Side} product @param {string} thread @param {number} lines */
 async function indexed(product, thread, lines) {
   await product.ask(`/api/threads/${thread}/memory/record/documents`, { text: textOf(lines) });
   for (const end = performance.now() + 600_000; performance.now() < end; ) {

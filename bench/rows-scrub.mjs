@@ -1,5 +1,5 @@
-// Rows of scrubbing: a step whose tool answers with a long text, against the same where nothing is looked for; and what the look
-// takes of the processor, in the Worker's wasm. Each has a server of its own, as the folder says what is looked for.
+// Rows of scrubbing: a step with a long tool result, compared with the same without scrubbing; and the processor time of
+// scrubbing in the Worker's wasm. Each has its own server, because the definitions set what to scrub.
 
 import { interleaved, progress, ratio, timed } from "./measure.mjs";
 import { startProduct } from "./sides.mjs";
@@ -10,9 +10,9 @@ import { startProduct } from "./sides.mjs";
  * @typedef {import("./sides.mjs").Definitions} Definitions
  */
 
-/** Steps with a tool's text that a run has. */
+/** Steps with a tool's text per run. */
 const STEPS = 5;
-/** Nearly what a result may have. */
+/** Just below the limit on a result. */
 const LONG_KB = 960;
 
 /** An agent that reads texts of 32 KB, and one that reads one of nearly 1 MB. @param {string} modelUrl @param {"redact" | "off"} action @returns {Definitions} */
@@ -46,7 +46,11 @@ export async function scrubbing({ model, times }) {
     floor: await startProduct(model.url, {}, readers(model.url, "off")),
   };
   try {
-    /** Each run has a thread of its own, as earlier results would be sent again. @param {"product" | "floor"} which @param {"reading" | "reading_long"} agent @param {string} wishes */
+    /**
+     * Each run has its own thread, because earlier results would be sent again.
+     *
+     * @param {"product" | "floor"} which @param {"reading" | "reading_long"} agent @param {string} wishes
+     */
     const run = async (which, agent, wishes) => {
       const { side } = servers[which];
       const thread = await side.thread(agent);
@@ -56,7 +60,7 @@ export async function scrubbing({ model, times }) {
       ((await run(which, "reading", `look=${STEPS}`)) - (await run(which, "reading", ""))) / STEPS;
     const steps = await interleaved("a step with 32 KB", times(40), { product: step("product"), floor: step("floor") });
 
-    /** Processor time of a run. @param {"reading" | "reading_long"} agent @param {string} wishes @param {number} runs */
+    /** The processor time of a run. @param {"reading" | "reading_long"} agent @param {string} wishes @param {number} runs */
     const used = async (agent, wishes, runs) => {
       const each = (/** @type {"product" | "floor"} */ which) => async () => {
         const { side } = servers[which];

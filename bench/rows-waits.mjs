@@ -1,6 +1,4 @@
-// Rows of what a run leaves behind and of what it waits for: approvals, traces, the export of spans, calls that are made
-// at the same time. They compare the
-// product with itself.
+// Rows of waits and traces: approvals, traces, the export of spans, parallel calls. They compare the product with itself.
 
 import { exchange } from "../tests/worker/support/http.mjs";
 import { startCollector } from "./collector.mjs";
@@ -16,7 +14,7 @@ import { startProduct } from "./sides.mjs";
 
 const JSON_BODY = { "content-type": "application/json" };
 
-/** The one question of a thread, once it is asked, and how often it was looked for. @param {Side} side @param {string} thread */
+/** The only open wait of a thread, once it exists, and the number of polls. @param {Side} side @param {string} thread */
 async function asked(side, thread) {
   for (let looks = 1; ; looks++) {
     const { waits } = (await side.get(`/api/threads/${thread}/waits`)).json;
@@ -31,7 +29,7 @@ async function approve(side, thread, wait) {
   if (answer.status !== 200) throw new Error(`${side.name}: ${answer.status} ${answer.text}`);
 }
 
-/** A question from the message to the end of its run; how often it was looked for. @param {Side} side @param {string} thread */
+/** Posts a message, approves its question and lets the run end. Returns the number of polls. @param {Side} side @param {string} thread */
 async function question(side, thread) {
   await side.post(thread, "asked=1", false);
   const { id, looks } = await asked(side, thread);
@@ -43,7 +41,7 @@ async function question(side, thread) {
 /** @param {Bench} bench @returns {Promise<Result[]>} */
 export async function approvals({ product, model, times }) {
   const thread = await product.thread("asking");
-  /** From the post to the request to the model that follows. @param {() => Promise<unknown>} post */
+  /** Milliseconds from the post to the next request to the model. @param {() => Promise<unknown>} post */
   const toRequest = async (post) => {
     const start = performance.now();
     const request = new Promise((resolve) => (model.onRequest = () => resolve(performance.now() - start)));
@@ -73,7 +71,7 @@ export async function approvals({ product, model, times }) {
     await settle();
   });
   const looked = await cost(product, thread, () => product.get(`/api/threads/${thread}/waits`));
-  // A slow machine looks more often at what is open until something is.
+  // A slow machine polls more often until there is an open wait.
   let looks = 0;
   const whole = await statements(async () => (looks += await question(product, thread)));
   return [
@@ -94,7 +92,7 @@ export async function traces({ product, times }) {
   return [{ what: "the trace of a run of 250 steps", unit: "ms", value, budget: 20 }];
 }
 
-/** Four calls of one reply, of a tool that answers at once. @param {Bench} bench @returns {Promise<Result[]>} */
+/** Four calls in one reply, of a tool that responds at once. @param {Bench} bench @returns {Promise<Result[]>} */
 export async function batches({ product, times }) {
   const CALLS = 4;
   const threads = { product: await product.thread("together"), floor: await product.thread("in_turn") };
@@ -110,7 +108,7 @@ export async function batches({ product, times }) {
   const more = (await statements("product")) - (await statements("floor"));
   return [
     { ...ratio("four calls that only read, of a tool that answers at once", "ms", values, 1.0), against: "in turn" },
-    // One for each result that comes before its turn.
+    // One for each result that arrives before its turn.
     { what: "… SQL statements more", unit: "", value: more, budget: CALLS - 1 },
   ];
 }
@@ -145,7 +143,7 @@ export async function exported({ product, model, times }) {
     return [
       { ...ratio("plain turn with export of spans", "ms", turns, 1.05), against },
       { ...ratio("… processor time", "ms", processor, undefined), against },
-      // The two that the turn itself has more are counted by a test (tests/engine/scenarios/budgets.rs).
+      // A test counts the two additional statements of the turn itself (tests/engine/scenarios/budgets.rs).
       { what: "… SQL statements more, with those of the export", unit: "", value: more, budget: undefined },
     ];
   } finally {
@@ -155,7 +153,7 @@ export async function exported({ product, model, times }) {
 }
 
 /**
- * A plain turn over the socket, with the lines that say what a run does and without them.
+ * A plain turn over the socket, with progress lines and without them.
  *
  * @param {Bench} bench @returns {Promise<Result[]>}
  */

@@ -1,5 +1,5 @@
-// Rows of workers: one that is made, written to and waited for, against a subagent that is waited for; four at once, against
-// the floor.
+// Rows of workers: one that is created, written to and waited for, compared with a subagent that is waited for; four at once,
+// compared with the floor.
 
 import { interleaved, ratio, settle, timed } from "./measure.mjs";
 
@@ -12,13 +12,13 @@ import { interleaved, ratio, settle, timed } from "./measure.mjs";
 const WORKERS = 4;
 
 /**
- * From the post to the moment at which enough frames have come that are of interest, in a thread of its own.
+ * Measures from the post until `count` matching messages have arrived, in a new thread.
  *
  * @param {Side} side
  * @param {"family" | "leading"} agent
  * @param {string} wishes
  * @param {number} count
- * @param {(data: any) => boolean} counts  whether a stored message is
+ * @param {(data: any) => boolean} counts  whether a stored message matches
  */
 async function until(side, agent, wishes, count, counts) {
   const thread = await side.thread(agent);

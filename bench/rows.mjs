@@ -1,5 +1,5 @@
-// The rows of the benchmark: what is measured, and how. Budgets are ratios to the floor of the same run,
-// or counts; in the sandbox, times.
+// The rows of the benchmark: what is measured, and how. Budgets are ratios to the floor of the same run, or counts; for the
+// sandbox they are times.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,8 +31,8 @@ import { cost, counters, interleaved, median, progress, ratio, settle, timed } f
  * @property {Side} product
  * @property {Side} floor
  * @property {import("./model.mjs").BenchModel} model
- * @property {(samples: number) => number} times   fewer in a quick run
- * @property {() => Promise<void>} restartProduct  all objects leave memory
+ * @property {(samples: number) => number} times   fewer samples in a quick run
+ * @property {() => Promise<void>} restartProduct  removes all objects from memory
  */
 
 /** A thread of each side and a socket on it. @param {Bench} bench */
@@ -46,7 +46,7 @@ async function pair({ product, floor }) {
 
 /** @typedef {Awaited<ReturnType<typeof pair>>["product"]} Open */
 
-/** The whole answer of a run as a socket shows it: an assistant message without calls. @param {any} frame */
+/** Whether a frame is the complete answer of a run: an assistant message without calls. @param {any} frame */
 const isAnswer = (frame) =>
   frame.type === "message_data" && frame.data.role === "assistant" && frame.data.content && !frame.data.tool_calls;
 
@@ -61,16 +61,16 @@ async function turn({ side, thread, socket }, wishes) {
     };
     socket.onClose = () => reject(new Error(`${side.name}: the socket was closed (${socket.closeCode})`));
   });
-  done.catch(() => {}); // it is waited for below
+  done.catch(() => {}); // awaited below
   await side.post(thread, wishes, false);
   const accepted = performance.now();
   await done;
   const end = performance.now();
   socket.frames.length = 0;
   socket.times.length = 0;
-  // What says that this client reads.
+  // Shows the server that this client reads.
   socket.send("ping");
-  // The run's own end comes after its answer; the next message must not join it.
+  // The run ends after its answer, and the next message must not join it.
   await new Promise((resolve) => setTimeout(resolve, 4));
   return { accepted: accepted - start, first: first.at - start, whole: end - start, text: end - first.at };
 }
@@ -151,7 +151,7 @@ export async function sql(bench) {
   ];
 }
 
-/** Stores messages of 1 KB that start nothing. @param {Side} product @param {string} thread @param {number} count */
+/** Stores messages of 1 KB that start no run. @param {Side} product @param {string} thread @param {number} count */
 async function fill(product, thread, count) {
   for (let stored = 0; stored < count; stored += 50) {
     progress(`a thread of ${count} messages: ${stored}`);
@@ -181,7 +181,7 @@ export async function longThread(bench) {
   return [
     { ...ratio("turn on a thread of 2,000 messages", "ms", values, 1.1), against: "thread at its budget" },
     { what: "… warm: rows read", unit: "", value: warm.rowsRead / TURNS, budget: 10 },
-    // The window and what every start reads.
+    // The window, plus what every start reads.
     { what: "… cold: rows read", unit: "", value: cold.rowsRead, budget: model.last.messages + 20 },
   ];
 }
@@ -250,7 +250,7 @@ export async function newThread(bench) {
   ];
 }
 
-/** What a thread still does after its answer must not be in the next sample. */
+/** Waits after a sample, so that a thread's remaining work does not affect the next one. */
 const after = async (/** @type {Promise<number>} */ sample, ms = 50) => {
   const value = await sample;
   await new Promise((resolve) => setTimeout(resolve, ms));
@@ -336,11 +336,11 @@ export async function start(bench) {
   }
 }
 
-/** What runs in the sandbox: its budgets are times. @param {Bench} bench @returns {Promise<Result[]>} */
+/** The sandbox; its budgets are times. @param {Bench} bench @returns {Promise<Result[]>} */
 export async function sandbox(bench) {
   const { node } = await setUp();
   progress("the sandbox");
-  // In a process of its own: the client of these needs a newer Node than the others.
+  // In a separate process, because its client needs a newer Node than the others.
   const { trivial, call, compile, fib } = JSON.parse(await run(node, [inCheckout("bench/isolate.mjs"), "--medians", `${bench.times(50)}`]));
   return [
     { what: "sandbox: a trivial call, object to object", unit: "ms", value: trivial, budget: 8 },
@@ -350,7 +350,7 @@ export async function sandbox(bench) {
   ];
 }
 
-/** The budgets of the rows without wrangler, by the row's own words. @type {Record<string, number>} */
+/** The budgets of the rows without wrangler, by the row's title. @type {Record<string, number>} */
 const BARE = {
   "accept a message (POST to 202)": 1.2,
   "plain turn, wait=true": 1.2,
@@ -361,7 +361,11 @@ const BARE = {
   "20 children that nobody waits for, all results in": 1.5,
 };
 
-/** Rows of above without wrangler's proxies, which take as long for the floor as for the product and hide a difference. @param {Bench} bench @returns {Promise<Result[]>} */
+/**
+ * Some rows again without wrangler's proxies, which take equally long for both sides and hide a difference.
+ *
+ * @param {Bench} bench @returns {Promise<Result[]>}
+ */
 export async function bare(bench) {
   const { product, floor, end } = await startBarePair(bench.model.url);
   try {
@@ -378,7 +382,7 @@ export async function bare(bench) {
   }
 }
 
-/** Every row by the name that `--rows` takes. @type {Record<string, (bench: Bench) => Promise<Result[]>>} */
+/** All rows by their names for `--rows`. @type {Record<string, (bench: Bench) => Promise<Result[]>>} */
 export const rows = {
   accept,
   turn: plainTurn,

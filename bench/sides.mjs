@@ -1,5 +1,5 @@
-// What is compared: the product and the floor, both served by the same wrangler and workerd on this machine, both
-// reached by the same client.
+// The two sides of the comparison: the product and the floor, served by the same wrangler and workerd on this machine, and
+// used by the same client.
 
 import { spawn } from "node:child_process";
 import { copyFileSync, rmSync } from "node:fs";
@@ -16,18 +16,17 @@ import { message } from "./model.mjs";
 
 const KEY = "bench-key";
 
-// wrangler 4.155 records a trace of every request and of every SQL statement, in an object of its own in the same
-// process. With it a turn takes two to three times as long, and what is measured is the recorder. Inherited by both
-// sides' servers.
+// wrangler 4.155 records a trace of every request and every SQL statement, in its own object in the same process. With it a
+// turn takes two to three times as long, and the recorder would be measured. The servers of both sides inherit this.
 process.env.X_LOCAL_OBSERVABILITY = "false";
 
 const JSON_BODY = { "content-type": "application/json" };
 
 /** Definitions, by kind and name. @typedef {Parameters<AgentsFolder["write"]>[0]} Definitions */
 
-/** A server of either kind. */
+/** A server of either side. */
 export class Side {
-  /** @param {string} name @param {string} base @param {string} persist @param {() => number} pid  of the process that serves */
+  /** @param {string} name @param {string} base @param {string} persist @param {() => number} pid  of the server process */
   constructor(name, base, persist, pid) {
     this.name = name;
     this.base = base;
@@ -53,7 +52,7 @@ export class Side {
     return answer.json;
   }
 
-  /** Stores a message of 1 KB that starts nothing. @param {string} thread */
+  /** Stores a message of 1 KB that starts no run. @param {string} thread */
   async note(thread) {
     const body = JSON.stringify({ role: "system", content: message("a note") });
     const answer = await exchange(this.base, "POST", `/api/threads/${thread}/messages`, { headers: JSON_BODY, body });
@@ -67,13 +66,13 @@ export class Side {
     return answer;
   }
 
-  /** A POST that is accepted. @param {string} path @param {object} [body] */
+  /** Sends a POST that must be accepted (202). @param {string} path @param {object} [body] */
   async ask(path, body = {}) {
     const answer = await exchange(this.base, "POST", path, { headers: JSON_BODY, body: JSON.stringify(body) });
     if (answer.status !== 202) throw new Error(`${this.name}: ${answer.status} ${answer.text}`);
   }
 
-  /** A POST that is answered at once. @param {string} path @param {object} body */
+  /** Sends a POST that must succeed at once (200). @param {string} path @param {object} body */
   async answered(path, body) {
     const answer = await exchange(this.base, "POST", path, { headers: JSON_BODY, body: JSON.stringify(body) });
     if (answer.status !== 200 || answer.json.degraded) throw new Error(`${this.name}: ${answer.status} ${answer.text}`);
@@ -84,7 +83,7 @@ export class Side {
     return Socket.open(this.base, `/api/threads/${thread}/stream${query}`);
   }
 
-  /** Processor time of the workerd that runs the objects, in milliseconds. */
+  /** The processor time of the workerd that runs the objects, in milliseconds. */
   processorMs() {
     const pid = workerdOf(this.pid(), this.persist);
     if (pid === undefined) throw new Error(`${this.name}: its workerd is not found`);
@@ -107,7 +106,7 @@ export const ADDS = {
   run: { native: "calculate" },
 };
 
-/** An agent of two sides that is done after one answer. */
+/** An agent with two sides that ends after one answer. */
 const once = {
   type: "dual_ai",
   exposeAsTool: true,
@@ -175,7 +174,7 @@ function agents(modelUrl, more = {}) {
 /**
  * @param {string} modelUrl
  * @param {Record<string, string>} [vars]  of the deployment
- * @param {Definitions} [more]  what is there besides
+ * @param {Definitions} [more]  additional definitions
  */
 export async function startProduct(modelUrl, vars = {}, more = {}) {
   const folder = agents(modelUrl, more);
@@ -214,7 +213,7 @@ export async function startFloor(modelUrl) {
     },
   );
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => printed.push(text));
-  // The same way in as the product's.
+  // The same entry as the product's.
   const front = spawn(node, [join(checkout, "bench/front.mjs"), String(port), String(behind)], { stdio: "inherit" });
   const base = `http://127.0.0.1:${port}`;
   const kill = () => {
@@ -267,7 +266,7 @@ async function startBare(name, options) {
     await until(`miniflare with the ${name} is gone`, () => child.exitCode !== null || child.signalCode !== null);
     rmSync(persist, { recursive: true, force: true });
   };
-  // The one workerd below that process, wherever miniflare has its files open.
+  // The only workerd below that process, whatever folder miniflare uses.
   return { side: new Side(name, base, "", () => child.pid ?? 0), end };
 }
 

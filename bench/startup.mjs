@@ -1,8 +1,7 @@
-// How long the runtime takes from its start until the Worker is loaded, and until its first answer: the product, and
-// the least that a Worker in Rust is (bench/hello/), compiled in the same way. Both are served by workerd itself,
-// without wrangler. It listens when the Worker is loaded: compiled, instantiated, its global scope run. Both are given their
-// configuration in its binary form, as wrangler gives it: to read it as text, with the wasm in it, takes 19 ms more (6 ms of
-// hello world), which no deployment does.
+// Measures the start of the runtime until the Worker is loaded, and until its first response: of the product, and of the
+// smallest Worker in Rust (bench/hello/), compiled in the same way. workerd serves both without wrangler. It listens once the
+// Worker is loaded: compiled, instantiated, its global scope run. Both configurations are binary, as wrangler writes them.
+// Reading the text form, which includes the wasm, would take 19 ms more (6 ms for hello world), and no deployment does that.
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -20,7 +19,7 @@ import { until } from "../tests/worker/support/poll.mjs";
 import { freePort, scratch } from "../tests/worker/support/server.mjs";
 import { WORKERD, configure } from "../tests/worker/support/workerd.mjs";
 
-/** What the product's Worker needs beyond its code. */
+/** The configuration of the product's Worker besides its code. */
 const PRODUCT = `
   bindings = [
     (name = "BOBBIN_DEV", text = "1"),
@@ -35,7 +34,7 @@ const PRODUCT = `
   ],
   durableObjectStorage = (inMemory = void),`;
 
-/** A Worker that can be started again and again. */
+/** A Worker that can be started repeatedly. */
 class Candidate {
   /** @param {string} dist @param {string} name @param {{ catalog: boolean }} has */
   constructor(dist, name, { catalog }) {
@@ -47,7 +46,7 @@ class Candidate {
     this.config = join(this.folder, "config.bin");
   }
 
-  /** Writes the configuration, once everything that it serves is there. The port is of no matter: each start has its own. */
+  /** Writes the configuration, once all files exist. Its port does not matter, because each start sets one. */
   configured() {
     const text = configure(this.folder, this.files, 0, this.more);
     writeFileSync(this.config, execFileSync(WORKERD, ["compile", "--config-only", text], { maxBuffer: 2 ** 27 }));
@@ -89,7 +88,7 @@ function connects(port) {
   }).finally(() => socket.destroy());
 }
 
-/** The product and the hello-world Worker, built. */
+/** The product and the hello-world Worker, both built. */
 export async function candidates() {
   const tools = await setUp();
   const folder = inCheckout("bench/hello");

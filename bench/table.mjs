@@ -1,4 +1,4 @@
-// The benchmark's table, line by line, and its file.
+// Prints the benchmark's table line by line, and writes its file.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const WIDTHS = [72, 12, 12, 9, 10, 6];
 const columns = (cells) =>
   cells.map((cell, at) => (at === 0 ? cell.padEnd(WIDTHS[at] ?? 0) : cell.padStart(WIDTHS[at] ?? 0))).join("");
 
-/** What is compared with the budget. @param {Result} result */
+/** The value to compare with the budget. @param {Result} result */
 const compared = ({ value, floor }) => (floor === undefined ? value : value / floor);
 
 /** @param {Result} result */

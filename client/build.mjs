@@ -1,4 +1,4 @@
-// Makes dist/ of src/: the types of the API from its description, the client, and the hook for React.
+// Builds dist/ from src/: the API's types from its description, the client, and the hook for React.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { execFileSync } from "node:child_process";
@@ -7,7 +7,7 @@ import { build } from "esbuild";
 import openapiTS, { astToString } from "openapi-typescript";
 import ts from "typescript";
 
-/** What is no text may come as any of these. */
+/** The types of a binary body. */
 const BYTES = ts.factory.createUnionTypeNode(["Blob", "ArrayBuffer", "string"].map((name) => (name === "string" ? ts.factory.createKeywordTypeNode(ts.SyntaxKind.StringKeyword) : ts.factory.createTypeReferenceNode(name))));
 const types = astToString(await openapiTS(new URL("../schemas/openapi.json", import.meta.url), { transform: ({ format }) => (format === "binary" ? BYTES : undefined) }));
 const note = "// Made of schemas/openapi.json by client/build.mjs.\n\n";

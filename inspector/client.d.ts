@@ -1,4 +1,4 @@
-// What the page uses of client/src, whose own types are made of the description of the API when it is built.
+// The parts of client/src that the page uses. The client's own types are generated from the API's description by its build.
 
 declare module "bobbin-client/errors.ts" {
   export class BobbinError extends Error {

@@ -1,4 +1,4 @@
-// The page: where it is, and the screen for that.
+// The page: shows the screen for the current address.
 
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";

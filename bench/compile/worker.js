@@ -1,4 +1,4 @@
-// The compile step of the isolate Worker, and nothing else: erases and links the request that it is sent, `times` over.
+// Only the compile step of the isolate Worker: erases and links the source of the request, `times` over.
 
 import { compile } from "../../isolate/compile.js";
 
@@ -10,7 +10,7 @@ export default {
   async fetch(request) {
     const { times, wanted } = await request.json();
     for (let k = 0; k < times; k++) {
-      // Never the same twice: what was compiled is kept.
+      // Each source is different, because compiled code is cached.
       const source = `${wanted.source}// ${compiled++}`;
       const answer = await compile({ ...wanted, source }, () => false, never);
       if ("error" in answer) return Response.json(answer.error, { status: 400 });

@@ -1,14 +1,14 @@
-// The floor of the benchmark: the least that a conversation thread in a Durable Object has to do, in plain JavaScript.
+// The floor of the benchmark: the minimum that a conversation thread in a Durable Object must do, in plain JavaScript.
 //
-// The same input and output over the same transport as the product: a Worker that calls its object over RPC, the user
-// row and the assistant row written (one row per call and result), an alarm set where the product sets one, the same
-// history sent, the upstream answer read to its end and sent on to sockets piece by piece. Nothing else: no recovery,
-// no validation, no receipts, no log, no directory, no authentication. It shows what the platform costs, so that what
-// the runtime costs on top can be seen.
+// It has the same input and output over the same transport as the product: a Worker that calls its object over RPC, the
+// user row and the assistant row written (one row per call and result), an alarm where the product sets one, the same
+// history sent, the upstream response read to its end and forwarded to sockets piece by piece. It has no recovery, no
+// validation, no receipts, no log, no directory, no authentication. It measures the cost of the platform, so that the
+// additional cost of the runtime is visible.
 //
 // A thread with children is a plain object beside plain objects: a row for each child, for each call of one and for each
-// letter between them, one call there and one back. A letter's row is written before it is sent and deleted when it
-// arrived, as whatever wants to survive has to do; nothing sends it again.
+// message between them, with one RPC call there and one back. A message's row is written before it is sent and deleted
+// after it arrived, as anything that must survive requires; nothing sends it again.
 
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 
@@ -16,7 +16,7 @@ import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 /** @typedef {{ role: string, content: string | null, tool_calls?: Call[], tool_call_id?: string }} Message */
 /** @typedef {{ THREADS: DurableObjectNamespace<FloorThread>, MODEL_URL: string, MODEL_KEY: string }} Env */
 
-/** History that is sent at most, as in the product: bytes, and the share that is kept when it grows beyond. */
+/** The limit on the history, as in the product: bytes, and the share to keep when it is exceeded. */
 const WINDOW_BYTES = 96 << 10;
 const WINDOW_KEEP = 0.6;
 const SYSTEM = { role: "system", content: "You are a careful assistant. Keep answers short.\n" };
@@ -32,14 +32,14 @@ const tool = (name, description, property) => ({
   },
 });
 
-/** What the model of each kind of thread may call. @type {Record<string, object[]>} */
+/** The tools of each kind of thread. @type {Record<string, object[]>} */
 const TOOLS = {
   bench: [tool("work", "Adds two numbers.", "expression")],
   family: [tool("waited", "Does one task.", "task"), tool("sent", "Does one task.", "task")],
   child: [],
 };
 
-/** After this a child that is waited for would be asked how it is. */
+/** The product would check on a child after this time. */
 const CHECK_MS = 60_000;
 
 /** @extends {DurableObject<Env>} */
@@ -52,9 +52,9 @@ export class FloorThread extends DurableObject {
   #flow;
   #kind = "bench";
   #name = "";
-  /** Of a child. @type {string | undefined} */
+  /** Set for a child. @type {string | undefined} */
   #parent;
-  /** Whether something came that the model has not read. */
+  /** Whether there are messages that the model has not read. */
   #unread = false;
 
   /** @param {DurableObjectState} ctx @param {Env} env */
@@ -64,7 +64,7 @@ export class FloorThread extends DurableObject {
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
   }
 
-  /** @param {string} name  its own @param {string} kind @param {string} [parent] */
+  /** @param {string} name  the thread's own @param {string} kind @param {string} [parent] */
   create(name, kind, parent) {
     this.#name = name;
     this.#kind = kind;
@@ -81,7 +81,7 @@ export class FloorThread extends DurableObject {
   }
 
   /**
-   * Takes a message, starts its run, and answers at once, or with the run's answer.
+   * Takes a message and starts its run. Returns at once, or with the run's answer.
    * @param {string} body
    * @param {boolean} wait
    */
@@ -95,12 +95,12 @@ export class FloorThread extends DurableObject {
     return JSON.stringify({ outcome: "completed", message: await this.#flow });
   }
 
-  /** As in the product, the alarm of a run stays with it until its end. */
+  /** Waits for the run: as in the product, the alarm of a run stays with it until its end. */
   async alarm() {
     await this.#flow;
   }
 
-  /** A WebSocket upgrade. */
+  /** Handles a WebSocket upgrade. */
   fetch() {
     const { 0: client, 1: server } = new WebSocketPair();
     this.ctx.acceptWebSocket(server);
@@ -113,7 +113,7 @@ export class FloorThread extends DurableObject {
     this.#flow = this.#run().finally(() => (this.#flow = undefined));
   }
 
-  /** Ends with an answer, or with nothing when a child is waited for. */
+  /** Runs until there is an answer. Returns nothing if it waits for a child. */
   async #run() {
     for (;;) {
       this.#unread = false;
@@ -145,7 +145,7 @@ export class FloorThread extends DurableObject {
     this.#broadcast({ type: "message_data", message_id: id, depth: 0, data: { id, ...result } });
   }
 
-  /** Makes a child. @param {string} callId @param {string} task @param {boolean} waits for its answer */
+  /** Creates a child. @param {string} callId @param {string} task @param {boolean} waits for its answer */
   #spawn(callId, task, waits) {
     const child = crypto.randomUUID();
     const now = Date.now();
@@ -158,14 +158,18 @@ export class FloorThread extends DurableObject {
     });
   }
 
-  /** Writes a letter, sends it and forgets it. @param {string} target @param {string} body @param {(to: any) => Promise<unknown>} send */
+  /**
+   * Writes a message to the outbox, sends and deletes it.
+   *
+   * @param {string} target @param {string} body @param {(to: any) => Promise<unknown>} send
+   */
   #tell(target, body, send) {
     const { id } = this.#sql.exec("INSERT INTO letters (target, body) VALUES (?, ?) RETURNING id", target, body).one();
     const to = this.env.THREADS.get(this.env.THREADS.idFromName(target));
     this.ctx.waitUntil(send(to).then(() => this.#sql.exec("DELETE FROM letters WHERE id = ?", id)));
   }
 
-  /** A child comes to be and begins. @param {string} name @param {string} parent @param {string} task */
+  /** Creates and starts this thread as a child. @param {string} name @param {string} parent @param {string} task */
   async born(name, parent, task) {
     this.create(name, "child", parent);
     this.#store({ role: "user", content: task });
@@ -173,7 +177,7 @@ export class FloorThread extends DurableObject {
     this.#start();
   }
 
-  /** What a child came to. @param {string} child @param {string} text */
+  /** Receives the result of a child. @param {string} child @param {string} text */
   async report(child, text) {
     const { call_id: callId } = this.#sql.exec("SELECT call_id FROM children WHERE name = ?", child).one();
     this.#sql.exec("UPDATE children SET state = 'terminated' WHERE name = ?", child);

@@ -1,8 +1,8 @@
-// The JavaScript side of the hello-world Worker: nothing but the call.
+// The JavaScript side of the hello-world Worker: only the call.
 
 import * as wasm from "bobbin-wasm";
 
-// Typed as the product's, which takes one argument more.
+// Typed like the product's `fetch`, which takes one more argument.
 const { fetch } = /** @type {Record<string, any>} */ (wasm);
 
 /** @type {ExportedHandler} */

@@ -1,19 +1,19 @@
-// How a server is reached: its address, and what a request is allowed by.
+// A connection to a server: its address and its credentials.
 
 import { BobbinError, delay, pause, refusal, unanswered } from "./errors.js";
 
 export interface ConnectionOptions {
-  /** The server, such as `https://bobbin.example.com`; the page's own unless given. */
+  /** The server, such as `https://bobbin.example.com`. Default: the page's own server. */
   url?: string;
-  /** A key or a token; or what gives one, which is asked again when the server refuses the last. */
+  /** A key or a token, or a function that returns one. It is called again when the server rejects the last one. */
   token?: string | (() => string | Promise<string>);
   fetch?: typeof fetch;
 }
 
-/** What a request is sent with. */
+/** Options of a request. */
 export interface Sending {
   signal?: AbortSignal;
-  /** How often it is tried; once unless given. Only what may be repeated: requests that read, and those with a key of their own. */
+  /** The number of attempts; default 1. Only for requests that are safe to repeat: reads, and those with an idempotency key. */
   attempts?: number;
 }
 
@@ -30,7 +30,7 @@ export class Connection {
     this.url = url.replace(/\/+$/, "");
   }
 
-  /** Sends a request, again where it may be; an answer that refuses is an error. */
+  /** Sends a request, with retries if allowed. A response with an error status throws. */
   async send(path: string, init: RequestInit, { signal, attempts = 1 }: Sending = {}): Promise<Response> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -47,7 +47,7 @@ export class Connection {
   async #answered(path: string, init: RequestInit): Promise<Response> {
     const response = await this.#once(path, init);
     if (response.status !== 401 || typeof this.#options.token !== "function") return checked(response);
-    // The token has expired: one of its kind is asked for, once.
+    // The token may have expired: request a new one, once.
     await response.body?.cancel();
     this.#token = undefined;
     return checked(await this.#once(path, init));

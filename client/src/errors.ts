@@ -1,37 +1,37 @@
-// What goes wrong: an answer that refuses, or none at all.
+// Errors: an error response, or no response at all.
 
-/** A refusal of the server: its `code` is stable (docs/errors.md), `message` and `hint` are for people. */
+/** An error of the server. Its `code` is stable (docs/errors.md); `message` and `hint` are for people. */
 export class BobbinError extends Error {
   override readonly name = "BobbinError";
 
   constructor(
     readonly code: string,
     message: string,
-    /** Of the answer; 0 where there was none. */
+    /** The status of the response; 0 if there was none. */
     readonly status: number,
     readonly hint?: string,
-    /** The field that is to blame. */
+    /** The field that caused it. */
     readonly field?: string,
-    /** Milliseconds after which the same may be tried again, where the server says so. */
+    /** Milliseconds after which to retry, if the server says so. */
     readonly retryAfter?: number,
   ) {
     super(message);
   }
 
-  /** Whether the same request may be sent again: the server was busy, or did not answer. */
+  /** Whether the request may be retried: the server was busy, or did not respond. */
   get again(): boolean {
     return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
   }
 }
 
-/** The error that an answer is. */
+/** Builds the error of a response. */
 export async function refusal(response: Response): Promise<BobbinError> {
   const text = await response.text().catch(() => "");
   let error: { code?: string; message?: string; hint?: string; field?: string } = {};
   try {
     error = JSON.parse(text)?.error ?? {};
   } catch {
-    // Something between us and the server has answered.
+    // The response may come from a proxy.
   }
   const seconds = Number(response.headers.get("retry-after") ?? NaN);
   return new BobbinError(
@@ -44,14 +44,14 @@ export async function refusal(response: Response): Promise<BobbinError> {
   );
 }
 
-/** What stands for a request that no answer came to. */
+/** The error of a request without a response. */
 export function unanswered(cause: unknown): BobbinError {
   const error = new BobbinError("unreachable", "The server did not answer.", 0);
   error.cause = cause;
   return error;
 }
 
-/** Waits, unless the signal ends it. */
+/** Waits, or rejects when the signal aborts. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -68,7 +68,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** How long to wait before an attempt, the second one being 1: half a second, doubled each time, 8 s at most, a third of it by chance. */
+/** The delay before a retry, the first being 1: half a second, doubled each time, at most 8 s, a third of it random. */
 export function delay(attempt: number): number {
   return Math.min(8000, 250 * 2 ** attempt) * (0.67 + Math.random() * 0.33);
 }

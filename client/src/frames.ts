@@ -1,4 +1,4 @@
-// Frames of a thread as they happen, over server-sent events: what breaks off is taken up again where it was.
+// Frames of a thread as they happen, over server-sent events. After a disconnect the stream continues where it was.
 
 import type { components } from "./api.js";
 import type { Connection } from "./connection.js";
@@ -8,21 +8,21 @@ import { BobbinError, delay, pause, unanswered } from "./errors.js";
 export type Frame = components["schemas"]["Frame"];
 
 export interface FramesOptions {
-  /** Where to go on, as an earlier frame's `id` says it; from a snapshot unless given. */
+  /** Where to continue: the `id` of an earlier frame. Default: begin with a snapshot. */
   lastEventId?: string;
   signal?: AbortSignal;
-  /** Frames of what the model shows of its reasoning. */
+  /** Includes frames of the model's reasoning. */
   reasoning?: boolean;
-  /** After a break: goes on behind the last frame, or begins with a snapshot again, which also has what is no message: whether a run is under way, and what is asked. */
+  /** After a disconnect: continue after the last frame, or begin with a snapshot, which also has the run's state and open waits. */
   afterBreak?: "resume" | "snapshot";
   includeSilent?: boolean;
-  /** Only those of this run, or of what comes behind this message, to the frame `run_ended`, which is the last. */
+  /** Only the frames of this run, or of the run after this message, up to `run_ended`, which is the last. */
   of?: { run: string } | { after: string };
-  /** Is told when the connection was lost, and when it is there again. */
+  /** Called when the connection is lost, and when it is restored. */
   onConnection?: (open: boolean) => void;
 }
 
-/** A frame, and the place to go on from after it, if it has one. */
+/** A frame, and the id to continue from after it, if it has one. */
 export interface Told {
   frame: Frame;
   id?: string;
@@ -31,7 +31,7 @@ export interface Told {
 /** The server sends something at least every 15 seconds. */
 const SILENCE_MS = 40_000;
 
-/** The frames of a thread, until the signal ends them, the server refuses, or the run that they are of has ended. */
+/** The frames of a thread, until the signal aborts, the server refuses, or the requested run ends. */
 export async function* frames(connection: Connection, thread: string, options: FramesOptions = {}): AsyncGenerator<Told> {
   const query = new URLSearchParams(options.of);
   if (options.reasoning) query.set("reasoning", "1");
@@ -53,7 +53,7 @@ export async function* frames(connection: Connection, thread: string, options: F
         yield { frame, ...(id !== undefined && { id }) };
         if (frame.type === "run_ended") return;
       }
-      // Its time was over: the next one begins where it ended.
+      // The server closed the stream regularly: the next one continues from here.
     } catch (error) {
       if (options.signal?.aborted) return;
       const failed = error instanceof BobbinError ? error : unanswered(error);
@@ -71,7 +71,7 @@ interface ServerEvent {
   data: string;
 }
 
-/** The events of a body. A connection that says nothing for too long is dead, whatever the system believes of it. */
+/** The events of a body. A connection that is silent for too long is dead, even if the system reports it as open. */
 async function* events(response: Response, silence: AbortController): AsyncGenerator<ServerEvent> {
   if (!response.body) return;
   const reader = response.body.getReader();

@@ -1,4 +1,4 @@
-// A client for Bobbin's HTTP API: every route by its address, with types; and threads that survive what breaks off.
+// A client for Bobbin's HTTP API: every route by its path, with types, and threads that survive disconnects.
 
 import createFetchClient from "openapi-fetch";
 import type { Client as FetchClient } from "openapi-fetch";
@@ -16,7 +16,7 @@ export type { Decision, ForkOptions, NewMessage, RunOutcome, SendOptions } from 
 export { EMPTY, after } from "./view.js";
 export type { Message, Partial, View, Wait } from "./view.js";
 
-/** A thread by its id, or by a key of yours: then it is made with this agent where it is not there. */
+/** A thread by its id, or by your key: then it is created with this agent if it does not exist. */
 export type ThreadName = string | { key: string; agent: string };
 
 export interface NewThreadOptions {
@@ -27,13 +27,13 @@ export interface NewThreadOptions {
 }
 
 export interface Client extends FetchClient<paths> {
-  /** The same object for the same name. */
+  /** Returns the same object for the same name. */
   thread(name: ThreadName): Thread;
-  /** A new thread: one, however often it is asked for with the same `idempotencyKey`. */
+  /** Creates a thread. Calls with the same `idempotencyKey` create it only once. */
   createThread(agent: string, more?: NewThreadOptions): Promise<Thread>;
 }
 
-/** Attempts at making a thread that has a key. */
+/** Attempts to create a thread with a key. */
 const ATTEMPTS = 6;
 
 /** A client of one server. */
@@ -70,7 +70,7 @@ export function createClient(options: ConnectionOptions = {}): Client {
   };
   const routes = createFetchClient<paths>({
     baseUrl: connection.url,
-    // The middleware of openapi-fetch would see an answer that refuses; here it is an error like any other.
+    // openapi-fetch would return an error response; here it throws like any other error.
     fetch: async (request) => {
       const { pathname, search } = new URL(request.url);
       const body = request.method === "GET" || request.method === "HEAD" ? undefined : await request.arrayBuffer();

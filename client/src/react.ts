@@ -1,4 +1,4 @@
-// A thread in React.
+// The hook for React.
 
 import { useCallback, useMemo, useSyncExternalStore } from "react";
 import type { Client, ThreadName } from "./index.js";
@@ -16,11 +16,11 @@ export interface UseThread extends View {
   approve(wait: string | Wait, args?: Record<string, unknown>): Promise<void>;
   deny(wait: string | Wait, reason?: string): Promise<void>;
   answer(wait: string | Wait, answer: string | { result: unknown; isError?: boolean }): Promise<void>;
-  /** Why frames come no more, if the server has refused them. */
+  /** Why the frames have ended, if the server refused them. */
   error: BobbinError | undefined;
 }
 
-/** A thread by its id, or by a key and an agent, as it is now and as it becomes. */
+/** Follows a thread, by its id or by a key and an agent. */
 export function useThread(client: Client, name: ThreadName): UseThread {
   const [id, key, agent] = typeof name === "string" ? [name] : [undefined, name.key, name.agent];
   const thread = useMemo(

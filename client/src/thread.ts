@@ -1,4 +1,4 @@
-// A thread: what can be done with it, and what it looks like now.
+// A thread: its actions and its current view.
 
 import type { components } from "./api.js";
 import type { Connection, Sending } from "./connection.js";
@@ -14,7 +14,7 @@ export type NewMessage = Schemas["NewMessage"];
 export type Decision = Schemas["Decision"];
 
 export interface SendOptions {
-  /** The message is stored once, however often it is sent; a new one unless given. */
+  /** The message is stored once, however often it is sent with the same key. Default: a new key. */
   idempotencyKey?: string;
   attachments?: NewMessage["attachments"];
   metadata?: Record<string, unknown>;
@@ -22,23 +22,23 @@ export interface SendOptions {
 }
 
 export interface ForkOptions extends Pick<SendOptions, "idempotencyKey" | "signal"> {
-  /** The id of the last message that is copied; the last one that is complete unless given. */
+  /** The id of the last message to copy. Default: the last complete one. */
   upTo?: string;
-  /** Instead: the id of a message whose whole answer is copied, up to what was said next. */
+  /** Instead: the id of a message whose complete answer is copied, up to the next user message. */
   answerTo?: string;
-  /** What the copy is called. */
+  /** The key of the copy. */
   key?: string;
-  /** Those of the thread unless given. */
+  /** Default: those of the thread. */
   tags?: string[];
-  /** Those of the thread unless given. */
+  /** Default: those of the thread. */
   properties?: Record<string, unknown>;
-  /** Seconds after which it deletes itself. */
+  /** Seconds after which the copy deletes itself. */
   expiresIn?: number;
 }
 
-/** Attempts at what may be repeated. */
+/** Attempts of a repeatable request. */
 const ATTEMPTS = 6;
-/** How long nobody may look before the view stops following the thread. */
+/** How long a view without listeners keeps following the thread. */
 const IDLE_MS = 1_000;
 
 export class Thread {
@@ -52,17 +52,17 @@ export class Thread {
     this.#id = id;
   }
 
-  /** Its id; of a thread with a key it is made where it is not there. */
+  /** Its id. A thread with a key is created if it does not exist. */
   id(): Promise<string> {
     return this.#id();
   }
 
-  /** Sends a message of a user: it is stored once the promise resolves. What fails is sent again. */
+  /** Sends a user message, with retries. It is stored once the promise resolves. */
   async send(text: string, options: SendOptions = {}): Promise<Schemas["Queued"]> {
     return this.#post("messages", message(text, options), keyed(options));
   }
 
-  /** Sends a message, and waits for what comes of its run, however long that takes. */
+  /** Sends a message, and waits for the outcome of its run, however long that takes. */
   async ask(text: string, options: SendOptions = {}): Promise<RunOutcome> {
     return this.#post("messages?wait=true", message(text, options), keyed(options));
   }
@@ -77,17 +77,17 @@ export class Thread {
     await this.#post("continue", undefined, { attempts: ATTEMPTS });
   }
 
-  /** Has what was said before a message answered anew; what followed that is dropped. The newest message unless one is named. */
+  /** Answers a message again, by default the newest one, and drops what followed it. */
   async regenerate(message = "last"): Promise<Schemas["Regenerated"]> {
     return this.#post(`messages/${encodeURIComponent(message)}/regenerate`, undefined, keyed({}));
   }
 
-  /** Changes what was said, drops what followed it, and has it answered as it is now. */
+  /** Changes the text of a message, drops what followed it, and answers it again. */
   async edit(message: string, text: string): Promise<void> {
     await this.#post(`messages/${encodeURIComponent(message)}?truncate=true&run=true`, { content: text }, { ...keyed({}), method: "PATCH" });
   }
 
-  /** A copy of it, which goes its own way. Requests to it wait until all is copied. */
+  /** Creates an independent copy. Requests to it wait until everything is copied. */
   async fork(options: ForkOptions = {}): Promise<Thread> {
     const { upTo, answerTo, key, tags, properties, expiresIn, ...sending } = options;
     const body: Schemas["NewFork"] = {
@@ -102,7 +102,7 @@ export class Thread {
     return new Thread(this.#connection, () => Promise.resolve(threadId));
   }
 
-  /** Decides what a person is asked. The same decision may come twice; another one is refused. */
+  /** Decides a wait. Repeating the same decision is allowed; a different one is refused. */
   async decide(wait: string | Wait, decision: Decision): Promise<Wait> {
     const id = typeof wait === "string" ? wait : wait.id;
     const answer = await this.#post<Schemas["WaitDecided"]>(`waits/${encodeURIComponent(id)}`, decision, keyed({}));
@@ -117,17 +117,17 @@ export class Thread {
     return this.decide(wait, { decision: "deny", ...(reason && { reason }) });
   }
 
-  /** Answers a question in words, or gives what a tool of this client came to. */
+  /** Answers a question with text, or returns the result of a client tool. */
   answer(wait: string | Wait, answer: string | { result: unknown; isError?: boolean }): Promise<Wait> {
     return this.decide(wait, typeof answer === "string" ? { decision: "answer", text: answer } : { decision: "answer", ...answer });
   }
 
-  /** Frames as they happen. What breaks off is taken up again; leave the loop, or abort the signal, to end it. */
+  /** Frames as they happen, across disconnects. Leave the loop, or abort the signal, to end it. */
   async *frames(options: FramesOptions = {}): AsyncGenerator<Told> {
     yield* frames(this.#connection, await this.#id(), options);
   }
 
-  /** What it looks like: the same object for all who look. */
+  /** The current view of the thread. All callers share one object. */
   view(): ThreadView {
     return (this.#view ??= new ThreadView(this));
   }
@@ -147,12 +147,12 @@ function message(text: string, { attachments, metadata }: SendOptions): NewMessa
   return { role: "user", content: text, ...(attachments && { attachments }), ...(metadata && { metadata }) };
 }
 
-/** A request that takes effect once, and may therefore be repeated. */
+/** Options of a request that takes effect once, and may therefore be repeated. */
 function keyed({ idempotencyKey, signal }: Pick<SendOptions, "idempotencyKey" | "signal">): Sending & { key: string } {
   return { key: idempotencyKey ?? crypto.randomUUID(), attempts: ATTEMPTS, ...(signal && { signal }) };
 }
 
-/** A thread as it looks now, for whoever draws it: `subscribe` and `current`. It follows the thread while somebody looks. */
+/** The current view of a thread for a user interface: `subscribe` and `current`. It follows the thread while it has listeners. */
 export class ThreadView {
   readonly #thread: Thread;
   readonly #listeners = new Set<() => void>();
@@ -166,24 +166,24 @@ export class ThreadView {
     this.#thread = thread;
   }
 
-  /** Never changes in place: another object where anything is different. */
+  /** Never changes in place: every change creates a new object. */
   get current(): View {
     return this.#current;
   }
 
-  /** Why frames come no more, if the server has refused them. */
+  /** Why the frames have ended, if the server refused them. */
   get error(): BobbinError | undefined {
     return this.#error;
   }
 
-  /** Calls `listener` after each change; what it returns ends that. */
+  /** Calls `listener` after each change. Returns a function that ends this. */
   subscribe(listener: () => void): () => void {
     clearTimeout(this.#leaving);
     this.#listeners.add(listener);
     if (!this.#following) void this.#follow();
     return () => {
       this.#listeners.delete(listener);
-      // A page that draws itself anew looks away for a moment.
+      // A page that renders again unsubscribes for a moment.
       if (this.#listeners.size === 0) this.#leaving = setTimeout(() => this.#leave(), IDLE_MS);
     };
   }

@@ -1,4 +1,4 @@
-// What a thread looks like, made of its frames. A client is always right if it does what `after` does.
+// The view of a thread, built from its frames. A client is always correct if it applies `after`.
 
 import type { components } from "./api.js";
 import type { Frame } from "./frames.js";
@@ -17,21 +17,21 @@ export interface Partial {
 export interface View {
   /** In the order of the conversation. */
   messages: Message[];
-  /** Whether there are older ones, which `GET …/messages` has. */
+  /** Whether there are older ones, available with `GET …/messages`. */
   hasMore: boolean;
   partial: Partial | null;
   state: ThreadState | null;
-  /** What is asked of people. */
+  /** Open waits for people. */
   pending: Wait[];
-  /** What the run does, in a line. */
+  /** The current activity of the run, in a line. */
   progress: string | null;
-  /** Whether frames come. */
+  /** Whether the stream is connected. */
   connected: boolean;
 }
 
 export const EMPTY: View = { messages: [], hasMore: false, partial: null, state: null, pending: [], progress: null, connected: false };
 
-/** The view after a frame; the same object where nothing changed. */
+/** The view after a frame; the same object if nothing changed. */
 export function after(view: View, frame: Frame): View {
   switch (frame.type) {
     case "snapshot": {
@@ -78,15 +78,15 @@ export function after(view: View, frame: Frame): View {
   }
 }
 
-/** Reasons after which messages wait until somebody sends another one. */
+/** Reasons after which queued messages wait for the next message of a user. */
 const HALTED = new Set(["stopped_by_user", "stopped_by_code", "stopped_by_parent"]);
 
-/** A message that waits starts a run. */
+/** The state after a message: a user message to an idle thread starts a run. */
 function begun(state: ThreadState | null, { role }: Message): ThreadState | null {
   return role === "user" && state === "idle" ? "running" : state;
 }
 
-/** The messages with one that is new, or replaces what has its id. */
+/** Adds a message to the list, or replaces the one with its id. */
 function placed(messages: Message[], message: Message): Message[] {
   const place = sequence(message.id);
   const others = messages.filter(({ id }) => id !== message.id);
@@ -95,14 +95,14 @@ function placed(messages: Message[], message: Message): Message[] {
   return at < 0 ? [...rest, message] : [...rest.slice(0, at), message, ...rest.slice(at)];
 }
 
-/** A message that waited in the queue, once a reply comes behind it. */
+/** A queued message once a reply follows it. */
 function taken(message: Message): Message {
   if (message.status !== "pending" || message.role !== "user") return message;
   const { queued: _, queue_status: __, ...metadata } = message.metadata;
   return { ...message, status: "completed", metadata };
 }
 
-/** The number after the last `_` of an id, which messages are in the order of. */
+/** The number after the last `_` of an id, which gives the order of messages. */
 const sequence = (id: string): number => Number(id.slice(id.lastIndexOf("_") + 1));
 
 const encoder = new TextEncoder();
@@ -111,7 +111,7 @@ const decoder = new TextDecoder();
 /** The first bytes of a text, as UTF-8. */
 function first(text: string, bytes: number): string {
   if (bytes === 0) return "";
-  // Where all of it is ASCII a character is a byte.
+  // If all of it is ASCII, a character is a byte.
   const encoded = encoder.encode(text);
   return encoded.length <= bytes ? text : decoder.decode(encoded.subarray(0, bytes));
 }

@@ -1,11 +1,11 @@
-// The server that this page came from. A key, where one is needed, is kept for as long as the tab is open.
+// The API of the server that served this page. The key, if one is needed, is kept while the tab is open.
 
 import { Connection } from "bobbin-client/connection.ts";
 import { BobbinError } from "bobbin-client/errors.ts";
 
 const KEPT = "bobbin-key";
 
-/** What is told when a key is needed, or another one. @type {Set<(refused: boolean) => void>} */
+/** Listeners for a missing or rejected key. @type {Set<(refused: boolean) => void>} */
 const asking = new Set();
 
 /** @returns {string | undefined} */
@@ -18,31 +18,31 @@ export function setKey(text) {
   else sessionStorage.setItem(KEPT, text);
 }
 
-/** Calls `listener` when the server wants a key, with whether it has refused one. @param {(refused: boolean) => void} listener */
+/** Calls `listener` when the server requires a key, and passes whether it rejected one. @param {(refused: boolean) => void} listener */
 export function onKeyWanted(listener) {
   asking.add(listener);
   return () => void asking.delete(listener);
 }
 
-/** What is looked at now and then is looked at soon. */
+/** Makes polled data reload soon. */
 export const told = () => void dispatchEvent(new Event(CHANGED));
 export const CHANGED = "bobbin-changed";
 
-/** Requests of the whole page. */
+/** The connection for all requests of the page. */
 export const connection = new Connection({
   fetch: async (input, init = {}) => {
     const given = key();
     const headers = new Headers(init.headers);
     if (given !== undefined) headers.set("authorization", `Bearer ${given}`);
     const response = await fetch(input, { ...init, headers });
-    // An answer that comes late may be about the key of before.
+    // A late response may be about the previous key.
     if (response.status === 401 && given === key()) for (const listener of asking) listener(given !== undefined);
     return response;
   },
 });
 
 /**
- * The JSON that a path below `/api` answers.
+ * Gets the JSON of a path below `/api`.
  *
  * @param {string} path
  * @param {AbortSignal} [signal]
@@ -53,14 +53,14 @@ export async function get(path, signal) {
   return response.json();
 }
 
-/** Whether the key may see what all owners have, as far as it is known. */
+/** Whether the key may list the data of all owners, as far as is known. */
 let everyOwner = true;
 
-/** A list over all owners, as it is asked for: of administrators alone. @param {string} path with a query */
+/** The path of a list over all owners, for administrators. @param {string} path with a query */
 export const ofEveryOwner = (path) => (everyOwner ? `${path}&user_id=*` : path);
 
 /**
- * A list over all owners; for a key that may not see them, over what it may see.
+ * Gets a list over all owners, or over what the key may see.
  *
  * @param {string} path with a query
  * @param {AbortSignal} [signal]
@@ -79,12 +79,12 @@ export async function getOfEveryOwner(path, signal) {
 }
 
 /**
- * Changes something. What has a key of its own is sent again where the answer was lost.
+ * Sends a change. With an idempotency key it is repeated if the response is lost.
  *
  * @param {string} method
  * @param {string} path
  * @param {unknown} [body]
- * @param {{ once?: boolean }} [how]   once: it takes an idempotency key
+ * @param {{ once?: boolean }} [how]   once: send an idempotency key
  * @returns {Promise<any>}
  */
 export async function send(method, path, body, { once = false } = {}) {
@@ -99,19 +99,27 @@ export async function send(method, path, body, { once = false } = {}) {
   return text === "" ? null : JSON.parse(text);
 }
 
-/** What went wrong, for people. @param {unknown} error */
+/** The message of an error. @param {unknown} error */
 export function said(error) {
   if (error instanceof BobbinError) return error.hint ? `${error.message} ${error.hint}` : error.message;
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether it is the refusal of what is not there, or not for whoever asks. @param {unknown} error @param {...string} codes */
+/**
+ * Whether an error has one of these codes, such as those for things that are missing or forbidden.
+ *
+ * @param {unknown} error @param {...string} codes
+ */
 export const isRefusal = (error, ...codes) => error instanceof BobbinError && codes.includes(error.code);
 
-/** A path of a thread. @param {string} id @param {string} [below] */
+/** The path of a thread, or below it. @param {string} id @param {string} [below] */
 export const ofThread = (id, below = "") => `/threads/${encodeURIComponent(id)}${below}`;
 
-/** The same request for a terminal. The key is not in it, but the name of a variable. @param {string} path @param {{ method?: string, body?: unknown }} [request] */
+/**
+ * The request as a curl command, with the name of a variable instead of the key.
+ *
+ * @param {string} path @param {{ method?: string, body?: unknown }} [request]
+ */
 export function asCurl(path, { method = "GET", body } = {}) {
   const quoted = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}'`;
   const parts = ["curl -s"];

@@ -1,5 +1,5 @@
-// A conversation as a test of one's own agents (docs/testing-agents.md): what the model has said becomes its script, what tools
-// have answered their stubs, and what came of each message what is expected.
+// Turns a conversation into a test of an agent (docs/testing-agents.md): the model's replies become the script, results of
+// tools become stubs, and the outcome of each message becomes the expectation.
 
 import { rowsOf } from "./rows.js";
 
@@ -23,7 +23,7 @@ function stubOf({ tool, arguments: args }, result) {
 
 /**
  * @param {string} agent
- * @param {any[]} messages   all of them, in the order of the conversation
+ * @param {any[]} messages   all messages in the order of the conversation
  */
 export function caseOf(agent, messages) {
   /** @type {object[]} */
@@ -49,7 +49,7 @@ export function caseOf(agent, messages) {
     });
     if (message.content && calls.length === 0) expect?.push({ reply: { equals: message.content } });
   }
-  // One for each call that is alike: the first that fits answers all of them.
+  // Keep one of identical stubs: the first match answers all calls.
   const seen = new Set();
   const own = stubs.filter((stub) => !seen.has(JSON.stringify(stub)) && seen.add(JSON.stringify(stub)));
   return { $schema: "../node_modules/bobbin/test/case.schema.json", agent, model: { script }, ...(own.length > 0 && { stubs: own }), turns };

@@ -2,7 +2,7 @@
 
 /** @typedef {{ kind: "same" | "gone" | "come", text: string }} Line */
 
-/** Texts of more lines than that are not compared in their middle: it grows with the square of them. */
+/** With more differing lines, no comparison is made: its cost grows with the square of their number. */
 const MOST = 1_500;
 
 /** @param {string} before @param {string} now @returns {Line[]} */
@@ -17,7 +17,7 @@ export function diff(before, now) {
   return [...a.slice(0, head).map(same), ...middle, ...a.slice(a.length - tail).map(same)];
 }
 
-/** What is common to both, in its order, is as long as can be. @param {string[]} a @param {string[]} b @returns {Line[]} */
+/** Compares lines by their longest common subsequence. @param {string[]} a @param {string[]} b @returns {Line[]} */
 function between(a, b) {
   if (a.length > MOST || b.length > MOST) return [...a.map((text) => line("gone", text)), ...b.map((text) => line("come", text))];
   const width = b.length + 1;
@@ -40,7 +40,11 @@ function between(a, b) {
 /** @param {Line["kind"]} kind @param {string} text @returns {Line} */
 const line = (kind, text) => ({ kind, text });
 
-/** Only what differs, with a few lines around it; `undefined` stands for what is left out. @param {Line[]} lines @param {number} [around] @returns {(Line | undefined)[]} */
+/**
+ * Only the differences, with a few lines around them; `undefined` marks an omission.
+ *
+ * @param {Line[]} lines @param {number} [around] @returns {(Line | undefined)[]}
+ */
 export function near(lines, around = 2) {
   const shown = lines.map((_, at) => lines.slice(Math.max(0, at - around), at + around + 1).some(({ kind }) => kind !== "same"));
   /** @type {(Line | undefined)[]} */

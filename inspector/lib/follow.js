@@ -1,4 +1,4 @@
-// A thread as it happens: its newest messages over a stream, and older ones by the page.
+// Follows a thread: the newest messages over a stream, older ones page by page.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { frames } from "bobbin-client/frames.ts";
@@ -7,19 +7,19 @@ import { connection, get, ofThread, told as changed } from "./api.js";
 
 /** @typedef {import("bobbin-client/view.ts").View} View */
 
-/** Text comes in pieces of a word: they are drawn together. */
+/** Text arrives in small pieces, which are drawn together. */
 const DRAW_MS = 40;
 const PAGE = 500;
 
 /**
  * @typedef {object} Followed
  * @property {View} view
- * @property {any[]} messages       all that are here, in the order of the conversation
- * @property {boolean} hasMore      there are older ones
+ * @property {any[]} messages       all loaded messages, in the order of the conversation
+ * @property {boolean} hasMore      whether there are older ones
  * @property {unknown} error
  * @property {() => Promise<void>} loadOlder
  * @property {(wait: string) => void} decided
- * @property {() => void} again     begins with a snapshot: streams do not tell of messages that are changed or deleted
+ * @property {() => void} again     starts over with a snapshot: streams do not report changed or deleted messages
  */
 
 /** @param {string} id @returns {Followed} */
@@ -48,7 +48,7 @@ export function useThread(id) {
     };
     const told = (/** @type {boolean} */ connected) => {
       change({ connected });
-      // What is no message is not sent again to whoever goes on where it was.
+      // A continued stream repeats only messages, so load the other state again.
       if (connected && current.state !== null) void caughtUp(id, ending.signal).then(change, () => {});
     };
     const follow = async () => {
@@ -83,7 +83,7 @@ export function useThread(id) {
       loading.current = false;
     }
   }, [id, first, hasMore]);
-  // A frame says so in a moment.
+  // Hides decided waits at once; the frame comes a moment later.
   const [over, setOver] = useState(/** @type {Set<string>} */ (new Set()));
   const decided = useCallback((/** @type {string} */ wait) => setOver((before) => new Set(before).add(wait)), []);
   const pending = view.pending.filter((wait) => !over.has(wait.id));

@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Formats numbers and times for people.
 
 const number = new Intl.NumberFormat("en");
 
@@ -17,14 +17,14 @@ export function bytes(n) {
   return `${(n / 1e12).toFixed(1)} TB`;
 }
 
-/** Of US dollars. @param {number | null | undefined} usd */
+/** US dollars. @param {number | null | undefined} usd */
 export function cost(usd) {
   if (usd === null || usd === undefined) return "–";
   if (usd === 0) return "$0";
   return usd < 0.01 ? `$${usd.toPrecision(2).replace(/\.?0+$/, "")}` : `$${usd.toFixed(usd < 1 ? 3 : 2)}`;
 }
 
-/** How long something took. @param {number} ms */
+/** A duration. @param {number} ms */
 export function span(ms) {
   if (ms < 1) return "0 ms";
   if (ms < 1000) return `${Math.round(ms)} ms`;
@@ -34,7 +34,7 @@ export function span(ms) {
   return `${(ms / 86_400_000).toFixed(1)} days`;
 }
 
-/** How long ago, or ahead. @param {number} ms since 1970 @param {number} now */
+/** A time relative to now. @param {number} ms since 1970 @param {number} now */
 export function ago(ms, now) {
   const past = now - ms;
   const size = Math.abs(past);
@@ -45,7 +45,7 @@ export function ago(ms, now) {
   return past > 0 ? `${Math.floor(n)} ${unit} ago` : `in ${Math.ceil(n)} ${unit}`;
 }
 
-/** The time of day, with the day where it is another one. @param {number} ms since 1970 */
+/** The time of day, with the date if it is not today. @param {number} ms since 1970 */
 export function clock(ms) {
   const at = new Date(ms);
   const time = at.toLocaleTimeString("en-GB");
@@ -55,13 +55,13 @@ export function clock(ms) {
 /** @param {number} ms since 1970 */
 export const exact = (ms) => new Date(ms).toISOString();
 
-/** The first words, in one line. @param {string | null | undefined} text @param {number} most */
+/** The beginning of a text, in one line. @param {string | null | undefined} text @param {number} most */
 export function short(text, most) {
   const line = (text ?? "").replace(/\s+/g, " ").trim();
   return line.length <= most ? line : `${line.slice(0, most - 1)}…`;
 }
 
-/** A value as JSON that is indented; a text that is JSON, too. @param {unknown} value */
+/** A value as indented JSON; also a text that contains JSON. @param {unknown} value */
 export function pretty(value) {
   if (typeof value !== "string") return JSON.stringify(value, null, 2) ?? "";
   try {

@@ -1,4 +1,4 @@
-// Where the boxes of a graph stand: in columns, each one behind those that lead to it.
+// Lays out a graph in columns: each box is to the right of those that lead to it.
 
 const WIDTH = 150;
 const HEIGHT = 38;
@@ -16,7 +16,7 @@ const EDGE = 6;
 export function layout(names, edges) {
   /** @type {Map<string, number>} */
   const column = new Map(names.map((name) => [name, 0]));
-  // As often as there are boxes: what leads in a circle does not grow for ever.
+  // The number of rounds is limited, because a cycle would never settle.
   for (let round = 0; round < names.length; round++) {
     let moved = false;
     for (const { from, to } of edges) {
@@ -36,7 +36,7 @@ export function layout(names, edges) {
   const put = (/** @type {string} */ name, /** @type {number} */ x, /** @type {number} */ y) => void places.set(name, { x: EDGE + x * (WIDTH + GAP_X), y: EDGE + y * (HEIGHT + GAP_Y), width: WIDTH, height: HEIGHT });
   columns.forEach((column, x) => column.forEach((name, y) => put(name, x, y)));
   const tall = Math.max(0, ...columns.map((column) => column?.length ?? 0));
-  // Those that nothing leads to or from stand below, side by side.
+  // Unconnected boxes go below, side by side.
   const alone = names.filter((name) => !linked.has(name));
   const across = Math.max(4, columns.length);
   alone.forEach((name, at) => {

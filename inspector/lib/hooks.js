@@ -1,22 +1,22 @@
-// Hooks that screens share: what is loaded and looked at again, what a key does, what a click sends.
+// Hooks that screens share: loading and polling, keyboard shortcuts, and actions of buttons.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { CHANGED, said } from "./api.js";
 
-/** Lists follow their threads after a moment. */
+/** The delay before polled data is loaded again after a change: lists lag behind their threads. */
 const SOON_MS = 400;
 
 /**
  * @template T
  * @typedef {object} Loaded
- * @property {T | undefined} data       the last that came; it stays while another one is on its way
+ * @property {T | undefined} data       the last result, which stays while the next one loads
  * @property {unknown} error
  * @property {boolean} loading
  * @property {() => void} again
  */
 
 /**
- * What `load` gives, again when `of` changes and every `everyMs` while the page is looked at.
+ * Loads data, again when `of` changes, and every `everyMs` while the page is visible.
  *
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
@@ -29,7 +29,7 @@ export function useLoaded(load, of, { everyMs } = {}) {
   const [turn, setTurn] = useState(0);
   const loading = useRef(load);
   loading.current = load;
-  // What was loaded for something else is not shown for this.
+  // Data that was loaded for other dependencies is not shown.
   const shown = useRef(of);
   const same = of.every((part, at) => part === shown.current[at]);
   useEffect(() => {
@@ -65,7 +65,7 @@ export function useLoaded(load, of, { everyMs } = {}) {
 }
 
 /**
- * What a button does: it waits while it is done, and says what went wrong.
+ * The state of a button's action: whether it is running, and its error.
  *
  * @template {unknown[]} A
  * @param {(...args: A) => Promise<unknown>} act
@@ -88,11 +88,11 @@ export function useAction(act) {
   return { ...state, run };
 }
 
-/** Whether keys go into a text there. @param {EventTarget | null} target */
+/** Whether the target takes text input. @param {EventTarget | null} target */
 const isTyping = (target) => target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 /**
- * Keys of the whole page, where nobody types.
+ * Keyboard shortcuts of the whole page, except while typing.
  *
  * @param {Record<string, (event: KeyboardEvent) => void>} keys
  */
@@ -112,7 +112,7 @@ export function useKeys(keys) {
   }, []);
 }
 
-/** Now, in milliseconds, again every so often. @param {number} everyMs */
+/** The current time in milliseconds, updated at this interval. @param {number} everyMs */
 export function useNow(everyMs) {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
@@ -122,7 +122,7 @@ export function useNow(everyMs) {
   return now;
 }
 
-/** The title of the document. @param {string} title */
+/** Sets the title of the document. @param {string} title */
 export function useTitle(title) {
   useEffect(() => void (document.title = title), [title]);
 }

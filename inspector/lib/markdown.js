@@ -1,14 +1,14 @@
-// A small Markdown: paragraphs, headings, lists, quotes, code, tables, emphasis and links, as nodes. Whatever it does not know
-// stays as it was written, and nothing becomes markup: a model's text cannot be anything but text. The time that a text takes
-// grows with its length and no faster, whatever it holds.
+// A small Markdown renderer: paragraphs, headings, lists, quotes, code, tables, emphasis and links, as nodes. Unknown syntax
+// stays as written, and nothing becomes markup: a model's text can only become text. The time is linear in the length of the
+// text, whatever it contains.
 
 import { h } from "preact";
 
 /** @typedef {import("preact").ComponentChild} Node */
 
-/** Longer texts are shown as they are: nobody waits for them to be taken apart. */
+/** Longer texts are shown raw, because parsing them would take too long. */
 const LONGEST = 200_000;
-/** Wider tables stay text: a browser lays out each column of them. */
+/** Wider tables stay text, because a browser lays out each column. */
 const MOST_COLUMNS = 100;
 
 /** @param {{ text: string }} props */
@@ -30,7 +30,7 @@ const BLOCKS = [
 /** @param {string[]} lines @param {number} at */
 const line = (lines, at) => lines[at] ?? "";
 
-/** @param {string[]} lines @param {number} depth of lists and quotes in each other @returns {Node[]} */
+/** @param {string[]} lines @param {number} depth of nested lists and quotes @returns {Node[]} */
 function blocks(lines, depth) {
   if (depth > 8) return [h("p", {}, lines.join("\n"))];
   /** @type {Node[]} */
@@ -43,7 +43,7 @@ function blocks(lines, depth) {
     const block = BLOCKS.find(([begins]) => begins.test(line(lines, at)));
     const [node, next] = block ? block[1](lines, at, depth) : paragraph(lines, at);
     found.push(node);
-    // Whatever it was, it was at least one line.
+    // Every block has at least one line.
     at = Math.max(next, at + 1);
   }
   return found;
@@ -62,7 +62,7 @@ function heading(text) {
   const [all = "", marks = ""] = /^ {0,3}(#{1,6})\s+/.exec(text) ?? [];
   let end = text.trimEnd().length;
   while (end > all.length && text[end - 1] === "#") end--;
-  // Below the headings of the page itself.
+  // Not a heading element: the headings of the page itself rank higher.
   return h("p", { class: `h h${marks.length}` }, spans(text.slice(all.length, Math.max(end, all.length)).trimEnd(), 0));
 }
 
@@ -113,10 +113,10 @@ function table(lines, from) {
   return [h("div", { class: "wide", tabindex: 0, role: "group", "aria-label": "Table" }, h("table", {}, h("thead", {}, row(head, "th")), h("tbody", {}, rows.map((text) => row(text, "td"))))), at];
 }
 
-/** Longest text between the marks of emphasis, longest words of a link, and longest address, characters. */
+/** The maximum length of emphasized text, of a link's words and of an address, in characters. */
 const MOST = { strong: 2_000, line: 1_000, words: 400, address: 2_000 };
 
-/** Nested deeper than this, marks stay text. */
+/** Marks nested deeper than this stay text. */
 const DEEPEST = 4;
 
 /** @param {string} text @param {number} depth @returns {Node[]} */
@@ -144,16 +144,16 @@ function spans(text, depth) {
 /** @typedef {{ node: Node, end: number }} Span */
 
 /**
- * Finds spans in a text, in one pass from left to right. What ends a span is looked for from where it was looked for last: a text
- * of opening marks alone takes no longer than any other.
+ * Finds spans in a text in one pass from left to right. A search for the end of a span continues from the last search, so a
+ * text of only opening marks takes no longer than any other.
  */
 class Scan {
   /** @param {string} text */
   constructor(text) {
     this.text = text;
-    /** Where the next end of each kind is, from the place that was asked about last. @type {Map<string, number>} */
+    /** The next end of each kind, found by the last search. @type {Map<string, number>} */
     this.ends = new Map();
-    /** The places of runs of backticks that are still ahead, by their length, the next one last. @type {Map<number, number[]> | undefined} */
+    /** Positions of the remaining runs of backticks by length, the next one last. @type {Map<number, number[]> | undefined} */
     this.runs = undefined;
   }
 
@@ -162,7 +162,7 @@ class Scan {
     return this.next("special", from, (at) => (SPECIAL.lastIndex = at, SPECIAL.exec(this.text)?.index ?? -1), () => true);
   }
 
-  /** The span that begins there, or where to go on. @param {number} at @param {number} depth @returns {Span | number} */
+  /** The span that begins at `at`, or the position to continue from. @param {number} at @param {number} depth @returns {Span | number} */
   span(at, depth) {
     const { text } = this;
     switch (text[at]) {
@@ -190,7 +190,7 @@ class Scan {
         if (places) places.push(index);
         else this.runs.set(length, [index]);
       }
-      // Taken from the end of the list, the first one first.
+      // Reversed, because the next one is popped from the end.
       for (const places of this.runs.values()) places.reverse();
     }
     let length = 1;
@@ -206,7 +206,7 @@ class Scan {
   link(at, depth) {
     const { text } = this;
     const close = this.find("]", at + 1);
-    // Of brackets within brackets the inner ones count.
+    // In nested brackets the inner ones form the link.
     if (close - at - 1 > MOST.words || close === at + 1 || text[close + 1] !== "(" || this.find("[", at + 1) < close || this.find("\n", at) < close) return undefined;
     const end = this.find(")", close + 2);
     if (end - close - 2 > MOST.address) return undefined;
@@ -233,8 +233,8 @@ class Scan {
   }
 
   /**
-   * What stands between two marks, if they are no farther apart than `most`. `within` is what both are in: the text, a line, or, in a
-   * line, at the ends of words.
+   * The span between two marks that are at most `most` apart. `within` limits where it may be: the text, a line, or, in a line,
+   * at the ends of words.
    *
    * @param {number} at @param {string} mark @param {number} most @param {"text" | "line" | "word"} within @param {(inside: string) => Node} make
    * @returns {Span | undefined}
@@ -245,7 +245,7 @@ class Scan {
     if (!text.startsWith(mark, at) || isSpace(text[from])) return undefined;
     const ends = (/** @type {number} */ end) => {
       const [before, behind] = [text[end - 1], text[end + mark.length]];
-      // Of a longer run of the mark the last ones end it.
+      // In a longer run of the mark, its end closes the span.
       return !isSpace(before) && behind !== mark[0] && (within !== "word" || (before !== mark && !isWord(behind)));
     };
     const end = this.next(mark, from + 1, (place) => text.indexOf(mark, place), ends);
@@ -259,7 +259,7 @@ class Scan {
   }
 
   /**
-   * The first place at or behind `from` that counts; Infinity where there is none. Each kind has to be asked about from left to right.
+   * The first accepted position at or after `from`; Infinity if there is none. Each kind must be searched from left to right.
    *
    * @param {string} kind @param {number} from @param {(from: number) => number} look @param {(at: number) => boolean} counts
    */
@@ -275,7 +275,7 @@ class Scan {
   }
 }
 
-/** What begins a span. */
+/** Characters that may begin a span. */
 const SPECIAL = /[`[*_~<]|https?:\/\//g;
 const ADDRESS = /<?(https?:\/\/[^\s<>]{1,2000})>?/y;
 
@@ -284,10 +284,14 @@ const isSpace = (character) => character === undefined || /\s/.test(character);
 /** @param {string | undefined} character */
 const isWord = (character) => character !== undefined && /\w/.test(character);
 
-/** One space at each end lets code begin or end with a backtick. @param {string} text */
+/** Removes one space at each end, which allows code to begin or end with a backtick. @param {string} text */
 const codeOf = (text) => (text.startsWith(" ") && text.endsWith(" ") && text.trim() !== "" ? text.slice(1, -1) : text);
 
-/** An address that stands in a text: what ends the sentence is none of it. @param {string} address @param {string} all @returns {Node} */
+/**
+ * Links an address in a text, without the punctuation that ends the sentence.
+ *
+ * @param {string} address @param {string} all @returns {Node}
+ */
 function bareLink(address, all) {
   let end = address.length;
   while (end > 0 && `.,;:!?'")]`.includes(address[end - 1] ?? "")) end--;
@@ -295,7 +299,7 @@ function bareLink(address, all) {
   return all.startsWith("<") ? link(address, [address], all) : h("span", {}, link(plain, [plain], plain), all.slice(end));
 }
 
-/** Leads to where pages and mail are, and nowhere else. @param {string} target @param {Node[]} words @param {string} all @returns {Node} */
+/** Builds a link, only to web pages and mail addresses. @param {string} target @param {Node[]} words @param {string} all @returns {Node} */
 function link(target, words, all) {
   if (!/^(https?:\/\/|mailto:)/i.test(target)) return all;
   return h("a", { href: target, target: "_blank", rel: "noopener noreferrer nofollow" }, words);

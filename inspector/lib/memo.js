@@ -1,4 +1,4 @@
-// A component that is drawn again only where its properties say so: what preact/compat has, without the rest of it.
+// A component that renders again only if its properties differ: `memo` of preact/compat without the rest of it.
 
 import { Component, h } from "preact";
 

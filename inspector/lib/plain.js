@@ -1,6 +1,6 @@
-// Texts that somebody decides about: they must not look like other ones.
+// Texts for decisions, which must not be able to look like other texts.
 
-/** Characters that cannot be seen, or turn a text around, are shown as what they are. @param {unknown} text */
+/** Shows invisible characters, and those that change the direction of text, as code points. @param {unknown} text */
 export const plain = (text) =>
   String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u2069\ufeff]/g, (sign) => `⟨U+${sign.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}⟩`);
 

@@ -1,4 +1,4 @@
-// A request to a model, whatever its provider's format is: the system prompt, the tools, the messages, and what else is asked.
+// A request to a model in any provider's format: the system prompt, the tools, the messages, and the other parameters.
 
 /**
  * @typedef {{ name: string, args: unknown }} Called
@@ -6,14 +6,14 @@
  * @property {string} role
  * @property {string} text
  * @property {Called[]} calls
- * @property {string} [answers]    of a result: the call's id
+ * @property {string} [answers]    for a result: the id of its call
  * @property {number} images
  *
  * @typedef {{ name: string, description: string, schema: unknown }} Offered
  * @typedef {{ system: string, tools: Offered[], messages: Said[], rest: Record<string, unknown> }} Request
  */
 
-/** Keys that are shown apart. */
+/** Keys that are shown separately. */
 const APART = new Set(["system", "instructions", "tools", "messages", "input"]);
 
 /** @param {any} body @returns {Request} */
@@ -62,7 +62,7 @@ const encoder = new TextEncoder();
 export const bytesOf = (value) => encoder.encode(JSON.stringify(value) ?? "").length;
 
 /**
- * How one request differs from the one before it.
+ * The differences between a request and the one before it.
  *
  * @param {Request} before
  * @param {Request} now

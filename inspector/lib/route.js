@@ -1,8 +1,8 @@
-// Addresses: each view has one, behind `#`.
+// Addresses: each view has one, after `#`.
 //
 //   #/                       threads                 #/t/<thread>              its conversation
 //   #/t/<thread>/m_…         a step beside it        #/t/<thread>/timeline     and data, health
-//   #/waiting                what is asked           #/app, #/app/<agent>      the application
+//   #/waiting                open waits              #/app, #/app/<agent>      the application
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -11,7 +11,7 @@ import { useEffect, useState } from "preact/hooks";
  * @property {"threads" | "thread" | "waiting" | "app"} screen
  * @property {string} [thread]
  * @property {"conversation" | "timeline" | "data" | "health"} [tab]
- * @property {string} [message]    the step that is shown
+ * @property {string} [message]    the selected step
  * @property {string} [agent]
  */
 
@@ -38,7 +38,7 @@ export function hrefOf({ screen, thread, tab, message, agent }) {
 /** @param {Partial<Place>} place */
 export const go = (place) => void (location.hash = hrefOf(place));
 
-/** A percent sign alone is no escape. @param {string} part */
+/** Decodes a part; a percent sign alone is not an escape. @param {string} part */
 function decoded(part) {
   try {
     return decodeURIComponent(part);
@@ -47,7 +47,7 @@ function decoded(part) {
   }
 }
 
-/** Where the page is. */
+/** The current place of the page. */
 export function usePlace() {
   const [place, setPlace] = useState(() => placeOf(location.hash));
   useEffect(() => {

@@ -1,11 +1,11 @@
-// Messages as they are shown: a reply with its calls, and each call with what came of it.
+// Messages as rows: a reply with its calls, and each call with its result.
 
 /**
  * @typedef {object} Call
  * @property {string} id
  * @property {string} name
  * @property {string} arguments
- * @property {any} result      the message with it, or null
+ * @property {any} result      the message with the result, or null
  *
  * @typedef {object} Row
  * @property {string} id
@@ -43,8 +43,8 @@ function callsOf({ tool_calls }) {
   }
 }
 
-/** Whether a model of the thread has written it. @param {any} message */
+/** Whether a model of the thread wrote the message. @param {any} message */
 export const isReply = ({ role, metadata }) => (role === "assistant" || role === "user") && typeof metadata?.prompt === "string";
 
-/** The number that messages are in the order of. @param {string} id */
+/** The number that gives the order of messages. @param {string} id */
 export const sequence = (id) => Number(id.slice(id.lastIndexOf("_") + 1));

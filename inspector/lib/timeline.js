@@ -1,5 +1,5 @@
-// What happened in a run, as bars on one axis of time: attempts at models, calls, waits, recoveries. Long stretches in which
-// nothing happens are drawn short, and say how long they are.
+// The events of a run as bars on one time axis: attempts at models, calls, waits, recoveries. Long idle stretches are drawn
+// short, with their duration.
 
 /**
  * @typedef {object} Bar
@@ -18,7 +18,7 @@
 
 const ms = (/** @type {number | null | undefined} */ us) => (us === null || us === undefined ? undefined : us / 1000);
 
-/** Kinds of entries that are points in time. @type {Record<string, string>} */
+/** Kinds of log entries that are points in time. @type {Record<string, string>} */
 const POINTS = { failure: "Failed", stop: "Stopped", termination: "Terminated", hook: "Hook failed", note: "Note", budget: "Budget", subagent: "Subagent", trace: "Trace", background: "Goes on at the provider" };
 
 /**
@@ -69,8 +69,8 @@ function barOf(entry, now) {
 }
 
 /**
- * When a process is lost, nobody writes down when: what was lost is told where it is noticed. So it is drawn from the last thing that
- * is known to have happened before, up to the recovery.
+ * Corrects lost attempts. Nobody records when a process is lost: the log has only the time of the recovery. So the loss is
+ * drawn from the last known event before it to the recovery.
  *
  * @param {Bar[]} bars
  * @param {number} began
@@ -87,13 +87,13 @@ function lost(bars, began) {
   return bars.sort((a, b) => a.from - b.from || a.to - b.to);
 }
 
-/** How much of the axis a stretch without events may take, next to what happens. */
+/** The maximum share of the axis for an idle stretch, relative to the active time. */
 const SHORT = 0.25;
 const LEAST_MS = 1_000;
 
 /** @param {Bar[]} bars @param {number} from @param {number} to @returns {Axis} */
 export function axisOf(bars, from, to) {
-  // What waits for people may take days, and what happens takes milliseconds.
+  // Waits are not activity: they may take days, while the rest takes milliseconds.
   const busy = bars.filter(({ kind }) => kind !== "wait").map((bar) => [Math.max(bar.from, from), Math.min(Math.max(bar.to, bar.from), to)]);
   busy.push([from, from], [to, to]);
   busy.sort(([a = 0], [b = 0]) => a - b);

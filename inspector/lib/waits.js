@@ -1,18 +1,18 @@
-// What is asked in all threads that the key may see.
+// The open waits of all threads that the key may see.
 
 import { getOfEveryOwner, isRefusal } from "./api.js";
 import { useLoaded } from "./hooks.js";
 
 const EVERY_MS = 4_000;
 
-/** The list, for a terminal too. */
+/** The path of the list, also for the curl command. */
 export const WAITS = "/waits?limit=200";
 
 /**
  * @typedef {object} OpenWaits
  * @property {any[]} all           the oldest first
- * @property {Map<string, any>} threads   the threads that wait, each with the wait that was opened first
- * @property {number} leftOut      owners whose waits are not among them
+ * @property {Map<string, any>} threads   the waiting threads, each with its oldest wait
+ * @property {number} leftOut      owners whose waits are missing from the list
  * @property {unknown} error
  * @property {boolean} loaded
  * @property {() => void} again
@@ -29,7 +29,11 @@ export function useOpenWaits() {
 /** @type {any[]} */
 const NONE = [];
 
-/** A key for one thread has no list. @param {AbortSignal} signal @returns {Promise<{ waits: any[], ownersLeftOut?: number }>} */
+/**
+ * Loads the list. A key for one thread has none.
+ *
+ * @param {AbortSignal} signal @returns {Promise<{ waits: any[], ownersLeftOut?: number }>}
+ */
 async function load(signal) {
   try {
     const found = await getOfEveryOwner(WAITS, signal);

@@ -1,4 +1,4 @@
-// Files of a message: images as they are, others by name.
+// Files of a message: images inline, others by name.
 
 import { useEffect, useState } from "preact/hooks";
 import { connection, ofThread } from "../lib/api.js";
@@ -6,21 +6,25 @@ import { bytes } from "../lib/format.js";
 import { html } from "../lib/html.js";
 import { Icon } from "./icons.js";
 
-/** What is drawn here; an SVG may be anything, and is a file. */
+/** The types that are shown as images. SVG is treated as a file, because it may contain anything. */
 const IMAGE = /^image\/(png|jpeg|gif|webp)$/;
-/** Larger ones are saved rather than shown. */
+/** Larger images are offered as files. */
 const SHOWN_BYTES = 8_000_000;
 
 /** @param {string} thread @param {string} path */
 export const fileAddress = (thread, path) => ofThread(thread, `/fs/${path.replace(/^\//, "").split("/").map(encodeURIComponent).join("/")}`);
 
-/** A file's content: requests for it have the key in a header, which an image's address has no place for. @param {string} thread @param {string} path */
+/**
+ * A file's content. Loaded by a request, because the key is in a header, which an image's address cannot carry.
+ *
+ * @param {string} thread @param {string} path
+ */
 export async function blobOf(thread, path) {
   const response = await connection.send(`/api${fileAddress(thread, path)}`, {}, { attempts: 3 });
   return response.blob();
 }
 
-/** Saves a file where the browser puts them. @param {string} thread @param {string} path @param {string} name */
+/** Saves a file as a download. @param {string} thread @param {string} path @param {string} name */
 export async function saveFile(thread, path, name) {
   const address = URL.createObjectURL(await blobOf(thread, path));
   Object.assign(document.createElement("a"), { href: address, download: name }).click();

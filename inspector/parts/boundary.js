@@ -1,4 +1,4 @@
-// What a screen is drawn in: if drawing it fails, the fault stays there and is shown, and the rest of the page goes on.
+// An error boundary around a screen: a rendering error is shown in its place, and the rest of the page keeps working.
 
 import { Component } from "preact";
 import { html } from "../lib/html.js";

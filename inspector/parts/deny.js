@@ -1,4 +1,4 @@
-// No, and why not.
+// The button that denies, with a field for the reason.
 
 import { useState } from "preact/hooks";
 import { html } from "../lib/html.js";

@@ -1,4 +1,4 @@
-// Icons, drawn with lines of one weight.
+// Icons drawn with lines of the same weight.
 
 import { html } from "../lib/html.js";
 
@@ -33,7 +33,7 @@ const PATHS = {
 /** @param {{ name: string }} props */
 export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${PATHS[name] ?? ""} /></svg>`;
 
-/** The bobbin. */
+/** The logo. */
 export const Mark = () => html`
   <svg class="mark" viewBox="0 0 32 32" aria-hidden="true">
     <path class="spool" d="M6 4h20v5H6zm0 19h20v5H6z" />

@@ -1,4 +1,4 @@
-// What else can be done: a list that closes when something of it is chosen, or one looks elsewhere.
+// A menu of further actions. It closes after a choice, or after a click elsewhere.
 
 import { useEffect, useRef } from "preact/hooks";
 import { html, names } from "../lib/html.js";
@@ -14,7 +14,7 @@ export function Menu({ label, small = false, children }) {
     const elsewhere = (/** @type {Event} */ event) => {
       if (event.target instanceof Node && !menu.current?.contains(event.target)) close();
     };
-    // Wherever the focus is: a button that waits has none.
+    // Listens on the window, because a disabled button has no focus.
     const pressed = (/** @type {KeyboardEvent} */ event) => {
       if (event.key !== "Escape" || !menu.current?.open) return;
       event.stopPropagation();
@@ -28,7 +28,7 @@ export function Menu({ label, small = false, children }) {
       removeEventListener("keydown", pressed, { capture: true });
     };
   }, []);
-  // What copies says so for a moment, and stays.
+  // A copy button shows its success for a moment, so the menu stays open.
   const chosen = (/** @type {Event} */ event) => {
     if (event.target instanceof Element && event.target.closest("button") && !event.target.closest("[data-stays]")) close();
   };

@@ -1,4 +1,4 @@
-// MCP servers whose tools agents have: what each speaks, what it offers, how it has been.
+// The MCP servers of the agents: protocol, tools and recent state of each.
 
 import { get, isRefusal } from "../lib/api.js";
 import { count } from "../lib/format.js";
@@ -9,7 +9,7 @@ import { hrefOf } from "../lib/route.js";
 import { Icon } from "./icons.js";
 import { Curl, Fold, Problem, Time } from "./ui.js";
 
-/** Whoever is no administrator has no list, nor has a server that is older. @param {AbortSignal} signal */
+/** Loads the list. Only administrators have it, and older servers lack it. @param {AbortSignal} signal */
 async function load(signal) {
   try {
     return (await get("/mcp", signal)).servers;
@@ -19,7 +19,7 @@ async function load(signal) {
   }
 }
 
-/** Those of the selected agent are marked. @param {{ agent: string | undefined }} props */
+/** Marks the servers of the selected agent. @param {{ agent: string | undefined }} props */
 export function Servers({ agent }) {
   const { data, error, again } = useLoaded(load, [], { everyMs: 15_000 });
   if (error) return html`<${Problem} of=${error} again=${again} />`;

@@ -1,4 +1,4 @@
-// What every screen is made of.
+// The basic components of all screens.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asCurl, said } from "../lib/api.js";
@@ -11,7 +11,7 @@ import { Icon, Mark } from "./icons.js";
 
 /**
  * @param {{ label: string, icon?: string, onClick?: (event: Event) => void, kind?: "primary" | "plain" | "bad" | "quiet", busy?: boolean,
- *   bare?: boolean, disabled?: boolean, type?: string, expanded?: boolean, title?: string }} props   bare: its label is only heard
+ *   bare?: boolean, disabled?: boolean, type?: string, expanded?: boolean, title?: string }} props   bare: no visible label
  */
 export const Button = ({ label, icon, onClick, kind = "plain", busy = false, bare = false, disabled = false, type = "button", expanded, title }) => html`
   <button
@@ -27,20 +27,20 @@ export const Button = ({ label, icon, onClick, kind = "plain", busy = false, bar
   </button>
 `;
 
-/** What a thread or a run is up to. @param {{ state: string | null | undefined, words?: string }} props */
+/** The state of a thread or a run. @param {{ state: string | null | undefined, words?: string }} props */
 export const State = ({ state, words }) => html`<span class="state" data-state=${state ?? "unknown"}>${words ?? WORDS[state ?? ""] ?? state ?? "…"}</span>`;
 
 /** @type {Record<string, string>} */
 const WORDS = { idle: "Idle", running: "Running", parked: "Waiting", stopped: "Stopped", terminated: "Terminated", completed: "Completed", failed: "Failed", pending: "Pending", processing: "At work", user_canceled: "Cancelled", agent_canceled: "Cancelled", succeeded: "Done" };
 
-/** A time, as long ago as it is. @param {{ ms: number | null | undefined }} props */
+/** A time, relative to now. @param {{ ms: number | null | undefined }} props */
 export function Time({ ms }) {
   const now = useNow(10_000);
   if (ms === null || ms === undefined) return null;
   return html`<time datetime=${exact(ms)} title=${exact(ms)}>${ago(ms, now)}</time>`;
 }
 
-/** Nothing is there, and what to do about it. @param {{ title: string, children?: Children }} props */
+/** Explains an empty list, and what to do about it. @param {{ title: string, children?: Children }} props */
 export const Empty = ({ title, children }) => html`
   <div class="empty">
     <${Mark} />
@@ -59,7 +59,7 @@ export const Problem = ({ of, again }) =>
 
 export const Busy = () => html`<div class="busy" role="status"><span class="unseen">Loading</span></div>`;
 
-/** Copies a text, and says that it has. @param {{ label: string, text: () => string, bare?: boolean, icon?: string }} props */
+/** Copies a text, and confirms it. @param {{ label: string, text: () => string, bare?: boolean, icon?: string }} props */
 export function Copy({ label, text, bare = false, icon = "copy" }) {
   const [done, setDone] = useState("");
   useEffect(() => {
@@ -77,7 +77,11 @@ export function Copy({ label, text, bare = false, icon = "copy" }) {
 /** @param {{ path: string, request?: { method?: string, body?: unknown }, bare?: boolean }} props */
 export const Curl = ({ path, request, bare = false }) => html`<${Copy} label="Copy as curl" icon="terminal" bare=${bare} text=${() => asCurl(path, request)} />`;
 
-/** Saves lines of JSON as a file; or one document, where it is no list. @param {{ name: string, load: () => Promise<unknown>, bare?: boolean, label?: string }} props */
+/**
+ * Saves a list as lines of JSON, and any other value as one document.
+ *
+ * @param {{ name: string, load: () => Promise<unknown>, bare?: boolean, label?: string }} props
+ */
 export function Export({ name, load, bare = false, label = "Export" }) {
   const [state, setState] = useState("");
   const save = async () => {
@@ -97,20 +101,20 @@ export function Export({ name, load, bare = false, label = "Export" }) {
   return html`<span class="stays" data-stays><${Button} kind="quiet" icon="down" label=${state || label} bare=${bare} busy=${state === "Exporting …"} onClick=${save} /></span>`;
 }
 
-/** Data, as JSON or the text that it is. @param {{ value: unknown, label: string }} props */
+/** Data as JSON, or as its text. @param {{ value: unknown, label: string }} props */
 export const Data = ({ value, label }) => html`<pre class="data" tabindex="0" role="group" aria-label=${label}>${pretty(value)}</pre>`;
 
 /** @param {{ summary: Children, children?: Children, open?: boolean, class?: string }} props */
 export function Fold({ summary, children, open = false, class: more }) {
   const [seen, setSeen] = useState(open);
-  // What is folded away costs nothing.
+  // Closed content is not rendered.
   return html`<details class=${names("fold", more)} open=${open} onToggle=${(/** @type {any} */ event) => event.currentTarget.open && setSeen(true)}>
     <summary>${summary}</summary>
     ${seen && html`<div class="folded">${children}</div>`}
   </details>`;
 }
 
-/** A question before the page, as long as `children` are there. @param {{ title: string, onClose: () => void, children?: Children }} props */
+/** A modal dialog, open as long as it is rendered. @param {{ title: string, onClose: () => void, children?: Children }} props */
 export function Dialog({ title, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useEffect(() => dialog.current?.showModal(), []);
@@ -120,7 +124,11 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
-/** Asks before something is done that cannot be undone. @param {{ title: string, text: string, act: string, onAct: () => Promise<unknown>, onClose: () => void }} props */
+/**
+ * Asks for confirmation of an irreversible action.
+ *
+ * @param {{ title: string, text: string, act: string, onAct: () => Promise<unknown>, onClose: () => void }} props
+ */
 export function Confirm({ title, text, act, onAct, onClose }) {
   const [state, setState] = useState({ busy: false, problem: "" });
   const confirm = () => {

@@ -1,4 +1,4 @@
-// What servers and tools ask of people: to fill in a form, to go to an address, to sign in.
+// Waits that servers and tools open for people: to fill in a form, to visit an address, to sign in.
 
 import { useState } from "preact/hooks";
 import { fieldsOf, linkOf, valueOf } from "../../package/lib/form.mjs";
@@ -9,7 +9,7 @@ import { Deny } from "./deny.js";
 
 /** @typedef {import("./wait.js").WaysProps} WaysProps */
 
-/** What becomes of it; who asks is said above. @param {{ wait: any, doing: string }} props */
+/** Explains the consequence. The asking server is shown above. @param {{ wait: any, doing: string }} props */
 const Note = ({ wait, doing }) => html`<p class="quiet">${doing}${wait.call?.tool ? html` It is for a call of <code>${plain(wait.call.tool)}</code>.` : ""}</p>`;
 
 /** @param {WaysProps} props */

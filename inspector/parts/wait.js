@@ -1,4 +1,4 @@
-// What a run asks, with all that is decided about, and the ways to answer.
+// A wait with everything needed for the decision, and the possible answers.
 
 import { useRef, useState } from "preact/hooks";
 import { isRefusal, ofThread, said, send } from "../lib/api.js";
@@ -21,9 +21,17 @@ const UNITS = {
   seconds: ["maxSeconds", "seconds"],
 };
 
-/** @typedef {{ agent: string, owner: string | null, said: string }} About   whose thread asks, and what its user wrote last */
+/**
+ * The agent and owner of a wait's thread, and the last message of its user.
+ *
+ * @typedef {{ agent: string, owner: string | null, said: string }} About
+ */
 
-/** @param {{ wait: any, onDecided: (id: string) => void, about?: About, level?: number, within?: boolean }} props   level: of its heading; within: it stands in its thread */
+/**
+ * `level` is that of its heading; `within`: it is shown in its thread.
+ *
+ * @param {{ wait: any, onDecided: (id: string) => void, about?: About, level?: number, within?: boolean }} props
+ */
 export function Wait({ wait, onDecided, about, level = 2, within = false }) {
   const [state, setState] = useState({ busy: false, problem: "" });
   const decide = async (/** @type {() => object} */ what) => {
@@ -32,7 +40,7 @@ export function Wait({ wait, onDecided, about, level = 2, within = false }) {
       await send("POST", ofThread(wait.threadId, `/waits/${encodeURIComponent(wait.id)}`), { actor: "inspector", ...what() }, { once: true });
       onDecided(wait.id);
     } catch (error) {
-      // Somebody else was faster: it is over.
+      // Somebody else has decided already.
       if (isRefusal(error, "conflict")) return onDecided(wait.id);
       setState({ busy: false, problem: said(error) });
     }
@@ -70,7 +78,7 @@ const Ways = ({ wait, decide, busy }) => {
   return html`<p class="quiet">Nobody decides this: it goes on when its workers have ended.</p>`;
 };
 
-/** Arguments as fields: those in `edit` can be changed. @param {WaysProps} props */
+/** Shows arguments as fields; those in `edit` can be changed. @param {WaysProps} props */
 function Approval({ wait, decide, busy }) {
   const { args } = wait.call ?? {};
   const fields = args !== null && typeof args === "object" && !Array.isArray(args) ? args : { arguments: args };
@@ -109,7 +117,7 @@ function Approval({ wait, decide, busy }) {
     </div>`;
 }
 
-/** A question, or what a client's tool has come to. @param {WaysProps} props */
+/** Answers a question, or returns the result of a client tool. @param {WaysProps} props */
 function Answer({ wait, decide, busy }) {
   const [text, setText] = useState("");
   const isTool = wait.kind === "client_tool";

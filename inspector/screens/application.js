@@ -1,4 +1,4 @@
-// The application, as the server has it: its agents, what each is made of, what of it is missing, and which agents lead to which.
+// The application on the server: its agents, the definitions of each, what is missing, and which agents lead to which.
 
 import { get, isRefusal } from "../lib/api.js";
 import { count } from "../lib/format.js";
@@ -12,7 +12,7 @@ import { Servers } from "../parts/servers.js";
 import { NewThread } from "./new-thread.js";
 import { useState } from "preact/hooks";
 
-/** Kinds of definitions, in the order in which they are told. @type {[kind: string, title: string][]} */
+/** Kinds of definitions, in display order. @type {[kind: string, title: string][]} */
 const KINDS = [["model", "Models"], ["prompt", "Prompts"], ["tool", "Tools"], ["skill", "Skills"], ["memory", "Memories"], ["hook", "Hooks"], ["agent", "Agents"]];
 
 /** @param {AbortSignal} signal */

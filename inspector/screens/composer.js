@@ -1,4 +1,4 @@
-// What somebody writes: to the agent, as the system, or unseen; with files.
+// The composer of messages: to the agent, as the system, or silent, with files.
 
 import { useRef, useState } from "preact/hooks";
 import { asCurl, ofThread, send } from "../lib/api.js";
@@ -8,12 +8,12 @@ import { html } from "../lib/html.js";
 import { Button, Copy, Problem } from "../parts/ui.js";
 import { Icon } from "../parts/icons.js";
 
-/** All files of a message together. */
+/** The limit on all files of a message together. */
 const MOST_BYTES = 8_000_000;
 
 /** @typedef {{ name: string, mimeType: string, data: string, size: number }} Attached */
 
-/** A file as a message brings it. @param {File} file @returns {Promise<Attached>} */
+/** Reads a file as an attachment. @param {File} file @returns {Promise<Attached>} */
 async function attached(file) {
   const address = await new Promise((resolve, reject) => {
     const reader = Object.assign(new FileReader(), { onload: () => resolve(reader.result), onerror: () => reject(reader.error) });

@@ -1,5 +1,5 @@
 // The conversation: a window of rows over all messages, so that a thread of thousands is as light as one of ten. It follows
-// what is written until somebody scrolls away.
+// new output until the user scrolls away.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useKeys } from "../lib/hooks.js";
@@ -10,12 +10,12 @@ import { Button, Busy, Empty } from "../parts/ui.js";
 import { Message } from "./message.js";
 import { Markdown } from "../lib/markdown.js";
 
-/** Rows that there are nodes for, and by how many the window moves. */
+/** The number of rendered rows, and by how many the window moves. */
 export const ROWS = 60;
 const STEP = 25;
-/** So close to an edge, in pixels, the window moves. */
+/** The window moves when an edge is this close, in pixels. */
 const NEAR = 900;
-/** So close to the end, in pixels, is at the end. */
+/** Within this distance, in pixels, the view counts as at the end. */
 const END = 60;
 
 /** @param {{ id: string, followed: import("../lib/follow.js").Followed, two: boolean, selected: string | undefined }} props */

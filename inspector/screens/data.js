@@ -1,4 +1,4 @@
-// What a thread keeps besides its messages: values, files, effects, and the values of its variables.
+// The data of a thread besides its messages: values, files, effects, and values of variables.
 
 import { useState } from "preact/hooks";
 import { get, isRefusal, ofThread, send } from "../lib/api.js";
@@ -54,7 +54,11 @@ function parsed(text) {
   }
 }
 
-/** A value is set only while it is what was shown. @param {{ id: string, name: string, value: any, fixed: boolean, onDelete: () => void, onChanged: () => void }} props */
+/**
+ * Edits a value. It is saved only if the stored value is still the one shown.
+ *
+ * @param {{ id: string, name: string, value: any, fixed: boolean, onDelete: () => void, onChanged: () => void }} props
+ */
 function Value({ id, name, value, fixed, onDelete, onChanged }) {
   const shown = pretty(value);
   const [text, setText] = useState(shown);
@@ -114,7 +118,7 @@ function Effects({ id }) {
   </section>`;
 }
 
-/** What somebody may not see is not looked at. @param {string} path @param {AbortSignal} signal */
+/** The types of variables at a path, or none if the user may not see them. @param {string} path @param {AbortSignal} signal */
 async function valuesOf(path, signal) {
   try {
     return (await get(path, signal)).env_types;
@@ -124,7 +128,7 @@ async function valuesOf(path, signal) {
   }
 }
 
-/** The variables that an agent needs, and where the value of each comes from. @param {{ id: string, facts: any }} props */
+/** The variables that an agent needs, and the source of each value. @param {{ id: string, facts: any }} props */
 function Variables({ id, facts }) {
   const thread = facts?.thread;
   const load = async (/** @type {AbortSignal} */ signal) => {

@@ -10,7 +10,7 @@ import { Button, Busy, Confirm, Curl, Problem, Time } from "../parts/ui.js";
 import { Icon } from "../parts/icons.js";
 
 const EVERY_MS = 8_000;
-/** Texts up to here are shown. */
+/** Larger texts are not shown. */
 const TEXT_BYTES = 200_000;
 const IS_TEXT = /^(text\/|application\/(json|xml|yaml|javascript|typescript|x-sh))/;
 

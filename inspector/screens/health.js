@@ -1,4 +1,4 @@
-// What a thread is about to do by itself, in words; and what its next request would hold.
+// The next actions of a thread in words, and the size of its next request.
 
 import { get, ofThread } from "../lib/api.js";
 import { ago, bytes, clock, count, digits } from "../lib/format.js";
@@ -60,7 +60,7 @@ export function Health({ id }) {
   </div>`;
 }
 
-/** What the next request would hold. @param {{ id: string }} props */
+/** The contents of the next request. @param {{ id: string }} props */
 function Context({ id }) {
   const path = ofThread(id, "/context");
   const { data, error } = useLoaded((signal) => get(path, signal), [path], { everyMs: 10_000 });
@@ -78,7 +78,7 @@ function Context({ id }) {
   </section>`;
 }
 
-/** What runs may use, and have used. @param {{ id: string }} props */
+/** The budget of runs and its usage. @param {{ id: string }} props */
 function Spent({ id }) {
   const path = ofThread(id, "/budget");
   const { data } = useLoaded((signal) => get(path, signal), [path], { everyMs: 10_000 });

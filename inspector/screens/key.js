@@ -1,4 +1,4 @@
-// A deployment has keys: one of them is asked for.
+// Requests a key, for deployments that have keys.
 
 import { useState } from "preact/hooks";
 import { setKey } from "../lib/api.js";

@@ -1,4 +1,4 @@
-// One message: who said it, what, and which calls a reply has made.
+// One message: its author, its text, and the calls of a reply.
 
 import { memo } from "../lib/memo.js";
 import { useState } from "preact/hooks";
@@ -16,7 +16,7 @@ import { Attachments } from "../parts/attachments.js";
 
 /** @type {Record<string, string>} */
 const NAMES = { user: "User", assistant: "Assistant", system: "System", tool: "Tool" };
-/** Of two models the sides. @type {Record<string, string>} */
+/** The names of the two sides, if both are models. @type {Record<string, string>} */
 const SIDES = { user: "Side B", assistant: "Side A" };
 
 /** @typedef {{ id: string, row: import("../lib/rows.js").Row, two: boolean, selected: boolean, onChanged: () => void }} Props */
@@ -59,7 +59,7 @@ export const Message = memo(
 /** @param {import("../lib/rows.js").Call[]} before @param {import("../lib/rows.js").Call[]} next */
 const sameCalls = (before, next) => before.length === next.length && before.every(({ result }, at) => result === next[at]?.result);
 
-/** A call, folded in. @param {{ thread: string, call: import("../lib/rows.js").Call }} props */
+/** A call, collapsed. @param {{ thread: string, call: import("../lib/rows.js").Call }} props */
 export const Call = ({ thread, call: { name, arguments: args, result } }) => {
   const state = result === null ? "open" : result.tool_status === "error" ? "error" : "success";
   const words = { open: "no result yet", error: "failed", success: "done" }[state];

@@ -1,4 +1,4 @@
-// A new thread: with which agent, and whose it is.
+// Creates a thread: its agent and its owner.
 
 import { useState } from "preact/hooks";
 import { send } from "../lib/api.js";

@@ -1,4 +1,4 @@
-// One step: what the model was sent before it wrote a reply, what that cost, and how it differs from the step before.
+// One step: the request that led to a reply, its cost, and the differences from the previous step.
 
 import { useMemo } from "preact/hooks";
 import { get, ofThread } from "../lib/api.js";
@@ -14,7 +14,7 @@ import { Icon } from "../parts/icons.js";
 
 /** @typedef {import("../lib/request.js").Request} Request */
 
-/** The reply before this one, of the same side, and the one behind it. @param {any[]} messages @param {string} id */
+/** The previous and the next reply of the same side. @param {any[]} messages @param {string} id */
 function around(messages, id) {
   const at = messages.findIndex((message) => message.id === id);
   const role = messages[at]?.role;
@@ -80,7 +80,11 @@ const Attempts = ({ attempts }) => html`<ol class="attempts" aria-label="Attempt
   )}
 </ol>`;
 
-/** What the request held. @param {{ of: any, request: Request, last: any, earlier: Request | undefined, path: string, first: boolean }} props */
+/**
+ * The contents of the request.
+ *
+ * @param {{ of: any, request: Request, last: any, earlier: Request | undefined, path: string, first: boolean }} props
+ */
 function Held({ of, request, last, earlier, path, first }) {
   const sent = last?.message_history_length;
   const differs = of.source === "rebuilt" && sent !== undefined && sent !== of.messages;

@@ -1,4 +1,4 @@
-// One thread: what it is, what can be done with it, and its views.
+// One thread: its facts, its actions, and its views.
 
 import { useEffect, useState } from "preact/hooks";
 import { get, isRefusal, ofThread, send } from "../lib/api.js";
@@ -28,7 +28,7 @@ const EVERY_MS = 10_000;
 export function ThreadScreen({ id, place }) {
   const followed = useThread(id);
   const { view } = followed;
-  // An address may lead to any message; only a reply has a step. What is not here yet is looked for.
+  // An address may name any message, but only a reply has a step. A message that is not loaded yet is searched for.
   const named = followed.messages.find((message) => message.id === place.message);
   const hasStep = place.message !== undefined && (named ? isReply(named) : view.state !== null && !followed.hasMore);
   const facts = useLoaded((signal) => get(ofThread(id), signal), [id, view.state ?? ""], { everyMs: EVERY_MS });
@@ -42,7 +42,7 @@ export function ThreadScreen({ id, place }) {
       <p>It was deleted, or it is not yours to see.</p><a class="button" href="#/">All threads</a>
     <//></section>`;
   }
-  // No frame tells of the end of a thread at rest.
+  // No frame reports the termination of an idle thread.
   const told = facts.data?.thread.state;
   const state = told === "terminated" ? told : (view.state ?? told);
   return html`<section class="thread" aria-label="Thread">

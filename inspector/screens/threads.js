@@ -1,4 +1,4 @@
-// All threads, the newest activity first, and each with what it has made below it.
+// All threads, the latest activity first, each with its subagents below it.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, getOfEveryOwner, ofEveryOwner } from "../lib/api.js";
@@ -12,13 +12,13 @@ import { Icon } from "../parts/icons.js";
 import { NewThread } from "./new-thread.js";
 
 const EVERY_MS = 5_000;
-/** Owners appear with their first threads. */
+/** New owners appear with their first threads. */
 const OWNERS_EVERY_MS = 15_000;
 const PAGE = 50;
 
-/** What the list can be narrowed to, as the query says it. @type {Record<string, Record<string, string>>} */
+/** The filters for states, as query parameters. @type {Record<string, Record<string, string>>} */
 const STATES = { all: {}, running: { executing: "true" }, waiting: {}, failed: { failed: "true" }, terminated: { terminated: "true" } };
-/** The filter that lets every owner through. Owners may have any name, but not this one. */
+/** The filter for all owners. An owner may have any name but this one. */
 const EVERYBODY = "*";
 
 /** @typedef {{ search: string, state: string, agent: string, owner: string, children: boolean }} Filter */
@@ -33,7 +33,7 @@ function queryOf({ search, state, agent, owner, children }, limit) {
   return `/threads?${query}`;
 }
 
-/** What others than administrators may not see is nothing. @param {string} path @param {(found: any) => any[]} of */
+/** Loads a list that only administrators may see; it is empty for others. @param {string} path @param {(found: any) => any[]} of */
 const optional = (path, of) => (/** @type {AbortSignal} */ signal) => get(path, signal).then(of, () => []);
 
 /** @type {Filter} */
@@ -59,7 +59,7 @@ export function Threads({ selected, waits }) {
     const next = listed[Math.max(0, Math.min(listed.length - 1, at + by))];
     if (next) go({ screen: "thread", thread: next.thread.id, tab: "conversation" });
   };
-  // Beside an open thread the keys are those of its messages.
+  // Beside an open thread, these keys belong to its messages.
   useKeys(selected === undefined ? { j: () => step(1), k: () => step(-1), "/": () => search.current?.focus(), n: () => setMaking(true) } : { "/": () => search.current?.focus() });
   const narrowed = filter.search !== "" || filter.state !== "all" || filter.agent !== "" || !all;
   return html`<section class="threads" aria-label="Threads">
@@ -80,7 +80,7 @@ export function Threads({ selected, waits }) {
   </section>`;
 }
 
-/** The agent of the thread that was active last. @param {any[] | undefined} threads @returns {string | undefined} */
+/** The agent of the most recently active thread. @param {any[] | undefined} threads @returns {string | undefined} */
 const lastUsed = (threads) => threads?.find(({ parent, agent }) => parent === null && agent !== null)?.agent_id;
 
 /** @param {{ listed: Branch[], selected: string | undefined, waiting: Map<string, any> }} props */
@@ -112,7 +112,7 @@ function Rows({ listed, selected, waiting }) {
 const stateOf = (thread, waiting) =>
   thread.terminated ? "terminated" : waiting.has(thread.id) ? "waiting" : thread.executing ? "running" : thread.failed ? "failed" : "idle";
 
-/** What a thread is about: what it waits for, or its newest message. @param {any} thread @param {Map<string, any>} waiting */
+/** The preview of a thread: its wait, or its newest message. @param {any} thread @param {Map<string, any>} waiting */
 function previewOf(thread, waiting) {
   const wait = waiting.get(thread.id);
   const text = short(wait?.title ? plain(wait.title) : thread.last_message_preview, 140);
@@ -122,7 +122,7 @@ function previewOf(thread, waiting) {
 
 /** @typedef {{ thread: any, depth: number }} Branch */
 
-/** Threads in their order, each with its children behind it. @param {any[]} threads @returns {Branch[]} */
+/** Threads in their order, each followed by its children. @param {any[]} threads @returns {Branch[]} */
 export function tree(threads) {
   const known = new Set(threads.map(({ id }) => id));
   /** @type {Map<string, any[]>} */
@@ -132,7 +132,7 @@ export function tree(threads) {
   const found = [];
   const add = (/** @type {any} */ thread, /** @type {number} */ depth) => {
     found.push({ thread, depth });
-    // Deeper than any family goes: a circle cannot be, and would not end.
+    // Deeper than any real tree. A cycle is impossible, and would never end.
     if (depth < 20) for (const child of below.get(thread.id) ?? []) add(child, depth + 1);
   };
   for (const thread of threads) if (!known.has(thread.parent)) add(thread, 0);

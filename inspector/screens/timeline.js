@@ -1,4 +1,4 @@
-// What happened, run by run: each attempt, call, wait and recovery as a bar on the run's axis of time, and the effects below.
+// The timeline: each attempt, call, wait and recovery of a run as a bar on its time axis, and the effects below.
 
 import { useState } from "preact/hooks";
 import { get, ofThread } from "../lib/api.js";
@@ -11,10 +11,10 @@ import { Button, Busy, Curl, Empty, Export, Fold, Problem, State } from "../part
 
 const EVERY_MS = 3_000;
 const RUNS = 20;
-/** As many bars a run, the newest, are drawn at once. */
+/** The number of bars that are drawn at first, the newest ones. */
 const BARS = 200;
 
-/** Logs of the thread from a time on, in the order of time. @param {string} id @param {number} sinceUs @param {AbortSignal} signal */
+/** The thread's logs since a time, in order of time. @param {string} id @param {number} sinceUs @param {AbortSignal} signal */
 async function logsSince(id, sinceUs, signal) {
   /** @type {any[]} */
   const all = [];
@@ -70,7 +70,7 @@ function Run({ id, run, data, open }) {
   <//>`;
 }
 
-/** What was wrong with it. @param {{ id: string, run: string }} props */
+/** The diagnostics of a run. @param {{ id: string, run: string }} props */
 function Diagnostics({ id, run }) {
   const { data } = useLoaded((signal) => get(ofThread(id, `/runs/${run}`), signal), [id, run]);
   return html`<ul class="found" aria-label="Diagnostics">${(data?.diagnostics ?? []).map((/** @type {any} */ one) => html`<li><code>${one.code}</code><span>${one.message}</span></li>`)}</ul>`;
@@ -105,7 +105,7 @@ function BarRow({ id, bar, axis }) {
   </li>`;
 }
 
-/** Effects have an axis of their own: they go on where no run is. @param {{ effects: any[] }} props */
+/** Draws effects on a separate axis, because they continue outside of runs. @param {{ effects: any[] }} props */
 function Effects({ effects }) {
   const now = Date.now();
   const bars = effects.map((effect) => {

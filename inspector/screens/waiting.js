@@ -1,4 +1,4 @@
-// What all threads ask of people and clients, and the answers.
+// The open waits of all threads for people and clients, with their answers.
 
 import { useState } from "preact/hooks";
 import { get, isRefusal, ofEveryOwner, ofThread } from "../lib/api.js";
@@ -9,7 +9,7 @@ import { WAITS } from "../lib/waits.js";
 import { Busy, Curl, Empty, Problem } from "../parts/ui.js";
 import { Wait } from "../parts/wait.js";
 
-/** A list says what is asked; the thread, about what. @param {{ listed: any, onDecided: (id: string) => void }} props */
+/** Loads a wait from its thread, because the list lacks its details. @param {{ listed: any, onDecided: (id: string) => void }} props */
 function Whole({ listed, onDecided }) {
   const { data, error, again } = useLoaded((signal) => get(ofThread(listed.threadId, `/waits/${encodeURIComponent(listed.id)}`), signal), [listed.id]);
   const about = useLoaded((signal) => aboutThread(listed.threadId, signal), [listed.threadId]);
@@ -19,7 +19,11 @@ function Whole({ listed, onDecided }) {
   return data.wait.state === "open" ? html`<${Wait} wait=${data.wait} about=${about.data} level=${2} onDecided=${onDecided} />` : null;
 }
 
-/** Whose thread it is, and the last thing that its user wrote. @param {string} id @param {AbortSignal} signal @returns {Promise<import("../parts/wait.js").About>} */
+/**
+ * The agent and owner of a thread, and the last message of its user.
+ *
+ * @param {string} id @param {AbortSignal} signal @returns {Promise<import("../parts/wait.js").About>}
+ */
 async function aboutThread(id, signal) {
   const [{ thread, agent }, { messages }] = await Promise.all([get(ofThread(id), signal), get(ofThread(id, "/messages?order=desc&limit=20"), signal)]);
   const asked = messages.findLast((/** @type {any} */ { role, content }) => role === "user" && content);
@@ -28,7 +32,7 @@ async function aboutThread(id, signal) {
 
 /** @param {{ waits: import("../lib/waits.js").OpenWaits }} props */
 export function Waiting({ waits }) {
-  // The list lags a moment behind what was decided.
+  // The list lags behind decisions for a moment.
   const [over, setOver] = useState(/** @type {Set<string>} */ (new Set()));
   const open = waits.all.filter(({ id }) => !over.has(id));
   useTitle(open.length > 0 ? `(${open.length}) Waiting · Bobbin` : "Waiting · Bobbin");

@@ -1,4 +1,4 @@
-//! The least that a Worker in Rust is.
+//! The smallest Worker in Rust.
 
 use worker::{Context, Env, Request, Response, Result, event};
 
