@@ -35,7 +35,7 @@ pub enum Silence {
 }
 
 impl ProviderError {
-    /// A failure with the provider's own message. Without a status, `server_error` and `rate_limit` are
+    /// A failure with the reporter's own message. Without a status, `server_error` and `rate_limit` are
     /// [retried](ProviderError::retryable).
     pub fn new(code: ProviderCode, message: impl Into<String>) -> ProviderError {
         ProviderError { code, ..ProviderError::server(message) }

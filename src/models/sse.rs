@@ -7,7 +7,7 @@
 /// Maximum bytes of one event, or of one line.
 pub const EVENT_BYTES: usize = 4 << 20;
 
-/// Maximum bytes of an `id`; a longer one is ignored.
+/// Maximum bytes of an `id`; a longer one counts as none.
 const ID_BYTES: usize = 512;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -36,7 +36,7 @@ pub struct Decoder {
     /// Whether the event has had a `data` line, perhaps an empty one.
     has_data: bool,
     name: String,
-    /// The newest `id` that fits in a header.
+    /// The newest `id`; empty if it does not fit in a header.
     last_id: String,
     /// Milliseconds before the client should reconnect.
     retry_ms: Option<u64>,

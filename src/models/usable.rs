@@ -41,7 +41,7 @@ impl Model {
         match self.key_env() {
             Some(key) if is_set(key) => None,
             Some(key) => Some(format!("it has no key: {key} is not set")),
-            // It may need no key, and reports it otherwise.
+            // It may need no key, and reports a missing one itself.
             None if matches!(self.provider, Provider::Registered(_)) => None,
             None => Some("it has no key: its definition names no `apiKeyEnv`".to_owned()),
         }

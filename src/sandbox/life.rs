@@ -32,7 +32,7 @@ pub(crate) struct Life {
     pub(crate) calls: Calls,
     /// Answers that the sandbox has not taken yet.
     pub(crate) backlog: Rc<Backlog>,
-    /// Set at the end, with the reason; an inner `None` means that nothing needs the run any more.
+    /// Set at the end, with the reason. An inner `None`: nothing needs the run any more, or it has failed.
     ended: RefCell<Option<Option<String>>>,
     told: RefCell<Vec<oneshot::Sender<Option<String>>>>,
     keep: RefCell<Weak<Keep>>,

@@ -15,7 +15,7 @@ use crate::spec::{Agent, Catalog, Implementation, Prompt, Tool, Variable, skill}
 /// Looks up a variable of the deployment.
 pub type Deployment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// `GET /api/agents/:name/explain`: `{agent, uses, leads, missing, unused}`.
+/// `GET /api/agents/:name/explain`: `{agent, file, uses, leads, variables, missing, unused}`.
 ///
 /// # Errors
 /// `agent_not_found`.
