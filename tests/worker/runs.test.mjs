@@ -1,4 +1,4 @@
-// Runs as a client sees them: what came of them, what was wrong with them, and what happened in them.
+// Runs as a client sees them: their outcomes, diagnostics and events.
 
 import assert from "node:assert/strict";
 import { exchange } from "./support/http.mjs";

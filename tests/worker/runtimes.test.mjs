@@ -1,4 +1,4 @@
-// `npm start` by `wrangler dev` and by workerd itself: one goes on with what the other began.
+// `npm start` with `wrangler dev` and with plain workerd: each continues with the data of the other.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -18,7 +18,7 @@ const folder = new AgentsFolder({
   agents: { plain: { type: "ai_human", sideA: { prompt: "plain" } } },
 });
 const BUCKET = ["--files-bucket"];
-/** Larger than what stays in the database of a thread. */
+/** Larger than what is stored in a thread's database. */
 const LARGE = 34_000_000;
 /** @type {Server} */
 let server;
@@ -28,7 +28,7 @@ after(async () => {
   folder.remove();
 });
 
-/** Serves the same folder of threads in another way. @param {string[]} flags */
+/** Restarts the server on the same folder of threads with other flags. @param {string[]} flags */
 async function by(flags) {
   await server.down();
   server.options = { agents: folder.path, flags: [...flags, ...BUCKET], wrangler: true };

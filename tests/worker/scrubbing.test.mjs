@@ -1,4 +1,4 @@
-// What looks like a secret in a result of a tool, on the real thing: nothing but the tool's server has ever seen it.
+// Values that look like secrets in a tool's result, in the real product: only the tool's server sees them.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -9,7 +9,7 @@ import { say, textOf, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
-/** With a name, and without one. */
+/** One with a name, and one without. */
 const CANARIES = ["canary-4711-hunter", "cNrY7Qx2Lm9Zt4Wv8Bk3Hs6Pd1"];
 const [NAMED = "", RANDOM = ""] = CANARIES;
 
@@ -34,7 +34,7 @@ const clerk = bobbin.agent(
   { tools: ["config", "record", "denied", "cursors"] },
 );
 
-/** None of them is in these texts. @param {string} place @param {string[]} texts */
+/** Checks that the texts contain none of them. @param {string} place @param {string[]} texts */
 function nowhere(place, texts) {
   for (const canary of CANARIES) assert.ok(!texts.some((text) => text.includes(canary)), `${canary} is in ${place}`);
 }

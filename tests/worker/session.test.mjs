@@ -1,4 +1,4 @@
-// Conversations over HTTP: what a client posts, what it gets back, what the model is asked.
+// Conversations over HTTP: a client's messages, the responses, and the requests to the model.
 
 import assert from "node:assert/strict";
 import { hang, inTurn, say, textOf, use } from "./support/model.mjs";

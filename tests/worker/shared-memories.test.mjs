@@ -1,5 +1,5 @@
-// Memories of owners and of the instance over HTTP: who reaches them, what threads find and save in them, a restart, and what
-// becomes of turns when they are full or nobody's.
+// Memories of owners and of the instance over HTTP: access, searches and saves by threads, a restart, and turns when a
+// memory is full or has no owner.
 
 import assert from "node:assert/strict";
 import { say, textOf, use } from "./support/model.mjs";
@@ -31,7 +31,7 @@ const reader = bobbin.agent("reader", (asked) => say(context(asked) === undefine
 bobbin.agent("ruled", (asked) => say(context(asked) === undefined ? "Nobody knows." : "It says so [m1]."), {
   prompt: { memory: [{ name: "rules", inject: true }] },
 });
-/** Saves what it is told. @param {string} memory */
+/** Saves the message that it receives. @param {string} memory */
 const writer = (memory) =>
   bobbin.agent(
     `writer_${memory}`,
@@ -120,7 +120,7 @@ test("two threads of one owner save at the same time, and a third one finds both
   assert.match(document.message.content, /is a document, not a note/);
   assert.equal((await third.ask(`memory_delete ${JSON.stringify({ id: ids[1] })}`)).message.content, `Forgot ${ids[1]}.`);
   assert.ok((await search(ALICE, "customer/search", "Cindervale")).every((text) => !text.includes("Cindervale")));
-  // Everything of the owner goes, and of nobody else.
+  // Deletes all documents of the owner and of no one else.
   await add(BOB, "customer/documents", { text: "A customer of Fallowmere." });
   assert.equal((await bobbin.client.send("DELETE", "/memory/customer?user_id=alice")).status, 204);
   assert.deepEqual(await search(ALICE, "customer/search", "invoice parcel document"), []);

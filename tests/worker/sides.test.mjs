@@ -1,5 +1,5 @@
-// Two models that talk to each other: what each side is shown, every rule that ends a turn or a session, and a session
-// that survives the death of the server in the middle.
+// Two models that talk to each other: what each side sees, every rule that ends a turn or a session, and a session that
+// survives a crash of the server.
 
 import assert from "node:assert/strict";
 import { hang, say, textOf, use } from "./support/model.mjs";
@@ -21,7 +21,7 @@ bobbin.tool("give_up", () => "gave up", { args: closing });
 bobbin.tool("status", () => "noted", { args: { type: "object", properties: { now: { type: "string" } } } });
 
 /**
- * An agent with two sides, each with a prompt and a model of its own.
+ * Defines an agent with two sides, each with its own prompt and model.
  *
  * @param {string} name
  * @param {Script} a
@@ -29,7 +29,7 @@ bobbin.tool("status", () => "noted", { args: { type: "object", properties: { now
  * @param {{ tools?: string[], side?: object, agent?: object, prompt?: object }} [settings]
  */
 function pair(name, a, b, { tools = [], side = {}, agent = {}, prompt = {} } = {}) {
-  // Side B's prompt and model come with an agent that nobody talks to.
+  // An agent that nobody talks to defines the prompt and model of side B.
   const second = bobbin.agent(`${name}_b`, b, { tools, prompt });
   const first = bobbin.agent(name, a, {
     tools,
@@ -40,13 +40,13 @@ function pair(name, a, b, { tools = [], side = {}, agent = {}, prompt = {} } = {
   return { name, a: first.model, b: second.model };
 }
 
-/** What a model was shown, without the system prompt. @param {Asked | undefined} asked */
+/** Returns what a model received, without the system prompt. @param {Asked | undefined} asked */
 const shown = (asked) => (asked?.messages ?? []).slice(1).map((m) => `${m.role}: ${textOf(m) || `[${m.tool_calls?.[0]?.function.name}]`}`);
 
-/** Texts that the asked model itself has said. @param {Asked} asked */
+/** Counts the model's own texts in a request. @param {Asked} asked */
 const said = (asked) => asked.messages.filter((m) => m.role === "assistant" && /^[AB]\d/.test(textOf(m))).length;
 
-/** Says a numbered line in each turn. @param {string} letter @returns {Script} */
+/** Replies with a numbered line in each turn. @param {string} letter @returns {Script} */
 const talk = (letter) => (asked) => say(`${letter}${said(asked)}`, { chunks: 2 });
 
 const debate = pair(
@@ -89,7 +89,7 @@ test("each side sees itself as the assistant, the other one as the user, and not
     "assistant: A1",
     "user: B1",
   ]);
-  // Stored roles tell the author.
+  // Stored roles identify the author.
   const stored = await thread.messages();
   const texts = stored.filter((m) => m.role !== "tool" && m.tool_calls === null).map((m) => `${m.role}: ${m.content}`);
   assert.deepEqual(texts, ["user: Is tea better?", "assistant: A0", "user: B0", "assistant: A1", "user: B1"]);
@@ -106,8 +106,8 @@ test("without includeChat a side sees what opened its turn, and no more", async 
 });
 
 /**
- * Every rule that ends something: what side A's first reply is, how the sides are set up, who is asked in which order,
- * and how the run ends.
+ * Every rule that ends a turn or a session: side A's first reply, the settings of the sides, the order of requests, and
+ * the end of the run.
  *
  * @type {{ what: string, reply: import("./support/model.mjs").Reply, side?: object, agent?: object, order: string, reason: string, text?: string }[]}
  */

@@ -1,5 +1,5 @@
-// A WebSocket whose client does not read costs bounded memory: it is closed when too much was sent without an answered
-// ping. One that reads and says so is never closed.
+// A WebSocket whose client does not read costs bounded memory: it is closed if too much was sent since the last
+// answered ping. A client that reads and answers is never disconnected.
 
 import assert from "node:assert/strict";
 import { say } from "./support/model.mjs";
@@ -12,11 +12,11 @@ const test = bobbin.test.bind(bobbin);
 bobbin.agent("plain", () => say("hello"));
 
 const MEGABYTE = 1 << 20;
-/** What a socket is sent at most without an answered ping (src/limits.rs). */
+/** The most that a socket is sent without an answered ping, in megabytes (src/limits.rs). */
 const BOUND_MB = 8;
 const TOO_SLOW = 3002;
 
-/** Makes frames of a megabyte. @param {import("./support/client.mjs").Thread} thread @param {number} count @param {() => void} [each] */
+/** Creates frames of a megabyte. @param {import("./support/client.mjs").Thread} thread @param {number} count @param {() => void} [each] */
 async function fill(thread, count, each = () => {}) {
   const content = "x".repeat(MEGABYTE - 1000);
   for (let at = 0; at < count; at++) {
@@ -33,7 +33,7 @@ async function listen(thread, reads) {
   return socket;
 }
 
-/** What was sent before a socket was closed, megabytes. @param {Socket} socket */
+/** Returns how much was sent before the socket was closed, in megabytes. @param {Socket} socket */
 async function closed(socket) {
   socket.connection.resume();
   await until("the socket is closed", () => socket.closed, { describe: () => socket.frames.length });
@@ -59,8 +59,8 @@ test("a socket that nobody reads is closed, and holds no more than its bound", a
 test("pings alone do not keep a socket open that nobody reads", async () => {
   const thread = await bobbin.client.thread("plain");
   const slow = await listen(thread, false);
-  // Between the product and its client lie buffers of the system and of two proxies, some 25 to 40 MB as they grow, and
-  // pings are answered until they are full.
+  // Buffers of the operating system and of two proxies lie between the product and its client. They hold some 25 to 40
+  // MB, and pings are answered until they are full.
   await fill(thread, 10 * BOUND_MB, () => slow.send("ping"));
   const megabytes = await closed(slow);
   assert.ok(megabytes <= 8 * BOUND_MB, `${megabytes} MB were kept for it`);

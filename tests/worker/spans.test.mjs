@@ -1,4 +1,5 @@
-// Spans on the real thing: a strict collector is sent one trace for a run and all that it causes, whatever is killed meanwhile.
+// Spans in the real product: a strict collector receives one trace for a run and everything that it causes, through
+// kills.
 
 import assert from "node:assert/strict";
 import { after } from "node:test";
@@ -27,7 +28,7 @@ const bobbin = suite({
 const test = bobbin.test.bind(bobbin);
 after(() => collector.close());
 
-/** Results that a model was shown. @param {import("./support/model.mjs").Asked} asked */
+/** Returns the call results that a model received. @param {import("./support/model.mjs").Asked} asked */
 const results = ({ messages }) => messages.filter(({ role }) => role === "tool").map(textOf);
 
 const look = bobbin.tool("look", () => "found");
@@ -35,7 +36,8 @@ const user = bobbin.agent("user", (asked) => (results(asked).length === 0 ? use(
   tools: ["look"],
 });
 
-// A run of everything: its model refuses and another one steps in; two tools, a child, and a call that a person approves.
+// A run with everything: its model fails and a fallback responds; two tools, a child, and a call that a person
+// approves.
 const args = { type: "object", properties: {} };
 const act = bobbin.tool("act", () => "acted", { args });
 const pay = bobbin.tool("pay", () => "paid", { args, approval: "always" });
@@ -52,7 +54,7 @@ const office = bobbin.agent("office", () => refuse(400), {
   prompt: { parallelToolCalls: true },
 });
 
-// A run whose code schedules what is done later, behind a URL.
+// A run whose code schedules an effect behind a URL.
 const called = bobbin.effect("called", ({ n }) => (n === 1 ? { status: 503, body: "not now" } : "done"), { attempts: 3 });
 bobbin.definitions.push(() => {
   bobbin.folder.write({ tools: { plan: { description: "Plans.", args: { type: "object" }, run: { code: "plan.ts" } } } });
@@ -64,7 +66,7 @@ bobbin.definitions.push(() => {
 });
 const planner = bobbin.agent("planner", (asked) => (results(asked).length === 0 ? use({ name: "plan", args: {} }) : say("planned")), { tools: ["plan"] });
 
-/** Spans of what a thread does beside its runs. @param {{ id: string }} thread @param {string} name @param {number} [count] */
+/** Waits for spans of a thread outside of its runs. @param {{ id: string }} thread @param {string} name @param {number} [count] */
 const beside = (thread, name, count = 1) =>
   until(
     `${name} is told of`,
@@ -75,7 +77,7 @@ const beside = (thread, name, count = 1) =>
     { withinMs: 60_000 },
   );
 
-/** Waits for the run's own span of a thread. @param {{ id: string }} thread @param {number} [count] */
+/** Waits for the root span of a thread's run. @param {{ id: string }} thread @param {number} [count] */
 async function told(thread, count = 1) {
   const roots = () => collector.ofThreads([thread.id]).filter(({ name, kind }) => name.startsWith("invoke_agent") && kind === 1);
   await until("the run is told of", () => roots().length >= count, { withinMs: 60_000 });
@@ -102,7 +104,7 @@ test("a run is one trace: its steps, requests and calls, in the trace of its req
   assert.ok(whole);
   assert.equal(Number(attribute(whole, "gen_ai.usage.output_tokens")), usage.reduce((sum, used) => sum + used, 0));
 
-  // The same for people without a collector, if they own the thread.
+  // Owners of the thread can read the same spans without a collector.
   const shown = await thread.send("GET", `/runs/${run}/spans`);
   assert.equal(shown.status, 200, shown.text);
   const again = shown.json.resourceSpans[0].scopeSpans[0].spans;
@@ -179,7 +181,7 @@ test("one trace of two tools, a fallback, a child, an approval and kills: one ro
   }
   assert.ok(spans.some(({ events }) => events?.some(({ name }) => name === "bobbin.fallback")));
   assert.ok(spans.some(({ events }) => events?.some(({ name }) => name === "bobbin.recovery")) || pay.received.length === 1, "the second kill is seen, unless it came too late");
-  // The child is below its call, and its calls have the trace as well.
+  // The child's span is below its call's, and its calls have the trace, too.
   const [call, run] = [named("invoke_agent helper").find(({ kind }) => kind === 3), named("invoke_agent helper").find(({ kind }) => kind === 1)];
   assert.ok(call && run?.parentSpanId === call.spanId);
   for (const { headers } of [...act.received, ...pay.received, ...look.received.slice(-2)]) {
@@ -200,7 +202,7 @@ test("an effect is a trace of its own, linked to the run that has scheduled it, 
   const before = called.received.length;
   const { outcome } = await thread.ask("go");
   assert.equal(outcome, "completed");
-  // It is killed while the first attempt is behind it and the second one is due, and again while the collector says nothing.
+  // Kill the server between the first and the second attempt, and again while the collector does not respond.
   await until("the first attempt", () => called.received.length > before, { withinMs: 60_000 });
   await bobbin.server.crash();
   await until("the second attempt", () => called.received.length > before + 1, { withinMs: 60_000 });
@@ -218,12 +220,12 @@ test("an effect is a trace of its own, linked to the run that has scheduled it, 
   assert.equal(attribute(effect, "bobbin.effect.status"), "completed");
   const listed = (await thread.send("GET", "/effects")).json.effects;
   assert.deepEqual(listed.map((/** @type {any} */ { id, attempts }) => [id, String(attempts)]), [[attribute(effect, "bobbin.effect"), attribute(effect, "bobbin.attempts")]]);
-  // Every attempt was in its trace.
+  // Every attempt belonged to its trace.
   const sent = called.received.slice(before).map(({ headers }) => headers.traceparent);
   assert.ok(sent.length >= 2 && sent.every((header) => header === `00-${effect.traceId}-${effect.spanId}-01`), `${sent}`);
   assert.ok(!collector.bodies.join("\n").includes("canary"), "arguments are not told");
 
-  // One that a client schedules has no run behind it.
+  // An effect that a client schedules is linked to no run.
   const answer = await thread.send("POST", "/effects", { name: "called", args: { word: "x" } });
   assert.equal(answer.status, 201, answer.text);
   const [, second] = await beside(thread, "effect called", 2);

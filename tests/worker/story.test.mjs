@@ -1,11 +1,12 @@
-// One story that needs all of it: a foreman with 0.05 USD and four researchers, who look things up in their owner's thirty documents at
-// the same time, cite them, and are summarised after some turns. One of them wants to send a mail, and the owner approves it by
-// a link after the server was lost. The budget runs out in a subagent of a subagent, and the owner extends it once. In the end a strict
-// collector has one trace with one root, its costs are what the books say, the models were asked as often as the trace says, and no
-// secret of the documents is anywhere. The same happens with kills at random moments, in which every promise but “once” holds.
+// One story that uses all features. A foreman with 0.05 USD and four researchers search the thirty documents of their
+// owner at the same time, cite them, and are summarized after some turns. One of them wants to send a mail, and the
+// owner approves it by a link after a crash of the server. The budget runs out in a subagent of a subagent, and the
+// owner extends it once. At the end a strict collector has one trace with one root, its costs match the charged
+// amounts, the number of model requests matches the trace, and no secret of the documents has leaked. A second test
+// adds kills at random moments. All guarantees except “once” hold there, too.
 //
-// BOBBIN_STORY_KILLS says how many kills instead of 4, or of 2 in a sample (docs/testing.md); the story is told again until that many
-// were made. BOBBIN_SEED repeats a run's moments.
+// BOBBIN_STORY_KILLS sets the number of kills; the default is 4, or 2 in a sample (docs/testing.md). The story is
+// repeated until that many kills were made. BOBBIN_SEED repeats the moments of a run.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -27,11 +28,11 @@ import { suite } from "./support/suite.mjs";
 const ADMIN = "key-of-the-admin";
 const ALICE = "key-of-alice";
 const KILLS = Number(process.env.BOBBIN_STORY_KILLS ?? sampled(4, 2));
-/** Kills in one telling: each costs attempts that are booked at their worst, and the owner extends the budget for them. */
+/** The number of kills per telling. Lost attempts are charged at their maximum, and the owner extends the budget for them. */
 const KILLS_EACH = 4;
-/** How long whoever has no answer says the same again, and how long a telling takes at most. */
+/** How long a request is repeated until it has a response, and the time limit of a telling. */
 const PATIENCE_MS = 180_000;
-/** USD that the owner adds. */
+/** The amount that the owner adds, in USD. */
 const MORE = 0.05;
 
 const collector = new Collector();
@@ -45,7 +46,7 @@ const bobbin = suite({
 });
 after(() => collector.close());
 
-// What the researchers know: thirty documents, of which some hold what must not leave them.
+// The researchers' knowledge: thirty documents, some of which contain secrets.
 const PLACES = "Aldmoor Brackwater Cindervale Dunmarch Eastrey Fallowmere Grimsby Hollowden Ironhythe Juniperton".split(" ");
 const THINGS = ["lighthouse", "windmill", "aqueduct"];
 const SECRETS = ["f00ba4-5tory-canary-1234", "ghp_4eC39HqLyjWDarjtT1zdp7dcQ9aBcDeFgHiJ", "4eC39HqLyjWDarjtT1zdp7dcQ9"];
@@ -67,18 +68,18 @@ bobbin.definitions.push(() => {
   bobbin.folder.json("memories/library.json", { description: "What is known of towns.", scope: "owner", embedding: "embed", retrieval: { topK: 4 } });
 });
 
-/** What models have given out, in millionths of a dollar, by thread. @type {Map<string, number>} */
+/** The costs at the model server in millionths of a dollar, by thread. @type {Map<string, number>} */
 const given = new Map();
-/** Requests that are being answered, and how many were at most. */
+/** The number of requests in progress, and its maximum. */
 let underway = 0;
 let atOnce = 0;
 let lastAsked = 0;
 
-/** Tokens of a request as this server counts them: fewer than anybody would estimate. @param {Asked} asked */
+/** Counts the tokens of a request. The result is below any estimate. @param {Asked} asked */
 const inputOf = ({ messages }) => Math.floor(messages.reduce((sum, message) => sum + textOf(message).length, 0) / 5);
 
 /**
- * A reply with what it costs. What was sent is given out, whether it arrives or not.
+ * A reply with its cost. Whatever was sent is charged, even if it does not arrive.
  *
  * @param {number} inputPrice
  * @param {string} text
@@ -115,7 +116,7 @@ const paid = (inputPrice, text, calls = []) => async (out, asked) => {
   }
 };
 
-/** What the foreman, or whoever leads, has asked for last, and the results of calls since. @param {Asked} asked */
+/** Returns the last task from the foreman or another leader, and the results of calls since then. @param {Asked} asked */
 function task({ messages }) {
   const from = messages.findLastIndex(({ role }) => role === "user");
   const results = messages.slice(from + 1).filter(({ role }) => role === "tool").map(textOf);
@@ -123,7 +124,7 @@ function task({ messages }) {
 }
 
 /**
- * A model that makes the calls of its steps, a list for each, and says something in the end.
+ * A model that makes the calls of its steps, one list for each step, and then replies.
  *
  * @param {number} inputPrice
  * @param {Call[][]} steps
@@ -143,7 +144,7 @@ const small = { capabilities: { maxOutputTokens: 300, maxContextTokens: 16_000 }
 const ALL = [1, 2, 3, 4];
 const ROUNDS = [2, 3];
 const waits = { name: "agent_wait", args: { agentIds: ALL.map((n) => `subagent.${n}`) } };
-/** What worker n is asked in a round. @param {number} n @param {number} round */
+/** Returns the question to worker n in a round. @param {number} n @param {number} round */
 const question = (n, round) => `Part ${round}: what is known of the ${THINGS[round % 3]} of ${PLACES[(n + round * 2) % 10]}?`;
 const DIG = "Part 4: dig until nothing is left.";
 
@@ -192,7 +193,7 @@ bobbin.agent("researcher", researches, {
 });
 bobbin.agent("scribe", () => paid(1, "They asked what is known of some buildings, and were told."), { model: small });
 
-/** Twelve steps of 0.004 USD each: more than the foreman has. */
+/** Twelve steps of 0.004 USD each, which exceed the foreman's budget. */
 const STEPS = 12;
 bobbin.agent(
   "digger",
@@ -205,7 +206,7 @@ const mail = bobbin.tool("send_mail", () => "sent", {
   approval: { mode: "always", title: "Send a mail to {{args.to}}" },
 });
 
-/** Says something again until it is answered. @param {() => Promise<Answer>} send */
+/** Repeats a request until it has a response. @param {() => Promise<Answer>} send */
 const insist = (send) =>
   until(
     "an answer",
@@ -216,7 +217,7 @@ const insist = (send) =>
     { withinMs: PATIENCE_MS, everyMs: 50 },
   );
 
-/** Puts the documents into the memory of all of the owner's threads. */
+/** Adds the documents to the memory of all the owner's threads. */
 async function fillLibrary() {
   for (const document of documents) {
     const answer = await insist(() => bobbin.as(ALICE).send("POST", "/memory/library/documents", document));
@@ -229,16 +230,16 @@ async function fillLibrary() {
   await until("the library is ready", ready, { withinMs: PATIENCE_MS, everyMs: 100 });
 }
 
-/** One telling of it, with the owner who looks after it. */
+/** One telling of the story, with the owner's decisions. */
 class Telling {
   /** @param {Thread} root @param {number} n */
   constructor(root, n) {
     this.root = root;
     this.n = n;
     this.over = false;
-    /** What was decided, by wait. @type {Map<string, any>} */
+    /** The decisions, by wait. @type {Map<string, any>} */
     this.decided = new Map();
-    /** Everything that listeners were told. @type {string} */
+    /** Everything that clients of the streams received. @type {string} */
     this.heard = "";
   }
 
@@ -252,14 +253,14 @@ class Telling {
     return telling;
   }
 
-  /** What all threads of it ask the owner, as the inbox shows it. @returns {Promise<any[]>} */
+  /** Returns the owner's inbox for all threads of the telling. @returns {Promise<any[]>} */
   async inbox() {
     const answer = await insist(() => bobbin.as(ALICE).send("GET", "/waits?user_id=alice"));
     assert.equal(answer.status, 200, answer.text);
     return answer.json.waits;
   }
 
-  /** A link in a mail: what is decided with it later. @param {any} wait */
+  /** Returns a function that decides a wait through a link in a mail. @param {any} wait */
   async link(wait) {
     const scope = `wait:${wait.threadId}/${wait.id}`;
     const minted = await insist(() => bobbin.as(ALICE).send("POST", "/tokens", { scope, ttl: 604_800 }));
@@ -271,14 +272,14 @@ class Telling {
     };
   }
 
-  /** How the run of the foreman is. @returns {Promise<any>} */
+  /** Returns the foreman's run. @returns {Promise<any>} */
   async run() {
     const run = await insist(() => this.root.send("GET", "/runs/r_1"));
     assert.equal(run.status, 200, run.text);
     return run.json;
   }
 
-  /** The owner decides whatever comes, until the run is over. */
+  /** The owner decides all waits until the run has ended. */
   async live() {
     /** @type {any} */
     let last;
@@ -301,7 +302,7 @@ class Telling {
     this.over = true;
   }
 
-  /** What must hold of every telling, whatever was killed in it. */
+  /** Checks what must hold in every telling, whatever was killed. */
   async check() {
     const family = await atRest(this.root, 60_000);
     const agents = family.slice(1).map(({ entry, depth }) => `${depth} ${entry?.agent_name}`);
@@ -317,7 +318,7 @@ class Telling {
     return { family, sums };
   }
 
-  /** What the researchers said stands in the documents, and one mail was sent. @param {Member[]} family */
+  /** Checks that the researchers' answers come from the documents, and that one mail was sent. @param {Member[]} family */
   async checkWork(family) {
     const ids = family.map(({ thread }) => thread.id);
     for (const { thread, entry } of family.filter(({ depth }) => depth === 1)) {
@@ -338,7 +339,7 @@ class Telling {
     if (results[0] === "sent") assert.equal(keys.length, 1, "the mail was sent once");
   }
 
-  /** Costs of the trace, of the logs and of the books, and what was given out. @param {Member[]} family */
+  /** Compares the costs of the trace, the logs, the charged amounts and the model server. @param {Member[]} family */
   async checkMoney(family) {
     const ids = family.map(({ thread }) => thread.id);
     assert.deepEqual(collector.problems(ids), []);
@@ -356,7 +357,7 @@ class Telling {
     return sums;
   }
 
-  /** No secret of the documents has left them. @param {Member[]} family */
+  /** Checks that no secret has left the documents. @param {Member[]} family */
   async checkSecrets(family) {
     const told = [];
     for (const { thread } of family) {
@@ -374,7 +375,7 @@ function noSecretIn(where, text) {
   for (const secret of SECRETS) assert.ok(!text.includes(secret), `${where}: ${text.slice(Math.max(0, text.indexOf(secret) - 200), text.indexOf(secret) + 60)}`);
 }
 
-/** Whatever was sent, printed and stored by all tellings together. */
+/** Checks everything that all tellings have sent, printed and stored. */
 function noSecretAnywhere() {
   for (const { asked } of bobbin.models.models.values()) noSecretIn("requests to models", JSON.stringify(asked.map(({ body }) => body)));
   for (const { name, received } of bobbin.tools.tools.values()) noSecretIn(`calls of ${name}`, JSON.stringify(received.map(({ body }) => body)));
@@ -389,10 +390,10 @@ function noSecretAnywhere() {
   assert.ok(files > 10, `${files} files hold the state`);
 }
 
-/** Nobody asks a model, and nobody has for a second. */
+/** Waits until no model has received a request for a second. */
 const quiet = () => until("no model is asked", () => underway === 0 && Date.now() - lastAsked > 1_000, { withinMs: 30_000 });
 
-/** Requests to models of these threads. @param {Member[]} family */
+/** Returns the requests to models from these threads. @param {Member[]} family */
 const askedBy = (family) => {
   const ids = new Set(family.map(({ thread }) => thread.id));
   return [...bobbin.models.models.values()].flatMap(({ asked }) => asked).filter(({ body }) => ids.has(String(body.user)));
@@ -405,7 +406,7 @@ bobbin.test("a foreman, four researchers, a mail that is approved after a restar
     const told = async () => {
       for (const { id, threadId } of (await telling.inbox()).filter((wait) => wait.kind === kind)) {
         const { wait } = (await bobbin.as(ALICE).send("GET", `/threads/${threadId}/waits/${id}`)).json;
-        // A subagent that waits for its parent's answer asks nobody, and may be seen before its parent has asked.
+        // A subagent that waits for its parent's answer asks no person, and may be visible before its parent has asked.
         if (wait.budget?.asks !== "parent") return wait;
       }
       return undefined;
@@ -417,7 +418,7 @@ bobbin.test("a foreman, four researchers, a mail that is approved after a restar
   assert.deepEqual([approval.title, approval.call.tool], ["Send a mail to ann@example.com", "send_mail"]);
   const approve = await telling.link(approval);
   await quiet();
-  // Everything is lost but what is stored, and two days may pass: nothing runs, and no alarm is set but for the end of the question.
+  // Only stored data remains, and two days may pass: nothing runs, and the only alarm is for the expiry of the wait.
   await bobbin.server.crash();
   await sleep(1_500);
   assert.equal(mail.received.length, 0);

@@ -1,4 +1,4 @@
-// The two streams of a thread: server-sent events that can be resumed, and the message socket.
+// The two streams of a thread: resumable server-sent events, and the message socket.
 
 import assert from "node:assert/strict";
 import { exchange } from "./support/http.mjs";
@@ -35,18 +35,18 @@ bobbin.agent(
 /** @param {any} message */
 const finished = (message) => message.role === "assistant" && message.tool_calls === null && message.content !== null;
 
-/** The final message of the thread is on the stream. @param {EventReader} reader */
+/** Waits for the final message of the thread on the stream. @param {EventReader} reader */
 const answered = (reader) =>
   reader.next("the final message", ({ event, data }) => event === "message_data" && finished(data.data));
 
-/** Follows a reader with a transcript that is checked event by event. @param {EventReader} reader @param {Transcript} transcript */
+/** Feeds a reader's events to a transcript, which checks each of them. @param {EventReader} reader @param {Transcript} transcript */
 function follow(reader, transcript) {
   for (const { event, data } of reader.events) transcript.take(event, data);
   reader.onEvent = ({ event, data }) => transcript.take(event, data);
 }
 
 /**
- * What a transcript shows is what the thread holds, and the streamed text is the stored text.
+ * Checks that a transcript shows the thread's contents, and that the streamed text is the stored text.
  *
  * @param {Thread} thread
  * @param {Transcript} transcript
@@ -100,7 +100,7 @@ test("the events of a turn: snapshot first, then steps, chunks and whole message
 });
 
 /**
- * Follows a turn over a stream that is cut at random places.
+ * Follows a turn on a stream that is cut at random positions.
  *
  * @param {string} agent
  * @param {ReturnType<typeof chance>} random
@@ -219,7 +219,7 @@ test("a lost attempt is taken back: reset, then the next attempt's text", async 
   );
   await matches(thread, transcript);
 
-  // Who left during the lost attempt learns of it too.
+  // A client that disconnected during the lost attempt is informed, too.
   const lost = chunks.filter(({ data }) => data.attempt < reset?.data.attempt).at(-1);
   const again = await thread.events({ lastEventId: lost?.id });
   const resumed = new Transcript();

@@ -1,4 +1,4 @@
-// Families of threads: levels upon levels, many children at once, and what reaches all of them.
+// Families of threads: several levels, many children at once, and operations on all of them.
 
 import assert from "node:assert/strict";
 import { atRest, create, direct, finishes, members, references, registry, resumable, sessionTools, subagent, task, told, write } from "./support/family.mjs";
@@ -16,16 +16,16 @@ const test = bobbin.test.bind(bobbin);
 sessionTools(bobbin);
 const parallel = { prompt: { parallelToolCalls: true } };
 
-/** Results of calls that a model was shown. @param {Asked} asked */
+/** Returns the call results that a model received. @param {Asked} asked */
 const results = ({ messages }) => messages.filter(({ role }) => role === "tool").map(textOf);
 
-/** Makes the calls first, then ends with all results. @param {(task: string) => Call[]} calls @returns {Script} */
+/** Makes the calls first, then finishes with all results. @param {(task: string) => Call[]} calls @returns {Script} */
 const delegates = (calls) => (asked) => {
   const found = results(asked);
   return found.length === 0 ? use(...calls(task(asked))) : finishes(() => found.map((text) => text.split("\n\n")[0]).join("+"))(asked);
 };
 
-/** How often each thread asked its model. @param {Asked[]} asked */
+/** Counts the requests of each thread to its model. @param {Asked[]} asked */
 function requests(asked) {
   /** @type {Map<string, number>} */
   const counts = new Map();
@@ -89,7 +89,7 @@ test("twenty children that nobody waits for: all results come, each once", async
   for (const id of ids) assert.ok(read.includes(`Subagent ${id}`), id);
 });
 
-// At the same instant.
+// At the same time.
 
 const doors = Array.from({ length: 8 }, gate);
 subagent(bobbin, "twin", (asked) => {
@@ -141,7 +141,7 @@ test("children that answer at the same instant: no answer is lost, whether the p
   );
 });
 
-// What reaches a whole tree.
+// Operations on a whole tree.
 
 subagent(bobbin, "leaf", hang);
 subagent(bobbin, "branch", (asked) => (results(asked).length > 0 ? hang() : use({ name: "leaf", args: { task: "hang" } })), {
@@ -156,7 +156,7 @@ subagent(bobbin, "other", (asked) => (results(asked).length > 0 ? hang() : use({
   tools: [direct("leaf", { blocking: false })],
 });
 
-/** A tree of three levels in which every leaf works. */
+/** Creates a tree of three levels in which every leaf works. */
 async function grown() {
   const thread = await bobbin.client.thread(tree.name);
   await thread.ask("Grow.");
@@ -206,13 +206,13 @@ test("children within children go eight deep; the next one is an error that says
   assert.match(String((await thread.results())[0]), /^"deep" was not created: subagents within subagents go 8 deep at most/);
 });
 
-// Arguments that make no sense.
+// Invalid arguments.
 
 const keeper = subagent(bobbin, "keeper", finishes(), { schema: null });
 subagent(bobbin, "picky", finishes());
 const REF = "00000000-0000-4000-8000-000000000000";
 
-/** A call, and what the model is told. @type {[Call, RegExp][]} */
+/** Calls, and the results for the model. @type {[Call, RegExp][]} */
 const mistakes = [
   [{ name: "subagent_create", args: "{" }, /arguments/i],
   [{ name: "subagent_create", args: {} }, /`agent` must name the subagent to create\. Available: keeper, picky/],

@@ -1,7 +1,8 @@
-// Families that are killed (SIGKILL to every process) at random moments and started again: by themselves, without any
-// request, they come to rest, and then nothing is lost, doubled, orphaned or still waiting.
+// Families that are killed (SIGKILL to every process) at random moments and restarted. They become idle without any
+// request, and then nothing is lost, duplicated, orphaned or still waiting.
 //
-// BOBBIN_FAMILY_KILLS says how many kills instead of 20, or of 3 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
+// BOBBIN_FAMILY_KILLS sets the number of kills; the default is 20, or 3 in a sample (docs/testing.md). BOBBIN_SEED
+// repeats the moments of a run.
 
 import assert from "node:assert/strict";
 import { atRest, create, direct, finishes, randomMoment, resumable, sessionTools, subagent, task, told } from "./support/family.mjs";
@@ -16,22 +17,22 @@ import { suite } from "./support/suite.mjs";
 /** @typedef {import("./support/family.mjs").Member} Member */
 
 const KILLS = Number(process.env.BOBBIN_FAMILY_KILLS ?? sampled(20, 3));
-/** Where nobody asked for a number of kills there are fewer of them on a machine that takes long for each, but some. */
+/** By default a slow machine makes fewer kills within the time limit, but at least this many. */
 const AT_LEAST = 3;
 const AT_MOST_MS = process.env.BOBBIN_FAMILY_KILLS === undefined ? 150_000 : Infinity;
-/** How long a family may take to come to rest after a restart. */
+/** How long a family may take to become idle after a restart. */
 const RESTS_MS = 60_000;
 
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
-// What a kill leaves undecided is called again: these tools do nothing but end a session.
+// Calls that a kill leaves undecided run again: these tools only end a session.
 sessionTools(bobbin, { idempotent: true });
 const step = bobbin.tool("step", async ({ args }) => {
   await sleep(15);
   return `stepped ${args.word}`;
 });
 
-/** Every model takes its time, so that there is something to kill. @param {Reply} reply @returns {Reply} */
+/** Every model takes some time, so that kills can hit it. @param {Reply} reply @returns {Reply} */
 const slowly = (reply) => async (out, asked) => {
   await sleep(10 + ((asked.n * 7) % 30));
   await reply(out, asked);
@@ -40,20 +41,20 @@ const slowly = (reply) => async (out, asked) => {
 /** @param {Asked} asked */
 const results = ({ messages }) => messages.filter(({ role }) => role === "tool").map(textOf);
 
-/** Texts of what children have said without being waited for. @param {Asked} asked */
+/** Returns the texts of children that were not waited for. @param {Asked} asked */
 const heard = ({ messages }) => messages.map(textOf).filter((text) => /^Subagent \S+ .*has (finished|failed):/.test(text));
 
-/** The own words of a child in a result or message. @param {string} text */
+/** Returns a child's own text in a result or message. @param {string} text */
 const own = (text) => text.replace(/^Subagent .* has finished:\n\n/, "").split("\n\n[subagent")[0] ?? "";
 
-/** Calls first, then the end of the session with all results. @param {(task: string) => Call[]} calls */
+/** Makes the calls, then ends the session with all results. @param {(task: string) => Call[]} calls */
 const delegates = (calls) => (/** @type {Asked} */ asked) => {
   const found = results(asked).filter((text) => text !== "noted");
   return slowly(found.length === 0 ? use(...calls(task(asked))) : finishes(() => found.map(own).join("+"))(asked));
 };
 
 const parallel = { prompt: { parallelToolCalls: true } };
-// The leaves: one that answers at once, one that takes a step with a tool first.
+// The leaves: one replies at once, the other first calls a tool.
 subagent(bobbin, "quick", (asked) => slowly(finishes()(asked)));
 subagent(
   bobbin,
@@ -66,7 +67,7 @@ subagent(bobbin, "middle", delegates((text) => [{ name: "quick", args: { task: `
   tools: [direct("quick"), direct("steady")],
   ...parallel,
 });
-// Keeps living: sends two leaves off, and is told of each.
+// Stays alive: starts two leaves and receives a report of each.
 subagent(
   bobbin,
   "keeper",
@@ -104,12 +105,12 @@ const top = bobbin.agent(
 );
 subagent(bobbin, "steady_too", delegates((text) => [{ name: "step", args: { word: text } }]), { tools: ["step"] });
 
-/** What each child was told to do, and how its parent hears of it. @param {Member} member */
+/** Describes each child's task and its relation to its parent. @param {Member} member */
 function outcome({ thread, entry, parent }) {
   return { id: thread.id, agent: entry?.agent_name ?? "", blocking: entry?.blocking, resumable: entry?.resumable, of: parent };
 }
 
-/** One family after it has come to rest. @param {Thread} root */
+/** Checks a family after it has become idle. @param {Thread} root */
 async function checked(root) {
   const family = await atRest(root, RESTS_MS);
   const agents = family.slice(1).map(({ entry, depth }) => `${depth} ${entry?.agent_name}`);
@@ -127,7 +128,7 @@ async function checked(root) {
     assert.equal(member.entry?.status ?? "idle", lives ? "idle" : "terminated", member.entry?.agent_name);
     await heardOnce(member);
   }
-  // The texts say that each has done what it was told to, in its place.
+  // The texts show that each child has done its own task.
   const answers = (await root.results()).map(own);
   assert.deepEqual([answers[1], answers[2]], ["did 2", "did 3a+did 3b"]);
   const messages = (await told(root)).map(({ content }) => own(content));
@@ -143,7 +144,7 @@ async function checked(root) {
   return family;
 }
 
-/** Every run of every child has been told once: as the result of a call, or as a message. @param {Member} member */
+/** Checks that every run of every child was reported once, as a call's result or as a message. @param {Member} member */
 async function heardOnce({ thread, children }) {
   const calls = await thread.results();
   const messages = await told(thread);
@@ -157,13 +158,13 @@ async function heardOnce({ thread, children }) {
   }
 }
 
-/** What a child has told its parent, by its own log. @param {string} id @returns {Promise<any[]>} */
+/** Returns a child's reports to its parent, from the child's log. @param {string} id @returns {Promise<any[]>} */
 const logs = async (id) => {
   const answer = await bobbin.client.send("GET", `/threads/${id}/logs?limit=500&order=asc`);
   return answer.json.logs.filter((/** @type {any} */ row) => row.type === "subagent_report");
 };
 
-/** All threads that the directory knows, with their parents. */
+/** Returns all threads in the directory, with their parents. */
 async function listed() {
   /** @type {any[]} */
   const rows = [];
@@ -176,12 +177,12 @@ async function listed() {
 
 test("killed at random moments: no result of a child is lost or doubled, nobody is orphaned, nobody waits", async () => {
   const random = chance("families");
-  /** Threads of all families so far, with what their parents are. @type {Map<string, string | undefined>} */
+  /** The threads of all families so far, with their parents. @type {Map<string, string | undefined>} */
   const known = new Map();
   const know = async (/** @type {Thread} */ root) => {
     for (const { thread, parent } of await checked(root)) known.set(thread.id, parent?.thread.id);
   };
-  /** Requests to all models so far. */
+  /** Returns the number of requests to all models so far. */
   const asked = () => [...bobbin.models.models.values()].reduce((sum, model) => sum + model.asked.length, 0);
   const first = await bobbin.client.thread(top.name);
   const none = asked();
@@ -190,7 +191,7 @@ test("killed at random moments: no result of a child is lost or doubled, nobody 
   const all = asked() - none;
   const begun = Date.now();
   let kills = 0;
-  /** Kills after which models were asked again or for the first time. */
+  /** The number of kills after which models received further requests. */
   let inTheMiddle = 0;
   for (; kills < KILLS && (kills < AT_LEAST || Date.now() - begun < AT_MOST_MS); kills++) {
     const roots = await Promise.all(Array.from({ length: random.between(1, 3) }, () => bobbin.client.thread(top.name)));

@@ -1,5 +1,5 @@
-// A parent that waits for its child: what it costs meanwhile, what is said to it, and every way in which the wait ends
-// without the child's answer.
+// A parent that waits for its child: its cost, messages to it, and every way in which the wait ends without the child's
+// answer.
 
 import assert from "node:assert/strict";
 import { atRest, create, direct, finishes, registry, resumable, sessionTools, subagent, told } from "./support/family.mjs";
@@ -10,7 +10,7 @@ import { suite } from "./support/suite.mjs";
 /** @typedef {import("./support/client.mjs").Thread} Thread */
 /** @typedef {import("./support/suite.mjs").Agent} Agent */
 
-/** A run must be going on by then after a restart, without any request. */
+/** The time limit for a run to continue after a restart, without any request. */
 const RESUMES_MS = 5000;
 const MINUTE_US = 60e6;
 const WEEK_US = 7 * 24 * 60 * MINUTE_US;
@@ -20,7 +20,8 @@ const test = bobbin.test.bind(bobbin);
 sessionTools(bobbin);
 
 /**
- * A parent that waits for a child whose model says nothing until the door opens, and then tells what it heard.
+ * Defines a parent that waits for a child. The child's model replies once the gate opens, and the parent repeats the
+ * reply.
  *
  * @param {string} name
  * @param {"direct" | "resumable"} [kind]
@@ -37,7 +38,10 @@ function waiting(name, kind = "direct") {
   return { name, door, child, parent };
 }
 
-/** Posts to it and waits until it is parked and its child's model is asked; gives both threads. @param {ReturnType<typeof waiting>} family */
+/**
+ * Posts a message and waits until the thread is parked and its child's model has a request. Returns both threads.
+ * @param {ReturnType<typeof waiting>} family
+ */
 async function parked({ name, child }) {
   const asked = child.model.asked.length;
   const thread = await bobbin.client.thread(name);
@@ -77,7 +81,7 @@ test("a parent that waits has no run in memory, no request, and no alarm but the
     [[child.id, "live", "running"]],
   );
 
-  // What is sent meanwhile is kept and starts nothing.
+  // Messages in the meantime are kept and start nothing.
   assert.equal((await thread.accepted("one")).state, "parked");
   const asked = await thread.ask("two");
   assert.deepEqual([asked.outcome, asked.message], ["parked", null]);
@@ -122,7 +126,7 @@ test("a restart while it waits: the child goes on by itself, and its answer brin
   assert.deepEqual(await told(thread), []);
 });
 
-/** What stands on the call of a thread. @param {Thread} thread */
+/** Returns the result of a thread's call. @param {Thread} thread */
 const onCall = async (thread) => {
   const [row, ...more] = (await thread.messages()).filter(({ role }) => role === "tool");
   assert.deepEqual(more, []);
@@ -146,7 +150,7 @@ test("a stop ends the wait and stops the child; what the child says later is a s
   await bobbin.quiet([{ thread, model: halted.parent.model }, { thread: child, model: halted.child.model }]);
   assert.deepEqual(await told(thread), [], "the parent knows");
 
-  // Somebody lets the child go on.
+  // Someone continues the child.
   assert.equal((await child.send("POST", "/continue", {})).status, 202);
   await halted.child.model.request(2);
   halted.door.open();
@@ -176,7 +180,7 @@ test("termination ends the wait, and the child with it", async () => {
   assert.deepEqual(await told(thread), []);
 });
 
-/** What may happen to the child, and what the parent is told of it. @type {[string, string, RegExp, string][]} */
+/** What can happen to the child, and what the parent receives. @type {[string, string, RegExp, string][]} */
 const fates = [
   ["terminated", "/terminate", /^The subagent \S+ \(terminated_child\) was terminated\.$/, "terminated"],
   ["stopped", "/stop", /"stopped_child" was stopped \(stopped_by_user\)/, "idle"],

@@ -1,5 +1,5 @@
-// Subagents, each kind of them: what the parent is told and when, what the child is shown, and what the registry and the
-// log say of it.
+// Each kind of subagent: the parent's results and their time, the child's messages, and the entries in the registry and
+// the log.
 
 import assert from "node:assert/strict";
 import { atRest, create, direct, finishes, references, registry, resumable, sessionTools, subagent, task, told, write } from "./support/family.mjs";
@@ -15,14 +15,14 @@ const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
 sessionTools(bobbin);
 
-/** What the log of a thread says of its children. @param {Thread} thread */
+/** Returns the log's events about a thread's children. @param {Thread} thread */
 const events = async (thread) => (await thread.logged("subagent")).map(({ event }) => event);
 
-/** Makes these calls once, then repeats what it was told last. @param {...import("./support/model.mjs").Call} calls @returns {Script} */
+/** Makes these calls once, then repeats the last message. @param {...import("./support/model.mjs").Call} calls @returns {Script} */
 const once = (...calls) => ({ messages, last }) =>
   messages.some(({ role }) => role === "tool") ? say(`heard: ${last}`) : use(...calls);
 
-// Blocking, called by its name.
+// Blocking, called by name.
 
 const solver = subagent(bobbin, "solver", finishes());
 const asker = bobbin.agent("asker", once({ name: "solver", args: { task: "sums" } }), { tools: [direct("solver")] });
@@ -52,7 +52,7 @@ test("a blocking call gives the child's result; the child was shown its task and
   await bobbin.quiet([{ thread, model: asker.model }, { thread: child.thread, model: solver.model }]);
 });
 
-// How a child may end.
+// Ends of a child.
 
 const endings = {
   fails: subagent(bobbin, "fails", () => use({ name: "give_up", args: { text: "Too hard." } })),
@@ -88,7 +88,7 @@ test("each way to end is a result or an error that says why, and the parent goes
   assert.equal(statuses.fails, "failed");
 });
 
-// Not blocking, called by its name.
+// Not blocking, called by name.
 
 subagent(bobbin, "runner", finishes());
 const sender = bobbin.agent("sender", once({ name: "runner", args: { task: "errands" } }), {
@@ -109,7 +109,7 @@ test("a call that does not block gives the reference at once; the result comes a
     ["user", true, child.thread.id, `Subagent ${child.thread.id} (runner) has finished:\n\ndid errands`],
   );
   assert.ok(!(await thread.lines()).some(([, text]) => text === message.content), "clients that do not ask do not see it");
-  // Whether it joined the run or began another one: the model has read it, and spoke last.
+  // Whether the report joined the run or began another one, the model has read it and spoke last.
   assert.equal(sender.model.asked.at(-1)?.last, message.content);
   assert.equal((await thread.messages()).at(-1).content, `heard: ${message.content}`);
   assert.deepEqual(await events(thread), ["create", "return"]);
@@ -132,7 +132,7 @@ test("so does a failure", async () => {
   assert.deepEqual(await events(thread), ["create", "failure"]);
 });
 
-// Blocking, and can be written to again.
+// Blocking and resumable.
 
 const clerk = subagent(bobbin, "clerk", finishes((text) => `filed ${text}`), { schema: null });
 const boss = bobbin.agent(
@@ -175,7 +175,7 @@ test("a child that blocks and can be written to answers each message, and keeps 
   assert.deepEqual(await events(thread), ["create", "return", "message", "return", "message", "return"]);
 });
 
-// Not blocking, and can be written to again.
+// Not blocking, and resumable.
 
 subagent(bobbin, "scout", finishes((text) => `saw ${text}`), { schema: null });
 const guide = bobbin.agent(
@@ -202,7 +202,7 @@ test("one that does not block answers each message with a message", async () => 
   for (const result of await thread.results()) assert.deepEqual(references(result).at(0), child.thread.id);
 });
 
-// Explicit: silent unless code in the child speaks.
+// Explicit: silent unless code in the child sends a message.
 
 subagent(bobbin, "mole", finishes((text) => `dug ${text}`), { schema: null });
 const digger = bobbin.agent("digger", once(create("mole", "deep")), {
@@ -218,7 +218,7 @@ test("an explicit child ends its run without a word; the registry says that it i
   assert.equal(digger.model.asked.length, 2);
 });
 
-// The side that hears the parent.
+// The side that receives the parent's messages.
 
 subagent(bobbin, "duo", finishes((_, { last }) => `A heard ${last}`), {
   schema: null,
@@ -244,7 +244,7 @@ test("receives_messages: the side that hears the parent acts, and sees it as the
   ]);
 });
 
-// Status, and the cap on instances.
+// Status, and the limit on instances.
 
 const busy = subagent(
   bobbin,

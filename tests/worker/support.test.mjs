@@ -1,5 +1,5 @@
-// The tests' own instruments: a strict model that lets everything through, or a transcript that misses a gap, would
-// make every other test worthless.
+// Tests of the test support. A strict model that accepts everything, or a transcript that misses a gap, would make all
+// other tests worthless.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Threads as things: lists, details, changes, deletion, logs, diagnostics, the catalogue; and the guard that a
-// development server without keys has.
+// Threads: lists, details, changes, deletion, logs, diagnostics, the catalog; and the guard of a development server
+// without keys.
 
 import assert from "node:assert/strict";
 import { exchange } from "./support/http.mjs";
@@ -25,7 +25,10 @@ const stuck = bobbin.agent("stuck", hang);
 const door = gate();
 bobbin.agent("gated", () => after(door.passed, say("through the door")));
 
-/** The thread's entry in the list, once it looks like that. @param {Thread} thread @param {string} what @param {(item: any) => unknown} matches */
+/**
+ * Waits until the thread's entry in the list matches, and returns it.
+ * @param {Thread} thread @param {string} what @param {(item: any) => unknown} matches
+ */
 function listed(thread, what, matches) {
   /** @type {any} */
   let last;
@@ -162,7 +165,7 @@ test("a changed message is what the model reads; a deleted one is gone with its 
     ["assistant", "done"],
   ]);
   assert.equal((await tooled.send("DELETE", `/messages/${call.id}`)).status, 404);
-  // The strict model would refuse a history that no longer pairs.
+  // The strict model would reject a history with unpaired calls.
   assert.equal((await tooled.ask("again")).outcome, "completed");
 });
 
@@ -293,7 +296,7 @@ test("a development server answers this machine only: other hosts and origins ar
   assert.equal((await as({})).status, 200);
   assert.equal((await as({ host: `localhost:${port}` })).status, 200);
   assert.equal((await as({ origin: bobbin.server.base })).status, 200);
-  // A page of another server on this machine, as a developer has beside it.
+  // A page of another server on this machine, which developers often have.
   for (const origin of ["http://localhost:5173", "http://127.0.0.1:3000"]) {
     const answer = await as({ origin });
     assert.deepEqual([answer.status, answer.headers["access-control-allow-origin"]], [200, origin]);

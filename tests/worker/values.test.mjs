@@ -1,4 +1,4 @@
-// Values of a thread, from clients and tools, at the same time, and after kills.
+// Values of a thread: from clients and tools, concurrently, and after kills.
 
 import assert from "node:assert/strict";
 import { say, use } from "./support/model.mjs";
@@ -13,7 +13,7 @@ const test = bobbin.test.bind(bobbin);
 const key = { type: "string" };
 bobbin.native("remember", "remember", { type: "object", properties: { key, value: {} }, required: ["key", "value"] });
 bobbin.native("recall", "recall", { type: "object", properties: { key }, required: ["key"] });
-// Calls the tool that the newest message names, `remember <key> <json>` or `recall <key>`, and says what it said.
+// Calls the tool in the newest message, `remember <key> <json>` or `recall <key>`, and repeats its result.
 bobbin.agent(
   "notebook",
   ({ messages, last }) => {
@@ -146,7 +146,7 @@ test("a list is paged by cursor while others write", async () => {
   do {
     const page = await list(thread, `?limit=10&cursor=${cursor}`);
     seen.push(...page.values.map((/** @type {any} */ { value }) => value));
-    // Keys before the cursor come and go; nothing is skipped or comes twice.
+    // Keys before the cursor are added and removed. No key is skipped or repeated.
     await set(thread, `a${seen.length}`, "earlier");
     cursor = page.cursor;
   } while (cursor);

@@ -1,4 +1,4 @@
-// Workers AI by its binding: workerd's own, whose requests go to a server of ours that answers as the real one does.
+// Workers AI through its binding in workerd. Its requests go to a test server that responds like the real one.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { suite } from "./support/suite.mjs";
 
 /** @typedef {Record<string, any>} Json */
 
-/** Requests, as the binding makes them. @type {{ model: string, body: Json }[]} */
+/** The binding's requests. @type {{ model: string, body: Json }[]} */
 const asked = [];
 const server = http.createServer(async (request, response) => {
   response.on("error", () => {});
@@ -57,7 +57,7 @@ agent("whole", { capabilities: { supportsStreaming: false } });
 agent("busy");
 agent("slow");
 
-/** Closed connections. */
+/** The number of closed connections. */
 let gone = 0;
 
 /** @param {string} model @param {Json} inputs @param {import("node:http").ServerResponse} response */

@@ -1,7 +1,8 @@
-// Workers that a model leads: how many there may be, how they are waited for, what they may call; and trees of them that are
-// killed at random moments, after which every outcome was handed over once.
+// Workers led by a model: their limits, waiting for them, and their tools. Trees of workers are killed at random
+// moments, and every outcome is delivered once.
 //
-// BOBBIN_WORKER_KILLS says how many kills instead of 12, or of 3 in a sample (docs/testing.md); BOBBIN_SEED repeats a run's moments.
+// BOBBIN_WORKER_KILLS sets the number of kills; the default is 12, or 3 in a sample (docs/testing.md). BOBBIN_SEED
+// repeats the moments of a run.
 
 import assert from "node:assert/strict";
 import { atRest, randomMoment, registry, told } from "./support/family.mjs";
@@ -14,16 +15,16 @@ import { suite } from "./support/suite.mjs";
 /** @typedef {import("./support/model.mjs").Call} Call */
 
 const KILLS = Number(process.env.BOBBIN_WORKER_KILLS ?? sampled(12, 3));
-/** Where nobody asked for a number of kills there are fewer of them on a machine that takes long for each, but some. */
+/** By default a slow machine makes fewer kills within the time limit, but at least this many. */
 const AT_LEAST = 3;
 const AT_MOST_MS = process.env.BOBBIN_WORKER_KILLS === undefined ? 150_000 : Infinity;
-/** How long a tree may take to come to rest after a restart. */
+/** How long a tree may take to become idle after a restart. */
 const RESTS_MS = 60_000;
 
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
 
-/** Doors that workers wait at, by the word of their message. @type {Map<string, ReturnType<typeof gate>>} */
+/** Gates that workers wait at, by the word in their message. @type {Map<string, ReturnType<typeof gate>>} */
 const doors = new Map();
 /** @param {string} word */
 const door = (word) => {
@@ -32,17 +33,17 @@ const door = (word) => {
   return found;
 };
 
-/** Whether a message is what somebody wants, and not what a worker came to. @param {Asked["messages"][number]} message */
+/** Returns whether a message is a task, not a worker's outcome. @param {Asked["messages"][number]} message */
 const isTask = (message) => message.role === "user" && !textOf(message).startsWith("Subagent ");
 
-/** The results of calls since the last task. @param {Asked} asked */
+/** Returns the results of calls since the last task. @param {Asked} asked */
 const results = ({ messages }) => {
   const from = messages.findLastIndex(isTask);
   return messages.slice(from + 1).filter(({ role }) => role === "tool").map(textOf);
 };
 
 /**
- * A model that makes the calls of its script, a list for each step, and then says what came of the last one.
+ * A model that makes the calls of its script, one list for each step, and then repeats the last result.
  *
  * @param {Call[][]} steps
  */
@@ -61,7 +62,7 @@ const spawn = (agent, message, more = {}) => ({ name: "agent_spawn", args: { age
 /** @param {number[]} ids @param {object} [more] @returns {Call} */
 const wait = (ids, more = {}) => ({ name: "agent_wait", args: { agentIds: ids.map((n) => `subagent.${n}`), ...more } });
 
-/** What each run of a worker came to, as its parent was told: in results of calls, and in messages. @param {Thread} thread */
+/** Returns the outcomes of workers' runs that the parent received, in results of calls and in messages. @param {Thread} thread */
 async function handedOver(thread) {
   const outcomes = [];
   for (const text of await thread.results()) {
@@ -77,7 +78,7 @@ const parallel = { prompt: { parallelToolCalls: true, includePastTools: true } }
 /** @param {string[]} agents @param {object} [more] */
 const workers = (agents, more = {}) => ({ prompt: { ...parallel.prompt, subagents: { agents, ...more } } });
 
-// A worker that a person could talk to: it waits at the door that it is told of.
+// A worker that a person could talk to. It waits at the gate that its message names.
 bobbin.agent("digger", ({ last }) => after(door(last).passed, say(`dug ${last}`)));
 const hammer = bobbin.tool("hammer", () => "struck");
 bobbin.tool("saw", () => "sawn");
@@ -204,7 +205,7 @@ test("a tool that a worker was not given cannot be called, also not by code", as
   assert.deepEqual(offered(handy.model.asked[0]).sort(), ["invokes", "queues", "saw"]);
 });
 
-// A tree of one, four and eight, in which every model takes its time.
+// A tree of one, four and eight workers, in which every model takes some time.
 bobbin.agent("leaf", ({ last, n }) => after(sleep(10 + ((n * 7) % 40)), say(`leaf ${last}`)));
 bobbin.agent(
   "chief",
@@ -224,7 +225,7 @@ const top = bobbin.agent(
   workers(["chief"], { canSpawn: true }),
 );
 
-/** One tree after it has come to rest. @param {Thread} root */
+/** Checks a tree after it has become idle. @param {Thread} root */
 async function checked(root) {
   const family = await atRest(root, RESTS_MS);
   const agents = family.slice(1).map(({ entry, depth }) => `${depth} ${entry?.agent_name}`);

@@ -1,11 +1,11 @@
-// An agents folder from plain objects.
+// Writes a folder of definitions from plain objects.
 
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { scratch } from "./server.mjs";
 
 /**
- * Definitions by name, each as its file has it. A prompt's text stands in `prompt`.
+ * Definitions by name, each with the fields of its file. `prompt` is a prompt's text.
  *
  * @typedef {object} Definitions
  * @property {Record<string, object>} [models]
@@ -16,22 +16,22 @@ import { scratch } from "./server.mjs";
  * @property {Record<string, object>} [hooks]
  * @property {Record<string, object>} [memories]
  * @property {Record<string, object>} [mcp]        MCP servers, and their lists as `NAME.tools`
- * @property {object} [settings]   what bobbin.json says
+ * @property {object} [settings]   the content of bobbin.json
  */
 
 export class AgentsFolder {
   /** @param {Definitions} [definitions] */
   constructor(definitions = {}) {
-    /** Where the files are. */
+    /** The path of the folder. */
     this.path = scratch("agents");
     this.write(definitions);
   }
 
   /**
-   * Writes files for these definitions; other files stay.
+   * Writes files for these definitions. Other files stay.
    *
    * @param {Definitions} definitions
-   * @param {string} [within]   a folder below this one, with `/` at its end: that of a package
+   * @param {string} [within]   a subfolder for a package, with a final `/`
    */
   write(definitions, within = "") {
     const { models = {}, tools = {}, agents = {}, effects = {}, hooks = {}, memories = {}, mcp = {}, prompts = {}, settings } = definitions;
@@ -40,7 +40,7 @@ export class AgentsFolder {
       for (const [name, definition] of Object.entries(named)) this.json(`${within}${folder}/${name}.json`, definition);
     }
     for (const [name, { prompt, ...rest }] of Object.entries(prompts)) {
-      // JSON is YAML, so every value can stand in the front matter as JSON.
+      // JSON is valid YAML, so the front matter contains values as JSON.
       const matter = Object.entries(rest).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
       this.file(`${within}prompts/${name}.md`, `---\n${matter.join("\n")}\n---\n${prompt}\n`);
     }

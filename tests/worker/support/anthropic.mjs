@@ -1,5 +1,5 @@
-// A provider that speaks Anthropic's messages: a real HTTP server that follows a script, and refuses what the real one
-// refuses, thinking that was changed or left out among it.
+// A provider with Anthropic's Messages API: a real HTTP server that follows a script. It rejects what the real provider
+// rejects, including changed or missing thinking.
 
 import { once } from "node:events";
 import { http } from "../../../package/lib/node-http.mjs";
@@ -7,21 +7,21 @@ import { wholeBody } from "./http.mjs";
 
 /** @typedef {Record<string, any>} Json */
 
-/** The key that every request must carry. */
+/** The key of every request. */
 export const ANTHROPIC_KEY = "sk-ant-key-of-the-tests";
 
 /**
- * A block of a reply. `raw` blocks (thinking) are sent, and wanted back, as they stand.
+ * A block of a reply. `raw` blocks (thinking) are sent unchanged and must be returned unchanged.
  *
  * @typedef {{ text: string } | { thinking: string, signature: string } | { redacted: string }
  *   | { call: string, id: string, args: object }} Block
  *
- * @typedef {object} Asked  a request that was in order
+ * @typedef {object} Asked  a valid request
  * @property {number} n     1 for the first
  * @property {Json} body
  * @property {string} text  the body as it was sent
  * @property {import("node:http").IncomingHttpHeaders} headers
- * @property {number} at    when it came, ms since 1970
+ * @property {number} at    the time of arrival, ms since 1970
  *
  * @typedef {{ blocks: Block[] } | { status: number, type: string, message: string, headers?: Record<string, string> }
  *   | { blocks: Block[], breaks: string }} Reply  `breaks`: an error of that type, in the middle of the stream
@@ -41,7 +41,7 @@ const BLOCKS = {
   redacted_thinking: ["data"],
 };
 
-/** The block as it stands in an answer; thinking is given in JSON's escapes. @param {Block} block */
+/** Returns a block as it appears in a response. Thinking is given with JSON escapes. @param {Block} block */
 export function raw(block) {
   if ("thinking" in block) return `{"type":"thinking","thinking":"${block.thinking}","signature":"${block.signature}"}`;
   if ("redacted" in block) return `{"type":"redacted_thinking","data":"${block.redacted}"}`;
@@ -50,7 +50,7 @@ export function raw(block) {
 }
 
 /**
- * What the real provider would refuse. `sent`: by the id of a call, the thinking of the reply that made it.
+ * Returns what the real provider would reject. `sent`: by the id of a call, the thinking of the reply that made it.
  *
  * @param {Json} body @param {string} text  the body as it was sent @param {Map<string, string[]>} [sent]
  * @returns {string[]}
@@ -128,7 +128,7 @@ function thinkingProblems(body, messages, text, sent) {
     if (body[key] !== undefined) found.push(`${key} may not be set when thinking is enabled`);
   }
   if (["any", "tool"].includes(body.tool_choice?.type)) found.push("thinking may not be enabled when tool_choice forces tool use");
-  // The exchange of calls at the end: everything that was thought in it must be there, as it was.
+  // In the current exchange of calls, all thinking must be present and unchanged.
   const has = (/** @type {Json | undefined} */ message, /** @type {RegExp} */ type) =>
     message?.content?.some?.((/** @type {Json} */ block) => type.test(block.type));
   let at = messages.findLastIndex(({ role }) => role === "assistant");
@@ -259,7 +259,7 @@ export class AnthropicServer {
   }
 }
 
-/** How a block is streamed: its start and its deltas. @param {Block} block @returns {[string, string[]]} */
+/** Returns how a block is streamed: its start and its deltas. @param {Block} block @returns {[string, string[]]} */
 function pieces(block) {
   if ("thinking" in block) {
     const { thinking, signature } = block;

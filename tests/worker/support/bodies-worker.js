@@ -1,4 +1,4 @@
-// A Worker with nothing but worker/bodies.js, whose clock is sixty times as fast: half a minute is half a second.
+// A Worker with only worker/bodies.js and a clock that is sixty times as fast: half a minute takes half a second.
 
 const FASTER = 60;
 const { setTimeout: platformsTimeout } = globalThis;
@@ -8,11 +8,11 @@ import { Incoming, Readers, bodyText, leftover } from "./bodies.js";
 
 const LIMIT = 12 << 20;
 const readers = new Readers();
-/** Bodies that are being read as pieces, and the most there were. */
+/** The number of bodies that are being read in pieces, and its maximum. */
 let now = 0;
 let most = 0;
 
-/** Reads a body as the core does, piece by piece. @param {Request} request */
+/** Reads a body piece by piece, like the core. @param {Request} request */
 async function pieces(request) {
   let bytes = 0;
   let got = () => {};

@@ -1,5 +1,5 @@
-// A Worker with nothing but the bridge of worker/platform.js, quick-tempered, between a response and a socket that
-// the request chooses. `/log` tells and forgets what happened.
+// A Worker with only the bridge of worker/platform.js, with short timeouts, between a response and a socket that the
+// request selects. `/log` returns and clears the events.
 
 import { bridge } from "./platform.js";
 
@@ -9,7 +9,7 @@ const LIFE_MS = 60_000;
 
 let log = [];
 
-/** A socket to an object that answers pings, or does not. */
+/** A socket to an object that may answer pings. */
 class ObjectSocket extends EventTarget {
   constructor(answers) {
     super();
@@ -32,7 +32,7 @@ class ObjectSocket extends EventTarget {
 
 const block = `data: ${"x".repeat(50_000)}\n\n`;
 
-/** What the object does, by the request's path. */
+/** The object's behaviour, by the request's path. */
 const stories = {
   "/quiet": () => {},
   "/mute": () => {},

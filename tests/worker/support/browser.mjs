@@ -1,5 +1,4 @@
-// Pages in a real browser: Chromium without a window, driven from outside. Whatever a page does that it should not is kept, for the
-// test to look at.
+// Pages in headless Chromium. Everything that a page must not do is recorded for the test.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -15,7 +14,7 @@ import { checkout } from "./server.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-// Without a process for drawing: there are no graphics to protect it from.
+// Without a GPU process: there are no graphics.
 const QUIET = "--no-sandbox --disable-gpu --in-process-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
 
 export class Browser {
@@ -24,13 +23,13 @@ export class Browser {
   /** @type {import("playwright-core").BrowserContext[]} */
   #contexts = [];
 
-  /** What pages have printed, thrown, asked and opened that they should not have. @type {string[]} */
+  /** Output, exceptions, requests and windows of pages that should not exist. @type {string[]} */
   wrong = [];
 
-  /** What each page has asked for. @type {WeakMap<Page, string[]>} */
+  /** The requests of each page. @type {WeakMap<Page, string[]>} */
   #requests = new WeakMap();
 
-  /** What each page was answered, a line each. @type {WeakMap<Page, string[]>} */
+  /** The responses to each page, one line each. @type {WeakMap<Page, string[]>} */
   #answers = new WeakMap();
 
   async up() {
@@ -42,7 +41,7 @@ export class Browser {
   }
 
   /**
-   * A new page with a memory of its own.
+   * Opens a page with its own storage.
    *
    * @param {string} address
    * @param {import("playwright-core").BrowserContextOptions} [options]
@@ -51,7 +50,7 @@ export class Browser {
     assert.ok(this.#running, "the browser runs");
     const context = await this.#running.newContext({ viewport: { width: 900, height: 900 }, reducedMotion: "reduce", ...options });
     this.#contexts.push(context);
-    // Beside a compiler and three other servers a page may take that long to begin.
+    // Beside a compiler and three other servers a page may take that long to start.
     context.setDefaultTimeout(60_000);
     const page = await context.newPage();
     /** @type {string[]} */
@@ -70,19 +69,19 @@ export class Browser {
     page.on("dialog", (dialog) => (this.wrong.push(`a dialog: ${dialog.message()}`), void dialog.dismiss()));
     page.on("popup", () => this.wrong.push("a window was opened"));
     page.on("console", (said) => {
-      // What the browser itself notes of requests that failed is the page's to handle.
+      // The browser's own messages about failed requests are for the page to handle.
       if (said.type() === "error" && !said.text().startsWith("Failed to load resource")) this.wrong.push(`printed: ${said.text()}`);
     });
     await page.goto(address);
     return page;
   }
 
-  /** Addresses that a page has asked for, from its beginning. @param {Page} page */
+  /** Returns the URLs that a page has requested since its start. @param {Page} page */
   requests = (page) => this.#requests.get(page) ?? [];
 
   /**
-   * Does something with pages. They do nothing that they should not, and are closed afterwards; if it fails, the message has what they
-   * showed.
+   * Runs `body` and closes all pages. Fails if pages do something that they must not. If it fails, the message contains
+   * what they showed.
    *
    * @param {() => Promise<void>} body
    */
@@ -98,7 +97,7 @@ export class Browser {
     }
   }
 
-  /** What the open pages show, and the last things that they were answered. */
+  /** Returns what the open pages show, and the last responses they received. */
   async #shown() {
     const pages = this.#contexts.flatMap((context) => context.pages());
     const texts = await Promise.all(
@@ -110,13 +109,12 @@ export class Browser {
     return texts.join("\n\n");
   }
 
-  /** Closes all pages. */
   async clear() {
     for (const context of this.#contexts.splice(0)) await context.close();
   }
 }
 
-/** What stands in the way of people who hear a page or use no mouse, and texts that are too faint. @param {Page} page @param {string} state */
+/** Checks a page for accessibility problems and insufficient contrast. @param {Page} page @param {string} state */
 export async function accessible(page, state) {
   await page.evaluate(AXE);
   const found = /** @type {any} */ (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })'));
@@ -124,16 +122,16 @@ export async function accessible(page, state) {
   assert.deepEqual(said, [], state);
 }
 
-/** A page of the documents, served from an origin of its own. */
+/** Serves a page of the documentation from its own origin. */
 export class PageServer {
-  /** @param {string} file  below the checkout */
+  /** @param {string} file  relative to the checkout */
   constructor(file) {
     this.server = http.createServer((_, response) => {
       response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(readFileSync(join(checkout, file)));
     });
   }
 
-  /** Its origin. */
+  /** Starts the server and returns its origin. */
   async listen() {
     this.server.listen(0, "127.0.0.1");
     await once(this.server, "listening");

@@ -1,4 +1,4 @@
-// Bodies that are bytes, as they come and go.
+// Binary request and response bodies.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -8,11 +8,11 @@ import { tree } from "./processes.mjs";
 /** @typedef {import("./client.mjs").Thread} Thread */
 
 /**
- * One exchange whose bodies are bytes.
+ * One exchange with binary bodies.
  *
  * @param {Thread} thread
  * @param {string} method
- * @param {string} path        below the thread
+ * @param {string} path        relative to the thread
  * @param {{ body?: Uint8Array | string | AsyncIterable<Uint8Array>, headers?: Record<string, string>, take?: (bytes: Buffer) => void }} [options]
  * @returns {Promise<{ status: number, headers: import("node:http").IncomingHttpHeaders, bytes: Buffer, json: () => any }>}
  */
@@ -42,7 +42,7 @@ export function exchange(thread, method, path, { body, headers = {}, take } = {}
   });
 }
 
-/** Bytes that a server's processes hold. @param {import("./server.mjs").Server} server */
+/** Returns the resident memory of a server's processes, in bytes. @param {import("./server.mjs").Server} server */
 export function resident(server) {
   const pid = server.child?.pid;
   assert.ok(pid !== undefined);
@@ -52,17 +52,17 @@ export function resident(server) {
       if (!readFileSync(`/proc/${process}/cmdline`, "utf8").includes("workerd")) continue;
       bytes += Number(readFileSync(`/proc/${process}/statm`, "utf8").split(" ")[1]) * 4096;
     } catch {
-      // It has ended.
+      // The process has exited.
     }
   }
   return bytes;
 }
 
 /**
- * Takes a body that is one piece over and over, and fails at the first byte that is another.
+ * Accepts a body that repeats one piece, and fails at the first different byte.
  *
  * @param {Buffer} piece
- * @returns {{ take: (bytes: Buffer) => void, length: () => number }}   how many bytes came
+ * @returns {{ take: (bytes: Buffer) => void, length: () => number }}   the number of received bytes
  */
 export function repeating(piece) {
   let at = 0;
@@ -78,13 +78,13 @@ export function repeating(piece) {
   return { take, length: () => at };
 }
 
-/** Rounds of which one must stay below the bound: an allocator may keep pages once, what a transfer holds shows each time. */
+/** One of these rounds must stay below the bound: an allocator may keep pages once, but a leak shows in each round. */
 const ROUNDS = 3;
 
 /**
- * Runs the steps in rounds until one round in which none of them makes the server grow by `bound` bytes.
+ * Repeats the steps until there is a round in which none of them makes the server grow by `bound` bytes.
  * @param {import("./server.mjs").Server} server
- * @param {Record<string, () => Promise<void>>} steps by what is said of each
+ * @param {Record<string, () => Promise<void>>} steps by name
  * @param {number} bound in bytes
  */
 export async function staysFlat(server, steps, bound) {

@@ -1,4 +1,4 @@
-// A client of the product's HTTP surface. Answers are handed on as they are, so that a test can look at all of it.
+// A client for the product's HTTP API. It returns responses unchanged, so that tests can examine them completely.
 
 import assert from "node:assert/strict";
 import { mustBeDescribed, mustBeFrame } from "./described.mjs";
@@ -20,7 +20,7 @@ function queryText(query) {
 }
 
 export class Client {
-  /** @param {string} base @param {{ key?: string }} [options]  the bearer */
+  /** @param {string} base @param {{ key?: string }} [options]  `key`: the bearer token */
   constructor(base, { key } = {}) {
     this.base = base;
     /** @type {Record<string, string>} */
@@ -29,7 +29,7 @@ export class Client {
 
   /**
    * @param {string} method
-   * @param {string} path   below `/api`
+   * @param {string} path   relative to `/api`
    * @param {unknown} [body]  sent as JSON; text and bytes go through `options.body`
    * @param {Exchange} [options]
    */
@@ -45,7 +45,7 @@ export class Client {
   }
 
   /**
-   * A new thread.
+   * Creates a thread.
    *
    * @param {string} agent
    * @param {object} [more]  further fields of the body
@@ -56,7 +56,7 @@ export class Client {
     return new Thread(this, answer.json.threadId);
   }
 
-  /** One page of threads. @param {Record<string, string | number | boolean | undefined>} [query] */
+  /** Returns one page of threads. @param {Record<string, string | number | boolean | undefined>} [query] */
   async threads(query = {}) {
     const answer = await this.send("GET", `/threads${queryText(query)}`);
     assert.equal(answer.status, 200, answer.text);
@@ -74,7 +74,7 @@ export class Thread {
 
   /**
    * @param {string} method
-   * @param {string} [path]  below the thread
+   * @param {string} [path]  relative to the thread
    * @param {unknown} [body]
    * @param {Exchange} [options]
    */
@@ -83,7 +83,7 @@ export class Thread {
   }
 
   /**
-   * Posts a message and does not wait for its run.
+   * Posts a message without waiting for its run.
    *
    * @param {string} content
    * @param {object} [more]       further fields of the body
@@ -93,7 +93,7 @@ export class Thread {
     return this.send("POST", "/messages", { role: "user", content, ...more }, options);
   }
 
-  /** Posts a message, expects it to be accepted, and returns the answer's body. @param {string} content @param {object} [more] */
+  /** Posts a message, checks that it is accepted, and returns the body of the response. @param {string} content @param {object} [more] */
   async accepted(content, more) {
     const answer = await this.post(content, more);
     assert.equal(answer.status, 202, answer.text);
@@ -101,7 +101,7 @@ export class Thread {
   }
 
   /**
-   * Posts a message and waits for its run; returns the answer's body.
+   * Posts a message, waits for its run, and returns the body of the response.
    *
    * @param {string} content
    * @param {object} [more]
@@ -113,7 +113,7 @@ export class Thread {
     return answer.json;
   }
 
-  /** One page of messages. @param {Record<string, string | number | boolean | undefined>} [query] */
+  /** Returns one page of messages. @param {Record<string, string | number | boolean | undefined>} [query] */
   async page(query = {}) {
     const answer = await this.send("GET", `/messages${queryText(query)}`);
     assert.equal(answer.status, 200, answer.text);
@@ -121,7 +121,7 @@ export class Thread {
   }
 
   /**
-   * The whole history, oldest first, page by page.
+   * Returns the whole history, oldest first, page by page.
    *
    * @param {Record<string, string | number | boolean | undefined>} [query]
    * @returns {Promise<any[]>}
@@ -136,24 +136,24 @@ export class Thread {
     return messages;
   }
 
-  /** The history as [role, content]. */
+  /** Returns the history as [role, content]. */
   async lines() {
     return (await this.messages()).map(({ role, content }) => [role, content]);
   }
 
-  /** Results of its own calls, oldest first. @returns {Promise<string[]>} */
+  /** Returns the results of the thread's own calls, oldest first. @returns {Promise<string[]>} */
   async results() {
     return (await this.messages()).filter(({ role }) => role === "tool").map(({ content }) => content);
   }
 
-  /** Rows of the log, oldest first. @param {string} type @returns {Promise<any[]>} */
+  /** Returns rows of the log, oldest first. @param {string} type @returns {Promise<any[]>} */
   async logged(type) {
     const answer = await this.send("GET", "/logs?limit=500&order=asc");
     assert.equal(answer.status, 200, answer.text);
     return answer.json.logs.filter((/** @type {any} */ row) => row.type === type);
   }
 
-  /** The thread as GET gives it. @returns {Promise<any>} */
+  /** Returns the thread as GET returns it. @returns {Promise<any>} */
   async facts() {
     const answer = await this.send("GET");
     assert.equal(answer.status, 200, answer.text);
@@ -167,7 +167,7 @@ export class Thread {
     return answer.json;
   }
 
-  /** Waits until no run is active, and returns the diagnostics. @param {number} [withinMs] @returns {Promise<any>} */
+  /** Waits until no run is active and returns the diagnostics. @param {number} [withinMs] @returns {Promise<any>} */
   async idle(withinMs) {
     /** @type {any} */
     let last;

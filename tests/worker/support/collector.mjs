@@ -1,5 +1,5 @@
-// A collector of spans that takes nothing which is not OTLP in JSON: it looks at every field of every request, keeps the spans,
-// and says afterwards what is wrong with all of them together.
+// A strict collector of spans. It accepts only OTLP in JSON, validates every field of every request, and checks all
+// spans together at the end.
 
 import { once } from "node:events";
 import { http } from "../../../package/lib/node-http.mjs";
@@ -24,7 +24,7 @@ function isValue(value) {
   return kind === "arrayValue" && Array.isArray(/** @type {any} */ (of).values) && /** @type {any} */ (of).values.every(isValue);
 }
 
-/** What is wrong with a span. @param {Span} span @returns {string[]} */
+/** Returns the mistakes of a span. @param {Span} span @returns {string[]} */
 export function complaints(span) {
   const wrong = [];
   const id = (/** @type {unknown} */ text, /** @type {number} */ digits) =>
@@ -50,21 +50,21 @@ export function complaints(span) {
   return wrong.map((what) => `${what}: ${JSON.stringify(span)}`);
 }
 
-/** The value of an attribute. @param {Span} span @param {string} name @returns {any} */
+/** Returns the value of an attribute. @param {Span} span @param {string} name @returns {any} */
 export const attribute = (span, name) => Object.values(span.attributes.find(({ key }) => key === name)?.value ?? {})[0];
 
 export class Collector {
   constructor() {
-    /** Spans, by their ids. @type {Map<string, Span>} */
+    /** Spans by id. @type {Map<string, Span>} */
     this.spans = new Map();
-    /** What was wrong. @type {string[]} */
+    /** Mistakes in requests. @type {string[]} */
     this.wrong = [];
-    /** Bodies as they came. @type {string[]} */
+    /** The unchanged bodies. @type {string[]} */
     this.bodies = [];
     /** @type {import("node:http").IncomingHttpHeaders[]} */
     this.headers = [];
     this.metrics = 0;
-    /** What it answers. @type {(n: number) => { status: number, body?: string } | undefined} */
+    /** The response to each request. @type {(n: number) => { status: number, body?: string } | undefined} */
     this.answer = () => ({ status: 200 });
     this.server = http.createServer((request, response) => {
       this.serve(request, response).catch((error) => {
@@ -74,7 +74,7 @@ export class Collector {
     });
   }
 
-  /** Its address. */
+  /** Starts the collector and returns its address. */
   async listen() {
     this.server.listen(0, "127.0.0.1");
     await once(this.server, "listening");
@@ -89,7 +89,7 @@ export class Collector {
   /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
   async serve(request, response) {
     const text = await wholeBody(request);
-    // Who sent it was killed in the middle of it.
+    // The sender was killed during the request.
     if (text === undefined) return;
     this.headers.push(request.headers);
     if (request.method !== "POST" || request.headers["content-type"] !== "application/json") {
@@ -104,7 +104,7 @@ export class Collector {
     if (request.url !== "/v1/traces") this.wrong.push(`there is no ${request.url}`);
     const answer = this.answer(this.bodies.length);
     this.bodies.push(text);
-    // It never answers.
+    // Never respond.
     if (!answer) return;
     if (answer.status === 200) this.take(text);
     response.writeHead(answer.status, { "content-type": "application/json" }).end(answer.body ?? "{}");
@@ -122,22 +122,22 @@ export class Collector {
     }
   }
 
-  /** Spans of a trace. @param {string} traceId */
+  /** Returns the spans of a trace. @param {string} traceId */
   of(traceId) {
     return [...this.spans.values()].filter((span) => span.traceId === traceId);
   }
 
-  /** Spans of threads. @param {string[]} threads */
+  /** Returns the spans of threads. @param {string[]} threads */
   ofThreads(threads) {
     return [...this.spans.values()].filter((span) => threads.includes(attribute(span, "gen_ai.conversation.id")));
   }
 
   /**
-   * What is wrong with all spans of these threads together, which one run has caused: they are one trace with one root, every parent
-   * was told of, and nothing was told that is no span. Jobs and effects are traces of their own, linked to spans of that one.
+   * Checks all spans of these threads, which one run has caused. They form one trace with one root, every parent was
+   * received, and there are no other spans. Jobs and effects have their own traces, linked to spans of that one.
    *
    * @param {string[]} threads
-   * @param {string} [outside]  the span around the root, which somebody else tells of
+   * @param {string} [outside]  the span around the root, which someone else reports
    */
   problems(threads, outside) {
     const isBeside = (/** @type {Span} */ span) => ["bobbin.job", "bobbin.effect"].some((name) => attribute(span, name) !== undefined);

@@ -1,5 +1,5 @@
-// Whether what the server answers is what schemas/openapi.json says of it. Every answer that the tests' client gets, and every frame of
-// its sockets and its events, is held against it, so that the document cannot say anything else than the server does: no field may be missing, and none be unknown.
+// Validates the server's responses against schemas/openapi.json: every response that the tests' client receives, and
+// every frame of its sockets and event streams. No field may be missing or unknown.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -15,12 +15,12 @@ const text = readFileSync(join(checkout, "schemas/openapi.json"), "utf8");
 /** @type {{ paths: Record<string, Record<string, any>>, components: { schemas: Record<string, any> } }} */
 const document = JSON.parse(text);
 
-/** What may have further fields, as its description says. */
+/** Schemas that allow further fields. */
 const OPEN = new Set(["LogEntry", "ProgressFrame"]);
 /** The schema of each type of frame. @type {Record<string, string>} */
 const FRAMES = document.components.schemas.Frame?.discriminator.mapping ?? {};
 
-/** The same schema, of which nothing else may be there. @param {any} schema @returns {any} */
+/** Returns the same schema without additional properties. @param {any} schema @returns {any} */
 function closed(schema) {
   if (Array.isArray(schema)) return schema.map(closed);
   if (schema === null || typeof schema !== "object") return schema;
@@ -29,10 +29,10 @@ function closed(schema) {
   return all;
 }
 
-/** The schema of what an operation answers, if it is JSON. @param {any} response */
+/** Returns the schema of an operation's response, if it is JSON. @param {any} response */
 const schemaOf = (response) => response?.content?.["application/json"]?.schema;
 
-/** Everything that is looked at, by a name: the answers of each operation, errors, and frames. @returns {Record<string, any>} */
+/** Returns the schemas to validate by name: the responses of each operation, errors, and frames. @returns {Record<string, any>} */
 function looked() {
   const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
   const answers = operations.flatMap(({ operationId, responses = {} }) =>
@@ -42,7 +42,7 @@ function looked() {
   return Object.fromEntries([...answers, ["error", { $ref: "#/components/schemas/Error" }], ...frames]);
 }
 
-/** The code of a module with a validator for each of those. */
+/** Returns the code of a module with a validator for each of them. */
 function compiled() {
   const { default: Ajv } = require("ajv/dist/2020.js");
   const { default: standalone } = require("ajv/dist/standalone");
@@ -58,7 +58,7 @@ function compiled() {
   return standalone(ajv, Object.fromEntries(Object.keys(all).map((name) => [name, name])));
 }
 
-/** Made once for each state of what it follows from: it takes longer than many a file of tests, and each of them is a process of its own. */
+/** Cached by a hash of the inputs: compilation takes longer than many test files, and each file is its own process. */
 function validators() {
   const { version } = require("ajv/package.json");
   const of = hash(version, readFileSync(new URL(import.meta.url), "utf8"), text);
@@ -77,7 +77,7 @@ function validator(name) {
   return found;
 }
 
-/** What a validator has found. @param {Validator} validate */
+/** Formats the errors of a validator. @param {Validator} validate */
 const wrong = ({ errors }) =>
   (errors ?? []).map(({ instancePath, message, params }) => `${instancePath || "/"} ${message} ${JSON.stringify(params)}`).join("; ");
 
@@ -85,40 +85,40 @@ const routes = Object.entries(document.paths).map(([path, methods]) => {
   const parts = path.split("/").map((part) => (part === "{path}" ? ".+" : part.startsWith("{") ? "[^/]+" : part.replace(/[.]/g, "\\.")));
   return { pattern: new RegExp(`^${parts.join("/")}$`), path, methods };
 });
-// What is written out is meant before what fits anything.
+// Literal paths take precedence over parameters.
 routes.sort((a, b) => Number(a.path.split("{").length) - Number(b.path.split("{").length));
 
 /**
- * Complains of an answer that the document does not know.
+ * Throws if the document does not describe a response.
  *
  * @param {string} method
- * @param {string} target   with its query
+ * @param {string} target   the path and query
  * @param {{ status: number, headers: import("node:http").IncomingHttpHeaders, json: any }} answer
  */
 export function mustBeDescribed(method, target, { status, headers, json }) {
-  // What the tests of costs count, in development alone.
+  // Counters of the tests of costs. They exist only in development.
   if (target.endsWith("/diagnostics?counters")) return;
   const path = target.split("?")[0] ?? target;
   const route = routes.find(({ pattern, methods }) => pattern.test(path) && method.toLowerCase() in methods);
-  // An endpoint of the application's, or no route.
+  // An endpoint of the application, or no route.
   if (!route) return;
   const operation = route.methods[method.toLowerCase()];
   const refused = status >= 400;
   const response = operation.responses[status];
   if (!response && !refused) throw new Error(`${method} ${target}: schemas/openapi.json knows no answer ${status} of ${operation.operationId}`);
   const isJson = String(headers["content-type"] ?? "").startsWith("application/json");
-  // A file's content may be JSON, too.
+  // The content of a file may be JSON, too.
   if (!isJson || json === undefined || (!refused && (!schemaOf(response) || "*/*" in response.content))) return;
   const validate = validator(refused ? "error" : `${operation.operationId} ${status}`);
   if (validate(json)) return;
   throw new Error(`${method} ${target}: not as schemas/openapi.json says of ${operation.operationId}: ${wrong(validate)}\n${JSON.stringify(json).slice(0, 1000)}`);
 }
 
-/** Complains of a frame that the document does not know. @param {any} frame */
+/** Throws if the document does not describe a frame. @param {any} frame */
 export function mustBeFrame(frame) {
   if (!Object.hasOwn(FRAMES, frame?.type)) throw new Error(`schemas/openapi.json knows no frame of the type ${frame?.type}: ${JSON.stringify(frame).slice(0, 500)}`);
   const validate = validator(`frame ${frame.type}`);
-  // On a socket a frame has its place with it.
+  // A frame on a socket contains its id.
   const { id: _, ...rest } = frame;
   if ([frame, rest].some((one) => validate(one))) return;
   throw new Error(`A frame is not as schemas/openapi.json says of ${frame.type}: ${wrong(validate)}\n${JSON.stringify(frame).slice(0, 1000)}`);

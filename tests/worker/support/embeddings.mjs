@@ -1,5 +1,5 @@
-// A server of vectors: real HTTP, OpenAI's `POST …/embeddings`. It refuses what is no request for them, keeps every text that it was
-// sent, and goes down and comes back at the same address.
+// An embedding server: real HTTP with OpenAI's `POST …/embeddings`. It rejects invalid requests, records every text,
+// and can go down and return at the same address.
 
 import { once } from "node:events";
 import { http } from "../../../package/lib/node-http.mjs";
@@ -7,14 +7,14 @@ import { wholeBody } from "./http.mjs";
 
 export class EmbeddingServer {
   constructor() {
-    /** Numbers of a vector. */
+    /** The length of a vector. */
     this.dimensions = 64;
-    /** Every text, in the order in which they came. @type {string[]} */
+    /** All texts in the order of arrival. @type {string[]} */
     this.texts = [];
     this.requests = 0;
-    /** Whether it takes requests and says nothing. */
+    /** Whether it accepts requests without responding. */
     this.silent = false;
-    /** What was wrong with requests. @type {string[]} */
+    /** Mistakes in requests. @type {string[]} */
     this.wrong = [];
     this.port = 0;
     /** @type {import("node:http").Server | undefined} */
@@ -25,7 +25,7 @@ export class EmbeddingServer {
     return `http://127.0.0.1:${this.port}/v1`;
   }
 
-  /** Listens, after the first time where it did before. */
+  /** Listens. Later calls use the first port again. */
   async up() {
     this.server = http.createServer((request, response) => void this.serve(request, response));
     this.server.listen(this.port, "127.0.0.1");
@@ -33,7 +33,7 @@ export class EmbeddingServer {
     this.port = /** @type {import("node:net").AddressInfo} */ (this.server.address()).port;
   }
 
-  /** Refuses connections from now on. */
+  /** Rejects connections from now on. */
   async down() {
     const server = this.server;
     this.server = undefined;
@@ -59,7 +59,7 @@ export class EmbeddingServer {
     response.end(JSON.stringify({ object: "list", data, usage: { prompt_tokens: texts.length * 7, total_tokens: texts.length * 7 } }));
   }
 
-  /** How often each word's place comes. @param {string} text */
+  /** Counts the words at each word's position. @param {string} text */
   vector(text) {
     const vector = new Array(this.dimensions).fill(0.01);
     for (const word of text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? []) {

@@ -1,5 +1,5 @@
-// A reader of server-sent events that hides nothing: every event with its id, and a connection that can be cut after
-// any number of bytes, also in the middle of an event or of a character.
+// A reader of server-sent events that shows every event with its id. Its connection can be cut after any number of
+// bytes, even within an event or a character.
 
 import { once } from "node:events";
 import { http } from "../../../package/lib/node-http.mjs";
@@ -9,16 +9,16 @@ import { until } from "./poll.mjs";
  * @typedef {object} Event
  * @property {string} event
  * @property {any} data
- * @property {string | undefined} id  only when the event itself carries one
+ * @property {string | undefined} id  only if the event itself has one
  */
 
-/** Splits a stream of bytes into events. Bytes that do not end in a blank line are no event. */
+/** Splits a stream of bytes into events. Bytes without a final blank line are not an event. */
 export class EventParser {
   constructor() {
     this.rest = Buffer.alloc(0);
-    /** Comment lines, in order: heartbeats. @type {string[]} */
+    /** Comment lines (heartbeats), in order. @type {string[]} */
     this.comments = [];
-    /** How long to wait before connecting again, in milliseconds, when the stream has said so. @type {number | undefined} */
+    /** The reconnection delay in milliseconds, if the stream has sent one. @type {number | undefined} */
     this.retry = undefined;
   }
 
@@ -57,7 +57,7 @@ export class EventParser {
 }
 
 export class EventReader {
-  /** Is shown the data of each event, and throws at what is wrong. @type {((frame: any) => void) | undefined} */
+  /** Receives the data of each event, and throws at mistakes. @type {((frame: any) => void) | undefined} */
   static looksAt = undefined;
 
   /** @param {import("node:http").ClientRequest} request @param {import("node:http").IncomingMessage} response @param {number} cutAfter */
@@ -68,16 +68,16 @@ export class EventReader {
     this.headers = response.headers;
     /** All events so far. @type {Event[]} */
     this.events = [];
-    /** Id to resume with: the last one that was received. @type {string | undefined} */
+    /** The id of the last event, to resume from. @type {string | undefined} */
     this.lastId = undefined;
-    /** The stream has ended, by whomever. */
+    /** Whether the stream has ended, on either side. */
     this.ended = false;
-    /** The other side has ended it, and said that this was all. */
+    /** Whether the server has ended the stream completely. */
     this.whole = false;
-    /** Bytes taken so far. */
+    /** The number of bytes received so far. */
     this.bytes = 0;
     this.parser = new EventParser();
-    /** Called for each event as it comes. @type {((event: Event) => void) | undefined} */
+    /** Called for each event. @type {((event: Event) => void) | undefined} */
     this.onEvent = undefined;
     response.on("data", (/** @type {Buffer} */ chunk) => {
       if (this.ended) return;
@@ -105,22 +105,22 @@ export class EventReader {
    * @param {string} base
    * @param {string} path
    * @param {{ headers?: Record<string, string>, lastEventId?: string | undefined, cutAfter?: number }} [options]  `cutAfter` in bytes
-   * @returns {Promise<EventReader>} also for answers that are no stream: look at `status`
+   * @returns {Promise<EventReader>} also for responses that are not a stream: check `status`
    */
   static async open(base, path, options = {}) {
     const { lastEventId, cutAfter = Infinity } = options;
     const resume = lastEventId === undefined ? {} : { "last-event-id": lastEventId };
     const headers = { accept: "text/event-stream", ...options.headers, ...resume };
-    // A connection of its own, so that cutting it disturbs nothing else.
+    // A separate connection, so that cutting it affects nothing else.
     const request = http.request(new URL(path, base), { headers, agent: false });
     request.end();
     const [response] = await once(request, "response");
-    request.on("error", () => {}); // the reader's `ended` tells
+    request.on("error", () => {}); // reported by the reader's `ended`
     return new EventReader(request, response, cutAfter);
   }
 
   /**
-   * The first event, received already or still to come, that matches.
+   * Waits for the first matching event, which may have arrived already.
    *
    * @param {string} what
    * @param {(event: Event) => unknown} matches

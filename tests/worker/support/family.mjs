@@ -1,4 +1,4 @@
-// Threads that make threads: agents for both ends, and what can be seen of a whole family from outside.
+// Families of threads: agents for parents and children, and the state of a whole family as seen from outside.
 
 import assert from "node:assert/strict";
 import { Thread } from "./client.mjs";
@@ -20,7 +20,7 @@ import { sleep, until } from "./poll.mjs";
  *
  * @typedef {object} Member
  * @property {Thread} thread
- * @property {number} depth           0 for the one that all come from
+ * @property {number} depth           0 for the root
  * @property {Member | undefined} parent
  * @property {Entry | undefined} entry
  * @property {Member[]} children      oldest first
@@ -29,7 +29,7 @@ import { sleep, until } from "./poll.mjs";
 const words = { type: "object", properties: { text: { type: "string" }, files: { type: "array", items: { type: "string" } } } };
 const TASK = { type: "object", properties: { task: { type: "string" } }, required: ["task"] };
 
-/** The tools with which a child ends its session, fails it, and says how it is. */
+/** The tools with which a child ends its session, fails it, and reports its status. */
 export const SESSION = ["finish", "give_up", "report"];
 
 /** @param {Suite} bobbin @param {object} [more]  further fields of the tools */
@@ -44,12 +44,12 @@ const bound = {
 };
 
 /**
- * An agent that works as a subagent. Its side B says "Go on." unless it has a script.
+ * Defines an agent that works as a subagent. Side B replies "Go on." by default.
  *
  * @param {Suite} bobbin
  * @param {string} name
- * @param {Script} script                       of side A
- * @param {AgentSettings & { b?: Script, schema?: object | null }} [settings]  `schema`: of its arguments, `null` for none
+ * @param {Script} script                       the script of side A
+ * @param {AgentSettings & { b?: Script, schema?: object | null }} [settings]  `schema`: the schema of its arguments, `null` for none
  */
 export function subagent(bobbin, name, script, settings = {}) {
   const { b = () => say("Go on."), schema = TASK, tools = [], side = bound, agent = {}, prompt = {}, ...more } = settings;
@@ -72,10 +72,10 @@ export function subagent(bobbin, name, script, settings = {}) {
   return { name, model: first.model, b: second.model };
 }
 
-/** An entry of a prompt's `tools`: called by its name, with its task. @param {string} name @param {object} [more] */
+/** An entry of a prompt's `tools` for a subagent that is called by name, with its task. @param {string} name @param {object} [more] */
 export const direct = (name, more = {}) => ({ name, initUserMessageProperty: "task", ...more });
 
-/** One that can be written to again. @param {string} name @param {object} [how] @param {object} [more] */
+/** An entry for a resumable subagent. @param {string} name @param {object} [how] @param {object} [more] */
 export const resumable = (name, how = {}, more = {}) => ({ name, resumable: { receives_messages: "side_a", ...how }, ...more });
 
 /** A call of `subagent_create`. @param {string} agent @param {string} message @param {object} [more] */
@@ -90,27 +90,27 @@ export const write = (referenceId, message, more = {}) => ({
   args: { referenceId, message, attachments: [], ...more },
 });
 
-/** Ends the session with what is made of its task. @param {(task: string, asked: Asked) => string} [makes] @returns {Script} */
+/** Ends the session with a text made from the task. @param {(task: string, asked: Asked) => string} [makes] @returns {Script} */
 export const finishes = (makes = (task) => `did ${task}`) => (asked) =>
   use({ name: "finish", args: { text: makes(task(asked), asked) } });
 
-/** The newest thing that the parent has said. @param {Asked} asked @returns {string} */
+/** Returns the parent's newest message. @param {Asked} asked @returns {string} */
 export function task({ messages }) {
   const from = messages.findLast(({ role, content }) => role === "user" && content !== "Go on.");
   return typeof from?.content === "string" ? from.content : "";
 }
 
-/** References in a text, in order. @param {string} text */
+/** Returns the references in a text, in order. @param {string} text */
 export const references = (text) => text.match(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g) ?? [];
 
-/** The registry of a thread, oldest first. @param {Thread} thread @returns {Promise<Entry[]>} */
+/** Returns the registry of a thread, oldest first. @param {Thread} thread @returns {Promise<Entry[]>} */
 export async function registry(thread) {
   const entries = await registryIfThere(thread);
   assert.ok(entries, `${thread.id} is there`);
   return entries;
 }
 
-/** Of a child whose letter is under way there is none yet. @param {Thread} thread @returns {Promise<Entry[] | undefined>} */
+/** Returns nothing for a child that is not created yet. @param {Thread} thread @returns {Promise<Entry[] | undefined>} */
 async function registryIfThere(thread) {
   const answer = await thread.send("GET", "/subagents");
   if (answer.status === 404) return undefined;
@@ -118,14 +118,14 @@ async function registryIfThere(thread) {
   return answer.json.subagents.reverse();
 }
 
-/** What children have said, oldest first: silent messages. @param {Thread} thread @returns {Promise<any[]>} */
+/** Returns the messages from children, oldest first. They are silent. @param {Thread} thread @returns {Promise<any[]>} */
 export async function told(thread) {
   const all = await thread.messages({ includeSilent: true });
   return all.filter(({ role, metadata }) => role !== "system" && metadata?.subagent_id);
 }
 
 /**
- * A thread and all that came from it, level by level. A child whose letter is under way is among them, without any of its own.
+ * Returns a thread and its descendants, level by level. A child that is not created yet is included, without children.
  *
  * @param {Thread} root
  * @returns {Promise<[Member, ...Member[]]>}
@@ -143,12 +143,12 @@ export async function members(root) {
   return found;
 }
 
-/** Nothing runs, waits or is due, and no letter is on its way. @param {any} state  diagnostics */
+/** Returns whether the thread is idle: nothing runs, waits or is due. @param {any} state  diagnostics */
 const rests = (state) => state.state !== "running" && state.state !== "parked" && state.alarm.at === null && state.due.length === 0;
 
 /**
- * Waits until a whole family is at rest, and returns it. Its threads are asked one after the other, so what goes on could
- * be where nobody looks; a family that looks the same twice, and rests both times, rests.
+ * Waits until a whole family is idle, and returns it. Threads are read one after another, so work could move between
+ * them unseen. The family must therefore be idle and unchanged in two successive passes.
  *
  * @param {Thread} root
  * @param {number} [withinMs]
@@ -179,24 +179,24 @@ export async function atRest(root, withinMs = 20_000) {
   );
 }
 
-/** Without a request for so long, a family has nothing more to ask. */
+/** Without a request for this long, a family makes no more requests. */
 const QUIET_MS = 3000;
 
 /**
- * Waits for a moment at random in what has just begun: so many requests to models, and a little after the last of them. By the
- * clock, a slow machine would be hit before anything happens, and a fast one after it.
+ * Waits for a random moment in work that has just begun: a number of model requests, and a short time after the last
+ * one. Fixed times would be too early on a slow machine and too late on a fast one.
  *
  * @param {ReturnType<typeof import("./poll.mjs").chance>} random
- * @param {() => number} asked   requests so far
- * @param {number} all           those of it all
- * @returns {Promise<string>} which moment that is
+ * @param {() => number} asked   returns the number of requests so far
+ * @param {number} all           the number of requests of the whole work
+ * @returns {Promise<string>} a description of the moment
  */
 export async function randomMoment(random, asked, all) {
   const [before, wanted, more] = [asked(), random.between(0, all - 1), random.between(0, 25)];
   let [seen, since] = [before, Date.now()];
   const come = () => {
     if (asked() !== seen) [seen, since] = [asked(), Date.now()];
-    // Results that come together go to the model together: beside others, a family may ask less often than alone.
+    // Results that arrive together are sent to the model together, so a family may make fewer requests than expected.
     return seen - before >= wanted || (seen > before && Date.now() - since > QUIET_MS);
   };
   await until(`${wanted} requests were made, or no more came`, come, { everyMs: 2, withinMs: 60_000 });

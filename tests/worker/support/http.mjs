@@ -1,5 +1,5 @@
-// One HTTP exchange over kept-alive connections, with nothing hidden: bodies go out as they are given, refused
-// connections are errors, an answer that comes before the whole body was sent counts.
+// One HTTP exchange on keep-alive connections that hides nothing: bodies are sent unchanged, rejected connections are
+// errors, and a response before the end of the request's body counts.
 
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { http } from "../../../package/lib/node-http.mjs";
@@ -9,16 +9,16 @@ import { http } from "../../../package/lib/node-http.mjs";
  * @property {number} status
  * @property {import("node:http").IncomingHttpHeaders} headers
  * @property {string} text
- * @property {Buffer} bytes  the body as it came
- * @property {any} json  undefined when the body is not JSON
+ * @property {Buffer} bytes  the unchanged body
+ * @property {any} json  undefined if the body is not JSON
  */
 
 /**
  * @typedef {object} Exchange
  * @property {Record<string, string>} [headers]
  * @property {string | Buffer} [body]
- * @property {number} [withinMs]      30 s when absent
- * @property {AbortSignal} [signal]   a client that leaves
+ * @property {number} [withinMs]      by default 30 s
+ * @property {AbortSignal} [signal]   aborts the request
  */
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 256, scheduling: "lifo" });
@@ -32,7 +32,10 @@ function parsed(text) {
   }
 }
 
-/** A client that takes compressed bodies gets them from wrangler, not from workerd. @param {Buffer} bytes @param {string} [encoding] */
+/**
+ * Decodes a body. wrangler compresses bodies for clients that accept it, workerd does not.
+ * @param {Buffer} bytes @param {string} [encoding]
+ */
 function decoded(bytes, encoding) {
   if (bytes.length === 0) return bytes;
   if (encoding === "gzip") return gunzipSync(bytes);
@@ -42,7 +45,7 @@ function decoded(bytes, encoding) {
 /**
  * @param {string} base      `http://127.0.0.1:8787`
  * @param {string} method
- * @param {string} path      with its query
+ * @param {string} path      path and query
  * @param {Exchange} [options]
  * @returns {Promise<Answer>}
  */
@@ -84,7 +87,7 @@ export function exchange(base, method, path, options = {}) {
 }
 
 /**
- * The body of a request that a server of ours got; undefined when the client went before it was complete.
+ * Returns the body of a request to one of the tests' servers, or undefined if the client disconnected during it.
  *
  * @param {import("node:http").IncomingMessage} request
  * @returns {Promise<string | undefined>}

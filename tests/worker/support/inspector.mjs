@@ -1,9 +1,9 @@
-// The runtime's inspector (the DevTools protocol): what the isolate of a Worker holds.
+// The runtime's inspector (DevTools protocol): the memory of a Worker's isolate.
 
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { Socket } from "./socket.mjs";
 
-/** One connection to the inspector of an isolate. */
+/** A connection to the inspector of an isolate. */
 export class Inspector {
   #socket;
   #calls = 0;
@@ -16,7 +16,7 @@ export class Inspector {
     this.#socket = socket;
   }
 
-  /** @param {number} pid  of the workerd that runs it @param {string} worker  its name, which wrangler puts something before */
+  /** @param {number} pid  the workerd that runs the Worker @param {string} worker  the Worker's name, to which wrangler adds a prefix */
   static async open(pid, worker) {
     for (const port of listening(pid)) {
       const base = `http://127.0.0.1:${port}`;
@@ -33,7 +33,7 @@ export class Inspector {
 
   /** @param {string} method @param {object} [params] @returns {Promise<any>} */
   async call(method, params = {}) {
-    // The runtime has one connection at a time, and wrangler takes it when it has started.
+    // The runtime accepts one connection at a time, and wrangler takes it when it has started.
     if (this.#socket.closed) this.#socket = await this.#open();
     const id = ++this.#calls;
     this.#socket.send(JSON.stringify({ id, method, params }));
@@ -43,13 +43,13 @@ export class Inspector {
     return result;
   }
 
-  /** Collects what nothing holds any more. Answered only while the Worker has something to do. */
+  /** Collects garbage. Responds only while the Worker has work. */
   async collect() {
     await this.call("HeapProfiler.enable");
     await this.call("HeapProfiler.collectGarbage");
   }
 
-  /** Bytes of the isolate's JavaScript heap and of its buffers, with what is not collected yet. */
+  /** Returns the bytes of the isolate's JavaScript heap and buffers, including garbage. */
   async heapBytes() {
     const { usedSize, backingStorageSize = 0 } = await this.call("Runtime.getHeapUsage");
     return usedSize + backingStorageSize;
@@ -60,7 +60,7 @@ export class Inspector {
   }
 }
 
-/** The ports of 127.0.0.1 that a process listens at. @param {number} pid */
+/** Returns the ports of 127.0.0.1 on which a process listens. @param {number} pid */
 function listening(pid) {
   const sockets = new Set();
   for (const fd of readdirSync(`/proc/${pid}/fd`)) {
@@ -68,7 +68,7 @@ function listening(pid) {
       const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`)) ?? [];
       if (inode) sockets.add(inode);
     } catch {
-      // It was closed meanwhile.
+      // It was closed in the meantime.
     }
   }
   const LISTENS = "0A";

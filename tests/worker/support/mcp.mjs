@@ -1,11 +1,11 @@
-// Requests of MCP as they go over the wire, in both eras, with nothing done by a package.
+// MCP requests as sent on the wire, in both protocol versions, without a package.
 
 import { exchange } from "./http.mjs";
 
 export const MODERN = "2026-07-28";
 export const TASKS = "io.modelcontextprotocol/tasks";
 
-/** What an answer said: the last message, and the notifications before it. @param {import("./http.mjs").Answer} answer */
+/** Returns the last message of a response, and the notifications before it. @param {import("./http.mjs").Answer} answer */
 export function read(answer) {
   const isStream = String(answer.headers["content-type"]).startsWith("text/event-stream");
   const messages = isStream ? [...answer.text.matchAll(/^data: (\{.*\})$/gm)].map(([, json]) => JSON.parse(json ?? "")) : [answer.json];
@@ -44,7 +44,7 @@ export class Mcp {
       : { "mcp-protocol-version": MODERN, "mcp-method": method, ...(name === undefined ? {} : { "mcp-name": name }) };
   }
 
-  /** What is sent as it stands. @param {unknown} body @param {Record<string, string | undefined>} headers @param {object} [options] */
+  /** Sends a body unchanged. @param {unknown} body @param {Record<string, string | undefined>} headers @param {object} [options] */
   async raw(body, headers, options = {}) {
     const all = { "content-type": "application/json", accept: "application/json, text/event-stream", ...this.credentials, ...headers };
     const given = /** @type {Record<string, string>} */ (Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)));
@@ -62,7 +62,7 @@ export class Mcp {
     return { ...answer, id: message.id };
   }
 
-  /** A call of a tool. @param {string} name @param {object} [args] @param {object} [more]  further parameters @param {object} [rest] */
+  /** Calls a tool. @param {string} name @param {object} [args] @param {object} [more]  further parameters @param {object} [rest] */
   call(name, args = {}, more = {}, rest = {}) {
     return this.send("tools/call", { name, arguments: args, ...more }, rest);
   }

@@ -1,4 +1,4 @@
-// Memories over HTTP: what goes in, when it is done, what is found; and how well, on a corpus of our own.
+// Memories over HTTP: adding documents, waiting for them, searching, and the recall on the tests' own corpus.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -12,11 +12,11 @@ import { checkout } from "./server.mjs";
  * @typedef {object} Known  a document of the corpus
  * @property {string} title
  * @property {string} text
- * @property {string} alike       a question in its words
- * @property {string} otherwise   one in other words
+ * @property {string} alike       a question in the document's words
+ * @property {string} otherwise   a question in other words
  */
 
-/** Two hundred short documents of varied subjects. @type {Known[]} */
+/** Two hundred short documents about varied subjects. @type {Known[]} */
 export const corpus = JSON.parse(readFileSync(join(checkout, "tests/fixtures/recall.json"), "utf8"));
 
 /** @param {Thread} thread @param {string} memory @param {object} document */
@@ -26,7 +26,10 @@ export async function add(thread, memory, document) {
   return answer.json.document;
 }
 
-/** Waits until all of a memory is in a state. @param {Thread} thread @param {string} memory @param {string} [state] @param {number} [withinMs] */
+/**
+ * Waits until all documents of a memory are in a state.
+ * @param {Thread} thread @param {string} memory @param {string} [state] @param {number} [withinMs]
+ */
 export const settled = (thread, memory, state = "ready", withinMs = 60_000) =>
   until(
     `${memory} is ${state}`,
@@ -45,7 +48,8 @@ export async function search(thread, memory, wanted) {
 }
 
 /**
- * Puts the corpus into a memory and asks everything: the share of the questions of each kind whose document is among the first three.
+ * Adds the corpus to a memory and asks all questions. Returns for each kind of question the share whose document is
+ * among the first three results.
  *
  * @param {Thread} thread
  * @param {string} memory

@@ -1,4 +1,4 @@
-// What a strict provider of chat completions would refuse. One text per problem.
+// Returns what a strict provider of chat completions would reject, one text per problem.
 
 /** @typedef {Record<string, any>} Json */
 
@@ -29,7 +29,7 @@ function messageProblems(messages) {
   /** @type {string[]} */
   const found = [];
   const seen = new Set();
-  /** Ids that still wait for their result; results must follow at once. @type {string[]} */
+  /** Ids of calls without a result. The results must follow immediately. @type {string[]} */
   let open = [];
   messages.forEach((message, at) => {
     const where = `messages[${at}] (${message.role})`;
@@ -78,14 +78,14 @@ function toolProblems(tools) {
     names.add(name);
     const schema = tool.function?.parameters;
     if (schema?.type !== "object") found.push(`tool ${name}: parameters are no object schema`);
-    // Schemas of MCP servers are shown as their servers have them.
+    // Schemas of MCP servers are passed on unchanged.
     else if (!name?.includes("__") || tool.function.strict === true) found.push(...schemaProblems(schema, `tool ${name}`, tool.function.strict === true));
   }
   return found;
 }
 
 /**
- * Every object level must be closed; with `strict` every property must be required too.
+ * Every object must be closed. With `strict`, every property must also be required.
  *
  * @param {any} schema
  * @param {string} where

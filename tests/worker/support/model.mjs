@@ -1,5 +1,5 @@
-// A model provider: a real HTTP server that speaks chat completions, follows a script, records every request, and
-// refuses what a strict provider would refuse.
+// A model provider: a real HTTP server with chat completions that follows a script, records every request, and rejects
+// what a strict provider would reject.
 
 import { once } from "node:events";
 import { http } from "../../../package/lib/node-http.mjs";
@@ -7,29 +7,29 @@ import { wholeBody } from "./http.mjs";
 import { problems } from "./model-check.mjs";
 import { sleep, until } from "./poll.mjs";
 
-/** The bearer that every request must carry. */
+/** The bearer token of every request. */
 export const MODEL_KEY = "model-key-of-the-tests";
 
 /**
  * @typedef {object} Call
  * @property {string} name
- * @property {object | string} args  a string is sent as it stands, malformed or not
+ * @property {object | string} args  a string is sent unchanged, even if it is malformed
  * @property {string} [id]
  *
- * @typedef {object} Asked  a request that the model got
+ * @typedef {object} Asked  a request to the model
  * @property {number} n                          1 for the first of this script
  * @property {Record<string, any>} body
  * @property {Record<string, any>[]} messages    `body.messages`
- * @property {string} last                       text of the last message that the system did not write
+ * @property {string} last                       the text of the last message whose role is not system
  * @property {import("node:http").IncomingHttpHeaders} headers
- * @property {number} at                         when it came, ms since 1970
+ * @property {number} at                         the time of arrival, ms since 1970
  * @property {boolean} gone                      the client closed the connection before the answer was complete
  *
  * @typedef {(out: Out, asked: Asked) => void | Promise<void>} Reply
  * @typedef {(asked: Asked) => Reply} Script
  */
 
-/** One answer, written piece by piece. Writing to a client that has gone does nothing. */
+/** A response that is written piece by piece. Writing to a disconnected client does nothing. */
 export class Out {
   /** @param {import("node:http").ServerResponse} response @param {Asked} asked */
   constructor(response, asked) {
@@ -37,7 +37,7 @@ export class Out {
     this.asked = asked;
     this.id = `chatcmpl-${asked.n}`;
     this.calls = 0;
-    /** Resolves when the connection is closed, by whomever. */
+    /** Resolves when either side closes the connection. */
     this.closed = once(response, "close").then(() => {});
   }
 
@@ -58,7 +58,7 @@ export class Out {
     if (this.response.writable) this.response.write(`data: ${JSON.stringify(data)}\n\n`);
   }
 
-  /** Sends the head, so that the client knows that an answer has begun. */
+  /** Sends the headers, so that the client knows that the response has begun. */
   open() {
     if (!this.response.headersSent && this.response.writable) {
       this.response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
@@ -66,25 +66,25 @@ export class Out {
     }
   }
 
-  /** A piece of text. @param {string} text */
+  /** Sends a piece of text. @param {string} text */
   text(text) {
     return this.chunk({ content: text });
   }
 
-  /** A whole tool call. @param {Call} call */
+  /** Sends a whole tool call. @param {Call} call */
   async call({ name, args, id }) {
     const index = this.calls++;
     const text = typeof args === "string" ? args : JSON.stringify(args);
     const callId = id ?? `call_${this.asked.n}_${index}_${Math.random().toString(36).slice(2, 8)}`;
     await this.chunk({ tool_calls: [{ index, id: callId, type: "function", function: { name, arguments: "" } }] });
-    // Arguments come in two pieces, as from a real provider.
+    // Send the arguments in two pieces, like a real provider.
     const half = Math.ceil(text.length / 2);
     for (const piece of [text.slice(0, half), text.slice(half)]) {
       await this.chunk({ tool_calls: [{ index, function: { arguments: piece } }] });
     }
   }
 
-  /** The end of a complete answer. */
+  /** Completes the response. */
   async end() {
     await this.chunk({}, this.calls > 0 ? "tool_calls" : "stop");
     await this.line({
@@ -97,7 +97,7 @@ export class Out {
     if (this.response.writable) this.response.end("data: [DONE]\n\n");
   }
 
-  /** An answer that is no stream. @param {number} status @param {object} body @param {Record<string, string>} [headers] */
+  /** Sends a response that is not a stream. @param {number} status @param {object} body @param {Record<string, string>} [headers] */
   refuse(status, body, headers = {}) {
     if (!this.response.writable) return;
     this.response.writeHead(status, { "content-type": "application/json", ...headers });
@@ -111,7 +111,7 @@ export class Out {
 }
 
 /**
- * Text, in `chunks` pieces, the first after `beforeMs`, the others `everyMs` apart.
+ * Replies with text in `chunks` pieces, the first after `beforeMs`, the others `everyMs` apart.
  *
  * @param {string} text
  * @param {{ chunks?: number, everyMs?: number, beforeMs?: number }} [how]
@@ -126,7 +126,7 @@ export const say = (text, { chunks = 1, everyMs = 0, beforeMs = 0 } = {}) => asy
   await out.end();
 };
 
-/** Cuts a text into pieces of about the same length, between characters. @param {string} text @param {number} count */
+/** Splits a text into pieces of about equal length, between characters. @param {string} text @param {number} count */
 export function pieces(text, count) {
   const characters = [...text];
   const size = Math.max(1, Math.ceil(characters.length / count));
@@ -135,24 +135,24 @@ export function pieces(text, count) {
   return all;
 }
 
-/** Tool calls. @param {...Call} calls @returns {Reply} */
+/** Replies with tool calls. @param {...Call} calls @returns {Reply} */
 export const use = (...calls) => async (out) => {
   for (const call of calls) await out.call(call);
   await out.end();
 };
 
-/** Text and calls in one reply. @param {string} text @param {...Call} calls @returns {Reply} */
+/** Replies with text and calls. @param {string} text @param {...Call} calls @returns {Reply} */
 export const sayAndUse = (text, ...calls) => async (out) => {
   await out.text(text);
   for (const call of calls) await out.call(call);
   await out.end();
 };
 
-/** An error. @param {number} status @param {Record<string, string>} [headers] @returns {Reply} */
+/** Replies with an error. @param {number} status @param {Record<string, string>} [headers] @returns {Reply} */
 export const refuse = (status, headers) => (out) =>
   out.refuse(status, { error: { message: `scripted ${status}`, type: "scripted", code: null } }, headers);
 
-/** Says nothing at all, until the client goes. @returns {Reply} */
+/** Sends nothing until the client disconnects. @returns {Reply} */
 export const hang = () => (out) => out.closed;
 
 /** Streams some text, then cuts the connection. @param {string} text @param {number} [chunks] @returns {Reply} */
@@ -164,7 +164,7 @@ export const breakOff = (text, chunks = 4) => async (out) => {
   out.cut();
 };
 
-/** Streams some text, then falls silent until the client goes. @param {string} text @param {number} [chunks] @returns {Reply} */
+/** Streams some text, then nothing until the client disconnects. @param {string} text @param {number} [chunks] @returns {Reply} */
 export const stallAfter = (text, chunks = 4) => async (out) => {
   for (const piece of pieces(text, chunks)) {
     await out.text(piece);
@@ -173,33 +173,39 @@ export const stallAfter = (text, chunks = 4) => async (out) => {
   await out.closed;
 };
 
-/** Waits for a promise (or for the client to go), then answers. @param {Promise<unknown>} first @param {Reply} then @returns {Reply} */
+/**
+ * Waits for a promise (or for the client to disconnect), then replies.
+ * @param {Promise<unknown>} first @param {Reply} then @returns {Reply}
+ */
 export const after = (first, then) => async (out, asked) => {
   await Promise.race([first, out.closed]);
   await then(out, asked);
 };
 
-/** Answers by the request's number; the last one answers all that follow. @param {...Reply} replies @returns {Script} */
+/**
+ * Selects the reply by the number of the request. The last one also answers all further requests.
+ * @param {...Reply} replies @returns {Script}
+ */
 export const inTurn = (...replies) => (asked) => {
   const reply = replies[Math.min(asked.n, replies.length) - 1];
   if (!reply) throw new Error("a script needs at least one reply");
   return reply;
 };
 
-/** Makes these calls in answer to each message of the user, then says that it is done. @param {...Call} calls @returns {Script} */
+/** Makes these calls in response to each user message, then says that it is done. @param {...Call} calls @returns {Script} */
 export const makes = (...calls) => ({ messages }) => (messages.at(-1)?.role === "tool" ? say("done") : use(...calls));
 
-/** One model of the server: its own address, its own script, its own record. */
+/** A model of the server, with its own address, script and record. */
 export class Model {
   /** @param {string} name @param {Script} script */
   constructor(name, script) {
     this.name = name;
     this.script = script;
-    /** Every request, in the order of arrival. @type {Asked[]} */
+    /** All requests in the order of arrival. @type {Asked[]} */
     this.asked = [];
   }
 
-  /** Waits until the model was asked `count` times, and returns that request. @param {number} count @param {number} [withinMs] */
+  /** Waits until the model has `count` requests, and returns the last of them. @param {number} count @param {number} [withinMs] */
   async request(count, withinMs) {
     await until(`model ${this.name} is asked ${count} times`, () => this.asked.length >= count, {
       withinMs,
@@ -213,7 +219,7 @@ export class ModelServer {
   constructor() {
     /** @type {Map<string, Model>} */
     this.models = new Map();
-    /** What a strict provider refused; a test that leaves some here has failed. @type {string[]} */
+    /** Requests that a strict provider would reject. A test that leaves any here fails. @type {string[]} */
     this.refused = [];
     this.server = http.createServer((request, response) => {
       this.serve(request, response).catch((error) => {
@@ -229,13 +235,13 @@ export class ModelServer {
     await once(this.server, "listening");
   }
 
-  /** Address without path. */
+  /** The server's address without a path. */
   get base() {
     return `http://127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (this.server.address()).port}`;
   }
 
   /**
-   * A model with its script. It is reached at `<base>/<name>/v1`.
+   * Adds a model with its script. Its address is `<base>/<name>/v1`.
    *
    * @param {string} name
    * @param {Script} script
@@ -246,7 +252,7 @@ export class ModelServer {
     return model;
   }
 
-  /** The definition file of a model of this server. @param {string} name */
+  /** Returns the definition file of a model of this server. @param {string} name */
   definition(name) {
     return {
       provider: "openai",
@@ -311,7 +317,7 @@ export class ModelServer {
   }
 }
 
-/** The text of a message as it was sent to a model. @param {Record<string, any> | undefined} message @returns {string} */
+/** Returns the text of a message that was sent to a model. @param {Record<string, any> | undefined} message @returns {string} */
 export function textOf(message) {
   const content = message?.content;
   if (typeof content === "string") return content;
@@ -319,12 +325,12 @@ export function textOf(message) {
   return "";
 }
 
-/** What a model was shown, a line for each message. @param {Asked | undefined} asked */
+/** Returns what a model received, one line per message. @param {Asked | undefined} asked */
 export const shown = (asked) =>
   (asked?.messages ?? []).map((m) => {
     const calls = (m.tool_calls ?? []).map((/** @type {any} */ call) => `[${call.function.name}]`);
     return [`${m.role}:`, ...[textOf(m)].filter(Boolean), ...calls].join(" ");
   });
 
-/** Names of the tools that a model was offered. @param {Asked | undefined} asked @returns {string[]} */
+/** Returns the names of the tools that a model was offered. @param {Asked | undefined} asked @returns {string[]} */
 export const offered = (asked) => (asked?.body.tools ?? []).map((/** @type {any} */ tool) => tool.function.name);

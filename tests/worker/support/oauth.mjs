@@ -1,5 +1,5 @@
-// An MCP server that wants to know who asks, and an authorization server: as strict as they should be, and as bad as a test wants
-// them. Both on one port; everything is below a name, so that each test has its own.
+// An MCP server with sign-in and an authorization server, both strict, and as faulty as a test requires. Both use one
+// port. Each test has its own name in the paths.
 
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -7,14 +7,14 @@ import { http } from "../../../package/lib/node-http.mjs";
 import { wholeBody } from "./http.mjs";
 
 /**
- * @typedef {object} Realm   what of it is not as it should be
- * @property {object} [metadata]        of the authorization server; null takes a field away
- * @property {object} [resource]        of the MCP server
- * @property {string} [describedAt]     where the MCP server says that it describes itself
- * @property {Record<string, string | null>} [back]       what a browser brings back, instead
- * @property {(response: import("node:http").ServerResponse) => void} [token]   answers a request for a token
+ * @typedef {object} Realm   the faults
+ * @property {object} [metadata]        fields of the authorization server; null removes a field
+ * @property {object} [resource]        fields of the MCP server
+ * @property {string} [describedAt]     the metadata address that the MCP server sends
+ * @property {Record<string, string | null>} [back]       the parameters of the redirect, instead
+ * @property {(response: import("node:http").ServerResponse) => void} [token]   responds to a token request
  * @property {string[]} [needs]         scopes that a call needs
- * @property {string} [grants]          the scopes that a token has, whatever it says
+ * @property {string} [grants]          the scopes of a token, whatever it claims
  *
  * @typedef {Realm & { codes: Map<string, URLSearchParams | null>, tokens: Map<string, string>, asked: any[], calls: any[] }} Served
  */
@@ -48,7 +48,7 @@ export class OAuthServer {
     return made;
   }
 
-  /** A browser follows a link to where it is sent back. @param {string} link @returns {Promise<string>} */
+  /** Follows a link like a browser and returns the URL of the redirect. @param {string} link @returns {Promise<string>} */
   async follow(link) {
     const { status, headers } = await fetch(link, { redirect: "manual" });
     const back = headers.get("location");

@@ -1,12 +1,12 @@
-// Waiting without depending on timing: a condition is asked again and again until a deadline that is far longer
-// than it should take. And chance that can be repeated.
+// Waits that do not depend on timing: a condition is polled until a deadline that is far longer than it should take.
+// Also repeatable random numbers.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
 export { sleep };
 
 /**
- * How often something random is done: in a sample (docs/testing.md) less than in a whole run.
+ * The number of repetitions of a random test. A sample (docs/testing.md) has fewer than a whole run.
  *
  * @param {number} whole
  * @param {number} part
@@ -14,12 +14,12 @@ export { sleep };
 export const sampled = (whole, part) => (process.env.BOBBIN_SAMPLE === undefined ? whole : part);
 
 /**
- * The first truthy value of `probe`, asked every 20 ms unless said otherwise.
+ * Returns the first truthy value of `probe`, which is polled every 20 ms by default.
  *
  * @template T
- * @param {string} what                                      for the error: "the model was asked twice"
+ * @param {string} what                                      for the error, such as "the model was asked twice"
  * @param {() => T | Promise<T>} probe
- * @param {{ withinMs?: number | undefined, everyMs?: number, describe?: (() => unknown) | undefined }} [options]  10 s when absent; `describe` adds the last state to the error
+ * @param {{ withinMs?: number | undefined, everyMs?: number, describe?: (() => unknown) | undefined }} [options]  by default 10 s; `describe` adds the last state to the error
  * @returns {Promise<NonNullable<T>>}
  */
 export async function until(what, probe, options = {}) {
@@ -37,7 +37,7 @@ export async function until(what, probe, options = {}) {
 }
 
 /**
- * Rejects when `work` takes longer.
+ * Rejects if `work` takes longer.
  *
  * @template T
  * @param {string} what
@@ -58,13 +58,13 @@ export async function within(what, withinMs, work) {
   }
 }
 
-/** The seed of this run: `BOBBIN_SEED`, or another one every time. Printed with every failure. */
+/** The seed of this run: `BOBBIN_SEED`, or a random one. Every failure prints it. */
 export const seed = Number(process.env.BOBBIN_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 /**
- * Numbers from a seed (mulberry32).
+ * Random numbers from a seed (mulberry32).
  *
- * @param {string} purpose  so that two tests of one seed do not use the same numbers
+ * @param {string} purpose  makes the numbers of two tests with one seed different
  * @param {number} [from]
  */
 export function chance(purpose, from = seed) {
@@ -77,14 +77,14 @@ export function chance(purpose, from = seed) {
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   };
   return {
-    /** A whole number, both ends included. @param {number} low @param {number} high */
+    /** Returns an integer, including both ends. @param {number} low @param {number} high */
     between: (low, high) => low + Math.floor(next() * (high - low + 1)),
-    /** One of them. @template T @param {readonly T[]} items @returns {T} */
+    /** Returns one of the items. @template T @param {readonly T[]} items @returns {T} */
     pick: (items) => /** @type {T} */ (items[Math.floor(next() * items.length)]),
   };
 }
 
-/** A door that a test opens: whoever awaits `passed` waits until then. */
+/** A gate that a test opens. `passed` resolves then. */
 export function gate() {
   /** @type {() => void} */
   let open = () => {};

@@ -1,4 +1,4 @@
-// The processes that one process has started, found by their parents' ids.
+// The descendants of a process, found by their parents' ids.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readdirSync, readlinkSync } from "node:fs";
@@ -22,22 +22,22 @@ function parents() {
 }
 
 /**
- * The fields of /proc/<pid>/stat from the state on: [state, parent, …].
+ * Returns the fields of /proc/<pid>/stat from the state on: [state, parent, …].
  *
  * @param {number} pid
  */
 function statOf(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name in parentheses may hold spaces and parentheses itself.
+    // The name in parentheses may contain spaces and parentheses.
     return text.slice(text.lastIndexOf(")") + 2).split(" ");
   } catch {
-    return undefined; // gone meanwhile
+    return undefined; // it has exited
   }
 }
 
 /**
- * A process and all its descendants, parents first.
+ * Returns a process and all its descendants, parents first.
  *
  * @param {number} root
  */
@@ -62,7 +62,7 @@ export function running(pid) {
 }
 
 /**
- * Kills them at once (SIGKILL); processes that are gone already are no error.
+ * Kills processes at once (SIGKILL). Processes that have exited are not an error.
  *
  * @param {number[]} pids
  */
@@ -77,7 +77,7 @@ export function killAll(pids) {
 }
 
 /**
- * The workerd below `root` that has files of `folder` open: the one that runs the objects, not wrangler's proxy.
+ * Finds the workerd below `root` that has files of `folder` open. It runs the objects; wrangler's proxy does not.
  *
  * @param {number} root
  * @param {string} folder
@@ -90,22 +90,22 @@ export function workerdOf(root, folder) {
         try {
           return readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith(folder);
         } catch {
-          return false; // closed meanwhile
+          return false; // it was closed
         }
       });
     } catch {
-      return false; // gone meanwhile
+      return false; // it has exited
     }
   });
 }
 
-/** Resident memory of a process, in bytes. @param {number} pid */
+/** Returns the resident memory of a process, in bytes. @param {number} pid */
 export function residentBytes(pid) {
   return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
 }
 
 /**
- * Processor time that a process has used so far, in milliseconds.
+ * Returns the processor time that a process has used so far, in milliseconds.
  *
  * @param {number} pid
  */

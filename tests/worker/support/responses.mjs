@@ -1,6 +1,6 @@
-// A provider that speaks OpenAI's two APIs: a real HTTP server that follows a script, and refuses what the real one
-// refuses: reasoning that was changed or stands alone, calls without results, and functions together with an effort of
-// reasoning in chat completions.
+// A provider with OpenAI's two APIs: a real HTTP server that follows a script and rejects what the real provider
+// rejects: changed or isolated reasoning, calls without results, and functions together with a reasoning effort in chat
+// completions.
 
 import { once } from "node:events";
 import { http } from "../../../package/lib/node-http.mjs";
@@ -9,22 +9,22 @@ import { wholeBody } from "./http.mjs";
 
 /** @typedef {Record<string, any>} Json */
 
-/** The bearer that every request must carry. */
+/** The bearer token of every request. */
 export const OPENAI_KEY = "sk-openai-key-of-the-tests";
 
 /**
- * An item of a reply. `reasoning` is raw JSON, wanted back as it stands.
+ * An item of a reply. `reasoning` is raw JSON, which must be returned unchanged.
  *
  * @typedef {{ reasoning: string, summary?: string } | { text: string, phase?: string } | { call: string, id: string, args: object }} Item
  *
- * @typedef {object} Asked  a request that was in order
+ * @typedef {object} Asked  a valid request
  * @property {number} n     1 for the first
  * @property {string} path
  * @property {Json} body
  * @property {string} text  the body as it was sent
  *
  * @typedef {{ items: Item[], cut?: "max_output_tokens" | "content_filter" } | { status: number, message: string }
- *   | { items: Item[], fails: string }} Reply  `fails`: with an error of that code
+ *   | { items: Item[], fails: string }} Reply  `fails`: ends with an error of that code
  */
 
 const FIELDS = [
@@ -39,7 +39,10 @@ const ITEMS = {
   reasoning: ["id", "summary", "encrypted_content", "content", "status"],
 };
 
-/** What the real provider would refuse. @param {Json} body @param {string} text @param {string[]} sent  raw reasoning @returns {string[]} */
+/**
+ * Returns what the real provider would reject.
+ * @param {Json} body @param {string} text @param {string[]} sent  raw reasoning @returns {string[]}
+ */
 export function responsesProblems(body, text, sent = []) {
   /** @type {string[]} */
   const found = [];
@@ -50,7 +53,7 @@ export function responsesProblems(body, text, sent = []) {
     if (tool.type !== "function" || !/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name ?? "")) found.push(`tools: ${JSON.stringify(tool)}`);
     const { properties = {}, required = [] } = tool.parameters ?? {};
     const optional = Object.keys(properties).filter((name) => !required.includes(name));
-    // A function that does not say is strict.
+    // A function is strict by default.
     if (tool.strict !== false && optional.length > 0) found.push(`Invalid schema for function '${tool.name}': ${optional}`);
   }
   if (body.tool_choice && !body.tools?.length) found.push("tool_choice without tools");
@@ -110,9 +113,12 @@ function contentProblems(content, where) {
   });
 }
 
-/** What chat completions of today's models say to functions together with an effort. @param {Json} body @returns {string | undefined} */
+/**
+ * Returns the error of chat completions for functions together with a reasoning effort, with current models.
+ * @param {Json} body @returns {string | undefined}
+ */
 export function refusal(body) {
-  // The name of a deployment tells nothing.
+  // The name of a deployment does not reveal its model.
   const newest = /^gpt-(5\.6|6)|^deployment-/.test(body.model);
   const effort = body.reasoning_effort ?? (newest ? "medium" : "none");
   if (!body.tools?.length || effort === "none") return undefined;
@@ -128,7 +134,7 @@ export class OpenaiServer {
     this.script = script;
     /** @type {Asked[]} */
     this.asked = [];
-    /** Requests that were not in order. @type {string[]} */
+    /** Invalid requests. @type {string[]} */
     this.refused = [];
     /** Raw reasoning that was sent. @type {string[]} */
     this.sent = [];
@@ -189,7 +195,7 @@ export class OpenaiServer {
   }
 }
 
-/** The item as it stands in an answer. @param {Item} item @param {number} index */
+/** Returns an item as it appears in a response. @param {Item} item @param {number} index */
 export function raw(item, index) {
   if ("reasoning" in item) return item.reasoning;
   if ("call" in item) {
@@ -200,7 +206,10 @@ export function raw(item, index) {
   return JSON.stringify({ id: `msg_${index}`, type: "message", status: "completed", role: "assistant", content, phase: item.phase });
 }
 
-/** Every event of an answer, as JSON texts without what numbers them. @param {Json} body @param {{ items: Item[], cut?: string, fails?: string }} reply */
+/**
+ * Returns all events of a response as JSON texts, without sequence numbers.
+ * @param {Json} body @param {{ items: Item[], cut?: string, fails?: string }} reply
+ */
 export function events(body, { items, cut, fails }) {
   /** @type {string[]} */
   const out = [];
@@ -240,7 +249,7 @@ function answer(response, body, reply) {
   if (body.stream !== true) {
     const last = JSON.parse(`{${all.at(-1)}}`);
     response.writeHead(200, { "content-type": "application/json" });
-    // The reasoning as it stands: it is wanted back byte for byte.
+    // Send the reasoning unchanged, because it must be returned byte for byte.
     const text = all.at(-1)?.replace(/^.*?"response":/, "") ?? "";
     response.end(last.response ? text : "{}");
     return;
@@ -253,7 +262,7 @@ function answer(response, body, reply) {
   response.end();
 }
 
-/** The same in chat completions, without what was reasoned. @param {import("node:http").ServerResponse} response @param {Item[]} items */
+/** Sends the same as chat completions, without the reasoning. @param {import("node:http").ServerResponse} response @param {Item[]} items */
 function chat(response, items) {
   response.writeHead(200, { "content-type": "text/event-stream" });
   const line = (/** @type {object} */ delta, finish = null) =>

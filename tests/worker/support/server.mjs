@@ -1,4 +1,4 @@
-// The built product as a child process: `npm start` on a free port with folders of its own.
+// The built product as a child process: `npm start` on a free port with its own folders.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -12,32 +12,32 @@ import { exchange } from "./http.mjs";
 import { killAll, running, tree } from "./processes.mjs";
 import { until } from "./poll.mjs";
 
-/** The checkout. */
+/** The path of the checkout. */
 export const checkout = dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url)))));
 
-/** A start may have to build first; a start that only serves takes seconds. */
+/** A start may have to build first. Without a build it takes seconds. */
 const START_MS = Number(process.env.BOBBIN_START_SECONDS ?? 600) * 1000;
 
 /**
  * @typedef {object} Options
- * @property {string} agents                     folder of definitions
- * @property {Record<string, string>} [vars]     `--var` each
+ * @property {string} agents                     the folder of definitions
+ * @property {Record<string, string>} [vars]     passed as `--var`
  * @property {string[]} [flags]                  further flags of `npm start`
- * @property {boolean} [wrangler]                needs what only `wrangler dev` has
- * @property {string} [persist]                  where threads are kept; a new folder unless given
- * @property {boolean} [serves]                  false: do not wait until it answers
- * @property {number} [startMs]                  how long it may take until it answers, where it has more to build than usual
+ * @property {boolean} [wrangler]                whether it needs features of `wrangler dev`
+ * @property {string} [persist]                  the folder of the threads; by default a new one
+ * @property {boolean} [serves]                  false: do not wait until it responds
+ * @property {number} [startMs]                  the time limit for the start, if it builds more than usual
  */
 
 /**
- * Storage lies in memory where the machine has a file system for that: it survives the kill of every process just as
- * a disk does, and the slowness of a disk hides nothing and delays nobody.
+ * Storage is in memory if the machine has such a file system. It survives the kill of every process like a disk, and no
+ * test depends on the speed of a disk.
  */
 export const memory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 /**
- * A port that was free a moment ago. It is none of those that the system gives to whoever asks for any: one of these may be
- * another's a moment later, or while its server is down.
+ * Returns a port that was free a moment ago. It is outside the range from which the system assigns ports. Such a port
+ * could be taken a moment later, or while its server is down.
  *
  * @returns {Promise<number>}
  */
@@ -54,9 +54,9 @@ export async function freePort() {
   }
 }
 
-/** Whether no other test has this port, which is this process's from now on. @param {number} port */
+/** Reserves the port for this process, unless another test has it. @param {number} port */
 function reserve(port) {
-  // A folder for each user: nobody can write to another's.
+  // One folder per user, because users cannot write to each other's folders.
   const file = join(tmpdir(), `bobbin-ports-${userInfo().uid}`, `${port}`);
   mkdirSync(dirname(file), { recursive: true });
   try {
@@ -72,13 +72,16 @@ function reserve(port) {
 /** @param {string} purpose @param {string} [where] @returns {string} a new folder for temporary files */
 export const scratch = (purpose, where = tmpdir()) => mkdtempSync(join(where, `bobbin-${purpose}-`));
 
-/** Flags of what only wrangler may have: the bindings of a crate. */
+/** Flags that only wrangler supports: the bindings of a crate. */
 const OF_WRANGLER = ["--crate"];
 
-/** `BOBBIN_SERVER=workerd` starts workerd itself wherever that will do: wrangler needs five times its processor time. @param {string[]} flags */
+/**
+ * `BOBBIN_SERVER=workerd` uses plain workerd where possible, because wrangler needs five times the processor time.
+ * @param {string[]} flags
+ */
 const runtime = (flags) => (process.env.BOBBIN_SERVER === "workerd" && !flags.some((flag) => OF_WRANGLER.includes(flag)) ? ["--workerd"] : []);
 
-/** Whatever still runs when this process ends, goes with it. @type {Set<Server>} */
+/** The running servers, which are killed when this process exits. @type {Set<Server>} */
 const live = new Set();
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
   process.once(signal, () => process.exit(1));
@@ -95,11 +98,11 @@ export class Server {
   constructor(options, port) {
     this.options = options;
     this.port = port;
-    /** Where requests go. */
+    /** The server's address. */
     this.base = `http://127.0.0.1:${port}`;
-    /** The objects' storage: kept over restarts. */
+    /** The objects' storage, which is kept across restarts. */
     this.persist = options.persist ?? scratch("persist", memory);
-    /** Everything that was printed, by every start. @type {string[]} */
+    /** The output of all starts. @type {string[]} */
     this.printed = [];
     /** @type {import("node:child_process").ChildProcess | undefined} */
     this.child = undefined;
@@ -111,7 +114,7 @@ export class Server {
     try {
       await server.up();
     } catch (error) {
-      // Nobody else knows of it, and the file of tests would wait for its end.
+      // Nothing else refers to it, and the test file would wait for its end.
       await server.remove();
       throw error;
     }
@@ -119,7 +122,7 @@ export class Server {
   }
 
   /**
-   * One whose definitions are not served: it has ended, and has said why.
+   * Starts a server whose definitions are rejected. It has exited and printed the reason.
    *
    * @param {string} agents
    * @returns {Promise<Server>}
@@ -135,16 +138,16 @@ export class Server {
     return server;
   }
 
-  /** Starts the process, and waits until it answers unless `serves` is false. */
+  /** Starts the process and waits until it responds, unless `serves` is false. */
   async up() {
     const { agents, vars = {}, flags = [], wrangler = false, serves = true } = this.options;
-    // As on a deployment: only tests about bodies keep them.
+    // As in a deployment: only tests about bodies keep them.
     const set = Object.entries({ BOBBIN_LOG_BODIES: "0", ...vars }).flatMap(([name, value]) => ["--var", `${name}=${value}`]);
     const args = ["--port", String(this.port), "--agents", agents, "--persist", this.persist, ...set, ...flags, ...(wrangler ? [] : runtime(flags))];
     const child = spawn(process.execPath, [join(checkout, "scripts/start.mjs"), ...args], {
       cwd: checkout,
       stdio: ["ignore", "pipe", "pipe"],
-      // A registry of its own: Workers of other tests have the same names.
+      // A separate registry, because Workers of other tests have the same names.
       env: { ...process.env, FORCE_COLOR: "0", NO_COLOR: "1", WRANGLER_REGISTRY_PATH: join(this.persist, "registry") },
     });
     this.child = child;
@@ -155,7 +158,7 @@ export class Server {
     if (serves) await this.answers();
   }
 
-  /** Waits until it answers. It is asked /healthz only, so that no thread is woken. */
+  /** Waits until it responds. It only requests /healthz, which wakes no thread. */
   async answers() {
     await until(
       `${this.base} answers`,
@@ -170,12 +173,12 @@ export class Server {
     );
   }
 
-  /** What it printed, its newest part. */
+  /** Returns the end of its output. */
   output(bytes = 20_000) {
     return this.printed.join("").slice(-bytes);
   }
 
-  /** SIGKILL to all of it: the command, wrangler, and every workerd. Nothing gets to clean up. */
+  /** Sends SIGKILL to all its processes: the command, wrangler, and every workerd. None can clean up. */
   kill() {
     const pid = this.child?.pid;
     live.delete(this);
@@ -191,13 +194,13 @@ export class Server {
     await until("all processes are gone", () => !pids.some(running));
   }
 
-  /** Kill -9 and start again on the same storage and port. */
+  /** Kills it and restarts it on the same storage and port. */
   async crash() {
     await this.down();
     await this.up();
   }
 
-  /** Ends it and removes its storage. */
+  /** Stops it and removes its storage. */
   async remove() {
     await this.down();
     rmSync(this.persist, { recursive: true, force: true });

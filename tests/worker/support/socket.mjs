@@ -1,4 +1,4 @@
-// A WebSocket client (RFC 6455) that is small and shows everything: handshake status, frames, close code.
+// A small WebSocket client (RFC 6455) that shows everything: handshake status, frames, close code.
 
 import { randomBytes } from "node:crypto";
 import { http } from "../../../package/lib/node-http.mjs";
@@ -12,23 +12,23 @@ const PING = 9;
 const PONG = 10;
 
 export class Socket {
-  /** Is shown each frame of every socket of the API, and throws at one that is wrong. @type {((frame: any) => void) | undefined} */
+  /** Receives each frame of every socket of the API, and throws at mistakes. @type {((frame: any) => void) | undefined} */
   static looksAt = undefined;
 
-  /** @param {Duplex} connection @param {Buffer} head @param {boolean} isOfApi  not of the runtime's own inspector */
+  /** @param {Duplex} connection @param {Buffer} head @param {boolean} isOfApi  false for the runtime's own inspector */
   constructor(connection, head, isOfApi) {
     this.connection = connection;
     this.isOfApi = isOfApi;
-    /** Texts that are no JSON object, in order. @type {string[]} */
+    /** Texts that are not a JSON object, in order. @type {string[]} */
     this.texts = [];
-    /** Frames: texts that are JSON objects, in order. @type {any[]} */
+    /** Frames: texts that are a JSON object, in order. @type {any[]} */
     this.frames = [];
-    /** When each frame came (`performance.now()`). @type {number[]} */
+    /** The arrival time of each frame (`performance.now()`). @type {number[]} */
     this.times = [];
     this.closed = false;
     /** @type {number | undefined} */
     this.closeCode = undefined;
-    /** Called for each frame as it comes. @type {((frame: any) => void) | undefined} */
+    /** Called for each frame. @type {((frame: any) => void) | undefined} */
     this.onFrame = undefined;
     /** Called when the connection has ended. @type {(() => void) | undefined} */
     this.onClose = undefined;
@@ -37,7 +37,7 @@ export class Socket {
     /** @type {Buffer[]} */
     this.parts = [];
     connection.on("data", (/** @type {Buffer} */ chunk) => this.take(chunk));
-    connection.on("error", () => {}); // `closed` tells
+    connection.on("error", () => {}); // reported by `closed`
     connection.on("close", () => {
       this.closed = true;
       this.onClose?.();
@@ -49,7 +49,7 @@ export class Socket {
    * @param {string} base
    * @param {string} path
    * @param {Record<string, string>} [headers]
-   * @returns {Promise<Socket>} rejects with the status in the message when the upgrade is refused
+   * @returns {Promise<Socket>} rejects with the status in the message if the upgrade is rejected
    */
   static open(base, path, headers = {}) {
     return new Promise((resolve, reject) => {
@@ -154,7 +154,7 @@ export class Socket {
   }
 
   /**
-   * The first frame, received already or still to come, that matches.
+   * Waits for the first matching frame, which may have arrived already.
    *
    * @param {string} what
    * @param {(frame: any) => unknown} matches

@@ -1,5 +1,5 @@
-// What every file of tests starts with: one product, one model server, one tool server, and agents that each have a
-// model of their own, so that tests of one file do not meet.
+// The common setup of the test files: one product, one model server and one tool server. Each agent has its own model,
+// so that the tests of a file do not interfere.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -14,16 +14,16 @@ import { SIGNING_SECRET, ToolServer } from "./tool.mjs";
 /** @typedef {import("./model.mjs").Model} Model */
 /** @typedef {import("./model.mjs").Script} Script */
 
-/** How long a thread is watched that must stay quiet: short here, a minute and more in the soak. */
+/** How long to watch a thread that must stay idle: short here, a minute and more in the soak. */
 const QUIET_MS = Number(process.env.BOBBIN_QUIET_SECONDS ?? 2) * 1000;
 
 /**
  * @typedef {object} Settings
  * @property {Record<string, string>} [vars]
  * @property {string[]} [flags]               further flags of `npm start`
- * @property {boolean} [wrangler]             needs what only `wrangler dev` has
- * @property {string} [key]                   bearer of the suite's client
- * @property {string} [persist]               where threads are kept
+ * @property {boolean} [wrangler]             whether it needs features of `wrangler dev`
+ * @property {string} [key]                   the bearer token of the suite's client
+ * @property {string} [persist]               the folder of the threads
  *
  * @typedef {object} AgentSettings
  * @property {(string | object)[]} [tools]    entries of the prompt's `tools`
@@ -35,7 +35,7 @@ const QUIET_MS = Number(process.env.BOBBIN_QUIET_SECONDS ?? 2) * 1000;
  *
  * @typedef {object} Agent
  * @property {string} name
- * @property {Model} model   with the record of what it was asked
+ * @property {Model} model   its model, with a record of the requests
  */
 
 export class Suite {
@@ -45,13 +45,13 @@ export class Suite {
     this.models = new ModelServer();
     this.tools = new ToolServer();
     this.folder = new AgentsFolder();
-    /** Writes the definitions, once the servers have addresses. @type {(() => void)[]} */
+    /** Functions that write the definitions once the servers have addresses. @type {(() => void)[]} */
     this.definitions = [];
     /** @type {Server | undefined} */
     this.running = undefined;
   }
 
-  /** The product. */
+  /** The running product. */
   get server() {
     assert.ok(this.running, "the suite is up");
     return this.running;
@@ -61,16 +61,16 @@ export class Suite {
     return this.as(this.settings.key);
   }
 
-  /** A client with another bearer, or none. @param {string | undefined} key */
+  /** Returns a client with another bearer token, or without one. @param {string | undefined} key */
   as(key) {
     return new Client(this.server.base, key === undefined ? {} : { key });
   }
 
   /**
-   * An agent of its own prompt and model.
+   * Defines an agent with its own prompt and model.
    *
    * @param {string} name
-   * @param {Script} script  of its model
+   * @param {Script} script  the script of its model
    * @param {AgentSettings} [settings]
    * @returns {Agent}
    */
@@ -98,11 +98,11 @@ export class Suite {
   }
 
   /**
-   * A prompt to be called, with a model of its own.
+   * Defines a prompt that can be called, with its own model.
    *
    * @param {string} name
    * @param {Script} script
-   * @param {object} [fields]  of the prompt
+   * @param {object} [fields]  further fields of the prompt
    * @returns {Agent}
    */
   prompt(name, script, fields = {}) {
@@ -116,14 +116,14 @@ export class Suite {
     return { name, model };
   }
 
-  /** An http tool. @param {string} name @param {import("./tool.mjs").Answering} answer @param {object} [more]  further fields */
+  /** Defines an http tool. @param {string} name @param {import("./tool.mjs").Answering} answer @param {object} [more]  further fields */
   tool(name, answer, more = {}) {
     const tool = this.tools.tool(name, answer);
     this.definitions.push(() => this.folder.write({ tools: { [name]: this.tools.definition(name, more) } }));
     return tool;
   }
 
-  /** An effect behind a URL. @param {string} name @param {import("./tool.mjs").Answering} answer @param {object} [more] */
+  /** Defines an effect behind a URL. @param {string} name @param {import("./tool.mjs").Answering} answer @param {object} [more] */
   effect(name, answer, more = {}) {
     const tool = this.tools.tool(name, answer);
     this.definitions.push(() => this.folder.write({ effects: { [name]: this.tools.definition(name, more) } }));
@@ -131,10 +131,10 @@ export class Suite {
   }
 
   /**
-   * A hook behind a URL.
+   * Defines a hook behind a URL.
    *
    * @param {string} id
-   * @param {string} hook  which of the twelve
+   * @param {string} hook  one of the twelve hooks
    * @param {import("./tool.mjs").Answering} answer
    * @param {object} [more]  further fields
    */
@@ -146,16 +146,19 @@ export class Suite {
     return tool;
   }
 
-  /** A native tool, under a name of its own. @param {string} name @param {string} native @param {object} args  its schema @param {object} [more] */
+  /**
+   * Defines a native tool under its own name.
+   * @param {string} name @param {string} native @param {object} args  its schema @param {object} [more]
+   */
   native(name, native, args, more = {}) {
     const definition = { description: `The native tool ${native}.`, args, run: { native }, ...more };
     this.definitions.push(() => this.folder.write({ tools: { [name]: definition } }));
   }
 
   /**
-   * A custom endpoint that the server of tools answers.
+   * Defines a custom endpoint that the tool server answers.
    *
-   * @param {string} file    below `agents/api`, without `.json`
+   * @param {string} file    relative to `agents/api`, without `.json`
    * @param {import("./tool.mjs").Answering} answer
    * @param {object} [more]  further fields
    */
@@ -168,7 +171,7 @@ export class Suite {
     return tool;
   }
 
-  /** A native one. @param {string} file @param {string} native */
+  /** Defines a native endpoint. @param {string} file @param {string} native */
   nativeEndpoint(file, native) {
     this.definitions.push(() => this.folder.json(`api/${file}.json`, { run: { native } }));
   }
@@ -190,8 +193,8 @@ export class Suite {
   }
 
   /**
-   * A test of this suite: it fails too when the model or a tool had to refuse a request, and shows what the server
-   * printed when it fails.
+   * Registers a test of this suite. It also fails if the model or a tool had to reject a request. If it fails, it shows
+   * the server's output.
    *
    * @param {string} name
    * @param {() => Promise<void>} body
@@ -215,7 +218,7 @@ export class Suite {
   }
 
   /**
-   * Asserts that threads do nothing more: no alarm, nothing due, no further request to their models.
+   * Checks that threads do nothing more: no alarm, nothing due, no further request to their models.
    *
    * @param {{ thread: Thread, model: Model }[]} threads
    */
@@ -232,7 +235,7 @@ export class Suite {
   }
 }
 
-/** A suite that is up while the tests of this file run. @param {Settings} [settings] */
+/** Creates a suite that runs during the tests of this file. @param {Settings} [settings] */
 export function suite(settings = {}) {
   const made = new Suite(settings);
   before(() => made.up());

@@ -1,5 +1,5 @@
-// A server of http tools and endpoints (the receiving end of such a call): verifies every call's form and signature,
-// records it, and answers as the test says.
+// A server of http tools and endpoints: verifies the form and signature of every call, records it, and responds as the
+// test says.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
@@ -7,7 +7,7 @@ import { http } from "../../../package/lib/node-http.mjs";
 import { wholeBody } from "./http.mjs";
 import { until } from "./poll.mjs";
 
-/** The deployment's secret, under which calls are signed. */
+/** The deployment's signing secret. */
 export const SIGNING_SECRET = "signing-secret-of-the-tests";
 
 /**
@@ -17,18 +17,18 @@ export const SIGNING_SECRET = "signing-secret-of-the-tests";
  * @property {string} key               the idempotency key
  * @property {Record<string, any>} body
  * @property {import("node:http").IncomingHttpHeaders} headers
- * @property {number} at                ms since 1970
- * @property {Promise<void>} closed     when the connection is closed, by whomever
+ * @property {number} at                time of arrival, ms since 1970
+ * @property {Promise<void>} closed     resolves when either side closes the connection
  *
  * @typedef {object} Answer
- * @property {number} [status]                     200
+ * @property {number} [status]                     by default 200
  * @property {string | Buffer | object} [body]      an object is sent as JSON
  * @property {Record<string, string>} [headers]
  *
  * @typedef {(received: Received) => Answer | string | Promise<Answer | string>} Answering  a string is the body of a 200
  */
 
-/** One tool of the server: its answers and its record. */
+/** A tool of the server, with its answers and its record. */
 export class Tool {
   /** @param {string} name @param {Answering} answer */
   constructor(name, answer) {
@@ -38,21 +38,21 @@ export class Tool {
     this.received = [];
   }
 
-  /** Waits until it was called `count` times, and returns that call. @param {number} count @param {number} [withinMs] */
+  /** Waits until it has `count` calls, and returns the last of them. @param {number} count @param {number} [withinMs] */
   async call(count, withinMs) {
     await until(`tool ${this.name} is called ${count} times`, () => this.received.length >= count, { withinMs });
     return /** @type {Received} */ (this.received[count - 1]);
   }
 }
 
-/** Calls of a tool that a thread has made. @param {Tool} tool @param {{ id: string }} thread */
+/** Returns a thread's calls of a tool. @param {Tool} tool @param {{ id: string }} thread */
 export const callsOf = (tool, thread) => tool.received.filter(({ body }) => body.threadId === thread.id);
 
 export class ToolServer {
   constructor() {
     /** @type {Map<string, Tool>} */
     this.tools = new Map();
-    /** Calls that were not as documented; a test that leaves some here has failed. @type {string[]} */
+    /** Calls that violate the documentation. A test that leaves any here fails. @type {string[]} */
     this.refused = [];
     this.server = http.createServer((request, response) => {
       this.serve(request, response).catch((error) => {
@@ -78,7 +78,7 @@ export class ToolServer {
     return tool;
   }
 
-  /** The definition file of a tool of this server. @param {string} name @param {object} [more] */
+  /** Returns the definition file of a tool of this server. @param {string} name @param {object} [more] */
   definition(name, more = {}) {
     return {
       description: `The test tool ${name}.`,
@@ -130,7 +130,7 @@ const HOOK_CALL = { texts: ["hook", "hookCallId"], objects: ["args"] };
 const ENDPOINT_CALL = { texts: ["requestId", "method", "path"], objects: ["params", "query", "headers"] };
 
 /**
- * What is wrong with a call's form.
+ * Returns the mistakes in the form of a call.
  *
  * @param {import("node:http").IncomingMessage} request
  * @param {string} text  its body

@@ -1,5 +1,5 @@
-// What a client shows of a thread, built from nothing but the events of its stream. It checks the stream's promises
-// while it listens: no text lost, none twice, an attempt's text dropped when the attempt is.
+// A client's view of a thread, built only from the events of its stream. It checks the stream's guarantees: no text is
+// lost or repeated, and an attempt's text is dropped with the attempt.
 
 import assert from "node:assert/strict";
 
@@ -9,13 +9,13 @@ export class Transcript {
   /** @param {Transcript} [from]  continue from a copy of this one */
   constructor(from) {
     const { messages, partial, streamed } = from ?? {};
-    /** Whole messages by id. @type {Map<string, any>} */
+    /** Complete messages by id. @type {Map<string, any>} */
     this.messages = new Map(messages ?? []);
-    /** Text that is still being written, by message. @type {Map<string, Partial>} */
+    /** Text that is still being streamed, by message. @type {Map<string, Partial>} */
     this.partial = new Map([...(partial ?? [])].map(([id, text]) => [id, { ...text }]));
-    /** Every text that a whole message replaced, by message: what was streamed of it. @type {Map<string, string>} */
+    /** The streamed text of every message that was then replaced by the complete message. @type {Map<string, string>} */
     this.streamed = new Map(streamed ?? []);
-    /** Number of resets, snapshots and chunks seen. */
+    /** The number of resets, snapshots and chunks. */
     this.seen = { reset: 0, snapshot: 0, chunk: 0, data: 0 };
   }
 
@@ -73,12 +73,12 @@ export class Transcript {
     this.messages.set(message_id, data);
   }
 
-  /** Text of a message as a person sees it now. @param {string} id @returns {string} */
+  /** Returns the text of a message as a person sees it now. @param {string} id @returns {string} */
   text(id) {
     return this.partial.get(id)?.text ?? this.messages.get(id)?.content ?? "";
   }
 
-  /** Whole messages, as [role, content], in the order of the thread. */
+  /** Returns the complete messages as [role, content], in the order of the thread. */
   lines() {
     return [...this.messages.values()].map(({ role, content }) => [role, content]);
   }

@@ -1,17 +1,17 @@
-// workerd by itself, without wrangler: one Worker on one port.
+// Plain workerd, without wrangler: one Worker on one port.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkout } from "./server.mjs";
 
-/** The runtime; its arguments are `serve` and a configuration. */
+/** The path of the runtime. Its arguments are `serve` and a configuration. */
 export const WORKERD = join(checkout, "node_modules/workerd/bin/workerd");
 
-/** How a file is loaded, by its ending. @type {Record<string, string>} */
+/** The module type by file extension. @type {Record<string, string>} */
 const KINDS = { js: "esModule", wasm: "wasm", json: "text" };
 
 /**
- * Writes a configuration that serves the files of a folder as one Worker; returns its path.
+ * Writes a configuration that serves the files of a folder as one Worker. Returns its path.
  *
  * @param {string} folder
  * @param {string[]} files    its modules; the first one is the Worker
