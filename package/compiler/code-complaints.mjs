@@ -115,7 +115,7 @@ function told(file, { text, location }) {
   return { file: location.file, line: location.line, column: before.length + 1, severity: "error", message };
 }
 
-/** @param {string} text  of an error */
+/** @param {string} text  the text of an error */
 function whatIsWrong(text) {
   const [, specifier] = /^Could not resolve "(.*)"$/.exec(text) ?? [];
   return specifier === undefined ? text : unresolved(specifier);

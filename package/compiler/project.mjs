@@ -10,7 +10,7 @@ import { buildCrate, hasCrate } from "../lib/rust.mjs";
 /**
  * Checks and compiles a project's definitions.
  *
- * @param {string} root     of the project
+ * @param {string} root     the project's folder
  * @param {string} agents   the folder of the definitions
  * @param {{ strict?: boolean }} [settings]
  * @returns {Promise<import("./compile.mjs").Compiled>}

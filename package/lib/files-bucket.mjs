@@ -35,14 +35,14 @@ export async function wantsFilesBucket({ name }) {
   }
 }
 
-/** @param {string} name  of the Worker */
+/** @param {string} name  the Worker's name */
 const bucketOf = (name) => `${name}-files`;
 
 /**
  * Creates the bucket unless it exists, and adds the binding to the configuration.
  *
  * @param {import("./project.mjs").Config} config
- * @param {string} path                             of the configuration
+ * @param {string} path                             the configuration's path
  * @param {import("./wrangler.mjs").Wrangler} wrangler
  */
 export function makeFilesBucket({ name, r2_buckets: others }, path, wrangler) {

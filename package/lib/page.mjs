@@ -8,7 +8,7 @@ import { readIfThere, shown } from "./files.mjs";
 
 /**
  * Returns the program that builds the page, and the folder of its sources.
- * @param {string} root of the project
+ * @param {string} root the project's folder
  * @returns {{ program: string, folder: string } | undefined}
  */
 export function pageOf(root) {

@@ -23,7 +23,7 @@ export function part(name) {
 /**
  * Resolves a dependency of wrangler. A project thus develops and bundles with the versions that deploy it.
  *
- * @param {string} root   of the project
+ * @param {string} root   the project's folder
  * @param {string} name
  */
 function ofWrangler(root, name) {

@@ -27,8 +27,8 @@ import { readJsonc } from "./jsonc.mjs";
  * @property {string} root
  * @property {string} agents       the folder of the definitions
  * @property {string} catalog      the path of the compiled catalog
- * @property {Config} config       of the Worker
- * @property {Config} isolate      of the isolate Worker
+ * @property {Config} config       the Worker's configuration
+ * @property {Config} isolate      the isolate Worker's configuration
  */
 
 const WORKER = "wrangler.jsonc";

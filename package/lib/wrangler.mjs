@@ -17,7 +17,7 @@ const OLDEST_NODE = "22.0.0";
  * @property {(args: string[]) => { code: number, out: string, all: string }} ask  runs it and returns its output
  */
 
-/** @param {string} root  of the project @returns {Wrangler} */
+/** @param {string} root  the project's folder @returns {Wrangler} */
 export function wranglerIn(root) {
   const { node } = wranglerVersion(root);
   const wanted = /(\d+)\.(\d+)/.exec(node ?? OLDEST_NODE) ?? [];

@@ -24,7 +24,7 @@ import { readIfThere, shown } from "../lib/files.mjs";
  * @typedef {object} Address
  * @property {URL} url
  * @property {Record<string, string>} headers
- * @property {Map<string, string>} values         of the variables that were put in, by name
+ * @property {Map<string, string>} values         the inserted values of variables, by name
  */
 
 const TOOLS = ".tools.json";

@@ -33,7 +33,7 @@ const HIDDEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u{e
  * Separates the tools that may be pinned from the rejected ones, with the reasons.
  *
  * @param {unknown[]} listed
- * @param {Map<string, string>} values   of variables, which no list may contain
+ * @param {Map<string, string>} values   values of variables, which no list may contain
  * @returns {{ tools: Tool[], refused: Refused[] }}
  */
 export function sifted(listed, values) {

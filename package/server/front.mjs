@@ -341,7 +341,7 @@ function headOf(answer, left, own = "") {
  *
  * @param {number} port
  * @param {number} behind
- * @param {{ host?: string, answered?: (request: Answered) => void }} [options]   host: where to listen
+ * @param {{ host?: string, answered?: (request: Answered) => void }} [options]   host: the address to listen on
  * @returns {Promise<Front>}
  */
 export async function startFront(port, behind, { host = HOST, answered } = {}) {

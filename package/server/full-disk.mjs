@@ -13,7 +13,7 @@ const STACK = /^stack: /;
 /**
  * Returns a function that forwards the runtime's lines. It replaces lines about a full disk by one line per minute.
  *
- * @param {string} folder  where threads are kept
+ * @param {string} folder  the folder of the threads
  * @param {(line: string) => void} pass
  * @param {() => number} [now]  milliseconds
  * @returns {(line: string) => void}

@@ -12,7 +12,7 @@ const FILE = ".bobbin/encryption-keys";
 /**
  * Returns the value of BOBBIN_ENCRYPTION_KEYS on this machine.
  *
- * @param {string} root     of the project
+ * @param {string} root     the project's folder
  * @param {string} persist  the folder of the threads
  * @returns {string}
  */

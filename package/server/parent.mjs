@@ -12,7 +12,7 @@ export const BY_SYSTEM =
  * Returns a wrapper that kills the program when its parent dies, if the system supports that, otherwise the program.
  *
  * @param {string} program
- * @param {string} folder   where the wrapper is put
+ * @param {string} folder   the folder for the wrapper
  */
 export function thatEndsWithParent(program, folder) {
   if (!BY_SYSTEM) return program;

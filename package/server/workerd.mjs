@@ -20,7 +20,7 @@ import { namingFullDisk } from "./full-disk.mjs";
  *
  * @typedef {object} Served
  * @property {Config} config
- * @property {string} folder    of its modules, relative to `home`
+ * @property {string} folder    the folder of its modules, relative to `home`
  */
 
 /**

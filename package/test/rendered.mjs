@@ -12,7 +12,7 @@ const CARRIAGE = new Set([
   ...["stream", "stream_options", "user", "prompt_cache_key", "store", "include", "background", "parallel_tool_calls", "service_tier", "metadata"],
 ]);
 
-/** @param {any} body   of chat completions, responses, or Anthropic's messages @returns {Rendered} */
+/** @param {any} body   of chat completions, the Responses API, or Anthropic's messages @returns {Rendered} */
 export function rendered(body) {
   const named = naming();
   const messages = body.messages ?? inputOf(body.input);

@@ -1,5 +1,5 @@
-// A conversation with the assistant. The thread on the server is the truth: the page reads it when it opens, and goes on with a
-// reply that is under way, also after the server was restarted in the middle of it.
+// A conversation with the assistant. The thread on the server is authoritative: the page reads it when it opens, and
+// resumes a reply in progress, even after a restart of the server.
 
 import { useChat } from "@ai-sdk/react";
 import { DefaultChatTransport, type UIMessage } from "ai";
@@ -8,13 +8,13 @@ import { createRoot } from "react-dom/client";
 
 const API = "/api/agents/assistant/chat";
 
-/** A token of a deployment that asks for one; a development server asks for none. */
+/** The token of a deployment. A development server needs none. */
 const headers = (): Record<string, string> => {
   const token = sessionStorage.getItem("token");
   return token === null ? {} : { authorization: `Bearer ${token}` };
 };
 
-/** Each tab remembers its conversation in the address. */
+/** Each tab keeps its conversation in the URL. */
 const id = location.hash.slice(1) || crypto.randomUUID();
 location.hash = id;
 
@@ -30,7 +30,7 @@ function Chat({ before }: { before: UIMessage[] }) {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (busy) {
-      // The hook stops reading; the run on the server is stopped by its route.
+      // The hook only stops reading. The route stops the run on the server.
       void stop();
       void fetch(`${API}/${id}/stop`, { method: "POST", headers: headers() });
     } else if (text.trim() !== "") {
@@ -64,7 +64,7 @@ function App() {
   const read = async () => {
     const response = await fetch(`${API}/${id}`, { headers: headers() });
     setClosed(response.status === 401);
-    // 404: nothing was said yet.
+    // 404: there is no message yet.
     if (response.ok || response.status === 404) setBefore(response.ok ? (await response.json()).messages : []);
   };
   useEffect(() => void read(), []);
