@@ -114,7 +114,7 @@ declare module "bobbin" {
   interface WaitingCall {
     id: string;
     tool: string;
-    /** What the tool may change. */
+    /** The effects that the tool may have. */
     tier: "read_only" | "side_effecting" | "privileged";
     args: JsonObject;
     /** The digest of what is decided. */
@@ -155,7 +155,7 @@ declare module "bobbin" {
     selectedAgentIds: string[];
     prompt: string;
     promptHash: string;
-    /** Of the other side, if there is one. */
+    /** The prompt of the other side, if there is one. */
     promptB?: string;
     promptBHash?: string;
     models: string[] | HashedList;

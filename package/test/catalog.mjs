@@ -12,7 +12,7 @@ export const MODELS = "http://models.bobbin.test";
 export const TOOLS = "http://tools.bobbin.test";
 /** The suffix of a stubbed tool's real name. */
 export const REAL = "__real";
-/** The field of a request to a scripted model that holds the prompt and the definition's model name. */
+/** The field of a request to a scripted model that names the prompt. */
 export const PROMPT = "bobbin_prompt";
 
 /** Fields specific to a provider. Scripted models ignore them. */

@@ -379,7 +379,7 @@ test("the parent and the child are threads with all members but what is their ow
 
 // Hooks.
 
-/** What each kind of hook returns of its arguments. Empty for hooks that only observe. @type {Record<string, string>} */
+/** The return value of each kind of hook, as an expression of its arguments. Empty for hooks that only observe. @type {Record<string, string>} */
 const KINDS = {
   after_thread_created: "",
   after_subagent_created: "",

@@ -1,4 +1,4 @@
-// What a folder offers MCP clients besides its agents: tools, and prompts and resources that tools provide.
+// A folder's offers to MCP clients besides its agents: tools, and prompts and resources that tools provide.
 
 import assert from "node:assert/strict";
 import { Mcp } from "./support/mcp.mjs";

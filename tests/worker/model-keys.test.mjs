@@ -1,4 +1,4 @@
-// What `npm start` reports about models that cannot be used.
+// The report of `npm start` about unusable models.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -180,7 +180,7 @@ test("termination ends the wait, and the child with it", async () => {
   assert.deepEqual(await told(thread), []);
 });
 
-/** What can happen to the child, and what the parent receives. @type {[string, string, RegExp, string][]} */
+/** Events of the child, with the parent's result. @type {[string, string, RegExp, string][]} */
 const fates = [
   ["terminated", "/terminate", /^The subagent \S+ \(terminated_child\) was terminated\.$/, "terminated"],
   ["stopped", "/stop", /"stopped_child" was stopped \(stopped_by_user\)/, "idle"],

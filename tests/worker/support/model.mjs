@@ -266,7 +266,7 @@ export class ModelServer {
 
   /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
   async serve(request, response) {
-    response.on("error", () => {}); // a client that was killed; `closed` tells the script
+    response.on("error", () => {}); // the client was killed, which `closed` reports to the script
     const at = Date.now();
     const text = await wholeBody(request);
     if (text === undefined) return;

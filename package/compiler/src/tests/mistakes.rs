@@ -222,7 +222,7 @@ fn what_people_will_try_is_answered() {
 fn a_file_that_cannot_be_read_causes_no_complaints_about_others() {
     let told = told(&[MODEL, ("prompts/helper.md", "---\nx: [\n---\n"), AGENT]);
     assert!(told.len() == 1 && told[0].starts_with("prompts/helper.md:"), "{told:?}");
-    // An invalid field causes no further message about its absence.
+    // An invalid field causes no further complaint about what follows from its absence.
     let prompt = (
         "prompts/helper.json",
         r#"{ "toolDescription": "d", "prompt": "x", "model": "fast", "includeChat": 1 }"#,
