@@ -90,8 +90,7 @@ export function varsOf(entries) {
 
 /**
  * Reloads the definitions after a change. If they are invalid, it prints the errors and keeps the previous ones.
- * @param {import("../lib/project.mjs").Project} project
- * @param {import("../server/server.mjs").Server} server
+ * @param {import("../lib/project.mjs").Project} project @param {import("../server/server.mjs").Server} server
  */
 function watch(project, server) {
   /** @type {NodeJS.Timeout | undefined} */

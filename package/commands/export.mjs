@@ -79,8 +79,7 @@ async function asTest(client, thread, { as, output, json: asJson }) {
 
 /**
  * Returns a function that writes lines and waits for the stream's backpressure.
- * @param {import("node:stream").Writable} stream
- * @returns {Put}
+ * @param {import("node:stream").Writable} stream @returns {Put}
  */
 const into = (stream) => async (line) => {
   if (stream.write(`${json(line)}\n`)) return;
@@ -131,11 +130,7 @@ async function writeValues(client, threadId, put) {
 
 /**
  * Writes a directory and everything below it.
- * @param {Client} client
- * @param {string} threadId
- * @param {string} path
- * @param {boolean} bare
- * @param {Put} put
+ * @param {Client} client @param {string} threadId @param {string} path @param {boolean} bare @param {Put} put
  */
 async function writeFiles(client, threadId, path, bare, put) {
   let count = 0;

@@ -62,8 +62,7 @@ same command is given again, within a day. What was imported is a copy: \`bobbin
 
 /**
  * Reads the thread and its messages. Reads the whole file, to make sure that it is complete.
- * @param {string} file
- * @returns {Promise<Read>}
+ * @param {string} file @returns {Promise<Read>}
  */
 async function readThread(file) {
   const hash = createHash("sha256");

@@ -86,9 +86,7 @@ const portable = (path) => path.replaceAll("\\", "/");
 
 /**
  * Changes the project's files so that it can have its own crate.
- * @param {Map<string, string>} files
- * @param {string} target
- * @param {string} checkout
+ * @param {Map<string, string>} files @param {string} target @param {string} checkout
  */
 function withCrate(files, target, checkout) {
   // Use the locked versions of Bobbin's build. The wasm's glue code depends on them.

@@ -96,9 +96,7 @@ async function listed(client, asked, limit, is) {
 
 /**
  * Returns the ids of threads with open questions or approvals.
- * @param {Client} client
- * @param {string | undefined} user
- * @returns {Promise<Set<string>>}
+ * @param {Client} client @param {string | undefined} user @returns {Promise<Set<string>>}
  */
 async function asking(client, user) {
   const ids = new Set();

@@ -85,10 +85,7 @@ async function result({ call }, line, say) {
 
 /**
  * Asks the person to fill in the form of an MCP server.
- * @param {Wait} wait
- * @param {Line} line
- * @param {Say} say
- * @returns {Promise<Decision | undefined>}
+ * @param {Wait} wait @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>}
  */
 async function form(wait, line, say) {
   const { form: schema } = asked(wait);
@@ -115,8 +112,7 @@ async function form(wait, line, say) {
 
 /**
  * Returns the value of a text: the choices that it names by value or label, a boolean, or the text itself.
- * @param {import("./form.mjs").Field} field
- * @param {string} text
+ * @param {import("./form.mjs").Field} field @param {string} text
  */
 function chosen({ kind, label, choices }, text) {
   const one = (/** @type {string} */ word) => {
@@ -131,10 +127,7 @@ function chosen({ kind, label, choices }, text) {
 
 /**
  * Asks the person to visit a URL of an MCP server.
- * @param {Wait} wait
- * @param {Line} line
- * @param {Say} say
- * @returns {Promise<Decision | undefined>}
+ * @param {Wait} wait @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>}
  */
 async function visit(wait, line, say) {
   const { url } = asked(wait);

@@ -50,8 +50,7 @@ function claim(path) {
 
 /**
  * Removes the lock of a dead process. If another process has taken the lock in the meantime, restores it.
- * @param {string} path
- * @param {number} holder
+ * @param {string} path @param {number} holder
  */
 function bury(path, holder) {
   const grave = `${path}.${process.pid}`;

@@ -62,8 +62,7 @@ function atLeast([major = 0, minor = 0], [least = 0, then = 0]) {
 
 /**
  * Checks the server: its version, its clock, the key's scope and the enabled protocols.
- * @param {Target} target
- * @returns {Promise<Finding[]>}
+ * @param {Target} target @returns {Promise<Finding[]>}
  */
 export async function server({ url, from, client, keyed, health }) {
   const found = /** @type {Finding[]} */ ([{ level: "ok", what: "server", message: `${url} (${from}), version ${oneLine(health.version)}, ${health.agents} agents` }]);
@@ -195,8 +194,7 @@ const isOf = (id, model) => model.startsWith(id) && /^(-latest|-[\d-]{8,})?$/.te
 
 /**
  * Returns a definition's model if it uses the provider's own address.
- * @param {string} file
- * @returns {{ provider: string, id: string } | undefined}
+ * @param {string} file @returns {{ provider: string, id: string } | undefined}
  */
 function modelOf(file) {
   try {

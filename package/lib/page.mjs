@@ -8,8 +8,7 @@ import { readIfThere, shown } from "./files.mjs";
 
 /**
  * Returns the program that builds the page, and the folder of its sources.
- * @param {string} root the project's folder
- * @returns {{ program: string, folder: string } | undefined}
+ * @param {string} root the project's folder @returns {{ program: string, folder: string } | undefined}
  */
 export function pageOf(root) {
   const { bobbin } = JSON.parse(readIfThere(join(root, "package.json")) ?? "{}");

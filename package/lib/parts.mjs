@@ -56,8 +56,7 @@ export const wranglerOf = (root) => join(ofWrangler(root, "wrangler/package.json
 
 /**
  * Returns wrangler's version and the Node version that it requires.
- * @param {string} root
- * @returns {{ version: string, node: string | undefined }}
+ * @param {string} root @returns {{ version: string, node: string | undefined }}
  */
 export function wranglerVersion(root) {
   const { version, engines } = JSON.parse(readFileSync(ofWrangler(root, "wrangler/package.json"), "utf8"));

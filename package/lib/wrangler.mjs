@@ -71,9 +71,7 @@ export function withSecretFile(text, work) {
 
 /**
  * Returns the names of a Worker's secrets, or nothing if the Worker does not exist yet.
- * @param {Wrangler} wrangler
- * @param {string} config
- * @returns {string[] | undefined}
+ * @param {Wrangler} wrangler @param {string} config @returns {string[] | undefined}
  */
 export function secretsOf(wrangler, config) {
   const { code, out, all } = wrangler.ask(["secret", "list", "--config", config, "--format", "json"]);

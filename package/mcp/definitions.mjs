@@ -65,8 +65,7 @@ export const isWanted = ({ allow, block }, tool) => (allow === undefined || allo
 
 /**
  * Returns this machine's variables: the environment and .dev.vars.
- * @param {string} project
- * @returns {Record<string, string | undefined>}
+ * @param {string} project @returns {Record<string, string | undefined>}
  */
 export const variables = (project) => ({ ...parseEnv(readIfThere(join(project, ".dev.vars")) ?? ""), ...process.env });
 

@@ -87,9 +87,7 @@ export class Door {
 
   /**
    * Sends a request and follows no redirect, as in a run. The definition determines the address.
-   * @param {string} body
-   * @param {Record<string, string>} headers
-   * @param {AbortSignal} signal
+   * @param {string} body @param {Record<string, string>} headers @param {AbortSignal} signal
    */
   async #open(body, headers, signal) {
     const { url } = this.address;

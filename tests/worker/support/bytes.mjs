@@ -83,8 +83,7 @@ const ROUNDS = 3;
 
 /**
  * Repeats the steps until there is a round in which none of them makes the server grow by `bound` bytes.
- * @param {import("./server.mjs").Server} server
- * @param {Record<string, () => Promise<void>>} steps by name
+ * @param {import("./server.mjs").Server} server @param {Record<string, () => Promise<void>>} steps by name
  * @param {number} bound in bytes
  */
 export async function staysFlat(server, steps, bound) {
