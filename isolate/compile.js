@@ -6,7 +6,7 @@
 import { Answers } from "./answers.js";
 import module from "./compiler.wasm";
 
-/** Units of fuel between two looks at the clock. */
+/** Units of fuel between two checks of the clock. */
 const SLICE = 10_000;
 const TURN_MS = 8;
 const TURN_SLICES = 64;

@@ -17,7 +17,7 @@ import { LOGS_BYTES, LOGS_ENTRIES, PACKED_UNDEFINED, packedError } from "./wire.
  * @typedef {import("./wire.js").Answer} Answer
  * @typedef {import("./wire.js").Door} Door
  *
- * What runs a program: engines/quickjs.js and engines/v8.js.
+ * The part of an engine that runs a program: engines/quickjs.js and engines/v8.js.
  * @typedef {object} Sandbox
  * @property {(values: Packed, reports: boolean) => void} start
  * @property {(id: number, ok: boolean, value: Packed) => Promise<void>} settle   resolves when it has taken the answer
@@ -221,7 +221,7 @@ export class Run {
     }
     if ("value" in answer) await this.#sandbox?.settle(id, true, answer.value);
     else await this.#sandbox?.settle(id, false, answer.error);
-    // Skipped after the end of the run: the caller no longer counts. Errors are ignored: the caller may be gone.
+    // After the end of the run the caller keeps no count, so this is skipped. Errors are ignored, because the caller may be gone.
     if (answer.held !== undefined && this.#sandbox) this.#door.taken(answer.held).catch(() => {});
   }
 

@@ -95,7 +95,8 @@ let linted;
 
 /**
  * The same for native builds. Clippy checks a whole crate after any change (11 seconds for the core), so the core is checked
- * once, when its unit tests are compiled. To cargo this is another build than one without clippy, so all builds use it.
+ * once, when its unit tests are compiled. To cargo this is another build than one without clippy. If clippy is missing, the
+ * crates compile without it.
  *
  * @returns {NodeJS.ProcessEnv}
  */

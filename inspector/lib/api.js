@@ -105,11 +105,7 @@ export function said(error) {
   return error instanceof Error ? error.message : String(error);
 }
 
-/**
- * Whether an error has one of these codes, such as those for things that are missing or forbidden.
- *
- * @param {unknown} error @param {...string} codes
- */
+/** Whether the error is a refusal with one of these codes. @param {unknown} error @param {...string} codes */
 export const isRefusal = (error, ...codes) => error instanceof BobbinError && codes.includes(error.code);
 
 /** The path of a thread, or below it. @param {string} id @param {string} [below] */

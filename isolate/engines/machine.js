@@ -231,7 +231,7 @@ export class Machine {
     return this.#meter.spent;
   }
 
-  // What the instance imports.
+  // The imports of the instance.
 
   #imports() {
     const view = () => this.view;

@@ -120,11 +120,7 @@ export function start(send, uncaught) {
     /** The evaluation of the modules failed. @param {any} error */
     fail: (error) => failed("error", error),
 
-    /**
-     * Passes the answer to a call or a report.
-     *
-     * @param {number} id @param {boolean} ok @param {string} text @param {ArrayBuffer[]} buffers
-     */
+    /** Answers a call or a report. @param {number} id @param {boolean} ok @param {string} text @param {ArrayBuffer[]} buffers */
     settle(id, ok, text, ...buffers) {
       outbox.settle(id, (answer) => {
         let value;

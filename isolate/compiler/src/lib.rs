@@ -14,7 +14,7 @@
 //! | `erase/` | types become white space; other TypeScript becomes code on its own line |
 //! | `edits.rs` | edits of a text that keep everything else in place |
 //! | `text.rs` | positions in a text, tokens, comments |
-//! | `record.rs` | what a module imports and exports |
+//! | `record.rs` | the imports and exports of a module |
 //! | `resolve.rs` | finds the module for a specifier |
 //! | `link.rs` | checks that every imported name exists |
 //! | `keyed.rs` | links for an engine that resolves specifiers itself |

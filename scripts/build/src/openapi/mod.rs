@@ -151,8 +151,8 @@ fn whole() -> Value {
     })
 }
 
-/// Puts each frame's `type` into its schema, so that client generators can discriminate by it and each branch
-/// is a reference.
+/// Moves each frame's `type` into its own schema and adds a discriminator. Client generators need branches
+/// that are only references.
 fn with_types(mut schemas: Map<String, Value>) -> Map<String, Value> {
     let Some(frames) = schemas.get("Frame").and_then(|frame| frame["oneOf"].as_array()).cloned() else {
         return schemas;
