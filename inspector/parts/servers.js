@@ -36,7 +36,7 @@ const ERAS = { "2026-07-28": "2026-07-28, without sessions", "2025-11-25": "2025
 /** @param {{ server: any, agent: string | undefined }} props */
 function Server({ server, agent }) {
   const { name, url, list, protocol, server: self, tools, agents, last_success: success, last_error: failure } = server;
-  // What failed last is news until something has gone well since.
+  // An error counts as current until a later success.
   const isBad = failure && !(success && success >= failure.at);
   return html`<li class=${names("server", isBad && "bad")}>
     <div class="row"><strong class="name">${plain(name)}</strong><code>${plain(url)}</code><span class="tag" title=${list === "live" ? "Listed when a run begins" : "As bobbin mcp pull has written it"}>${list}</span>

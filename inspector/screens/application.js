@@ -49,7 +49,7 @@ export function Application({ agent }) {
 /** @type {Record<string, string>} */
 const HOW = { handoff: "hands the thread over to", subagent: "has a subagent", worker: "leads workers of" };
 
-/** Agents as boxes, and lines to those that they lead to. @param {{ agents: any[], explained: Map<string, any>, selected: string }} props */
+/** Draws agents as boxes, with lines to the agents that they lead to. @param {{ agents: any[], explained: Map<string, any>, selected: string }} props */
 function Graph({ agents, explained, selected }) {
   const edges = agents.flatMap(({ name }) => (explained.get(name)?.leads ?? []).map((/** @type {any} */ { agent, how }) => ({ from: name, to: agent, how })));
   const { places, width, height } = layout(agents.map(({ name }) => name), edges);

@@ -43,7 +43,7 @@ export function Conversation({ id, followed, two, selected }) {
 }
 
 /**
- * Which rows are shown. The window moves as somebody scrolls to its edge, and what they look at stays where it is.
+ * Decides which rows are shown. The window moves when the user scrolls to its edge, and the visible rows keep their position.
  *
  * @param {import("../lib/rows.js").Row[]} rows
  * @param {import("../lib/follow.js").View} view
@@ -52,7 +52,7 @@ export function Conversation({ id, followed, two, selected }) {
  */
 function useWindow(rows, view, selected, { hasMore, loadOlder, two }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
-  /** The first row of the window; none while it follows the end. */
+  /** The first row of the window; undefined while it follows the end. */
   const [from, setFrom] = useState(/** @type {string | undefined} */ (undefined));
   const [atEnd, setAtEnd] = useState(true);
   const held = useRef(/** @type {{ id: string, top: number } | undefined} */ (undefined));
@@ -76,7 +76,7 @@ function useWindow(rows, view, selected, { hasMore, loadOlder, two }) {
     if (!current) return;
     const room = current.scrollHeight - current.clientHeight;
     const below = room - current.scrollTop;
-    // On a tall screen the two edges are nearer to each other.
+    // On a tall screen the edges are closer together.
     const near = Math.min(NEAR, room / 3);
     const end = below < END && first + ROWS >= rows.length;
     setAtEnd(end);
@@ -84,10 +84,10 @@ function useWindow(rows, view, selected, { hasMore, loadOlder, two }) {
     else if (current.scrollTop <= near && hasMore) void (hold(), setFrom(rows[first]?.id), loadOlder());
     else if (below <= near && first + ROWS < rows.length) show(first + STEP);
   };
-  // What is drawn, and not what was drawn when the listener was added: an event may come between the two.
+  // Use the state of the latest render, not that of the render that added the listener: an event may come between the two.
   const newest = useRef(scrolled);
   newest.current = scrolled;
-  // What has come may have moved the edge to where somebody is, who cannot scroll any further.
+  // New content may have moved an edge to the current position, from which the user cannot scroll further.
   useEffect(() => {
     const frame = requestAnimationFrame(() => newest.current());
     return () => cancelAnimationFrame(frame);
@@ -101,7 +101,7 @@ function useWindow(rows, view, selected, { hasMore, loadOlder, two }) {
     held.current = undefined;
   }, [first, shown.length, shown.at(-1)?.id, rows, view.partial, two]);
   useSelected(box, rows, selected, { hasMore, loadOlder, show: (index) => setFrom(rows[Math.max(0, index - 5)]?.id), leave: () => setAtEnd(false) });
-  // A picture has come, which has its size now.
+  // An image has loaded and has its size now.
   const onGrown = () => {
     if (atEnd && box.current) box.current.scrollTop = box.current.scrollHeight;
   };
@@ -114,7 +114,7 @@ function useWindow(rows, view, selected, { hasMore, loadOlder, two }) {
 }
 
 /**
- * Brings the message of the address into sight, once: pages are loaded until it is there.
+ * Scrolls the message of the address into view, once. Pages are loaded until it is found.
  *
  * @param {{ current: HTMLElement | null }} box
  * @param {import("../lib/rows.js").Row[]} rows
@@ -141,7 +141,7 @@ function useSelected(box, rows, selected, { hasMore, loadOlder, show, leave }) {
   });
 }
 
-/** `j` and `k` go from message to message, Enter opens the step of one. @param {string} id @param {{ current: HTMLElement | null }} box @param {() => void} hold */
+/** `j` and `k` move between messages, Enter opens the step of one. @param {string} id @param {{ current: HTMLElement | null }} box @param {() => void} hold */
 function useRowKeys(id, box, hold) {
   const step = (/** @type {number} */ by) => {
     const all = /** @type {HTMLElement[]} */ ([...(box.current?.querySelectorAll("[data-id]") ?? [])]);

@@ -117,7 +117,7 @@ function Held({ of, request, last, earlier, path, first }) {
     <footer class="foot"><${Curl} path=${path} /><${Copy} label="Copy the request" text=${() => JSON.stringify(of.body, null, 2)} /></footer>`;
 }
 
-/** How the request is made up: a bar, and what its pieces are. @param {{ request: Request, tokens: Record<string, number> }} props */
+/** The shares of the request: a bar, and its parts. @param {{ request: Request, tokens: Record<string, number> }} props */
 function Parts({ request, tokens }) {
   const parts = [
     { name: "System", size: bytesOf(request.system), of: "system" },

@@ -63,10 +63,10 @@ export function ThreadScreen({ id, place }) {
   </section>`;
 }
 
-/** Until it is known what a thread is, its place is held. @param {{ id: string, title: string | undefined, facts: any, spent: any, state: string | undefined, connected: boolean, stop: { busy: boolean, run: () => unknown } }} props */
+/** The head of the page. It keeps its place while the thread loads. @param {{ id: string, title: string | undefined, facts: any, spent: any, state: string | undefined, connected: boolean, stop: { busy: boolean, run: () => unknown } }} props */
 function Head({ id, title, facts, spent, state, connected, stop }) {
   const thread = facts?.thread;
-  // A stream that has just begun has not been lost.
+  // A stream that is still connecting is not shown as lost.
   const [late, setLate] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setLate(!connected), connected ? 0 : 700);
@@ -127,7 +127,7 @@ function Acts({ id, agent, state, stop }) {
   </div>`;
 }
 
-/** All messages and the log, each row with what it is. @param {string} id */
+/** All messages and the log, each row with its type. @param {string} id */
 async function everything(id) {
   const [{ thread }, messages, logs] = await Promise.all([get(ofThread(id)), pages(id, "messages", "order=asc&includeSilent=true"), pages(id, "logs", "order=asc")]);
   const row = (/** @type {string} */ type) => (/** @type {any} */ of) => ({ row: type, ...of });
