@@ -52,11 +52,9 @@ export function start(send, uncaught) {
   const log = capture(send, exported);
   /**
    * Sends the outcome, after logging the unhandled rejections. They do not change the outcome, but they matter to the author.
+   * `error`: that of the outcome, which is not logged again.
    *
-   * @param {string} status
-   * @param {string} text
-   * @param {ArrayBuffer[]} buffers
-   * @param {unknown} [error]     the error of the outcome, which is not logged again
+   * @param {string} status @param {string} text @param {ArrayBuffer[]} buffers @param {unknown} [error]
    */
   const done = (status, text, buffers, error) =>
     uncaught((reasons) => {
