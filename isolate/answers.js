@@ -3,7 +3,7 @@
 
 const encoder = new TextEncoder();
 
-/** The limit on the total length of the cached requests, in code units: the cache shares the isolate's memory with the runs. */
+/** The limit on the total length of the cached answers as JSON, in code units: the cache shares the isolate's memory with the runs. */
 const MOST = 2 << 20;
 /** Shorter requests are not cached: compiling them is as fast as a lookup. */
 const LEAST = 4 << 10;
@@ -33,7 +33,7 @@ export class Answers {
    * @returns {Promise<A>}
    */
   async of(request, make) {
-    if (request.length < LEAST || request.length > this.#most) return make();
+    if (request.length < LEAST) return make();
     const digest = await crypto.subtle.digest("SHA-256", encoder.encode(request));
     const key = String.fromCharCode(...new Uint16Array(digest));
     const known = this.#kept.get(key);
@@ -44,7 +44,8 @@ export class Answers {
     }
     const answer = await make();
     // The same request may have been answered meanwhile.
-    if (!("error" in answer) && !this.#kept.has(key)) this.#keep(key, answer, request.length);
+    const size = JSON.stringify(answer).length;
+    if (!("error" in answer) && !this.#kept.has(key) && size <= this.#most) this.#keep(key, answer, size);
     return answer;
   }
 

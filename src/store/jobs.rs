@@ -189,7 +189,7 @@ pub(crate) fn end_all(state: &mut State, sql: &dyn Sql) -> Result<()> {
     if state.meta.jobs == 0 {
         return Ok(());
     }
-    sql.run("DELETE FROM jobs WHERE kind NOT IN ('export', 'fork', 'cancel')", &[])?;
+    sql.run("DELETE FROM jobs WHERE kind NOT IN ('export', 'fork', 'cancel', 'cancel_task')", &[])?;
     let left = integer(sql, "SELECT count(*) FROM jobs", &[])?.unwrap_or(0);
     count(state, sql, left)
 }

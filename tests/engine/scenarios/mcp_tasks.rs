@@ -14,7 +14,7 @@ use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![polled(), asking(), refusing(), stopped()]
+    vec![polled(), asking(), refusing(), stopped(Then::Rests), stopped(Then::IsTerminated)]
 }
 
 fn task(status: &str, more: Value) -> Gives {
@@ -194,9 +194,19 @@ fn a_task_that_refuses_an_answer_asks_again() {
     refusing().sweep();
 }
 
-/// A stop tells the server that nobody waits any more, also where it does not answer at first.
-fn stopped() -> Scenario {
-    shop("stopped during a task")
+/// What becomes of the thread after the stop.
+#[derive(Clone, Copy, PartialEq)]
+enum Then {
+    Rests,
+    IsTerminated,
+}
+
+/// A stop cancels the task, also where the server fails at first, and the thread is terminated meanwhile.
+fn stopped(then: Then) -> Scenario {
+    shop(match then {
+        Then::Rests => "stopped during a task",
+        Then::IsTerminated => "stopped during a task, and terminated",
+    })
         .setup(|sim| {
             let server = slow(|asked, before| match asked.method.as_str() {
                 "tasks/cancel" if before == 0 => Gives::Raw(Answer::status(503, "")),
@@ -206,7 +216,7 @@ fn stopped() -> Scenario {
             sim.world.outside.mcp.serve("shop", server);
         })
         .terms(|terms| terms.outcomes = vec!["stopped", "completed"])
-        .drive(|sim| async move {
+        .drive(move |sim| async move {
             sim.send("use work").await;
             sim.until("the task is under way, or nobody knows", |sim| {
                 let asked = sim.member.has_table("waits")
@@ -217,6 +227,9 @@ fn stopped() -> Scenario {
             })
             .await;
             sim.stop().await;
+            if then == Then::IsTerminated {
+                sim.terminate().await;
+            }
         })
         .check(|sim, history| {
             let mcp = &sim.world.outside.mcp;
@@ -233,7 +246,12 @@ fn stopped() -> Scenario {
 
 #[test]
 fn a_stop_cancels_the_task() {
-    stopped().sweep();
+    stopped(Then::Rests).sweep();
+}
+
+#[test]
+fn a_stop_cancels_the_task_of_a_thread_that_is_terminated() {
+    stopped(Then::IsTerminated).sweep();
 }
 
 /// How tasks end.
