@@ -1,11 +1,9 @@
 //! `GET` and `PATCH …/budget`: what a thread may use and has used (docs/budgets.md).
 
-use std::rc::Rc;
-
 use serde_json::{Map, Value};
 
+use crate::api::Api;
 use crate::engine::budget::given::given_limits;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::json;
 use crate::limits;
@@ -17,16 +15,16 @@ use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
 use crate::store::waits;
 use crate::store::waits::WaitKind;
 
-impl Thread {
+impl Api<'_> {
     /// `GET …/budget`.
-    pub(crate) fn get_budget(self: &Rc<Self>) -> Result<Reply> {
+    pub(crate) fn get_budget(&self) -> Result<Reply> {
         let shown = self.read(|state, sql| {
             let run = state.run.as_ref();
             let (ledger, steps) =
                 match run.and_then(|run| Some((run.ledger.as_deref()?.clone(), run.steps_done()))) {
                     Some(kept) => kept,
                     // What limits the next run.
-                    None => (self.new_ledger(state, sql, None)?.unwrap_or_default(), 0),
+                    None => (self.budgets().new_ledger(state, sql, None)?.unwrap_or_default(), 0),
                 };
             let mut ledger = ledger;
             let mut errand = None;
@@ -73,9 +71,9 @@ impl Thread {
     }
 
     /// `PATCH …/budget`.
-    pub(crate) fn patch_budget(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    pub(crate) fn patch_budget(&self, request: &ThreadRequest) -> Result<Reply> {
         let limits = given_limits(&request.body)?;
-        self.set_limits(&limits, &request.caller)?;
+        self.budgets().set_limits(&limits, &request.caller)?;
         self.get_budget()
     }
 }

@@ -1,14 +1,12 @@
 //! A call of a tool that a client makes, in a thread that is there for it alone (docs/mcp.md): a queued tool of a thread whose agent has no
 //! model. Receipts, approvals, values, budgets and what becomes of it after a crash are those of any call.
 
-use std::rc::Rc;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
+use crate::api::Api;
 use crate::engine::files::{attach, search};
-use crate::engine::thread::Thread;
 use crate::engine::tool_result::NO_OUTPUT;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -27,9 +25,9 @@ use crate::store::messages::{self as rows, message_seq, not_found};
 /// Bytes of files that come with a result. What does not fit is there by its address.
 const FILES_BYTES: usize = 4 << 20;
 
-impl Thread {
+impl Api<'_> {
     /// Makes the call: `{ name, args }`. It is made once, however often it is asked for.
-    pub(crate) fn call_offered(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    pub(crate) fn call_offered(&self, request: &ThreadRequest) -> Result<Reply> {
         let mut body = Body::parse(&request.body)?.known(&["name", "args"])?;
         let name = body.string("name")?.ok_or_else(|| Error::missing("name"))?;
         let args = body.object("args")?.unwrap_or_default();
@@ -46,7 +44,7 @@ impl Thread {
             Some(seq) => seq,
             None => {
                 let args = self.checked_args(&name, Value::Object(args))?;
-                let arguments = self.redact_json(args).to_string();
+                let arguments = self.variables().redact_json(args).to_string();
                 let trace = request.trace();
                 let row = self.transition(|state, sql| {
                     let row = self.queue_call(state, sql, &name, arguments, Map::new(), now)?;

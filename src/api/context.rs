@@ -1,14 +1,12 @@
 //! `GET …/context`: what the next request to the thread's model would hold, how much of the window each part takes, and the
 //! summary that stands in it.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
+use crate::api::Api;
 use crate::engine::context::space::Space;
 use crate::engine::context::{next_span, window_from};
 use crate::engine::definitions::Definitions;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
@@ -29,13 +27,13 @@ struct Said {
     left_out: i64,
 }
 
-impl Thread {
+impl Api<'_> {
     /// `GET …/context`. Hooks are not run: what they would change is not seen here.
-    pub(crate) async fn get_context(self: &Rc<Self>, query: &Query) -> Result<Reply> {
+    pub(crate) async fn get_context(&self, query: &Query) -> Result<Reply> {
         let history = query.flag("history")?;
-        self.ready_env().await?;
+        self.variables().ready_env().await?;
         let definitions = self.definitions_now()?;
-        let (model, _, space) = self.next_parts(&definitions)?;
+        let (model, _, space) = self.model_context().next_parts(&definitions)?;
         let body = self.read_mut(|state, sql| {
             let said = said(&definitions, &space, state, sql)?;
             let mut body = shown(model, &space, &said, &state.meta.stem);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::engine::thread::Thread;
+use crate::api::Api;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -89,7 +89,7 @@ pub(crate) fn copied(body: &mut Body, from: String, now: i64) -> Result<Copied> 
     Ok(Copied { fork: Fork { thread: from, life: 1, upto, message: last, state: ForkState::Copied }, rows })
 }
 
-impl Thread {
+impl Api<'_> {
     /// Stores what was said, inside the transaction that makes the thread.
     pub(super) fn store_copied(
         &self,
@@ -102,9 +102,9 @@ impl Thread {
             row.insert(sql)?;
         }
         state.max_seq = state.max_seq.max(copied.fork.upto);
-        self.post_earlier(state, sql, copied.rows.iter().rev().find(|row| row.is_said()), now)?;
+        self.outbox().post_earlier(state, sql, copied.rows.iter().rev().find(|row| row.is_said()), now)?;
         // Nobody wants what was said elsewhere in a memory that others read, too.
-        self.pass_over_copied(state, sql)
+        self.memories().pass_over_copied(state, sql)
     }
 }
 

@@ -1,14 +1,11 @@
 //! A new thread: its tables and its row in one transaction.
 
-use std::rc::Rc;
-
+use crate::api::Api;
 use crate::api::{copied, history};
 use crate::engine::budget::given::given_budget;
 use crate::engine::expiry::expires;
-use crate::engine::outbox::{INLINE_US, Targets};
-use crate::engine::thread::Thread;
+use crate::engine::outbox::Targets;
 use crate::error::{Code, Error, Result};
-use crate::host::Sql;
 use crate::json;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest, thread_id};
@@ -17,7 +14,6 @@ use crate::store::lives::Past;
 use crate::store::meta::Meta;
 use crate::store::state::State;
 use crate::store::thread_budget::ThreadBudget;
-use crate::store::{meta, schema};
 
 /// What `POST /threads` may say.
 const NEW_THREAD: &[&str] = &[
@@ -42,10 +38,10 @@ enum Created {
     Before,
 }
 
-impl Thread {
+impl Api<'_> {
     /// Creates the thread, unless it exists already: the same creation may come again. The directory is told before
     /// the answer where that is possible, so that a list shows the thread at once.
-    pub(crate) async fn create(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    pub(crate) async fn create(&self, request: &ThreadRequest) -> Result<Reply> {
         let answer = self.create_or_find(request).await;
         let is_of_key = thread_id::is_of_key(&request.thread_id);
         answer.map_err(|error| match error.code {
@@ -57,7 +53,7 @@ impl Thread {
         })
     }
 
-    async fn create_or_find(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    async fn create_or_find(&self, request: &ThreadRequest) -> Result<Reply> {
         let made = match self.ensure_loaded() {
             Ok(()) => Created::Before,
             Err(error) if error.code == Code::ThreadNotFound => self.create_new(request).await?,
@@ -67,8 +63,8 @@ impl Thread {
         if made == Created::Before && thread_id::is_of_key(&request.thread_id) {
             self.must_be_the_same(request)?;
         }
-        self.start_created_hook()?;
-        self.deliver_now(Targets::All).await;
+        self.hooks().start_created_hook()?;
+        self.outbox().deliver_now(Targets::All).await;
         let (agent, key) = self.read(|state, _| Ok((state.meta.agent.clone(), state.meta.key.clone())))?;
         let mut body =
             json!({ "threadId": request.thread_id, "agent_id": agent, "message": "Thread created" });
@@ -104,10 +100,11 @@ impl Thread {
         let mut body = new_thread(request)?;
         let key = body.string("key")?;
         let agent = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
-        let agent = self.catalog.shown_agent(&agent).ok_or_else(|| self.no_agent(&agent))?.name.clone();
-        let env = self.new_env(&request.thread_id, &mut body)?;
+        let agent =
+            self.catalog.shown_agent(&agent).ok_or_else(|| self.outbox().no_agent(&agent))?.name.clone();
+        let env = self.variables().new_env(&request.thread_id, &mut body)?;
         let given = given_budget(&mut body)?;
-        self.check_prices(&agent, given.as_ref())?;
+        self.budgets().check_prices(&agent, given.as_ref())?;
         let budget =
             given.map(|given| Box::new(ThreadBudget { given: Some(given), ..ThreadBudget::default() }));
         let owner = body.string("user_id")?;
@@ -128,11 +125,11 @@ impl Thread {
             owner,
             tags: body.strings("tags")?.unwrap_or_default(),
             properties: body.object("properties")?.unwrap_or_default(),
-            activates: self.activations(&agent),
+            activates: self.subagents().activations(&agent),
             snapshot: self.snapshot_hash(&agent, None),
             ..Meta::new(&request.thread_id, &agent, now)
         };
-        self.require(&meta.agent, meta.owner.as_deref(), &env).await?;
+        self.variables().require(&meta.agent, meta.owner.as_deref(), &env).await?;
         // The same creation may have come to its end while the directories were asked.
         if self.ensure_loaded().is_ok() {
             return Ok(Created::Before);
@@ -141,46 +138,24 @@ impl Thread {
             Past::read(self.host.sql())?.precede(&mut meta);
         }
         let mut state = State::created(meta);
-        state.created_told = self.nobody_is_told(&state.meta.agent);
+        state.created_told = self.hooks().nobody_is_told(&state.meta.agent);
         // Of an object that is new all this is known.
         state.effects.set(Tally::of_none());
         self.ephemeral.alarm.is_none();
         self.transaction(|sql| {
             self.create_tables(&state, sql, now)?;
             let newest = history::store(&mut state, sql, earlier, now)?;
-            self.post_earlier(&state, sql, newest.as_ref(), now)?;
+            self.outbox().post_earlier(&state, sql, newest.as_ref(), now)?;
             if let Some(copied) = &copied {
                 self.store_copied(&mut state, sql, copied, now)?;
             }
             if let Some(at) = state.meta.expires_us {
                 self.arm_at(&state, sql, at, now)?;
             }
-            self.store_new_env(&mut state, sql, &env)
+            self.variables().store_new_env(&mut state, sql, &env)
         })?;
         *self.state.borrow_mut() = Some(Box::new(state));
         Ok(Created::Now)
-    }
-
-    /// Writes the tables and the row of a new thread, inside the transaction that makes it; the directory is told.
-    pub(crate) fn create_tables(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
-        schema::migrate(sql, 0)?;
-        state.meta.insert(sql, schema::VERSION)?;
-        if !state.created_told {
-            meta::must_tell_created(sql)?;
-        }
-        self.post_row(state, sql, now)
-    }
-
-    /// Delivers what was written to these now, and takes the alarm back that was set in case this failed.
-    pub(crate) async fn deliver_now(self: &Rc<Self>, to: Targets) {
-        let now = self.host.now_us();
-        self.deliver_outbox(to, now + INLINE_US).await;
-        let rearmed = self.read(|state, sql| self.rearm(state, sql, now));
-        if let Err(error) = rearmed
-            && error.code != Code::ThreadNotFound
-        {
-            self.log(&format!("the alarm could not be taken back: {error}"));
-        }
     }
 }
 

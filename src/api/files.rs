@@ -1,17 +1,16 @@
 //! The routes of the files (docs/http.md; spec §27.4).
 
 use std::ops::Range;
-use std::rc::Rc;
 
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
 
+use crate::api::Api;
 use crate::engine::files::conditions::{Conditions, Portion};
 use crate::engine::files::tree;
 use crate::engine::files::tree::Removal;
 use crate::engine::files::write::{Draft, Written};
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::http;
 use crate::json;
@@ -30,13 +29,9 @@ const SAFE: [(&str, &str); 3] = [
     ("content-security-policy", "sandbox; default-src 'none'"),
 ];
 
-impl Thread {
+impl Api<'_> {
     /// Answers a request of a file route.
-    pub(crate) async fn serve_file(
-        self: &Rc<Self>,
-        request: &ThreadRequest,
-        body: http::Body,
-    ) -> Result<Served> {
+    pub(crate) async fn serve_file(&self, request: &ThreadRequest, body: http::Body) -> Result<Served> {
         let query = &request.query;
         let at = |path: &str| FilePath::parse("path", path);
         match &request.route {
@@ -45,7 +40,7 @@ impl Thread {
                 let found = self.get_file(&at(path)?, request)?;
                 match found.part {
                     Some((row, range)) => {
-                        let content = Content::Stream(self.opened(row, range).await?);
+                        let content = Content::Stream(self.files().opened(row, range).await?);
                         Ok(Served { content, ..found.head })
                     }
                     None => Ok(found.head),
@@ -68,7 +63,7 @@ impl Thread {
             ThreadRoute::MoveFile(path) => {
                 let mut body = Body::parse(&text_of(body).await?)?.known(&["path"])?;
                 let to = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
-                let record = self.rename(&at(path)?, &at(&to)?, &Conditions::of(request))?;
+                let record = self.files().rename(&at(path)?, &at(&to)?, &Conditions::of(request))?;
                 Ok(answer(200, &json!({ "file": record })))
             }
             ThreadRoute::DeleteFile(path) => self.delete_file(&at(path)?, request),
@@ -76,16 +71,16 @@ impl Thread {
                 let body = Body::parse(&text_of(body).await?)?;
                 let body =
                     body.known(&["path", "size", "mimeType", "metadata", "width", "height", "thumbnail"])?;
-                Ok(answer(201, &self.start_upload(body)?))
+                Ok(answer(201, &self.files().start_upload(body)?))
             }
-            ThreadRoute::ListUploads => Ok(answer(200, &self.list_uploads(query)?)),
-            ThreadRoute::GetUpload(id) => Ok(answer(200, &self.get_upload(id)?)),
+            ThreadRoute::ListUploads => Ok(answer(200, &self.files().list_uploads(query)?)),
+            ThreadRoute::GetUpload(id) => Ok(answer(200, &self.files().get_upload(id)?)),
             ThreadRoute::PutChunk { upload, index } => {
-                Ok(answer(200, &self.put_upload_chunk(upload, index, body).await?))
+                Ok(answer(200, &self.files().put_upload_chunk(upload, index, body).await?))
             }
-            ThreadRoute::CompleteUpload(id) => Ok(answer(200, &self.complete_upload(id)?)),
+            ThreadRoute::CompleteUpload(id) => Ok(answer(200, &self.files().complete_upload(id)?)),
             ThreadRoute::DeleteUpload(id) => {
-                self.delete_upload(id)?;
+                self.files().delete_upload(id)?;
                 Ok(Served::empty(204))
             }
             _ => Err(Error::internal("a route without a stream was called with one")),
@@ -93,16 +88,16 @@ impl Thread {
     }
 
     /// `DELETE …/fs/…`, with `?recursive=true` also of what is in a folder.
-    fn delete_file(self: &Rc<Self>, path: &FilePath, request: &ThreadRequest) -> Result<Served> {
+    fn delete_file(&self, path: &FilePath, request: &ThreadRequest) -> Result<Served> {
         let what = match request.query.flag("recursive")? {
             true => Removal::Everything,
             false => Removal::Either,
         };
-        if !self.remove(path, what, &Conditions::of(request))? {
+        if !self.files().remove(path, what, &Conditions::of(request))? {
             return Err(tree::no_file(path));
         }
         if what == Removal::Everything {
-            self.prune_all();
+            self.files().prune_all();
         }
         Ok(Served::empty(204))
     }
@@ -110,18 +105,18 @@ impl Thread {
     /// `GET …/fs`: numbers, a search, or the root.
     async fn list_files(&self, query: &Query) -> Result<Served> {
         if query.flag("stats")? {
-            return Ok(answer(200, &serde_json::to_value(self.stats()?).map_err(Error::internal)?));
+            return Ok(answer(200, &serde_json::to_value(self.files().stats()?).map_err(Error::internal)?));
         }
         if let Some(pattern) = query.get("grep") {
-            let found = self.grep(pattern)?;
+            let found = self.files().grep(pattern)?;
             let body = json!({ "results": found.results, "pattern": pattern, "truncated": found.truncated });
             return Ok(answer(200, &body));
         }
         if let Some(pattern) = query.get("find") {
-            let (files, truncated) = self.find(pattern).await?;
+            let (files, truncated) = self.files().find(pattern).await?;
             return Ok(answer(200, &json!({ "files": files, "pattern": pattern, "truncated": truncated })));
         }
-        Ok(answer(200, &self.list(&FilePath::parse("path", "")?, query)?))
+        Ok(answer(200, &self.files().list(&FilePath::parse("path", "")?, query)?))
     }
 
     /// `GET …/fs/{path}`.
@@ -135,14 +130,14 @@ impl Thread {
             }
         };
         if as_record {
-            let record = self.stat(path)?.ok_or_else(|| tree::no_file(path))?;
+            let record = self.files().stat(path)?.ok_or_else(|| tree::no_file(path))?;
             return Ok(answer(200, &json!({ "file": record })).into());
         }
         let row = if path.is_root() { None } else { self.read(|_, sql| table::find(sql, path))? };
         let row = match row {
             Some(row) if row.kind == Kind::File => row,
-            Some(_) => return Ok(answer(200, &self.list(path, query)?).into()),
-            None if path.is_root() => return Ok(answer(200, &self.list(path, query)?).into()),
+            Some(_) => return Ok(answer(200, &self.files().list(path, query)?).into()),
+            None if path.is_root() => return Ok(answer(200, &self.files().list(path, query)?).into()),
             None => return Err(tree::no_file(path)),
         };
         if query.flag("thumbnail")? {
@@ -156,26 +151,21 @@ impl Thread {
     }
 
     /// `PUT …/fs/{path}`: the body is the content, whatever its type.
-    async fn put_file(
-        self: &Rc<Self>,
-        path: FilePath,
-        request: &ThreadRequest,
-        body: http::Body,
-    ) -> Result<Served> {
+    async fn put_file(&self, path: FilePath, request: &ThreadRequest, body: http::Body) -> Result<Served> {
         let mime = request.header("content-type").unwrap_or(BYTES);
         let draft = Draft::new(path, mime, FileOptions::default(), Conditions::of(request))?;
         let declared = request.header("content-length").and_then(|length| length.parse().ok());
-        let written = self.write_stream(&draft, declared, body).await?;
+        let written = self.files().write_stream(&draft, declared, body).await?;
         Ok(told(&written))
     }
 
     /// `POST …/fs/{path}` with a JSON body: `{content}`, `{data}` in base64, or `{directory: true}`.
-    fn post_file(self: &Rc<Self>, path: FilePath, request: &ThreadRequest, body: &str) -> Result<Served> {
+    fn post_file(&self, path: FilePath, request: &ThreadRequest, body: &str) -> Result<Served> {
         let known = ["directory", "content", "data", "mimeType", "width", "height", "metadata", "thumbnail"];
         let body = Body::parse(body)?.known(&known);
         let mut body = body.map_err(|error| error.hint("Send a file that is JSON itself with PUT."))?;
         if body.flag("directory")? {
-            let (record, created) = self.mkdir(&path, &Conditions::of(request))?;
+            let (record, created) = self.files().mkdir(&path, &Conditions::of(request))?;
             return Ok(answer(if created { 201 } else { 200 }, &json!({ "file": record })));
         }
         let text = body.string("content")?;
@@ -196,7 +186,7 @@ impl Thread {
         let mime = body.string("mimeType")?.unwrap_or_else(|| usual.to_owned());
         let options = options(&mut body)?;
         let draft = Draft::new(path, &mime, options, Conditions::of(request))?;
-        Ok(told(&self.write_whole(&draft, &content)?))
+        Ok(told(&self.files().write_whole(&draft, &content)?))
     }
 }
 

@@ -17,7 +17,6 @@ pub(crate) mod endpoint_answer;
 pub(crate) mod endpoints;
 pub(crate) mod files;
 pub(crate) mod history;
-pub(crate) mod logs;
 pub(crate) mod read;
 pub(crate) mod runs;
 pub mod servers;
@@ -28,10 +27,9 @@ pub(crate) mod trace;
 pub(crate) mod waits;
 pub mod wire;
 
-use std::rc::Rc;
-
 use crate::access::{Action, no_thread};
 use crate::engine::effects::schedule::By;
+use crate::engine::features::handle;
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::{Code, Error, Result};
 use crate::host::http;
@@ -39,74 +37,75 @@ use crate::request::fields::Body;
 use crate::request::{Reply, Served, ThreadRequest, ThreadRoute};
 use futures::future::LocalBoxFuture;
 
+handle! {
+    /// The answers of a thread to requests of its API.
+    pub(crate) struct Api, api
+}
+
 impl Thread {
     /// Answers a request of the API. Any wake of an object with an unfinished run goes on with it.
     ///
     /// What other crates await is boxed: an async function's body, with all that it awaits, is compiled once more in each crate that
     /// does (docs/decisions/020).
-    pub fn handle(self: Rc<Self>, request: ThreadRequest) -> LocalBoxFuture<'static, Reply> {
+    pub fn handle(self, request: ThreadRequest) -> LocalBoxFuture<'static, Reply> {
         Box::pin(async move {
             let _lost = LostFrames(&*self.host);
             let answer = self.answer(request).await;
             answer.unwrap_or_else(|error| {
                 if error.code == Code::Internal {
-                    self.log(&format!("internal error: {error}"));
+                    self.variables().log(&format!("internal error: {error}"));
                 }
-                Reply::from(self.redact_error(error))
+                Reply::from(self.variables().redact_error(error))
             })
         })
     }
 
     /// Answers a request of a streamed route ([`ThreadRoute::is_streamed`]) with its body, which is read as far as it
     /// is wanted. The same as [`Thread::handle`] otherwise.
-    pub fn serve(
-        self: Rc<Self>,
-        request: ThreadRequest,
-        body: http::Body,
-    ) -> LocalBoxFuture<'static, Served> {
+    pub fn serve(self, request: ThreadRequest, body: http::Body) -> LocalBoxFuture<'static, Served> {
         Box::pin(async move {
             let _lost = LostFrames(&*self.host);
             let served = self.answer_streamed(request, body).await;
             served.unwrap_or_else(|error| {
                 if error.code == Code::Internal {
-                    self.log(&format!("internal error: {error}"));
+                    self.variables().log(&format!("internal error: {error}"));
                 }
-                Served::from(self.redact_error(error))
+                Served::from(self.variables().redact_error(error))
             })
         })
     }
 
-    async fn answer_streamed(self: &Rc<Self>, request: ThreadRequest, body: http::Body) -> Result<Served> {
+    async fn answer_streamed(&self, request: ThreadRequest, body: http::Body) -> Result<Served> {
         self.must_be_meant(&request)?;
         self.authorise(&request)?;
         check_query(&request)?;
-        self.copied_first(&request.route).await?;
+        self.history().copied_first(&request.route).await?;
         self.wake()?;
         if let ThreadRoute::Endpoint { method, path } = &request.route {
-            return self.serve_endpoint(&request, *method, path, body).await;
+            return self.api().serve_endpoint(&request, *method, path, body).await;
         }
-        self.serve_file(&request, body).await
+        self.api().serve_file(&request, body).await
     }
 
-    async fn answer(self: &Rc<Self>, request: ThreadRequest) -> Result<Reply> {
+    async fn answer(&self, request: ThreadRequest) -> Result<Reply> {
         if request.route == ThreadRoute::Create {
-            return self.create(&request).await;
+            return self.api().create(&request).await;
         }
         if request.route == ThreadRoute::CreateFork {
-            return self.create_fork(&request).await;
+            return self.history().create_fork(&request).await;
         }
         self.must_be_meant(&request)?;
         if request.route == ThreadRoute::Envelope {
-            return self.receive_envelope(&request).await;
+            return self.subagents().receive_envelope(&request).await;
         }
         if request.route == ThreadRoute::CameBack {
             self.wake()?;
             // What it brings says whether it may.
-            return self.came_back(&request.body).await;
+            return self.mcp().came_back(&request.body).await;
         }
         self.authorise(&request)?;
         check_query(&request)?;
-        self.copied_first(&request.route).await?;
+        self.history().copied_first(&request.route).await?;
         self.wake()?;
         match &request.route {
             ThreadRoute::Create
@@ -118,62 +117,62 @@ impl Thread {
                 Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))
             }
             ThreadRoute::Member => self.answer_member(&request).await,
-            ThreadRoute::Call => self.call_offered(&request),
-            ThreadRoute::Called(message) => self.called(message),
-            ThreadRoute::FileContent(path) => self.file_content(path),
-            ThreadRoute::CopyPage => self.copy_page(&request.body),
-            ThreadRoute::Fork => self.fork(&request).await,
-            ThreadRoute::Get => self.get(&request),
-            ThreadRoute::Patch => self.patch(&request.body).await,
-            ThreadRoute::Delete => self.delete(&request).await,
+            ThreadRoute::Call => self.api().call_offered(&request),
+            ThreadRoute::Called(message) => self.api().called(message),
+            ThreadRoute::FileContent(path) => self.api().file_content(path),
+            ThreadRoute::CopyPage => self.history().copy_page(&request.body),
+            ThreadRoute::Fork => self.history().fork(&request).await,
+            ThreadRoute::Get => self.api().get(&request),
+            ThreadRoute::Patch => self.history().patch(&request.body).await,
+            ThreadRoute::Delete => self.control().delete(&request).await,
             ThreadRoute::PostMessage => self.post_message(&request).await,
-            ThreadRoute::ListMessages => self.list_messages(&request.query),
-            ThreadRoute::GetMessage(id) => self.get_message(id),
-            ThreadRoute::PatchMessage(id) => self.patch_message(&request, id).await,
-            ThreadRoute::DeleteMessage(id) => self.delete_message(id),
-            ThreadRoute::Regenerate(id) => self.regenerate(&request, id),
-            ThreadRoute::Stop => self.stop(&request.body),
-            ThreadRoute::Continue => self.continue_run(&request),
+            ThreadRoute::ListMessages => self.records().list_messages(&request.query),
+            ThreadRoute::GetMessage(id) => self.records().get_message(id),
+            ThreadRoute::PatchMessage(id) => self.history().patch_message(&request, id).await,
+            ThreadRoute::DeleteMessage(id) => self.history().delete_message(id),
+            ThreadRoute::Regenerate(id) => self.history().regenerate(&request, id),
+            ThreadRoute::Stop => self.control().stop(&request.body),
+            ThreadRoute::Continue => self.control().continue_run(&request),
             ThreadRoute::Terminate => {
                 Body::parse(&request.body)?.known(&[])?;
-                self.terminate().await
+                self.control().terminate().await
             }
-            ThreadRoute::ListLogs => self.list_logs(&request.query),
-            ThreadRoute::GetLog(id) => self.get_log(id),
-            ThreadRoute::ListRuns => self.list_runs(&request.query),
-            ThreadRoute::GetRun(id) => self.get_run(&request, id),
-            ThreadRoute::Diagnostics => self.diagnostics().await,
-            ThreadRoute::ListSubagents => self.list_subagents(&request.query),
-            ThreadRoute::GetCost => self.get_cost().await,
-            ThreadRoute::GetBudget => self.get_budget(),
-            ThreadRoute::PatchBudget => self.patch_budget(&request),
-            ThreadRoute::GetContext => self.get_context(&request.query).await,
-            ThreadRoute::Summarize => self.summarize(&request.body).await,
-            ThreadRoute::DropSummary => self.drop_summary(),
-            ThreadRoute::GetSpans(run) => self.get_spans(run),
-            ThreadRoute::GetStepRequest(message) => self.get_step_request(message).await,
-            ThreadRoute::GetValues => self.get_values(&request.query),
-            ThreadRoute::PostValue => self.post_value(&request.body),
-            ThreadRoute::DeleteValue => self.delete_value(&request.query),
-            ThreadRoute::GetVariables(id) => self.get_variables(id).await,
-            ThreadRoute::PostVariables(id) => self.post_variables(&request, id).await,
-            ThreadRoute::ListEffects => self.list_effects(&request.query),
-            ThreadRoute::PostEffect => self.post_effect(&request),
-            ThreadRoute::GetEffect(id) => self.get_effect(id),
+            ThreadRoute::ListLogs => self.records().list_logs(&request.query),
+            ThreadRoute::GetLog(id) => self.records().get_log(id),
+            ThreadRoute::ListRuns => self.api().list_runs(&request.query),
+            ThreadRoute::GetRun(id) => self.api().get_run(&request, id),
+            ThreadRoute::Diagnostics => self.api().diagnostics().await,
+            ThreadRoute::ListSubagents => self.subagents().list_subagents(&request.query),
+            ThreadRoute::GetCost => self.subagents().get_cost().await,
+            ThreadRoute::GetBudget => self.api().get_budget(),
+            ThreadRoute::PatchBudget => self.api().patch_budget(&request),
+            ThreadRoute::GetContext => self.api().get_context(&request.query).await,
+            ThreadRoute::Summarize => self.summarizer().summarize(&request.body).await,
+            ThreadRoute::DropSummary => self.summarizer().drop_summary(),
+            ThreadRoute::GetSpans(run) => self.api().get_spans(run),
+            ThreadRoute::GetStepRequest(message) => self.api().get_step_request(message).await,
+            ThreadRoute::GetValues => self.key_values().get_values(&request.query),
+            ThreadRoute::PostValue => self.key_values().post_value(&request.body),
+            ThreadRoute::DeleteValue => self.key_values().delete_value(&request.query),
+            ThreadRoute::GetVariables(id) => self.subagents().get_variables(id).await,
+            ThreadRoute::PostVariables(id) => self.subagents().post_variables(&request, id).await,
+            ThreadRoute::ListEffects => self.effects().list_effects(&request.query),
+            ThreadRoute::PostEffect => self.effects().post_effect(&request),
+            ThreadRoute::GetEffect(id) => self.effects().get_effect(id),
             ThreadRoute::RunEffect(id) => {
                 Body::parse(&request.body)?.known(&[])?;
-                self.run_effect_now(id)
+                self.effects().run_effect_now(id)
             }
             ThreadRoute::CancelEffect(id) => {
                 Body::parse(&request.body)?.known(&[])?;
-                self.cancel_effect(id, By::User)
+                self.effects().cancel_effect(id, By::User)
             }
-            ThreadRoute::ListWaits => self.list_waits(&request).await,
-            ThreadRoute::DecideWaits => self.decide_waits(&request),
-            ThreadRoute::ForgetWaits => self.forget_waits(),
-            ThreadRoute::GetWait(id) => self.get_wait(id),
-            ThreadRoute::DecideWait(id) => self.decide_wait(&request, id),
-            ThreadRoute::Memory { memory, of } => self.answer_memory(&request, memory, of).await,
+            ThreadRoute::ListWaits => self.api().list_waits(&request).await,
+            ThreadRoute::DecideWaits => self.api().decide_waits(&request),
+            ThreadRoute::ForgetWaits => self.api().forget_waits(),
+            ThreadRoute::GetWait(id) => self.api().get_wait(id),
+            ThreadRoute::DecideWait(id) => self.api().decide_wait(&request, id),
+            ThreadRoute::Memory { memory, of } => self.memories().answer_memory(&request, memory, of).await,
             ThreadRoute::ListFiles
             | ThreadRoute::GetFile(_)
             | ThreadRoute::HeadFile(_)
@@ -201,7 +200,7 @@ impl Thread {
     /// Compares the caller's scope with the thread's owner. A thread that is not the caller's is not found.
     fn authorise(&self, request: &ThreadRequest) -> Result<()> {
         let action = match &request.route {
-            ThreadRoute::Endpoint { method, path } => self.endpoint_action(*method, path),
+            ThreadRoute::Endpoint { method, path } => self.api().endpoint_action(*method, path),
             ThreadRoute::GetWait(id) | ThreadRoute::DecideWait(id) => Action::Wait { id },
             // What was done is the owner's to see, and not of whoever may talk to the thread.
             ThreadRoute::GetSpans(_) => Action::Manage,

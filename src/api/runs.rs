@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::api::Api;
 use crate::api::trace;
 use crate::engine::outcome;
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::limits;
@@ -13,7 +13,7 @@ use crate::request::{Query, Reply, ThreadRequest};
 use crate::store::messages::message_id;
 use crate::store::runs::Run;
 
-impl Thread {
+impl Api<'_> {
     /// `GET …/runs`: newest first; those before a run, if one is named.
     pub(crate) fn list_runs(&self, query: &Query) -> Result<Reply> {
         let limit = query.number("limit", limits::RUNS_DEFAULT, limits::PAGE_MAX)?;
@@ -48,7 +48,7 @@ impl Thread {
             };
             let mut body = outcome::of_run(state, sql, &run, None, now)?;
             if run.phase.is_parked() {
-                self.add_token(state, sql, &request.caller, &mut body)?;
+                self.waits().add_token(state, sql, &request.caller, &mut body)?;
             }
             if let Some(fields) = body.as_object_mut() {
                 fields.insert("startedAt".into(), run.started_us.into());

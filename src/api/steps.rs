@@ -1,18 +1,16 @@
 //! `GET …/steps/:message/request`: what the model was sent that wrote a reply. Its bytes, where they were kept; otherwise what follows
 //! from the rows that were there before it, by today's definitions.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::api::Api;
 use crate::api::step_parts;
 use crate::engine::attachments::shown::Room;
 use crate::engine::context::history::History;
 use crate::engine::context::space::Parts;
 use crate::engine::definitions::Definitions;
 use crate::engine::summary::message_of;
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -41,10 +39,10 @@ struct Asked {
     body: Option<Box<RawValue>>,
 }
 
-impl Thread {
+impl Api<'_> {
     /// `GET …/steps/:message/request`. Hooks are not run, memories are not searched, and images are told of in words.
-    pub(crate) async fn get_step_request(self: &Rc<Self>, id: &str) -> Result<Reply> {
-        self.ready_env().await?;
+    pub(crate) async fn get_step_request(&self, id: &str) -> Result<Reply> {
+        self.variables().ready_env().await?;
         let mut asked = self.read(|state, sql| asked_of(state, sql, id))?;
         let (source, body, messages) = match asked.body.take() {
             Some(body) => ("stored", body, None),
@@ -81,16 +79,16 @@ impl Thread {
             Some(model) => model,
             None => self.usable_chain(&prompt.model).into_iter().next().ok_or_else(gone)?,
         };
-        let rendered = prompt.render(&self.catalog, &|name| self.prompt_env(&definitions, name));
-        let rendered = self.as_with_skills(&definitions, model, rendered)?;
-        let system = CachedJson::from(ChatMessage::System(self.redact(rendered)));
+        let rendered = prompt.render(&self.catalog, &|name| self.variables().prompt_env(&definitions, name));
+        let rendered = self.skills().as_with_skills(&definitions, model, rendered)?;
+        let system = CachedJson::from(ChatMessage::System(self.variables().redact(rendered)));
         let (summary, covered) = match self.summary_then(&definitions, asked)? {
             Some((summary, upto)) => (Some(summary), upto),
             None => (None, 0),
         };
         let parts = Parts { summary, ..Parts::of(system) };
         let messages = self.said_before(&definitions, model, asked, parts, covered)?;
-        self.request_of(&definitions, model, messages)
+        self.model_context().request_of(&definitions, model, messages)
     }
 
     /// The summary that held at the time, and the seq of the last message that it covers.
@@ -119,7 +117,7 @@ impl Thread {
         covered: i64,
     ) -> Result<Vec<CachedJson<ChatMessage>>> {
         let (prompt, below) = (definitions.prompt, asked.row.seq);
-        let budget = self.space(definitions, model, &parts)?.messages;
+        let budget = self.model_context().space(definitions, model, &parts)?.messages;
         self.read(|_, sql| {
             let window = Window::load_below(sql, below, Past::From(1), asked.first.min(below), budget)?;
             let turn_from = window.opening(turn_of(window.since(1), asked));

@@ -1,12 +1,11 @@
 //! The routes of waits: what a thread asks of people, and what they say (docs/approvals.md).
 
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::engine::thread::Thread;
+use crate::api::Api;
 use crate::engine::waits::decide::{Decider, DecisionRequest, no_wait, wait_number};
 use crate::error::{Code, Error, Result};
 use crate::json;
@@ -19,9 +18,9 @@ use crate::store::idempotency::Key;
 use crate::store::waits;
 use crate::store::waits::WaitState;
 
-impl Thread {
+impl Api<'_> {
     /// `GET …/waits`: those that are open, or all, newest first; with `descendants=true` those of the threads below, too.
-    pub(crate) async fn list_waits(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    pub(crate) async fn list_waits(&self, request: &ThreadRequest) -> Result<Reply> {
         let query = &request.query;
         let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
         let all = match query.get("state") {
@@ -65,7 +64,7 @@ impl Thread {
     }
 
     /// Those of children and of theirs.
-    async fn waits_below(self: &Rc<Self>, all: bool) -> Result<Vec<Value>> {
+    async fn waits_below(&self, all: bool) -> Result<Vec<Value>> {
         let references: Vec<String> = self.read_mut(|state, sql| {
             Ok(state
                 .open_children(sql)?
@@ -80,7 +79,7 @@ impl Thread {
         let request =
             |id: &String| ThreadRequest { query: query.clone(), ..to_thread(id, ThreadRoute::ListWaits) };
         let mut found = Vec::new();
-        for answer in self.ask_all(references.iter().map(request).collect()).await {
+        for answer in self.subagents().ask_all(references.iter().map(request).collect()).await {
             match answer {
                 Ok(reply) => {
                     let body = reply.body.as_ref().map_or("{}", |body| body.get());
@@ -106,25 +105,25 @@ impl Thread {
     pub(crate) fn get_wait(&self, id: &str) -> Result<Reply> {
         self.read(|state, sql| {
             let number = wait_number(&state.meta.stem, id)?;
-            let wait = self.found_wait(state, sql, number)?;
+            let wait = self.waits().found_wait(state, sql, number)?;
             Ok(Reply::json(200, &json!({ "wait": wait.shown(state) })))
         })
     }
 
     /// `POST …/waits/:id`: a decision.
-    pub(crate) fn decide_wait(self: &Rc<Self>, request: &ThreadRequest, id: &str) -> Result<Reply> {
+    pub(crate) fn decide_wait(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
         let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let body = Body::parse(&request.body)?.known(DECISION)?;
         let wanted = DecisionRequest::parse(body, &thread, Some(wait_number(&thread, id)?))?;
         let key = Key::of(request, &format!("waits/{id}"))?;
-        let shown = self.decide(&[wanted], &decider(request), key.as_ref())?;
+        let shown = self.waits().decide(&[wanted], &decider(request), key.as_ref())?;
         let wait = shown.into_iter().next().ok_or_else(no_wait)?;
         let state = self.read(|state, _| Ok(state.status()))?;
         Ok(Reply::json(200, &json!({ "wait": wait, "state": state })))
     }
 
     /// `POST …/waits`: several decisions, all or none.
-    pub(crate) fn decide_waits(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    pub(crate) fn decide_waits(&self, request: &ThreadRequest) -> Result<Reply> {
         let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let mut body = Body::parse(&request.body)?.known(&["decisions"])?;
         let decisions = body.take("decisions").ok_or_else(|| Error::missing("decisions"))?;
@@ -161,7 +160,7 @@ impl Thread {
             wanted.push(one);
         }
         let key = Key::of(request, "waits")?;
-        let shown = self.decide(&wanted, &decider(request), key.as_ref()).map_err(|mut error| {
+        let shown = self.waits().decide(&wanted, &decider(request), key.as_ref()).map_err(|mut error| {
             if error.code == Code::NotFound {
                 error.code = Code::Conflict;
             }

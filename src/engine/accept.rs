@@ -1,8 +1,6 @@
 //! Accepting messages (docs/durability.md): one transaction, no hook, and the run starts in the same stretch of code,
 //! so latency never waits for an alarm.
 
-use std::rc::Rc;
-
 use futures::future::{Either, select};
 use serde_json::{Map, Value};
 
@@ -271,7 +269,7 @@ impl Accepted {
 }
 
 impl Thread {
-    pub(crate) async fn post_message(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    pub(crate) async fn post_message(&self, request: &ThreadRequest) -> Result<Reply> {
         let wait = request.query.flag("wait")?;
         let key = Key::of(request, "")?;
         let kind = self.read(|state, _| Ok(self.kind(state)))?;
@@ -284,7 +282,7 @@ impl Thread {
             self.read(|state, _| request.caller.may(&Action::Manage, Some(state.meta.thread())))?;
         }
         if code.is_some() && input.wakes == Wakes::No {
-            let id = self.inject(input, Hooked::Yes).await?;
+            let id = self.hooks().inject(input, Hooked::Yes).await?;
             return Ok(Reply::json(202, &json!({ "messageId": id })));
         }
         let accepted = self.accept(input, key.as_ref(), request.trace().as_ref())?;
@@ -310,19 +308,22 @@ impl Thread {
         self.catalog.agents.get(&state.meta.agent).map(|agent| agent.kind).unwrap_or_default()
     }
 
-    fn accept(self: &Rc<Self>, input: Input, key: Option<&Key>, trace: Option<&Trace>) -> Result<Accepted> {
+    fn accept(&self, input: Input, key: Option<&Key>, trace: Option<&Trace>) -> Result<Accepted> {
         if let Some(row) = key.map(|key| self.replayed(key)).transpose()?.flatten() {
             return Ok(Accepted { row: Shared::new(row), started: None, cut: None });
         }
         for (mime, size) in input.attachments.iter().filter_map(NewAttachment::content) {
-            self.make_index(mime, size)?;
+            self.files().make_index(mime, size)?;
         }
         let now = self.host.now_us();
         let (accepted, (closed, entry)) = self.transition(|state, sql| {
             state.must_live()?;
             input.follows.as_deref().map_or(Ok(()), |message| must_be_newest(state, sql, message))?;
-            let cut =
-                input.replaces.as_deref().map(|message| self.cut_from(state, sql, message)).transpose()?;
+            let cut = input
+                .replaces
+                .as_deref()
+                .map(|message| self.history().cut_from(state, sql, message))
+                .transpose()?;
             room(state)?;
             let attachments = crate::engine::attachments::store::store(
                 state,
@@ -353,15 +354,15 @@ impl Thread {
             let started = if stays {
                 None
             } else {
-                self.tighten_budget(state, sql, input.wishes.budget.as_ref())?;
+                self.budgets().tighten_budget(state, sql, input.wishes.budget.as_ref())?;
                 self.start_run(state, sql, input.wishes, trace, now)?
             };
             Ok((Accepted { row, started, cut }, denied))
         })?;
         if let Some(cut) = &accepted.cut {
-            self.announce_cut(cut)?;
+            self.history().announce_cut(cut)?;
         }
-        self.announce_waits(&closed)?;
+        self.waits().announce_waits(&closed)?;
         if accepted.started.is_some() {
             self.start_flow(Entered::First);
         } else if let Some(entry) = entry {
@@ -379,13 +380,13 @@ impl Thread {
         }
         let agent = self.catalog.agents.get(&state.meta.agent).and_then(|agent| agent.approvals.on_message);
         match agent.or(self.catalog.settings.approvals.on_message) {
-            Some(OnMessage::Deny) => self.deny_for_message(state, sql),
+            Some(OnMessage::Deny) => self.waits().deny_for_message(state, sql),
             Some(OnMessage::Queue) | None => Ok(Denied::default()),
         }
     }
 
     /// Stores a message of code that works in the thread, once for a key; its id.
-    pub(crate) fn add_message(self: &Rc<Self>, input: Input, key: Option<&str>) -> Result<String> {
+    pub(crate) fn add_message(&self, input: Input, key: Option<&str>) -> Result<String> {
         let key = key.map(|key| Key::new(key.to_owned(), &["code", &input.content]));
         let accepted = self.accept(input, key.as_ref(), None)?;
         self.read(|state, _| Ok(accepted.row.id(&state.meta.stem)))
@@ -435,7 +436,7 @@ impl Thread {
     }
 
     /// Waits for the outcome of the run that takes the message in, or took it in before this request came.
-    async fn await_outcome(self: &Rc<Self>, accepted: &Accepted, caller: &Caller) -> Result<Reply> {
+    async fn await_outcome(&self, accepted: &Accepted, caller: &Caller) -> Result<Reply> {
         let seq = accepted.row.seq;
         let (known, run) = match accepted.started {
             Some(run) => (None, Some(run)),
@@ -467,7 +468,7 @@ impl Thread {
         let now = self.host.now_us();
         self.read_mut(|state, sql| {
             let mut body = outcome::of_verdict(state, sql, verdict, now)?;
-            self.add_token(state, sql, caller, &mut body)?;
+            self.waits().add_token(state, sql, caller, &mut body)?;
             Ok(Reply::json(200, &body))
         })
     }

@@ -2,8 +2,6 @@
 //! run counts as due now, so that a killed process restarts it at once; the handler joins the flow instead of
 //! running it a second time.
 
-use std::rc::Rc;
-
 use futures::channel::oneshot;
 use futures::future::{LocalBoxFuture, select};
 use futures::pin_mut;
@@ -20,18 +18,18 @@ use crate::store::{outbox, waits};
 
 impl Thread {
     /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
-    pub fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
+    pub fn alarm(self) -> LocalBoxFuture<'static, ()> {
         Box::pin(self.rung())
     }
 
-    async fn rung(self: Rc<Self>) {
+    async fn rung(self) {
         let _lost = LostFrames(&*self.host);
         let holding = Holding::begin(&self.ephemeral.alarm);
         let deadline = self.host.now_us() + limits::ALARM_HOLD_US;
         if let Err(error) = self.wake() {
             // An object that was deleted may still be woken once.
             if error.code != Code::ThreadNotFound {
-                self.log(&format!("the alarm could not wake the thread: {error}"));
+                self.variables().log(&format!("the alarm could not wake the thread: {error}"));
             }
         }
         self.expire().await;
@@ -41,23 +39,23 @@ impl Thread {
             if let Err(error) = &held
                 && error.code != Code::ThreadNotFound
             {
-                self.log(&format!("effects could not be run: {error}"));
+                self.variables().log(&format!("effects could not be run: {error}"));
             }
-            if let Err(error) = self.look_after_waits().await
+            if let Err(error) = self.mcp().look_after_waits().await
                 && error.code != Code::ThreadNotFound
             {
-                self.log(&format!("waits could not be ended: {error}"));
+                self.variables().log(&format!("waits could not be ended: {error}"));
             }
-            if let Err(error) = self.poll_children().await
+            if let Err(error) = self.subagents().poll_children().await
                 && error.code != Code::ThreadNotFound
             {
-                self.log(&format!("subagents could not be looked after: {error}"));
+                self.variables().log(&format!("subagents could not be looked after: {error}"));
             }
-            self.deliver_outbox(Targets::All, self.host.now_us()).await;
+            self.outbox().deliver_outbox(Targets::All, self.host.now_us()).await;
             if let Err(error) = self.settle_stored()
                 && error.code != Code::ThreadNotFound
             {
-                self.log(&format!("waiting clients could not be answered: {error}"));
+                self.variables().log(&format!("waiting clients could not be answered: {error}"));
             }
             // What a job waits for holds up nothing of this, and is waited for all the same.
             if !matches!(held, Ok(Held::ForLetters)) {
@@ -71,7 +69,7 @@ impl Thread {
             Ok(due) => due,
             Err(error) if error.code == Code::ThreadNotFound => None,
             Err(error) => {
-                self.log(&format!("the alarm could not see what is due: {error}"));
+                self.variables().log(&format!("the alarm could not see what is due: {error}"));
                 Some(now + limits::BACKOFF_US)
             }
         };
@@ -80,22 +78,22 @@ impl Thread {
         if due.is_some()
             && let Err(error) = self.arm(due)
         {
-            self.log(&format!("the alarm could not be set again: {error}"));
+            self.variables().log(&format!("the alarm could not be set again: {error}"));
         }
     }
 
     /// Runs what is due, and waits until that and the flow have ended, at most until `deadline`. What is due meanwhile, or
     /// soon after, is waited for in memory: an effect, a job, or what the directory is told.
-    async fn hold(self: &Rc<Self>, begun: &mut Begun, deadline: i64) -> Result<Held> {
+    async fn hold(&self, begun: &mut Begun, deadline: i64) -> Result<Held> {
         let mut letter = None;
         loop {
             let (send, alarm_waiters) = oneshot::channel();
             self.ephemeral.alarm_waiters.borrow_mut().push(send);
-            let Ahead { next, spent } = match self.start_effects(begun) {
+            let Ahead { next, spent } = match self.effects().start_effects(begun) {
                 Err(error) if self.ephemeral.flow.borrow().is_none() => return Err(error),
                 Err(error) => {
                     // The flow is joined all the same.
-                    self.log(&format!("effects could not be started: {error}"));
+                    self.variables().log(&format!("effects could not be started: {error}"));
                     Ahead::default()
                 }
                 Ok(ahead) => ahead,
@@ -103,7 +101,7 @@ impl Thread {
             let job = match self.start_job(begun) {
                 Err(error) if self.ephemeral.flow.borrow().is_none() => return Err(error),
                 Err(error) => {
-                    self.log(&format!("a job could not be started: {error}"));
+                    self.variables().log(&format!("a job could not be started: {error}"));
                     Ahead::default()
                 }
                 Ok(ahead) => ahead,

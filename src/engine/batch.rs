@@ -6,7 +6,6 @@
 //! the other calls again with their keys, which such tools allow.
 
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::Poll;
 
 use futures::FutureExt;
@@ -15,6 +14,7 @@ use serde_json::Value;
 
 use crate::engine::call::{Call, CallOutcome, Work, arguments};
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Budgets;
 use crate::engine::progress::AtWork;
 use crate::engine::thread::Thread;
 use crate::engine::told::Told;
@@ -150,7 +150,7 @@ impl<'a> Batch<'a> {
 impl Thread {
     /// What comes of the call whose turn it is. Where it and those behind it may be made together they are begun here.
     pub(crate) async fn outcome_of<'a>(
-        self: &'a Rc<Self>,
+        &'a self,
         batch: &mut Batch<'a>,
         definitions: &'a Definitions<'a>,
         reply: &Shared,
@@ -158,7 +158,7 @@ impl Thread {
     ) -> Result<CallOutcome> {
         if batch.place(call.seq).is_none() {
             let scope = self.step_scope(definitions)?;
-            let earlier = self.earlier_receipt(scope.entered, call)?;
+            let earlier = self.hooks().earlier_receipt(scope.entered, call)?;
             if let Some((earlier, result)) =
                 earlier.as_ref().and_then(|earlier| Some((earlier, earlier.result.clone()?)))
             {
@@ -169,8 +169,8 @@ impl Thread {
             }
         }
         let scope = self.step_scope(definitions)?;
-        self.tell_calls(&scope, reply, call)?;
-        self.announce_tool_start(&Told::of(call));
+        self.activity().tell_calls(&scope, reply, call)?;
+        self.activity().announce_tool_start(&Told::of(call));
         let (mut done, tool, args) = batch.take(self, call.seq).await?;
         if waits_alone(tool, &done.result) {
             // The run may be parked for it, which ends what is under way.
@@ -178,12 +178,12 @@ impl Thread {
             let earlier = self.read(|_, sql| receipts::find(sql, call.seq))?;
             return self.call(&scope, definitions, reply, call, earlier).await;
         }
-        self.announce_tool_end(&Told::of(call), done.result.status);
+        self.activity().announce_tool_end(&Told::of(call), done.result.status);
         if done.result.error_code.as_deref() == Some(NEEDS_APPROVAL) {
             // The run may be parked, which ends what is under way.
             batch.finish(self).await?;
             let place = Place { scope: &scope, definitions, reply };
-            if let Some(refused) = self.ask_after(place, tool, call, &args).await? {
+            if let Some(refused) = self.waits().ask_after(place, tool, call, &args).await? {
                 done.replace_result(refused);
             }
         }
@@ -198,16 +198,16 @@ impl Thread {
         }
         let waited = earlier.state == ReceiptState::Waiting;
         if waited && earlier.data.mcp.is_some() {
-            self.close_waits_of_call(earlier.id, WaitState::Cancelled)?;
+            self.waits().close_waits_of_call(earlier.id, WaitState::Cancelled)?;
         }
         // Code may have ended before the calls that it made.
         let open_inner_calls = (!waited).then(|| scope.origin.clone());
-        Ok(CallOutcome { approval: self.approval_of(earlier.id)?, open_inner_calls, ..done })
+        Ok(CallOutcome { approval: self.waits().approval_of(earlier.id)?, open_inner_calls, ..done })
     }
 
     /// Begins this call and those behind it that only read, if there is more than one. Their receipts are one transaction.
     fn begin_batch<'a>(
-        self: &'a Rc<Self>,
+        &'a self,
         batch: &mut Batch<'a>,
         definitions: &'a Definitions<'a>,
         reply: &Shared,
@@ -221,7 +221,7 @@ impl Thread {
         let scope = self.step_scope(definitions)?;
         let mut members = Vec::new();
         // Those beyond a budget take their turns, at which they are refused.
-        let room = self.calls_left()?.unwrap_or(limits::BATCH).min(limits::BATCH);
+        let room = self.budgets().calls_left()?.unwrap_or(limits::BATCH).min(limits::BATCH);
         for index in (call.index..reply.calls.len()).take(room) {
             let Some(member) = self.member(definitions, &scope, reply, index)? else { break };
             members.push(member);
@@ -233,7 +233,7 @@ impl Thread {
         self.transition(|state, sql| {
             state.must_live()?;
             let first = members.iter().filter(|member| member.entered == Entered::First).count();
-            Self::count_calls(state, first);
+            Budgets::count_calls(state, first);
             for Member { call, tool, entered, .. } in &members {
                 if *entered == Entered::Again {
                     receipts::restart(sql, call.seq)?;
@@ -266,18 +266,21 @@ impl Thread {
             return Ok(None);
         };
         let Callable::Tool(tool) = callable else { return Ok(None) };
-        if tier(tool) != Tier::ReadOnly || of_session(definitions.side, name) || !self.permits(name)? {
+        if tier(tool) != Tier::ReadOnly
+            || of_session(definitions.side, name)
+            || !self.delegates().permits(name)?
+        {
             return Ok(None);
         }
         let Ok(args) = arguments(callable, &call.call) else { return Ok(None) };
         // One for whose pauses the run is parked takes its turn alone.
-        let policy = self.tool_retry(definitions, tool)?;
+        let policy = self.retries().tool_retry(definitions, tool)?;
         if policy.is_some_and(|policy| policy.max_attempts > 1 && policy.mode == RetryMode::Park) {
             return Ok(None);
         }
         let asked = asked_call(tool, &call, &args);
         let (asks, earlier) = self.read(|state, sql| {
-            let asks = self.question(state, sql, definitions, tool, asked, Approved::No)?.is_some();
+            let asks = self.waits().question(state, sql, definitions, tool, asked, Approved::No)?.is_some();
             let earlier = match scope.entered {
                 Entered::First => None,
                 Entered::Again => receipts::find(sql, call.seq)?,
@@ -302,7 +305,7 @@ impl Thread {
 
     /// A call under way.
     fn begun<'a>(
-        self: &'a Rc<Self>,
+        &'a self,
         definitions: &'a Definitions<'a>,
         scope: &Scope,
         reply: i64,
@@ -321,7 +324,7 @@ impl Thread {
             let asked =
                 AskedWork { definitions, entry, work, call_id: &call.call.id, args: given, approved: false };
             let work = Box::pin(self.work_of(&inside, asked));
-            let result = self.with_heartbeats(AtWork { name, scope: &scope }, work).await??;
+            let result = self.activity().with_heartbeats(AtWork { name, scope: &scope }, work).await??;
             let result = fitting(name, result);
             let open_inner_calls = inside.may_have_invoked().then(|| inside.origin.clone());
             Ok(CallOutcome { open_inner_calls, ..CallOutcome::ran(result) })

@@ -1,8 +1,6 @@
 //! Answers that a provider goes on with by itself (`background`), and that nobody waits for any more since their run was stopped:
 //! a job ends each, so that it is not paid to its end.
 
-use std::rc::Rc;
-
 use serde::{Deserialize, Serialize};
 
 use crate::engine::jobs::JobEnd;
@@ -42,18 +40,18 @@ impl Thread {
     }
 
     /// One attempt at the job. An answer that has ended meanwhile, or is not known any more, is none to cancel.
-    pub(crate) async fn cancel_answer(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
+    pub(crate) async fn cancel_answer(&self, job: &Job) -> Result<JobEnd> {
         let done = || JobEnd::Done(Box::new(|_, _| Ok(None)));
         let failed = |error: String, after_us| JobEnd::Failed { error, after_us, data: job.data.clone() };
         let answer: Answer = crate::json::from_str(&job.data).map_err(Error::internal)?;
         let Some(model) = self.catalog.models.get(&answer.model) else {
-            self.log(&format!(
+            self.variables().log(&format!(
                 "an answer was not cancelled: there is no model \"{}\" any more",
                 answer.model
             ));
             return Ok(done());
         };
-        let deployment = |name: &str| self.deployment(name);
+        let deployment = |name: &str| self.variables().deployment(name);
         if let Some(lack) = model.lacks(&deployment) {
             return Ok(failed(lack.to_string(), 0));
         }

@@ -56,7 +56,7 @@ impl Thread {
                 Verdict::End(reason, told) => Some((reason, told)),
             };
             let ended = finished(state.active_mut()?, ended);
-            Ok((self.held_strictly(definitions, state, ended)?, turn_over))
+            Ok((self.diagnosis().held_strictly(definitions, state, ended)?, turn_over))
         })?;
         if ended.is_none() {
             self.close_step()?;
@@ -79,7 +79,7 @@ impl Thread {
             return Ok(());
         }
         let handed = self.transition(|state, sql| {
-            let handed = self.hand_off(state, sql)?;
+            let handed = self.outbox().hand_off(state, sql)?;
             state.settle_tools(sql)?;
             let run = state.active_mut()?;
             run.phase = Phase::Start;
@@ -87,7 +87,7 @@ impl Thread {
             run.update(sql)?;
             Ok(handed)
         })?;
-        self.announce_handed(handed)
+        self.outbox().announce_handed(handed)
     }
 }
 

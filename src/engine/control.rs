@@ -1,17 +1,15 @@
 //! Stop, continue, terminate, delete (spec §30). Each commits first and then drops the running flow, whose work in
 //! the air is cancelled with it.
 
-use std::rc::Rc;
-
 use crate::engine::answered::is_being_made;
 use crate::engine::call::{interrupted, told};
 use crate::engine::ephemeral::Verdict;
+use crate::engine::features::Control;
 use crate::engine::flow::Finished;
 use crate::engine::hooks::result::CHANGING;
 use crate::engine::outbox::Targets;
 use crate::engine::subagents::delete::{BY_PARENT, ParentNotice};
 use crate::engine::subagents::envelope::EnvelopeBody;
-use crate::engine::thread::Thread;
 use crate::engine::tool_result::{content_of, logged_error};
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
@@ -35,10 +33,10 @@ use crate::store::state::State;
 use crate::store::waits::Wait;
 use crate::store::{messages as rows, receipts, schema};
 
-impl Thread {
+impl Control<'_> {
     /// Ends the active run and keeps queued messages waiting until the next send or `continue`. The request may say which one: then
     /// nothing is done unless that is active.
-    pub(crate) fn stop(self: &Rc<Self>, request: &str) -> Result<Reply> {
+    pub(crate) fn stop(&self, request: &str) -> Result<Reply> {
         let mut body = Body::parse(request)?.known(&["run", "answer_to"])?;
         let (run, answer_to) = (body.string("run")?, body.string("answer_to")?);
         let now = self.host.now_us();
@@ -56,7 +54,7 @@ impl Thread {
             state.meta.stopped = true;
             state.meta.update(sql)?;
             Event::stop(state.active()).insert(sql, now)?;
-            self.stop_children(state, sql)?;
+            self.descendants().stop_children(state, sql)?;
             self.halt(state, sql, Reason::StoppedByUser, now)
         })?;
         let message = match &halted.finished {
@@ -66,15 +64,15 @@ impl Thread {
         self.halted(halted)?;
         if self.read(|state, _| Ok(state.meta.children > 0))? {
             // Until they hear of it they go on.
-            self.send_envelopes();
+            self.subagents().send_envelopes();
         }
         Ok(Reply::json(200, &json!({ "status": "stopped", "message": message })))
     }
 
     /// Refuses all further work; nothing is deleted. A second call changes nothing.
-    pub(crate) async fn terminate(self: &Rc<Self>) -> Result<Reply> {
+    pub(crate) async fn terminate(&self) -> Result<Reply> {
         self.terminate_now()?;
-        self.deliver_now(Targets::All).await;
+        self.outbox().deliver_now(Targets::All).await;
         self.read(|state, _| {
             let at = state.meta.terminated_us.map(|us| us / 1_000_000);
             let body = json!({ "status": "terminated", "threadId": state.meta.thread_id, "terminated": at });
@@ -82,17 +80,17 @@ impl Thread {
         })
     }
 
-    pub(crate) fn terminate_now(self: &Rc<Self>) -> Result<()> {
+    pub(crate) fn terminate_now(&self) -> Result<()> {
         let now = self.host.now_us();
         let halted = self.transition(|state, sql| {
             if state.meta.terminated_us.is_some() {
                 return Ok(Halted::default());
             }
-            self.end_for_good(state, sql, now)?;
-            self.tell_parent(state, sql, EnvelopeBody::Terminated)?;
+            self.descendants().end_for_good(state, sql, now)?;
+            self.subagents().tell_parent(state, sql, EnvelopeBody::Terminated)?;
             self.halt(state, sql, Reason::Terminated, now)
         })?;
-        self.abort_effects();
+        self.effects().abort_effects();
         self.halted(halted)
     }
 
@@ -113,7 +111,7 @@ impl Thread {
     ) -> Result<Halted> {
         let Some(run) = state.active().cloned() else {
             // What is asked for subagents belongs to no run.
-            return Ok(Halted { waits: self.cancel_waits(state, sql)?, ..Halted::default() });
+            return Ok(Halted { waits: self.waits().cancel_waits(state, sql)?, ..Halted::default() });
         };
         // One that waits for its next attempt has none under way.
         if run.phase == Phase::Model && run.resume_us.is_none() {
@@ -144,7 +142,7 @@ impl Thread {
         let unhooked = self.stores_as_is(&state.meta.agent, run.side);
         for receipt in receipts::abandon_run(sql, run.block, now)? {
             let waited = receipt.has_only_waited();
-            self.owe_task_cancel(state, sql, &receipt, now)?;
+            self.mcp().owe_task_cancel(state, sql, &receipt, now)?;
             let early = unhooked && ended_early(&receipt);
             if let Some(result) = receipt.result.as_ref().filter(|_| early) {
                 let error =
@@ -155,7 +153,7 @@ impl Thread {
             let Receipt { id: seq, reply, call_id, name, kind, result, .. } = receipt;
             if kind == Kind::Prompt {
                 let why = if stopped { Unfinished::Cancelled } else { Unfinished::Lost };
-                self.log_cut_off(state, sql, seq, &name, why, now)?;
+                self.subprompts().log_cut_off(state, sql, seq, &name, why, now)?;
             }
             if reply <= 0 {
                 // Code made this call; it has no message.
@@ -182,11 +180,11 @@ impl Thread {
     /// Whether no hook changes what is stored of the calls of an agent.
     fn stores_as_is(&self, agent: &str, side: Side) -> bool {
         let definitions = self.definitions_of(agent, side);
-        definitions.is_some_and(|definitions| !self.has_hooks(&definitions, &CHANGING))
+        definitions.is_some_and(|definitions| !self.hooks().has_hooks(&definitions, &CHANGING))
     }
 
     /// What follows the commit of a stop: nobody waits any more for what is queued.
-    pub(crate) fn halted(self: &Rc<Self>, halted: Halted) -> Result<()> {
+    pub(crate) fn halted(&self, halted: Halted) -> Result<()> {
         self.cut_off(halted)?;
         self.tell_held(None)?;
         self.settle(|waiter| waiter.run.is_none().then_some(Verdict::Stopped));
@@ -194,9 +192,9 @@ impl Thread {
     }
 
     /// What follows the commit that ended a run from outside.
-    pub(crate) fn cut_off(self: &Rc<Self>, halted: Halted) -> Result<()> {
+    pub(crate) fn cut_off(&self, halted: Halted) -> Result<()> {
         self.abort_flow();
-        self.announce_waits(&halted.waits)?;
+        self.waits().announce_waits(&halted.waits)?;
         for row in &halted.results {
             self.broadcast_message(row)?;
         }
@@ -204,7 +202,7 @@ impl Thread {
     }
 
     /// Goes on without a new message; counters go on too, unless messages were waiting.
-    pub(crate) fn continue_run(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    pub(crate) fn continue_run(&self, request: &ThreadRequest) -> Result<Reply> {
         let trace = request.trace().map(|trace| trace.to_string());
         let mut body = Body::parse(&request.body)?.known(&["side"])?;
         let wanted = match body.string("side")?.as_deref() {
@@ -232,8 +230,8 @@ impl Thread {
             }
             let run = Run { trace: trace.clone(), ..state.next_run(wanted, now) };
             let run = self.with_snapshot(state, sql, run, now)?;
-            let run = self.with_given_up(state, sql, run)?;
-            let run = self.with_budget(state, sql, run, None)?;
+            let run = self.diagnosis().with_given_up(state, sql, run)?;
+            let run = self.budgets().with_budget(state, sql, run, None)?;
             run.insert(sql)?;
             state.usage = Some(Usage::none(run.id));
             state.run = Some(run.clone());
@@ -249,7 +247,7 @@ impl Thread {
     }
 
     /// Deletes the thread and all below it. Safe to repeat.
-    pub(crate) async fn delete(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    pub(crate) async fn delete(&self, request: &ThreadRequest) -> Result<Reply> {
         let id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let told = match request.header(BY_PARENT) {
             Some(_) => ParentNotice::NotOwed,
@@ -265,14 +263,14 @@ impl Thread {
 
     /// Deletes the thread: its run is ended, all below it are deleted, its objects in the bucket too, its parent is told,
     /// the directory forgets it, then its tables go. The ids of all that went, its own first.
-    pub(crate) async fn delete_tree(self: &Rc<Self>, parent: ParentNotice) -> Result<Vec<String>> {
+    pub(crate) async fn delete_tree(&self, parent: ParentNotice) -> Result<Vec<String>> {
         self.terminate_now()?;
-        let below = self.delete_children().await?;
-        self.delete_objects().await?;
+        let below = self.descendants().delete_children().await?;
+        self.files().delete_objects().await?;
         if parent == ParentNotice::Owed {
-            self.flush_parent_notice().await?;
+            self.descendants().flush_parent_notice().await?;
         }
-        self.flush_letters().await?;
+        self.memories().flush_letters().await?;
         let (id, owner, past) = self.read(|state, _| {
             let Meta { thread_id, owner, life, edits, run_floor, .. } = &state.meta;
             let run = state.run.as_ref().map_or(*run_floor, |run| run.id);

@@ -4,15 +4,13 @@
 //! subagents that it has made end, and say nothing here any more; files that came with its messages go; summaries and memories
 //! forget it. The log keeps what was done, because that was paid.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::access::no_thread;
 use crate::engine::edit::edited;
 use crate::engine::ephemeral::Verdict;
+use crate::engine::features::History;
 use crate::engine::flow::Wishes;
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -43,9 +41,9 @@ pub(crate) struct Cut {
     pub(crate) run: Option<i64>,
 }
 
-impl Thread {
+impl History<'_> {
     /// `POST …/messages/:id/regenerate`: answers anew what was said before a message.
-    pub(crate) fn regenerate(self: &Rc<Self>, request: &ThreadRequest, id: &str) -> Result<Reply> {
+    pub(crate) fn regenerate(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
         Body::parse(&request.body)?.known(&[])?;
         let key = Key::of(request, &format!("messages/{id}/regenerate "))?;
         let known = key.as_ref().map(|key| self.read(|_, sql| key.replayed(sql, self.host.now_us())));
@@ -101,8 +99,8 @@ impl Thread {
         }
         let gone = change::seqs_from(sql, first)?;
         change::delete_from(sql, first)?;
-        self.cut_summary(state, sql, first)?;
-        self.end_children_of(state, sql, first)?;
+        self.summarizer().cut_summary(state, sql, first)?;
+        self.descendants().end_children_of(state, sql, first)?;
         if state.meta.window_cut > seq {
             // What was left out made room for what is gone.
             state.meta.window_cut = 0;
@@ -137,7 +135,7 @@ impl Thread {
     }
 
     /// What follows the commit of a cut.
-    pub(crate) fn announce_cut(self: &Rc<Self>, cut: &Cut) -> Result<()> {
+    pub(crate) fn announce_cut(&self, cut: &Cut) -> Result<()> {
         self.state.borrow_mut().take();
         self.settle(|waiter| (waiter.run.is_none() && waiter.seq > cut.after).then_some(Verdict::Stopped));
         let after = self.read(|state, _| Ok(message_id(&state.meta.stem, cut.after)))?;
@@ -145,7 +143,7 @@ impl Thread {
         if cut.run.is_some() {
             self.start_flow(Entered::First);
         }
-        self.send_envelopes();
+        self.subagents().send_envelopes();
         Ok(())
     }
 }

@@ -5,8 +5,6 @@
 //! `meta.detached` is the mark: no receipt of such a call with a lower id is `started`; 0 while none is. It is written with the
 //! first such receipt, so that a thread whose work apart calls nothing pays nothing, here and when it wakes.
 
-use std::rc::Rc;
-
 use crate::engine::ephemeral::works::Ended;
 use crate::engine::thread::Thread;
 use crate::error::Result;
@@ -20,7 +18,7 @@ use crate::store::{meta, receipts};
 
 /// Work under way. However it ends, its calls have ended with it.
 pub(crate) struct DetachedWork {
-    thread: Rc<Thread>,
+    thread: Thread,
     scope: Scope,
     /// The last receipt before it.
     after: i64,
@@ -54,7 +52,7 @@ impl State {
 
 impl Thread {
     /// Work apart from any run begins.
-    pub(crate) fn begin_detached(self: &Rc<Self>, state: &ThreadState) -> Result<DetachedWork> {
+    pub(crate) fn begin_detached(&self, state: &ThreadState) -> Result<DetachedWork> {
         let scope = state.calls_api().scope().clone();
         let after = match scope.entered {
             Entered::First => self.read(|state, _| Ok(state.max_seq))?,
@@ -121,8 +119,8 @@ impl Thread {
             }
         };
         for (receipt, name) in prompts {
-            self.log_cut_off(state, sql, receipt, &name, why, now)?;
+            self.subprompts().log_cut_off(state, sql, receipt, &name, why, now)?;
         }
-        self.book_cut_off(state, sql)
+        self.budgets().book_cut_off(state, sql)
     }
 }

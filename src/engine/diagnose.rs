@@ -3,7 +3,7 @@
 //! other goes on (docs/http.md).
 
 use crate::engine::definitions::Definitions;
-use crate::engine::thread::Thread;
+use crate::engine::features::Diagnosis;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::spec::budget::{Unit, Unpriced};
@@ -45,7 +45,7 @@ impl Findings {
     }
 }
 
-impl Thread {
+impl Diagnosis<'_> {
     /// Looks through what a run that begins will need. Gives why it ends, when it is strict and lacks something.
     pub(crate) fn look_through(&self, definitions: &Definitions<'_>) -> Result<Option<String>> {
         let (begins, strict, env_known) = self.read(|state, _| {
@@ -122,10 +122,10 @@ impl Thread {
                 now,
             ));
         }
-        for refusal in self.take_refusals(state, sql)? {
+        for refusal in self.memories().take_refusals(state, sql)? {
             run.diagnostics.add(told(&refusal, self.host.now_us()));
         }
-        if let Some(entry) = self.paused_summaries(state, sql)? {
+        if let Some(entry) = self.summarizer().paused_summaries(state, sql)? {
             run.diagnostics.add(entry);
         }
         Ok(run)
@@ -188,7 +188,7 @@ impl Thread {
             let memory = self.catalog.memories.get(&entry.name);
             let name = memory.and_then(|memory| memory.embedding.as_deref());
             let Some(model) = name.and_then(|name| self.catalog.models.get(name)) else { continue };
-            if let Some(lack) = model.lacks(&|name: &str| self.deployment(name)) {
+            if let Some(lack) = model.lacks(&|name: &str| self.variables().deployment(name)) {
                 let text = format!(
                     "The memory \"{}\" is searched by its words alone: the model \"{}\" cannot be asked: {lack}.",
                     entry.name, model.name
@@ -201,14 +201,14 @@ impl Thread {
     /// Skills that the model is not given, or that do not exist.
     fn look_at_skills(&self, definitions: &Definitions<'_>, findings: &mut Findings) -> Result<()> {
         let Some(model) = definitions.chain.first() else { return Ok(()) };
-        for (code, skill, message) in self.lacking_skills(definitions, model)? {
+        for (code, skill, message) in self.skills().lacking_skills(definitions, model)? {
             findings.add(Kind::Contract, code, ("about", &skill), message);
         }
         Ok(())
     }
 
     fn look_at_model(&self, model: &Model, used: Option<&str>, findings: &mut Findings) {
-        let Some(lack) = model.lacks(&|name: &str| self.deployment(name)) else { return };
+        let Some(lack) = model.lacks(&|name: &str| self.variables().deployment(name)) else { return };
         let instead = match used {
             Some(used) if used != model.name => format!("; \"{used}\" is used"),
             _ => String::new(),
@@ -218,7 +218,7 @@ impl Thread {
     }
 
     fn look_at_tools(&self, definitions: &Definitions<'_>, values: bool, findings: &mut Findings) {
-        if values && let Some(name) = self.agent_lacks(definitions) {
+        if values && let Some(name) = self.variables().agent_lacks(definitions) {
             let text = format!("The agent \"{}\" needs a value for {name}.", definitions.agent.name);
             findings.lacks("variable.missing", ("variable", &name), text);
         }
@@ -269,7 +269,7 @@ impl Thread {
         }
         if values
             && !tool.variables.is_empty()
-            && let Some(text) = self.lacking(definitions, entry, tool)
+            && let Some(text) = self.variables().lacking(definitions, entry, tool)
         {
             findings.lacks("variable.missing", ("tool", &tool.name), text);
         }
@@ -278,7 +278,7 @@ impl Thread {
     /// A server that did not list its tools.
     fn look_at_list(&self, entry: &ToolEntry, findings: &mut Findings) {
         let Some(server) = entry.mcp() else { return };
-        let why = self.why_no_list(server).unwrap_or_else(|| "nobody has asked it".to_owned());
+        let why = self.mcp().why_no_list(server).unwrap_or_else(|| "nobody has asked it".to_owned());
         let text = format!("The tools of the MCP server \"{server}\" are not known: {why}");
         findings.lacks("mcp.unreachable", ("mcp", server), text);
     }
@@ -298,7 +298,7 @@ impl Thread {
         let Some(entry) = definitions.prompt.tool(name).filter(|entry| entry.optional.is_some()) else {
             return;
         };
-        if !self.is_on(definitions, entry) {
+        if !self.subagents().is_on(definitions, entry) {
             let text = format!("The stop tool \"{name}\" is switched off by its `optional`.");
             findings.add(Kind::Recipe, "stop_tool.off", ("tool", name), text);
         }
@@ -345,7 +345,7 @@ impl Thread {
         }
         if values
             && !hook.variables.is_empty()
-            && let Some(why) = self.hook_lacks(definitions, hook)
+            && let Some(why) = self.variables().hook_lacks(definitions, hook)
         {
             let text = format!("The hook \"{}\": {why}.", hook.id);
             findings.lacks("variable.missing", ("hook", &hook.id), text);

@@ -1,11 +1,9 @@
 //! Changes to what is stored: the thread's tags and properties, messages, deletion of messages (spec §14.4).
 
-use std::rc::Rc;
-
 use crate::engine::cut::{Cut, may_be_cut};
 use crate::engine::ephemeral::Verdict;
+use crate::engine::features::History;
 use crate::engine::outbox::Targets;
-use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -27,9 +25,9 @@ impl From<&str> for MessageUpdate {
     }
 }
 
-impl Thread {
+impl History<'_> {
     /// `PATCH /threads/:id`.
-    pub(crate) async fn patch(self: &Rc<Self>, body: &str) -> Result<Reply> {
+    pub(crate) async fn patch(&self, body: &str) -> Result<Reply> {
         let mut body = Body::parse(body)?.known(&[
             "tags",
             "properties",
@@ -40,7 +38,7 @@ impl Thread {
         ])?;
         let tags = body.strings("tags")?;
         let properties = body.object("properties")?;
-        let env = self.env_change(&mut body)?;
+        let env = self.variables().env_change(&mut body)?;
         let agent = body.string("agent_id")?;
         if tags.is_none() && properties.is_none() && env.is_empty() && agent.is_none() {
             return Err(Error::missing("tags").hint(
@@ -48,18 +46,18 @@ impl Thread {
             ));
         }
         if let Some(agent) = &agent {
-            self.read(|state, _| self.may_be_agent(state, agent))?;
-            self.require_of(agent, &env).await?;
+            self.read(|state, _| self.outbox().may_be_agent(state, agent))?;
+            self.variables().require_of(agent, &env).await?;
         }
         let now = self.host.now_us();
         let handed = self.transition(|state, sql| {
             let handed = match &agent {
-                Some(agent) => self.change_agent(state, sql, agent, now)?,
+                Some(agent) => self.outbox().change_agent(state, sql, agent, now)?,
                 None => None,
             };
             if !env.is_empty() {
                 state.must_live()?;
-                self.store_env(state, sql, &env)?;
+                self.variables().store_env(state, sql, &env)?;
             }
             if let Some(tags) = tags {
                 state.meta.tags = tags;
@@ -69,13 +67,13 @@ impl Thread {
             }
             state.meta.version += 1;
             state.meta.update(sql)?;
-            self.post_row(state, sql, now)?;
+            self.outbox().post_row(state, sql, now)?;
             Ok(handed)
         })?;
-        self.announce_handed(handed)?;
-        self.deliver_now(Targets::All).await;
+        self.outbox().announce_handed(handed)?;
+        self.outbox().deliver_now(Targets::All).await;
         self.read_mut(|state, sql| {
-            let (env, types) = self.shown_env(state, sql)?;
+            let (env, types) = self.variables().shown_env(state, sql)?;
             let meta = &state.meta;
             let body = json!({
                 "id": meta.thread_id, "agent_id": meta.agent, "user_id": meta.owner, "tags": meta.tags,
@@ -86,7 +84,7 @@ impl Thread {
     }
 
     /// `PATCH …/messages/:id`: another text, or what else may change.
-    pub(crate) async fn patch_message(self: &Rc<Self>, request: &ThreadRequest, id: &str) -> Result<Reply> {
+    pub(crate) async fn patch_message(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
         let then = match (request.query.flag("truncate")?, request.query.flag("run")?) {
             (false, false) => Then::Nothing,
             (true, false) => Then::Cut,
@@ -118,7 +116,7 @@ impl Thread {
 
     /// Changes a message, as the hooks of such a change leave it.
     pub(crate) async fn update_message(
-        self: &Rc<Self>,
+        &self,
         id: &str,
         update: Shown<MessageUpdate>,
         hooked: Hooked,
@@ -129,7 +127,7 @@ impl Thread {
 
     /// The same, and then what follows the message may be cut out, and the message answered anew.
     async fn change_message(
-        self: &Rc<Self>,
+        &self,
         id: &str,
         update: Shown<MessageUpdate>,
         hooked: Hooked,
@@ -143,7 +141,7 @@ impl Thread {
             Hooked::ByHook => None,
         };
         let update = match &definitions {
-            Some(definitions) => self.before_update(definitions, id, update, hooked).await?,
+            Some(definitions) => self.hooks().before_update(definitions, id, update, hooked).await?,
             None => update,
         };
         let now = self.host.now_us();
@@ -153,7 +151,7 @@ impl Thread {
             let row = update.applied(old)?;
             row.update(sql)?;
             if row.content != said {
-                self.unsettle_summary(state, sql, row.seq)?;
+                self.summarizer().unsettle_summary(state, sql, row.seq)?;
             }
             edited(state, sql)?;
             let recount = row.silent != silent;
@@ -171,7 +169,7 @@ impl Thread {
         }
         self.broadcast_message(&row)?;
         if let Some(definitions) = &definitions {
-            self.after_update(definitions, &row, hooked).await?;
+            self.hooks().after_update(definitions, &row, hooked).await?;
         }
         Ok(cut)
     }
@@ -215,7 +213,7 @@ impl Thread {
                 }
             }
             row.delete(sql)?;
-            self.unsettle_summary(state, sql, row.seq)?;
+            self.summarizer().unsettle_summary(state, sql, row.seq)?;
             crate::engine::attachments::store::remove(state, sql, &row.attachments)?;
             state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
             edited(state, sql)?;

@@ -1,7 +1,5 @@
 //! Threads that delete themselves at a time that was said when they were made.
 
-use std::rc::Rc;
-
 use crate::engine::subagents::delete::ParentNotice;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -11,23 +9,23 @@ use crate::store::meta;
 
 impl Thread {
     /// Deletes the thread if its time has come, whatever it does. If something cannot be reached that is to be told, it is tried again later.
-    pub(crate) async fn expire(self: &Rc<Self>) {
+    pub(crate) async fn expire(&self) {
         let Err(error) = self.delete_if_over().await else { return };
         if error.code == Code::ThreadNotFound {
             return;
         }
-        self.log(&format!("the thread could not delete itself: {error}"));
+        self.variables().log(&format!("the thread could not delete itself: {error}"));
         if let Err(error) = self.expire_later()
             && error.code != Code::ThreadNotFound
         {
-            self.log(&format!("the thread could not put off that it deletes itself: {error}"));
+            self.variables().log(&format!("the thread could not put off that it deletes itself: {error}"));
         }
     }
 
-    async fn delete_if_over(self: &Rc<Self>) -> Result<()> {
+    async fn delete_if_over(&self) -> Result<()> {
         let now = self.host.now_us();
         if self.read(|state, _| Ok(state.meta.expires_us.is_some_and(|at| at <= now)))? {
-            self.delete_tree(ParentNotice::Owed).await?;
+            self.control().delete_tree(ParentNotice::Owed).await?;
         }
         Ok(())
     }

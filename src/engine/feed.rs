@@ -5,7 +5,6 @@
 //! sent in pieces of bounded size: one that does not fit ends with the id after which the next one begins.
 
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -112,14 +111,14 @@ impl Thread {
     /// `thread_not_found` when there is no such thread or it is not the caller's; `not_found` for a run,
     /// `message_not_found` for a message that is not there; `forbidden`.
     pub fn follow(
-        self: &Rc<Self>,
+        &self,
         caller: &Caller,
         filter: &Filter,
         of: &FeedOf,
         last_event_id: Option<&str>,
     ) -> Result<FeedStart> {
         self.read(|state, _| caller.may(&Action::Stream, Some(state.meta.thread())))?;
-        self.must_be_copied()?;
+        self.history().must_be_copied()?;
         self.wake()?;
         let now = self.host.now_us();
         self.read(|state, sql| {
@@ -203,7 +202,9 @@ impl Thread {
         let open = open_waits(state, sql)?;
         let everywhere = Place::At(i64::MAX);
         if followed.run.is_some() {
-            frames.extend(self.last_progress(state, &open).map(|line| progress_frame(line, everywhere)));
+            frames.extend(
+                self.activity().last_progress(state, &open).map(|line| progress_frame(line, everywhere)),
+            );
         }
         let parked = state.active().filter(|run| run.phase.is_parked());
         if let Some(run) = parked {

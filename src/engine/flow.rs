@@ -1,8 +1,6 @@
 //! The flow: what drives the active run from step to step. One per thread, ever. It may end anywhere (crash, panic,
 //! stop); the stored phase is where the next one enters.
 
-use std::rc::Rc;
-
 use futures::channel::oneshot;
 use futures::future::abortable;
 
@@ -78,8 +76,8 @@ fn reenter(run: &mut Run, now: i64) -> Reentry {
 
 impl Thread {
     /// Goes on with an unfinished run that nobody drives.
-    pub(crate) fn wake(self: &Rc<Self>) -> Result<()> {
-        self.start_created_hook()?;
+    pub(crate) fn wake(&self) -> Result<()> {
+        self.hooks().start_created_hook()?;
         if self.ephemeral.flow.borrow().is_some() {
             if self.read(|state, _| Ok(state.active().is_none()))? {
                 // Left over by a panic right after the commit that ended its run.
@@ -98,14 +96,14 @@ impl Thread {
     }
 
     /// Starts the flow of a run that begins or, where it was parked, goes on; unless a flow is running.
-    pub(crate) fn start_flow(self: &Rc<Self>, entered: Entered) {
+    pub(crate) fn start_flow(&self, entered: Entered) {
         self.begin_flow(match entered {
             Entered::First => Entry::Begins,
             Entered::Again => Entry::GoesOn,
         });
     }
 
-    fn begin_flow(self: &Rc<Self>, entry: Entry) {
+    fn begin_flow(&self, entry: Entry) {
         if self.ephemeral.flow.borrow().is_some() {
             return;
         }
@@ -119,7 +117,7 @@ impl Thread {
             let _lost = LostFrames(&*thread.host);
             if let Err(error) = thread.drive(entry).await {
                 // The stored phase is intact; the alarm, or any other wake, enters it again as a recovery.
-                thread.log(&format!("the flow broke off: {error}"));
+                thread.variables().log(&format!("the flow broke off: {error}"));
                 thread.state.borrow_mut().take();
                 thread.host.listeners().close("the thread had to start over");
             }
@@ -145,7 +143,7 @@ impl Thread {
         self.ephemeral.notify_alarm();
     }
 
-    async fn drive(self: &Rc<Self>, entry: Entry) -> Result<()> {
+    async fn drive(&self, entry: Entry) -> Result<()> {
         self.ephemeral.spending.active(Some(self.host.now_us()));
         let mut active = self.enter(entry)? && self.check_definitions()?;
         while active {
@@ -161,7 +159,7 @@ impl Thread {
                 Next::Ended => {
                     let next = self.read(|state, _| Ok(state.active().is_some()))?;
                     if next {
-                        self.tell_directory_started()?;
+                        self.outbox().tell_directory_started()?;
                     }
                     next
                 }
@@ -171,11 +169,11 @@ impl Thread {
     }
 
     /// Counts a recovery before any work, unless the run was started or scheduled on purpose.
-    fn enter(self: &Rc<Self>, entry: Entry) -> Result<bool> {
+    fn enter(&self, entry: Entry) -> Result<bool> {
         self.ephemeral.entered.set(if entry == Entry::Begins { Entered::First } else { Entered::Again });
         match entry {
             Entry::Begins => {
-                self.tell_directory_started()?;
+                self.outbox().tell_directory_started()?;
                 Ok(true)
             }
             Entry::GoesOn if self.read(|state, _| Ok(state.active().is_some_and(Run::is_resumed)))? => {
@@ -185,7 +183,7 @@ impl Thread {
         }
     }
 
-    fn enter_again(self: &Rc<Self>) -> Result<bool> {
+    fn enter_again(&self) -> Result<bool> {
         let now = self.host.now_us();
         let fragile = self.fragile_model()?;
         let reentry = self.transition(|state, sql| {
@@ -284,7 +282,7 @@ impl Thread {
     }
 
     /// Ends the active run, tells who waits, and starts the next one if messages are queued.
-    pub(crate) fn end_run(self: &Rc<Self>, reason: Reason, message: Option<String>) -> Result<()> {
+    pub(crate) fn end_run(&self, reason: Reason, message: Option<String>) -> Result<()> {
         let now = self.host.now_us();
         let (results, last) = self.transition(|state, sql| {
             let results = match reason {
@@ -294,7 +292,7 @@ impl Thread {
                 | Reason::DefinitionChanged
                 | Reason::StrictDiagnostics => {
                     let run = state.active_mut()?.clone();
-                    self.close_calls(state, sql, &run, reason, now)?
+                    self.control().close_calls(state, sql, &run, reason, now)?
                 }
                 _ => Vec::new(),
             };
@@ -316,12 +314,12 @@ impl Thread {
         message: Option<String>,
     ) -> Result<Finished> {
         let now = self.host.now_us();
-        let message = message.map(|text| self.shown_within(state, sql, text)).transpose()?;
-        let handed = self.hand_off(state, sql)?;
+        let message = message.map(|text| self.variables().shown_within(state, sql, text)).transpose()?;
+        let handed = self.outbox().hand_off(state, sql)?;
         state.settle_tools(sql)?;
-        self.close_ledger(state, sql, now)?;
+        self.budgets().close_ledger(state, sql, now)?;
         let mut run = state.active_mut()?.clone();
-        let near = self.near_limits(&mut run, now);
+        let near = self.budgets().near_limits(&mut run, now);
         let answer = match &state.window {
             Some(window) => window.row(run.block).cloned(),
             None => rows::find(sql, run.block)?.map(Shared::new),
@@ -348,14 +346,14 @@ impl Thread {
             }
         };
         let waits = match reason.outcome() {
-            Outcome::Stopped => self.cancel_waits(state, sql)?,
-            _ => self.cancel_waits_of_run(state, sql)?,
+            Outcome::Stopped => self.waits().cancel_waits(state, sql)?,
+            _ => self.waits().cancel_waits_of_run(state, sql)?,
         };
-        let outcomes = self.tell_untaken(state, sql)?;
-        self.report(state, sql, &run, answer.as_ref(), now)?;
-        self.post_activity(state, sql, now)?;
-        self.owe_spans(state, sql, &run, now)?;
-        self.owe_summary(state, sql, now)?;
+        let outcomes = self.delegates().tell_untaken(state, sql)?;
+        self.subagents().report(state, sql, &run, answer.as_ref(), now)?;
+        self.outbox().post_activity(state, sql, now)?;
+        self.telemetry().owe_spans(state, sql, &run, now)?;
+        self.summarizer().owe_summary(state, sql, now)?;
         state.changed.run_ended = true;
         if reason.outcome() != Outcome::Stopped {
             self.start_queued(state, sql, now)?;
@@ -415,8 +413,8 @@ impl Thread {
             run.diagnostics.tighten(seq);
         }
         let run = self.with_snapshot(state, sql, run, now)?;
-        let run = self.with_given_up(state, sql, run)?;
-        let run = self.with_budget(state, sql, run, wishes.budget.as_ref())?;
+        let run = self.diagnosis().with_given_up(state, sql, run)?;
+        let run = self.budgets().with_budget(state, sql, run, wishes.budget.as_ref())?;
         let id = run.id;
         run.insert(sql)?;
         state.usage = Some(Usage::none(id));
@@ -426,14 +424,14 @@ impl Thread {
     }
 
     /// Tells streams and waiting clients.
-    pub(crate) fn announce_end(self: &Rc<Self>, finished: Finished) -> Result<()> {
+    pub(crate) fn announce_end(&self, finished: Finished) -> Result<()> {
         let Finished { run, answer, status, handed, waits, outcomes, near } = finished;
-        self.announce_budget("warning", &near);
-        self.announce_waits(&waits)?;
+        self.budgets().announce_budget("warning", &near);
+        self.waits().announce_waits(&waits)?;
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
-            self.send_envelopes();
+            self.subagents().send_envelopes();
         }
-        self.announce_handed(handed)?;
+        self.outbox().announce_handed(handed)?;
         if let Some(row) = &status {
             self.broadcast_message(row)?;
         }
@@ -521,7 +519,7 @@ pub(crate) struct Finished {
 
 /// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.
 struct FlowGuard {
-    thread: Rc<Thread>,
+    thread: Thread,
     number: u64,
 }
 

@@ -2,7 +2,7 @@
 //! change happens when its step is closed, in the same transition, and so exactly once: until then it is derived from
 //! the receipts of the open step that have no end yet, of which the last one wins.
 
-use crate::engine::thread::Thread;
+use crate::engine::features::Outbox;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -28,7 +28,7 @@ pub(crate) struct Handed {
     row: Option<Shared>,
 }
 
-impl Thread {
+impl Outbox<'_> {
     /// Changes the thread's agent, if a call of the step that is being closed asked for it. The directory is told.
     pub(crate) fn hand_off(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Handed>> {
         let Some(id) = state.handoff.take() else { return Ok(None) };
@@ -57,7 +57,7 @@ impl Thread {
     fn take_over(&self, state: &mut State, sql: &dyn Sql, agent: &Agent, now: i64) -> Result<()> {
         state.meta.agent.clone_from(&agent.name);
         state.meta.version += 1;
-        state.meta.activates = self.activations(&agent.name);
+        state.meta.activates = self.subagents().activations(&agent.name);
         state.meta.update(sql)?;
         if let Some(run) = state.run.as_mut() {
             run.side = Side::A;

@@ -2,13 +2,12 @@
 //! follows from the call that the code works in, so that code which is run again gets the results it had, and no call of
 //! unknown outcome is made again under another key.
 
-use std::rc::Rc;
-
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
 use crate::engine::call::{Work, abandon_inner, files_of, interrupted, no_files, off, too_deep};
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Delegates;
 use crate::engine::handle::Open;
 use crate::engine::handoff;
 use crate::engine::subagents::call::SubagentCall;
@@ -84,13 +83,7 @@ impl Invoked<'_> {
 }
 
 impl Thread {
-    async fn invoke(
-        self: &Rc<Self>,
-        scope: &Scope,
-        key: String,
-        name: &str,
-        args: Value,
-    ) -> Result<ToolResult> {
+    async fn invoke(&self, scope: &Scope, key: String, name: &str, args: Value) -> Result<ToolResult> {
         self.read(|state, _| state.must_live())?;
         let name = undotted(name);
         let found = match self.catalog.named(scope.package.as_deref(), name, Sought::Callable) {
@@ -110,10 +103,10 @@ impl Thread {
         if self.is_off(&definitions, name) {
             return Ok(ToolResult::error(off(&definitions, name)));
         }
-        if callable.is_some() && !self.permits(name)? {
-            return Ok(ToolResult::error(Thread::not_permitted(name)));
+        if callable.is_some() && !self.delegates().permits(name)? {
+            return Ok(ToolResult::error(Delegates::not_permitted(name)));
         }
-        let kept = self.redact_json(args.clone());
+        let kept = self.variables().redact_json(args.clone());
         // Models read what prompts and agents are given; a tool may need a secret.
         let args = if matches!(callable, Some(Callable::Tool(_))) { args } else { kept.clone() };
         let earlier = match scope.entered {
@@ -127,7 +120,7 @@ impl Thread {
         let optional = |prompt: &Prompt| prompt.tools.iter().any(|entry| entry.optional.is_some());
         let inner = matches!(callable, Some(Callable::Prompt(prompt)) if optional(prompt));
         if inner || optional(definitions.prompt) {
-            self.refresh_env().await?;
+            self.variables().refresh_env().await?;
         }
         let call = Invoked { scope, key: &key, name, kind: Kind::Subagent, args: &kept };
         match callable {
@@ -146,7 +139,7 @@ impl Thread {
 
     /// A tool or a prompt, unless an earlier call of it may have taken effect.
     async fn invoke_work(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
         work: Work<'_>,
@@ -161,12 +154,12 @@ impl Thread {
             return self.end_invoked(scope, earlier.id, name, result, ReceiptState::Indeterminate, true);
         }
         if earlier.is_none()
-            && let Some(result) = self.keeps_waiting(definitions, work, &args)?
+            && let Some(result) = self.waits().keeps_waiting(definitions, work, &args)?
         {
             return Ok(result);
         }
         if earlier.is_none()
-            && let Some(result) = self.count_call(scope.is_detached())?
+            && let Some(result) = self.budgets().count_call(scope.is_detached())?
         {
             return Ok(result);
         }
@@ -193,7 +186,7 @@ impl Thread {
 
     /// A subagent is made or written to.
     async fn invoke_subagent(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
         call: Invoked<'_>,
@@ -201,19 +194,20 @@ impl Thread {
     ) -> Result<ToolResult> {
         let asked =
             ToolCall { name: call.name.to_owned(), arguments: args.to_string(), ..ToolCall::default() };
-        let wanted = match self.wanted(definitions, Some(entry), &asked)? {
+        let subagents = self.subagents();
+        let wanted = match subagents.wanted(definitions, Some(entry), &asked)? {
             Some(Ok(wanted)) => wanted,
             Some(Err(result)) => return Ok(result),
             None => return Ok(ToolResult::error(no_tool(call.name))),
         };
         if let SubagentCall::Create(new) = &wanted {
-            self.ready_child(new.agent).await?;
+            self.descendants().ready_child(new.agent).await?;
         }
-        if let Some(result) = self.count_call(call.scope.is_detached())? {
+        if let Some(result) = self.budgets().count_call(call.scope.is_detached())? {
             return Ok(result);
         }
         let now = self.host.now_us();
-        self.invoke_child(call.scope, &wanted, |state, sql, result| {
+        self.subagents().invoke_child(call.scope, &wanted, |state, sql, result| {
             call.insert_ended(state, sql, result, now)
         })
     }
@@ -265,7 +259,7 @@ impl Thread {
             }
         };
         for (mime, size) in files.iter().filter_map(NewAttachment::content) {
-            self.make_index(mime, size)?;
+            self.files().make_index(mime, size)?;
         }
         let kept = match self.keep_invoked(scope, id, result.clone(), &files, state, has_invoked) {
             Err(error) if !files.is_empty() && is_of_files(&error) => {
@@ -299,7 +293,7 @@ impl Thread {
             if has_invoked {
                 abandon_inner(sql, &scope.origin, id, 0, now)?;
             }
-            self.post_mcp(state_now, sql)?;
+            self.mcp().post_mcp(state_now, sql)?;
             receipts::close_with(sql, id, state, error.as_deref(), &result, now)
         })?;
         Ok(result)

@@ -2,10 +2,9 @@
 //! what makes it necessary and deleted in that of its result. The alarm's handler makes the attempts, one at a time, beside
 //! whatever else goes on; each is counted before it is made.
 
-use std::rc::Rc;
-
 use crate::engine::effects::run::{Ahead, Begun};
 use crate::engine::export::works;
+use crate::engine::features::Telemetry;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Result};
 use crate::host::Sql;
@@ -31,7 +30,7 @@ pub(crate) enum JobEnd {
 }
 
 /// Lets the next job begin however this one ends.
-struct UnderWay(Rc<Thread>);
+struct UnderWay(Thread);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
@@ -43,7 +42,7 @@ impl Drop for UnderWay {
 
 impl Thread {
     /// Begins the job that is due first, unless one is under way.
-    pub(crate) fn start_job(self: &Rc<Self>, begun: &mut Begun) -> Result<Ahead> {
+    pub(crate) fn start_job(&self, begun: &mut Begun) -> Result<Ahead> {
         let now = self.host.now_us();
         let next = match self.read(|state, sql| table::next_due(state, sql)) {
             Err(error) if error.code == Code::ThreadNotFound => return Ok(Ahead::default()),
@@ -66,22 +65,24 @@ impl Thread {
         self.host.spawn(Box::pin(async move {
             let _under_way = under_way;
             let end = match job.kind {
-                Some(Kind::Export) => thread.export(&job).await,
-                Some(Kind::Summary) => thread.summarise(&job).await,
-                Some(Kind::Index) => thread.index(&job).await,
-                Some(Kind::Fork) => thread.copy_fork(&job).await,
+                Some(Kind::Export) => thread.telemetry().export(&job).await,
+                Some(Kind::Summary) => thread.summarizer().summarise(&job).await,
+                Some(Kind::Index) => thread.memories().index(&job).await,
+                Some(Kind::Fork) => thread.history().copy_fork(&job).await,
                 Some(Kind::Cancel) => thread.cancel_answer(&job).await,
-                Some(Kind::CancelTask) => thread.cancel_task(&job).await,
+                Some(Kind::CancelTask) => thread.mcp().cancel_task(&job).await,
                 None => return,
             };
-            let ended = end.and_then(|end| thread.job_ended(job, end)).and_then(|()| thread.tell_summary());
+            let ended = end
+                .and_then(|end| thread.job_ended(job, end))
+                .and_then(|()| thread.summarizer().tell_summary());
             // Of a copy that is complete now.
-            let ended = ended.and_then(|()| thread.start_created_hook());
+            let ended = ended.and_then(|()| thread.hooks().start_created_hook());
             if let Err(error) = ended
                 && error.code != Code::ThreadNotFound
             {
                 // Its row says that an attempt was made; the next one comes by itself.
-                thread.log(&format!("the end of a job could not be stored: {error}"));
+                thread.variables().log(&format!("the end of a job could not be stored: {error}"));
             }
         }));
         Ok(Ahead::default())
@@ -92,10 +93,10 @@ impl Thread {
         let Some(mut job) = table::first_due(state, sql, now)? else { return Ok(None) };
         // One that failed has said why.
         if job.kind == Some(Kind::Summary) && job.attempts > 0 && job.error.take().is_none() {
-            self.log_lost_summary(state, sql, &mut job, now)?;
+            self.summarizer().log_lost_summary(state, sql, &mut job, now)?;
         }
         if job.kind == Some(Kind::Index) && job.attempts > 0 {
-            self.log_lost_vectors(state, sql, &job, now)?;
+            self.memories().log_lost_vectors(state, sql, &job, now)?;
         }
         if job.attempts >= attempts_of(&job) || job.kind.is_none() {
             let lost = || "The process was lost in the middle of it.".to_owned();
@@ -113,7 +114,7 @@ impl Thread {
         };
         job.due_us = now + lost_us;
         table::update(sql, &job)?;
-        self.job_begins(state, sql, &job, now)?;
+        self.telemetry().job_begins(state, sql, &job, now)?;
         self.arm_at(state, sql, job.due_us, now)?;
         Ok(Some(job))
     }
@@ -124,14 +125,14 @@ impl Thread {
             match end {
                 JobEnd::Done(then) => match then(state, sql)? {
                     None => {
-                        self.job_is_over(state, sql, &job, None, now)?;
+                        self.telemetry().job_is_over(state, sql, &job, None, now)?;
                         return table::remove(state, sql, job.id);
                     }
                     Some(data) => (job.data, job.attempts, job.due_us, job.error) = (data, 0, now, None),
                 },
                 JobEnd::Later { then, error, pause_us } => {
                     let Some(data) = then(state, sql)? else {
-                        self.job_is_over(state, sql, &job, Some(&error), now)?;
+                        self.telemetry().job_is_over(state, sql, &job, Some(&error), now)?;
                         return table::remove(state, sql, job.id);
                     };
                     job.due_us = now + pause_us.min(limits::JOB_PAUSE_MAX_US);
@@ -167,17 +168,17 @@ impl Thread {
             _ => None,
         };
         if let Some(spans) = dropped {
-            Self::count_dropped(state, sql, spans.max(1))?;
+            Telemetry::count_dropped(state, sql, spans.max(1))?;
         }
         if job.kind == Some(Kind::Summary) {
-            self.book_given_up(state, sql, job)?;
-            self.pause_summaries(state, sql)?;
+            self.summarizer().book_given_up(state, sql, job)?;
+            self.summarizer().pause_summaries(state, sql)?;
         }
-        let error = self.shown_within(state, sql, error)?;
+        let error = self.variables().shown_within(state, sql, error)?;
         if job.kind == Some(Kind::Fork) {
-            self.fork_failed(state, sql, &error)?;
+            self.history().fork_failed(state, sql, &error)?;
         }
-        self.job_is_over(state, sql, job, Some(&error), now)?;
+        self.telemetry().job_is_over(state, sql, job, Some(&error), now)?;
         Event::job_failure(job, dropped, &error).insert(sql, now)
     }
 }

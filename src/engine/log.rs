@@ -74,7 +74,7 @@ impl Thread {
     pub(crate) fn try_log_bodies(&self, attempt: &Attempt) -> Result<()> {
         let Some(body) = &attempt.body else { return Ok(()) };
         let now = self.host.now_us();
-        let shown = |text: String| self.scrub_logged(self.redact(text));
+        let shown = |text: String| self.scrubbing().scrub_logged(self.variables().redact(text));
         let request = shown(String::from_utf8_lossy(body).into_owned());
         let answer = attempt.answer.clone().map(shown);
         self.transition(|_, sql| {

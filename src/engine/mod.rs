@@ -2,40 +2,34 @@
 //!
 //! # Layout
 //!
-//! Reading order: `step` is the seven-step cycle; `flow` drives it from step to step and re-enters it after a crash. The rows
-//! behind it, the run's among them, are in `store`.
+//! Read `step` first: the cycle of seven steps. `flow` drives a run from step to step and resumes it after a crash. The rows
+//! behind it are in `store`.
 //!
-//! * `thread`: one thread, its transitions. `ephemeral`: what exists only while the object lives. `definitions`: what the
-//!   definitions say about the open step. `catalogs`: the catalog, as it grows.
-//! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
-//! * `accept`: messages that come in. `control`: stop, continue, terminate, delete; `expiry`: threads that delete
-//!   themselves. `edit`: changes to messages and the thread. `cut`: to go on from an earlier message.
-//!   `fork`: copies of threads. `answered`: where the answer to a message ends.
-//! * `step`: the cycle. `context`: what a request to a model holds. `model_call`: attempts, fallbacks and pauses;
-//!   `provider_call`: one request and its watchdogs; `attempts`: how far a step is with its model; `retry`: which policy
-//!   holds for what fails; `replay`: what providers want back with their replies.
-//! * `call`: a call of a reply or of code, and what runs it. `tool_call`: its receipt and its work. `tool_result`: results and
-//!   their files; `scrub`: results without what looks like a secret. `batch`: calls that only read, made at the same time.
-//!   `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the message that a called prompt or
-//!   agent begins with.
-//! * `tool_queue`: calls that code queues. `invoke`: calls that it waits for. `scope`: where the calls of a step are made.
-//!   `detached`: what becomes of calls made apart from any run.
-//! * `diagnose`: what a run lacks, and what becomes of it. `outcome`: what came of it. `run_trace`: what code adds to its
-//!   trace.
-//! * `stop`: when a turn, a session or a run ends; `close`: what then changes. `session`: the tools of a session.
-//! * `handle`: the thread for the code that works in it, behind [`ThreadState`]. `surroundings`: what it lends to that code.
-//! * `values`: what tools and clients remember in the thread. `env`: values of variables. `files`: its files. `attachments`:
-//!   those that messages show. `effects`: what it does later. `hooks`: code of the application's own around all of it.
-//!   `subagents`: threads that work for this one. `waits`: what people are asked.
-//! * `resume`: what a run begins with, and whether it is still so. `skills`: what a model is given of them. `notes`: what a run
-//!   finds wrong and goes on with.
-//! * `stream`: what listeners are sent; `told`: of calls; `feed`: the same of one run, from its beginning to its end; `items`: the same in other words; `progress`: what a run does, in one line. `outbox`: what
-//!   the directory, a parent and children are told. `log`: attempts, durably. `operator`: failures, for the server's terminal.
-//!   `traces`: which trace work is part of.
-//! * `budget`: what a run may use, and has used. `memory`: what it looks things up in. `mcp`: calls of the tools of MCP servers.
-//! * `jobs`: work beside runs that the thread owes. `summary`: the job that makes a summary of older messages; `cancel`: the one that
-//!   ends what a provider goes on with after a stop. `spans`: what a
-//!   run did, as tracing systems show it; `export`: the job that sends it to one.
+//! * `thread`: one thread and its transitions. `features`: the handles of its features. `ephemeral`: state that is lost with
+//!   the object. `definitions`: the definitions of the open step. `catalogs`: the catalog and its later versions.
+//! * `flow`: one flow per thread, recovery, yielding. `alarm`: the object's one alarm. `resume`: what a run begins with, and
+//!   whether it still matches. `notes`: warnings of a run.
+//! * `accept`: incoming messages. `control`: stop, continue, terminate, delete. `expiry`: threads that delete themselves.
+//!   `edit`, `cut` and `fork`: changes and copies of the conversation. `answered`: where the answer to a message ends.
+//! * `context`: the request to a model. `model_call`: attempts, fallbacks and pauses. `provider_call`: one request and its
+//!   timeouts. `attempts`: the progress of a step with its model. `retry`: retry policies. `replay`: data that providers want
+//!   back with their replies. `skills`: skills that a model has loaded.
+//! * `call`: a call of a reply or of code. `tool_call`: its receipt and its work. `tool_result`: results and their files.
+//!   `scrub`: removes secrets from results. `batch`: read-only calls at the same time. `tool_queue`: calls that code queues.
+//!   `invoke`: calls that code waits for. `scope`: the origin of a step's calls. `detached`: calls outside any run.
+//! * `subprompt`: prompts that are called as tools. `handoff`: another agent takes over. `opening`: the first message of a
+//!   called prompt or agent. `subagents`: child threads.
+//! * `stop`: when a turn, a session or a run ends. `close`: the transition of that end. `session`: tools of a session.
+//!   `outcome`: the result of a run. `diagnose`: missing values, models and tools.
+//! * `handle`: the thread for code that works in it, behind [`ThreadState`]. `surroundings`: host and catalog for that code.
+//! * `values`: key-value pairs. `env`: variables. `files`: files. `attachments`: files that messages show. `records`: pages of
+//!   messages and of the log. `effects`: scheduled effects. `hooks`: code of the application. `waits`: questions to people,
+//!   and other reasons why a run is parked. `budget`: limits and costs of runs. `memory`: memories. `mcp`: calls to MCP servers.
+//! * `stream`: events for listeners. `told`: events of tool calls. `feed`: the events of one run. `items`: the same as items.
+//!   `progress`: one line about a run. `outbox`: messages to the directory, a parent and children. `log`: the durable log.
+//!   `operator`: failures, for the server's terminal. `traces` and `run_trace`: trace contexts.
+//! * `jobs`: work outside runs. `summary`: summaries of older messages. `cancel`: cancels the answer of a provider after a stop.
+//!   `spans`: runs as spans. `export`: sends spans to a collector.
 
 pub(crate) mod accept;
 pub(crate) mod alarm;
@@ -60,6 +54,7 @@ pub(crate) mod env;
 pub(crate) mod ephemeral;
 pub(crate) mod expiry;
 pub(crate) mod export;
+pub(crate) mod features;
 pub mod feed;
 pub(crate) mod files;
 pub(crate) mod flow;
@@ -81,6 +76,7 @@ pub(crate) mod outbox;
 pub(crate) mod outcome;
 pub(crate) mod progress;
 pub(crate) mod provider_call;
+pub(crate) mod records;
 pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod retry;

@@ -110,24 +110,24 @@ impl Thread {
 
     /// Calls the model until one attempt succeeds, or another request is needed, or all have failed.
     pub(crate) async fn call_model(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         step: Step,
         request: ChatRequest,
     ) -> Result<Called> {
         let model = self.current_model(definitions, step)?;
-        let policy = self.model_retry(definitions, model)?;
+        let policy = self.retries().model_retry(definitions, model)?;
         let request = Rc::new(request);
-        self.book_unseen(step, model, &request)?;
+        self.budgets().book_unseen(step, model, &request)?;
         loop {
-            let (request, worst) = match self.afford(model, &request)? {
+            let (request, worst) = match self.budgets().afford(model, &request)? {
                 Ok(affordable) => affordable,
                 Err(exceeded) => return Ok(Called::Exceeded(exceeded)),
             };
             let mut attempt = self.begin_attempt(definitions, step, model, &request)?;
             attempt.retry_source = policy.source;
             attempt.worst = worst;
-            let underway = self.begins(step, model, worst);
+            let underway = self.budgets().begins(step, model, worst);
             let answer = self.way_of_answer(definitions, step, model)?;
             let asked = Asked { model, policy: &policy, request: &request, answer };
             let failed = match self.attempt(step, &asked, &mut attempt).await? {
@@ -136,7 +136,7 @@ impl Thread {
                     attempt.reckon(model, None);
                     return Ok(Called::Answer(Answer { reply, attempt, underway }));
                 }
-                Err(error) => self.told_failure(error),
+                Err(error) => self.variables().told_failure(error),
             };
             attempt.fail(&failed, self.host.now_us());
             attempt.reckon(model, Some(&failed));
@@ -150,13 +150,13 @@ impl Thread {
             match after {
                 After::Shorten => return Ok(Called::TooLong),
                 After::Retry(pause) => {
-                    let pause = self.time_left()?.map_or(pause, |left| pause.min(left));
+                    let pause = self.budgets().time_left()?.map_or(pause, |left| pause.min(left));
                     let busy = failed.code == ProviderCode::RateLimit;
                     let how = if busy { "is busy" } else { "did not answer" };
-                    self.tell_retry(&format!("{} {how}", model.name), step.depth, pause)?;
-                    self.pause_before_retry(pause).await;
+                    self.activity().tell_retry(&format!("{} {how}", model.name), step.depth, pause)?;
+                    self.retries().pause_before_retry(pause).await;
                 }
-                After::Park(_) => return self.parked(parked.as_slice()).await,
+                After::Park(_) => return self.waits().parked(parked.as_slice()).await,
                 After::Fallback => {
                     self.announce_fallback(&attempt.model, &self.current_model(definitions, step)?.name);
                     return Ok(Called::Elsewhere);
@@ -172,7 +172,7 @@ impl Thread {
         self.tell_failure(Failure {
             what: format!("the model \"{model}\""),
             code: code.as_str(),
-            error: self.shown(failed.message.clone()),
+            error: self.variables().shown(failed.message.clone()),
             log: None,
         })
     }
@@ -188,7 +188,7 @@ impl Thread {
     ) -> Result<crate::models::Answer> {
         let usual = model.answer();
         let tries = self.tries(step)?;
-        let last = tries.attempt >= allowed(&self.attempts_of(definitions)?, tries.model);
+        let last = tries.attempt >= allowed(&self.retries().attempts_of(definitions)?, tries.model);
         if !last || tries.attempt <= limits::BROKEN_STREAMS {
             return Ok(usual);
         }
@@ -220,7 +220,7 @@ impl Thread {
             return Ok(After::GiveUp(broke_off(asked.model, format_args!("{failed}."))));
         }
         let after = self.after(definitions, step, asked.policy, failed)?;
-        let late = attempt.worst.is_some() && self.time_left()? == Some(0);
+        let late = attempt.worst.is_some() && self.budgets().time_left()? == Some(0);
         Ok(if late { After::Retry(0) } else { after })
     }
 
@@ -238,7 +238,7 @@ impl Thread {
             return Ok(After::Shorten);
         }
         let tries = self.tries(step)?;
-        let attempts = self.attempts_of(definitions)?;
+        let attempts = self.retries().attempts_of(definitions)?;
         let retries = policy.retries(failed.may_pass(), failed.retryable());
         Ok(if retries && tries.attempt < allowed(&attempts, tries.model) {
             let pause = backoff_us(policy, tries.attempt, self.host.random(), failed.retry_after_ms);
@@ -290,7 +290,7 @@ impl Thread {
             tries.store(state, sql, step)?;
             let parked = match after {
                 After::Park(pause_us) => {
-                    Some(self.park_for_attempt(state, sql, later(step, failed, *pause_us))?)
+                    Some(self.waits().park_for_attempt(state, sql, later(step, failed, *pause_us))?)
                 }
                 _ => None,
             };
@@ -312,7 +312,7 @@ impl Thread {
     /// Books what the attempt has used, and the time until now.
     fn book_failed(&self, state: &mut State, failed: &Attempt) {
         if let Ok(run) = state.active_mut() {
-            self.book_time(run, failed.ended_us);
+            self.budgets().book_time(run, failed.ended_us);
             if let Some(ledger) = &mut run.ledger {
                 ledger.book_logged(failed);
             }
@@ -348,10 +348,10 @@ impl Thread {
                 Some(Partial { seq: step.block, stream, text: String::new() });
         }
         self.announce_request(&model.name, stream)?;
-        if self.wants_progress() {
+        if self.activity().wants_progress() {
             let prompt = step.call.map_or_else(String::new, |_| format!(" for {}", definitions.prompt.name));
             let text = format!("Calling {}{prompt}", model.name);
-            self.tell_progress(
+            self.activity().tell_progress(
                 ProgressKind::ProviderCall,
                 Line { text, depth: step.depth, ..Line::default() },
             )?;
@@ -364,13 +364,13 @@ impl Thread {
 
     /// One request to one model.
     pub(crate) async fn attempt(
-        self: &Rc<Self>,
+        &self,
         step: Step,
         asked: &Asked<'_>,
         attempt: &mut Attempt,
     ) -> Result<Result<Reply, ProviderError>> {
         let Asked { model, policy, request, answer } = *asked;
-        let deployment = |name: &str| self.deployment(name);
+        let deployment = |name: &str| self.variables().deployment(name);
         if let Some(lack) = model.lacks(&deployment) {
             return Ok(Err(ProviderError::not_set_up(&lack)));
         }
@@ -404,7 +404,7 @@ impl Thread {
         let patience = Patience {
             first_us: model.timeouts.first_chunk_us(),
             stall_us: model.timeouts.stall_us(),
-            attempt_us: policy.timeout_us.into_iter().chain(self.time_left()?).min(),
+            attempt_us: policy.timeout_us.into_iter().chain(self.budgets().time_left()?).min(),
         };
         // What nobody is shown may always begin anew.
         let once = !model.capabilities.restartable && attempt.purpose.is_none();

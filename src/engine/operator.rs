@@ -38,7 +38,7 @@ impl Thread {
             earlier.push_back(told.clone());
         }
         let log = log.map_or(String::new(), |id| format!("/{id}"));
-        self.log(&format!("thread {thread}: {told} (more: GET /api/threads/{thread}/logs{log})"));
+        self.variables().log(&format!("thread {thread}: {told} (more: GET /api/threads/{thread}/logs{log})"));
         Ok(())
     }
 }

@@ -1,10 +1,9 @@
 //! What the directory, a parent, children and memories are told: at least once, through rows that are written with what they
 //! report. Lists are never on the path of a model call.
 
-use std::rc::Rc;
-
 use futures::future::join_all;
 
+use crate::engine::features::Outbox;
 use crate::engine::memory::shared::{answer_to_letter, note_refusal};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Result};
@@ -35,7 +34,7 @@ pub(crate) enum Targets {
     Threads,
 }
 
-impl Thread {
+impl Outbox<'_> {
     /// Tells the directory what the thread looks like now.
     pub(crate) fn post_row(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         let meta = &state.meta;
@@ -130,19 +129,19 @@ impl Thread {
 
     /// Tells the directory that a run began, unless it ends at once: then its end says everything. Nobody waits for it,
     /// and it may be lost: the end is reported for sure.
-    pub(crate) fn tell_directory_started(self: &Rc<Self>) -> Result<()> {
+    pub(crate) fn tell_directory_started(&self) -> Result<()> {
         let id = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
-        let thread = self.clone();
+        let thread = self.0.clone();
         self.host.spawn(Box::pin(async move {
             thread.host.sleep_until(thread.host.now_us() + DIRECTORY_US).await;
             if thread.read(|state, _| Ok(state.meta.parent.is_some())).unwrap_or(false) {
                 // The row of a child that was just made: its run may last, and the alarm joins that.
-                thread.deliver_outbox(Targets::All, thread.host.now_us()).await;
+                thread.outbox().deliver_outbox(Targets::All, thread.host.now_us()).await;
             }
-            if let Err(error) = thread.send_started(id).await
+            if let Err(error) = thread.outbox().send_started(id).await
                 && error.code != Code::ThreadNotFound
             {
-                thread.log(&format!("the directory was not told of a run's start: {error}"));
+                thread.variables().log(&format!("the directory was not told of a run's start: {error}"));
             }
         }));
         Ok(())
@@ -171,7 +170,7 @@ impl Thread {
 
     /// Delivers what is due `until` then: to each target in order, to all of them at the same time. What fails stays,
     /// with a later due time. A target that is being told already is told the rest by whoever does that.
-    pub(crate) async fn deliver_outbox(self: &Rc<Self>, to: Targets, until: i64) {
+    pub(crate) async fn deliver_outbox(&self, to: Targets, until: i64) {
         let due = |sql: &dyn Sql| match to {
             Targets::All => table::due(sql, until),
             Targets::Threads => table::due_to_threads(sql, until),
@@ -179,7 +178,7 @@ impl Thread {
         let letters = match self.read(|_, sql| due(sql)) {
             Ok(letters) => letters,
             Err(error) if error.code == Code::ThreadNotFound => return,
-            Err(error) => return self.log(&format!("the outbox could not be read: {error}")),
+            Err(error) => return self.variables().log(&format!("the outbox could not be read: {error}")),
         };
         let mut by_target: SortedMap<String, Vec<Letter>> = SortedMap::new();
         for letter in letters {
@@ -189,13 +188,13 @@ impl Thread {
         join_all(told).await;
     }
 
-    async fn deliver_to(self: &Rc<Self>, target: String, mut letters: Vec<Letter>) {
+    async fn deliver_to(&self, target: String, mut letters: Vec<Letter>) {
         let busy = self.ephemeral.delivering.borrow_mut().insert(target.clone(), false);
         if busy.is_some() {
             self.ephemeral.delivering.borrow_mut().insert(target, true);
             return;
         }
-        let delivering = Delivering { thread: self.clone(), target };
+        let delivering = Delivering { thread: self.0.clone(), target };
         // Envelopes one by one, each with its answer; what a directory is told in one call.
         let together =
             if Addressee::of(&delivering.target) == Addressee::Directory { letters.len() } else { 1 };
@@ -206,7 +205,9 @@ impl Thread {
                     // What follows waits for it.
                     Ok(Sent::Later) => return,
                     Err(error) if error.code == Code::ThreadNotFound => return,
-                    Err(error) => return self.log(&format!("the outbox could not be delivered: {error}")),
+                    Err(error) => {
+                        return self.variables().log(&format!("the outbox could not be delivered: {error}"));
+                    }
                 }
             }
             // From here to the end of the loop nothing is awaited: whatever is written later is seen by its writer.
@@ -219,28 +220,40 @@ impl Thread {
                 Ok(letters) => {
                     letters.into_iter().filter(|letter| letter.target == delivering.target).collect()
                 }
-                Err(error) => return self.log(&format!("the outbox could not be read: {error}")),
+                Err(error) => return self.variables().log(&format!("the outbox could not be read: {error}")),
             };
         }
     }
 
+    /// Delivers what was written to these now, and takes the alarm back that was set in case this failed.
+    pub(crate) async fn deliver_now(&self, to: Targets) {
+        let now = self.host.now_us();
+        self.deliver_outbox(to, now + INLINE_US).await;
+        let rearmed = self.read(|state, sql| self.rearm(state, sql, now));
+        if let Err(error) = rearmed
+            && error.code != Code::ThreadNotFound
+        {
+            self.variables().log(&format!("the alarm could not be taken back: {error}"));
+        }
+    }
+
     /// Delivers what is to go to one memory.
-    pub(crate) async fn deliver_letters(self: &Rc<Self>, target: &str) {
+    pub(crate) async fn deliver_letters(self, target: &str) {
         let until = self.host.now_us() + INLINE_US;
         match self.read(|_, sql| table::due_to(sql, target, until)) {
             Ok(letters) if letters.is_empty() => {}
             Ok(letters) => self.deliver_to(target.to_owned(), letters).await,
-            Err(error) => self.log(&format!("the outbox could not be read: {error}")),
+            Err(error) => self.variables().log(&format!("the outbox could not be read: {error}")),
         }
     }
 
     /// Sends them in one call and notes what came of it.
-    async fn deliver(self: &Rc<Self>, target: &str, letters: &[Letter]) -> Result<Sent> {
+    async fn deliver(&self, target: &str, letters: &[Letter]) -> Result<Sent> {
         let to = Addressee::of(target);
         let bodies = || letters.iter().map(|letter| letter.body.as_str());
         let (sibling, text) = match to {
             Addressee::Thread(id) => {
-                let head = self.envelope_head(id)?;
+                let head = self.subagents().envelope_head(id)?;
                 (Sibling::Thread(id.to_owned()), format!("{head}\n{}", bodies().collect::<String>()))
             }
             Addressee::Memory(name) => (Sibling::Memory(name.to_owned()), bodies().collect::<String>()),
@@ -263,7 +276,7 @@ impl Thread {
         }
         match (to, letters, answer) {
             (Addressee::Thread(id), [letter], Ok(reply)) => {
-                self.envelope_answered(id, letter.version, &letter.body, reply).await?
+                self.subagents().envelope_answered(id, letter.version, &letter.body, reply).await?
             }
             (Addressee::Memory(name), [letter], Ok(reply)) => self.memory_answered(name, letter, reply)?,
             _ => self.read(|_, sql| table::forget_all(sql, letters))?,
@@ -274,7 +287,7 @@ impl Thread {
     /// What could not be delivered is sent again.
     fn deliver_later(&self, target: &str, to: Addressee<'_>, letters: &[Letter], why: &str) -> Result<Sent> {
         let subjects: Vec<&str> = letters.iter().map(|letter| letter.subject.as_str()).collect();
-        self.log(&format!("{target} was not told of {}: {why}", subjects.join(" and ")));
+        self.variables().log(&format!("{target} was not told of {}: {why}", subjects.join(" and ")));
         let now = self.host.now_us();
         let tries = letters.iter().map(|letter| letter.tries).max().unwrap_or(0);
         let retry_at = now + (limits::SECOND_US << tries.min(10));
@@ -299,7 +312,7 @@ impl Thread {
         let awaited = self.ephemeral.letters.borrow().contains_key(&letter.subject);
         let refused = answer.as_ref().err().filter(|_| !awaited);
         if let Some(error) = refused {
-            self.log(&format!("the memory {name} refused what it was sent: {error}"));
+            self.variables().log(&format!("the memory {name} refused what it was sent: {error}"));
         }
         self.transition(|state, sql| {
             if let Some(error) = refused {
@@ -356,7 +369,7 @@ pub(crate) fn forget_envelope(sql: &dyn Sql, thread: &str, n: i64) -> Result<()>
 
 /// Releases a target also when its delivery panics.
 struct Delivering {
-    thread: Rc<Thread>,
+    thread: Thread,
     target: String,
 }
 

@@ -9,7 +9,7 @@ use futures::future::{Either, LocalBoxFuture, select};
 use serde_json::Value;
 
 use crate::engine::call::Call;
-use crate::engine::thread::Thread;
+use crate::engine::features::Activity;
 use crate::error::Result;
 use crate::host::{Frame, Place};
 use crate::json;
@@ -94,7 +94,7 @@ pub(crate) struct AtWork<'a> {
     pub(crate) scope: &'a Scope,
 }
 
-impl Thread {
+impl Activity<'_> {
     /// Whether a line is worth making. What was told before nobody listened is out of date.
     pub(crate) fn wants_progress(&self) -> bool {
         let wanted = self.has_listeners() && self.host.listeners().want_progress();
@@ -252,7 +252,7 @@ impl Thread {
             return Ok(());
         }
         quiet_until_us.set(now + limits::SECOND_US);
-        let text = self.redact(text.to_owned());
+        let text = self.variables().redact(text.to_owned());
         self.tell_progress(Kind::Note, Line { text, depth, ..Line::default() })
     }
 

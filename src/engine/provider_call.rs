@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::future::poll_fn;
-use std::rc::Rc;
 
 use bytes::Bytes;
 use futures::future::LocalBoxFuture;
@@ -34,7 +33,7 @@ pub(crate) struct Patience {
 
 /// An attempt that is being answered.
 pub(crate) struct Streaming<'a> {
-    thread: &'a Rc<Thread>,
+    thread: &'a Thread,
     step: Step,
     builder: ReplyBuilder,
     /// Whether nobody is to read the reasoning (spec §5.3).
@@ -75,7 +74,7 @@ impl Background {
 
 impl<'a> Streaming<'a> {
     pub(crate) fn new(
-        thread: &'a Rc<Thread>,
+        thread: &'a Thread,
         step: Step,
         hidden: bool,
         patience: Patience,
@@ -165,7 +164,7 @@ impl<'a> Streaming<'a> {
         if !self.background.is_new(id) {
             return Ok(());
         }
-        let event = Event::in_background(self.attempt, &self.thread.redact(id.to_owned()));
+        let event = Event::in_background(self.attempt, &self.thread.variables().redact(id.to_owned()));
         let now = self.thread.host.now_us();
         self.thread.transition(|_, sql| event.insert(sql, now))
     }
@@ -242,7 +241,7 @@ impl<'a> Streaming<'a> {
 
 /// What a provider is given of the outside: the host's, counted and noted.
 pub(crate) struct Outside {
-    thread: Rc<Thread>,
+    thread: Thread,
     /// The headers that name the trace and the attempt's span, where models are told of them.
     trace: Vec<(String, String)>,
     /// The last request's body, when bodies are logged.
@@ -252,8 +251,9 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    pub(crate) fn new(thread: Rc<Thread>, step: Step, stream: u32) -> Outside {
-        let trace = thread.trace_of_attempt(step, stream).map(|trace| trace.headers()).unwrap_or_default();
+    pub(crate) fn new(thread: Thread, step: Step, stream: u32) -> Outside {
+        let trace =
+            thread.traces().trace_of_attempt(step, stream).map(|trace| trace.headers()).unwrap_or_default();
         Outside { thread, trace, sent: RefCell::default(), adjusted: RefCell::default() }
     }
 
@@ -295,7 +295,7 @@ impl ProviderCalls for Outside {
     }
 
     fn adjusted(&self, why: &str) {
-        self.thread.log(why);
+        self.thread.variables().log(why);
         self.adjusted.replace(Some(why.to_owned()));
     }
 

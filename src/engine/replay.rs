@@ -51,7 +51,7 @@ impl Thread {
             // Its calls still may have something.
             Payload::None => Vec::new(),
             Payload::TooLarge(bytes) => {
-                self.log(&format!("a reply's reasoning of {bytes} bytes or more is not kept"));
+                self.variables().log(&format!("a reply's reasoning of {bytes} bytes or more is not kept"));
                 Vec::new()
             }
         };

@@ -66,7 +66,7 @@ impl Thread {
     }
 
     /// Compares what the run began with to what there is today. Whether the run goes on.
-    pub(crate) fn check_definitions(self: &Rc<Self>) -> Result<bool> {
+    pub(crate) fn check_definitions(&self) -> Result<bool> {
         let known = self.read(|state, _| {
             let meta = &state.meta;
             Ok(state.active().map(|run| {

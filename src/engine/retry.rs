@@ -2,14 +2,14 @@
 //! (docs/models.md).
 
 use crate::engine::definitions::Definitions;
-use crate::engine::thread::Thread;
+use crate::engine::features::Retries;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::retry::{Places, Policy, Resolved, Retry, RetryKind, shared_attempts};
 use crate::spec::{Implementation, Model, Tool};
 use crate::work::tier::may_repeat;
 
-impl Thread {
+impl Retries<'_> {
     /// What holds for a model of the step.
     pub(crate) fn model_retry(&self, definitions: &Definitions<'_>, model: &Model) -> Result<Resolved> {
         self.retry_policy(definitions, RetryKind::Model, &model.retry)

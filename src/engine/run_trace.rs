@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use serde_json::Value;
 
-use crate::engine::thread::Thread;
+use crate::engine::features::Traces;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -18,14 +18,14 @@ use crate::store::state::State;
 /// What the kinds of these entries begin with.
 const PREFIX: &str = "app.";
 
-impl Thread {
+impl Traces<'_> {
     /// Adds an entry. One that has no room any more is left out, which the run's diagnostics tell.
     ///
     /// # Errors
     /// `invalid_field` for another kind; `too_large`; `conflict` where no run is under way.
     pub(crate) fn trace(&self, kind: &str, data: Value) -> Result<()> {
         checked(kind)?;
-        let data = self.redact_json(data);
+        let data = self.variables().redact_json(data);
         let bytes = json_bytes(&data);
         if bytes > limits::TRACE_DATA_BYTES {
             let text =

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::engine::thread::Thread;
+use crate::engine::features::Scrubbing;
 use crate::env::scrub::{Rules, Scrubber};
 use crate::error::Result;
 use crate::spec::message::ToolResult;
@@ -11,7 +11,7 @@ use crate::spec::{Scrubbed, Tool};
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::state::State;
 
-impl Thread {
+impl Scrubbing<'_> {
     /// The result of a call. `tool`: whose settings hold beside the folder's.
     #[inline(never)]
     pub(crate) fn clean_result(
@@ -26,7 +26,7 @@ impl Thread {
             self.tell_of_scrubbing(&thread, name);
         }
         if !reported.is_none() {
-            self.note(self.found_in(name, reported))?;
+            self.diagnosis().note(self.found_in(name, reported))?;
         }
         Ok(result)
     }
@@ -67,7 +67,7 @@ impl Thread {
 
     /// Tells the operator, so that nobody searches for long why a result is not what its tool gave.
     fn tell_of_scrubbing(&self, thread: &str, name: &str) {
-        self.log_once(format!(
+        self.variables().log_once(format!(
             "thread {thread}: what looks like a secret was taken out of the result of \"{name}\"; if it is none, \
              docs/scrubbing.md says how it is kept"
         ));

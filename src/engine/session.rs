@@ -1,7 +1,5 @@
 //! Session tools (spec §7.4): what their calls say to the parent, and the files that they may name.
 
-use std::rc::Rc;
-
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
@@ -51,7 +49,7 @@ impl Thread {
 
     /// Tells the parent and whoever listens how things stand, when that is what the call was for (spec §24.3).
     pub(crate) fn announce_status(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         call: &ToolCall,
         result: &ToolResult,
@@ -65,7 +63,7 @@ impl Thread {
             return Ok(());
         }
         self.emit("session_status", json!({ "status": status, "side": definitions.active.as_str() }));
-        self.set_status(&status)
+        self.subagents().set_status(&status)
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::engine::definitions::Definitions;
-use crate::engine::thread::Thread;
+use crate::engine::features::Skills;
 use crate::error::Result;
 use crate::json;
 use crate::limits;
@@ -31,7 +31,7 @@ struct Lack<'c> {
     data: Value,
 }
 
-impl Thread {
+impl Skills<'_> {
     /// The system prompt of a step with the skills that its model is given.
     pub(crate) fn with_skills(
         &self,
@@ -131,7 +131,7 @@ impl Thread {
         let callable = self.catalog.callable(tool).is_some();
         model.capabilities.supports_tool_calls
             && callable
-            && entry.is_some_and(|entry| self.is_on(definitions, entry))
+            && entry.is_some_and(|entry| self.subagents().is_on(definitions, entry))
     }
 
     /// The skills that the message names with which the turn begins (`metadata.skills`).

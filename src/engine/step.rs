@@ -1,7 +1,5 @@
 //! The step cycle (spec §19). [`Thread::step`] is the specification's list, in order.
 
-use std::rc::Rc;
-
 use serde_json::{Map, Value};
 
 use crate::engine::batch::Batch;
@@ -37,32 +35,32 @@ enum Opened {
 
 impl Thread {
     /// One step, from wherever the stored phase says that it stands.
-    pub(crate) async fn step(self: &Rc<Self>) -> Result<Next> {
-        self.ready_env().await?;
-        self.ready_lists().await?;
+    pub(crate) async fn step(&self) -> Result<Next> {
+        self.variables().ready_env().await?;
+        self.mcp().ready_lists().await?;
         let Some(definitions) = self.definitions()? else { return self.definition_missing() };
-        if let Some(text) = self.look_through(&definitions)? {
+        if let Some(text) = self.diagnosis().look_through(&definitions)? {
             return self.ended(Reason::StrictDiagnostics, Some(text));
         }
-        self.hook_thread(&definitions).await?;
-        self.activate(&definitions).await?;
+        self.hooks().hook_thread(&definitions).await?;
+        self.subagents().activate(&definitions).await?;
         let mut reply = match self.stored_reply()?.or(self.queued_reply()?) {
             Some(reply) => {
-                self.observe_again(&definitions, &reply).await?;
+                self.hooks().observe_again(&definitions, &reply).await?;
                 reply
             }
             // An agent that makes one call has no model to ask.
             None if definitions.chain.is_empty() => return self.definition_missing(),
             None => {
                 // 1. Drain the queue.
-                let Drain::Ready(from) = self.hook_inbound(&definitions).await? else {
+                let Drain::Ready(from) = self.hooks().hook_inbound(&definitions).await? else {
                     return Ok(Next::Yield);
                 };
                 let step = match self.open_step(&definitions)? {
                     Opened::Step(step) => step,
                     Opened::Capped(cap) => return self.ended(cap.reason(), Some(cap.message())),
                 };
-                if self.observe_inbound(&definitions, step, from).await? == Drain::Yields {
+                if self.hooks().observe_inbound(&definitions, step, from).await? == Drain::Yields {
                     return Ok(Next::Yield);
                 }
                 let answer = match self.ask_model(&definitions, step).await? {
@@ -78,7 +76,7 @@ impl Thread {
             // 5. Run the calls one by one, in the order received, then those that code has queued.
             let done = self.outcome_of(&mut batch, &definitions, &of, &call).await?;
             // 6. Store each result before the next call.
-            let settling = self.settle_call(&definitions, of, &call, done);
+            let settling = self.hooks().settle_call(&definitions, of, &call, done);
             let of = batch.beside(self, settling).await?;
             reply = if of.seq == reply.seq { of } else { reply };
         }
@@ -92,23 +90,23 @@ impl Thread {
 
     /// The model's answer, or why the run ends without one.
     async fn ask_model(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         step: Step,
     ) -> Result<Result<Box<Answer>, (Reason, String)>> {
         loop {
             // 2. Assemble the context.
-            let request = match self.assemble(definitions, step).await? {
-                Ok(request) => self.last_request(request)?,
+            let request = match self.model_context().assemble(definitions, step).await? {
+                Ok(request) => self.budgets().last_request(request)?,
                 Err(Blocked(why)) => return Ok(Err((Reason::HookBlocked, why))),
             };
             // 3. Call the model.
             match self.call_model(definitions, step, request).await? {
                 Called::Answer(answer) => return Ok(Ok(Box::new(answer))),
-                Called::TooLong => self.halve_window()?,
+                Called::TooLong => self.model_context().halve_window()?,
                 Called::Elsewhere => {}
                 Called::Failed(text) => return Ok(Err((Reason::ModelError, text))),
-                Called::Exceeded(exceeded) => match self.over_budget(exceeded).await? {
+                Called::Exceeded(exceeded) => match self.budgets().over_budget(exceeded).await? {
                     Then::Finish => {}
                     Then::Fail(text) => return Ok(Err((Reason::BudgetExceeded, text))),
                 },
@@ -116,12 +114,12 @@ impl Thread {
         }
     }
 
-    fn ended(self: &Rc<Self>, reason: Reason, message: Option<String>) -> Result<Next> {
+    fn ended(&self, reason: Reason, message: Option<String>) -> Result<Next> {
         self.end_run(reason, message)?;
         Ok(Next::Ended)
     }
 
-    fn definition_missing(self: &Rc<Self>) -> Result<Next> {
+    fn definition_missing(&self) -> Result<Next> {
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
         let message = format!(
             "The agent “{agent}”, its prompt or its model is not among the definitions any more, so this run cannot go on."
@@ -152,7 +150,7 @@ impl Thread {
     /// A model and its fallbacks. Those that the deployment gives no key are passed over while another is left (spec §3.3).
     pub(crate) fn usable_chain(&self, model: &str) -> Vec<&Model> {
         let mut chain = self.catalog.model_chain(model);
-        let deployment = |name: &str| self.deployment(name);
+        let deployment = |name: &str| self.variables().deployment(name);
         if chain.iter().any(|model| model.usable(&deployment)) {
             chain.retain(|model| model.usable(&deployment));
         }
@@ -201,19 +199,19 @@ impl Thread {
                 ledger.close_step();
                 ledger.unseen = 0;
             }
-            self.book_time(run, now);
-            near = self.near_limits(run, now);
+            self.budgets().book_time(run, now);
+            near = self.budgets().near_limits(run, now);
             run.update(sql)?;
             let long = (run.step % limits::EXPORT_STEPS == 1 && run.step > 1).then(|| run.clone());
             state.filled = 0;
             state.drain();
             if let Some(run) = long {
-                self.owe_spans(state, sql, &run, now)?;
+                self.telemetry().owe_spans(state, sql, &run, now)?;
             }
-            self.owe_summary(state, sql, now)?;
+            self.summarizer().owe_summary(state, sql, now)?;
             Ok(Opened::Step(Step::own(block)))
         })?;
-        self.announce_budget("warning", &near);
+        self.budgets().announce_budget("warning", &near);
         if let Opened::Step(step) = &opened {
             self.drained(step.block)?;
             self.announce_step(before)?;
@@ -236,19 +234,14 @@ impl Thread {
     }
 
     /// Stores what the model said, and that its calls come next, in one transition.
-    async fn store_reply(
-        self: &Rc<Self>,
-        definitions: &Definitions<'_>,
-        step: Step,
-        answer: Answer,
-    ) -> Result<Shared> {
+    async fn store_reply(&self, definitions: &Definitions<'_>, step: Step, answer: Answer) -> Result<Shared> {
         let now = self.host.now_us();
         let Answer { reply, attempt, underway } = answer;
         let reasoning = self.replay_column(definitions, step, &reply)?;
         let row =
             self.read(|state, _| Ok(Row { reasoning, ..reply_row(state, definitions, step, reply, now) }))?;
-        let row = self.with_citations(definitions, row).await?;
-        let row = self.before_create(definitions, row).await?;
+        let row = self.memories().with_citations(definitions, row).await?;
+        let row = self.hooks().before_create(definitions, row).await?;
         let row = self.transition(|state, sql| {
             state.log_attempt(sql, &attempt)?;
             state.calibrate(sql, &attempt)?;
@@ -265,7 +258,7 @@ impl Thread {
         self.ephemeral.partial.borrow_mut().take();
         self.log_bodies(&attempt);
         self.announce_reply(&row, &attempt)?;
-        self.after_create(definitions, &row).await?;
+        self.hooks().after_create(definitions, &row).await?;
         Ok(row)
     }
 }
@@ -326,7 +319,7 @@ impl Thread {
     pub(crate) fn log_bodies(&self, attempt: &Attempt) {
         if let Err(error) = self.try_log_bodies(attempt) {
             // The bodies are an aid for debugging; the attempt itself is in the log.
-            self.log(&format!("a request body could not be logged: {error}"));
+            self.variables().log(&format!("a request body could not be logged: {error}"));
         }
     }
 }

@@ -5,8 +5,6 @@
 //! row up to the mark, and so many bytes of the running attempt's text. The mark of a live frame is the settled mark,
 //! the highest seq below which no row can still appear.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::access::{Action, Caller};
@@ -147,7 +145,7 @@ impl Thread {
     /// `thread_not_found` when there is no such thread or it is not the caller's; `forbidden` when its scope does not
     /// allow streams.
     pub fn listen(
-        self: &Rc<Self>,
+        &self,
         caller: &Caller,
         filter: &Filter,
         last_event_id: Option<&str>,
@@ -156,7 +154,7 @@ impl Thread {
             let thread = state.meta.thread();
             caller.may(&Action::Stream, Some(thread))
         })?;
-        self.must_be_copied()?;
+        self.history().must_be_copied()?;
         self.wake()?;
         let frames = self.read(|state, sql| {
             let thread = &state.meta.stem;
@@ -166,7 +164,9 @@ impl Thread {
             match position {
                 Some(position) => match self.missed(state, sql, position)? {
                     Some(mut frames) => {
-                        frames.extend(self.last_progress(state, &open_waits(state, sql)?).map(outside));
+                        frames.extend(
+                            self.activity().last_progress(state, &open_waits(state, sql)?).map(outside),
+                        );
                         Ok(frames)
                     }
                     None => Ok(vec![self.snapshot(state, sql, filter)?]),
@@ -210,7 +210,7 @@ impl Thread {
             if !open.is_empty() {
                 fields.insert("waits".into(), open.iter().map(|wait| wait.shown(state)).collect());
             }
-            if let Some(last) = self.last_progress(state, &open).filter(|_| !filter.quiet) {
+            if let Some(last) = self.activity().last_progress(state, &open).filter(|_| !filter.quiet) {
                 fields.insert("progress".into(), last);
             }
         }
@@ -327,7 +327,7 @@ impl Thread {
     /// An `event` frame: what tools, endpoints and the runtime tell whoever listens (spec §28.1).
     pub(crate) fn emit(&self, event_type: &str, data: Value) {
         if self.has_listeners() {
-            let told = self.shown(json!({ "eventType": event_type, "data": data }));
+            let told = self.variables().shown(json!({ "eventType": event_type, "data": data }));
             self.announce("event", told.inner());
         }
     }
@@ -506,7 +506,7 @@ impl Thread {
 
     /// A run ended.
     pub(crate) fn broadcast_stopped(&self, run: &Run) {
-        self.forget_progress();
+        self.activity().forget_progress();
         let reason = run.end.as_ref().map(|end| end.reason.as_str());
         if run.end.as_ref().is_some_and(|end| end.reason == crate::store::runs::end::Reason::StoppedByUser) {
             self.announce("stopped_by_user", json!({}));

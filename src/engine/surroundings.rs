@@ -12,7 +12,7 @@ use crate::work::native::Natives;
 use crate::work::{Failure, Surroundings};
 
 /// A thread that runs work.
-pub(crate) struct Lender(pub(crate) Rc<Thread>);
+pub(crate) struct Lender(pub(crate) Thread);
 
 impl Surroundings for Lender {
     fn host(&self) -> &Rc<dyn Host> {
@@ -28,16 +28,16 @@ impl Surroundings for Lender {
     }
 
     fn of_deployment(&self, variable: &str) -> Option<String> {
-        self.0.deployment(variable)
+        self.0.variables().deployment(variable)
     }
 
     fn without_secrets(&self, text: String) -> Shown {
-        self.0.shown(text)
+        self.0.variables().shown(text)
     }
 
     fn ready<'a>(&'a self, http: &'a Http) -> LocalBoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            self.0.ready_http(http).await.map_err(|error| Failure::Failed(error.into_message()))
+            self.0.variables().ready_http(http).await.map_err(|error| Failure::Failed(error.into_message()))
         })
     }
 
@@ -51,18 +51,18 @@ impl Surroundings for Lender {
     }
 
     fn log(&self, line: &str) {
-        self.0.log(line);
+        self.0.variables().log(line);
     }
 }
 
 impl Thread {
     /// What this thread lends.
-    pub(crate) fn lender(self: &Rc<Self>) -> Rc<dyn Surroundings> {
+    pub(crate) fn lender(&self) -> Rc<dyn Surroundings> {
         Rc::new(Lender(self.clone()))
     }
 
     /// Waits so many microseconds.
-    pub(crate) fn sleep(self: &Rc<Self>) -> Sleep {
+    pub(crate) fn sleep(&self) -> Sleep {
         let thread = self.clone();
         Rc::new(move |us| {
             let until = thread.host.now_us() + us.max(0);

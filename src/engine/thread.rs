@@ -1,6 +1,7 @@
 //! One thread: its host, its definitions, and a cache of what it stored.
 
 use std::cell::{Cell, RefCell};
+use std::ops::Deref;
 use std::rc::Rc;
 
 use crate::access;
@@ -11,10 +12,15 @@ use crate::host::{Host, Sql, Transactions, not_run};
 use crate::sandbox::Sandbox;
 use crate::spec::Catalog;
 use crate::store::state::State;
+use crate::store::{meta, schema};
 use crate::work::native::Natives;
 
-/// One thread: its definitions, its host, and a cache of what it stored.
-pub struct Thread {
+/// One thread: its definitions, its host, and a cache of what it stored. A clone is another reference to the same thread.
+#[derive(Clone)]
+pub struct Thread(Rc<Parts>);
+
+/// What a thread consists of.
+pub struct Parts {
     pub(crate) host: Rc<dyn Host>,
     pub(crate) natives: Rc<dyn Natives>,
     pub(crate) sandbox: Rc<dyn Sandbox>,
@@ -27,9 +33,17 @@ pub struct Thread {
     gone: Cell<bool>,
 }
 
+impl Deref for Thread {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
 /// Where an object has its thread. One that was deleted gives way: what comes afterwards finds a new one, which may be created,
 /// and shares nothing in memory with whatever is still under way in the old one.
-pub struct Place(RefCell<Rc<Thread>>);
+pub struct Place(RefCell<Thread>);
 
 impl Place {
     /// A place whose thread is on this host, with what runs the application's own code. Reads nothing yet.
@@ -43,10 +57,10 @@ impl Place {
     }
 
     /// The thread that is there now.
-    pub fn thread(&self) -> Rc<Thread> {
+    pub fn thread(&self) -> Thread {
         let mut held = self.0.borrow_mut();
         if held.gone.get() {
-            let Thread { host, natives, sandbox, catalog, .. } = &**held;
+            let Parts { host, natives, sandbox, catalog, .. } = &**held;
             let compiled = catalog.compiled().clone();
             let next = Thread::new(host.clone(), natives.clone(), sandbox.clone(), compiled);
             *held = next;
@@ -62,8 +76,8 @@ impl Thread {
         natives: Rc<dyn Natives>,
         sandbox: Rc<dyn Sandbox>,
         catalog: Rc<Catalog>,
-    ) -> Rc<Self> {
-        Rc::new(Thread {
+    ) -> Self {
+        Thread(Rc::new(Parts {
             host,
             natives,
             sandbox,
@@ -71,7 +85,7 @@ impl Thread {
             state: RefCell::new(None),
             ephemeral: Ephemeral::default(),
             gone: Cell::new(false),
-        })
+        }))
     }
 
     /// Looks at the state and the tables.
@@ -109,7 +123,7 @@ impl Thread {
         self.transact(&mut |sql| {
             f(&mut state, sql)?;
             if !state.changed.is_empty() {
-                self.note_changes(&mut state, sql)?;
+                self.memories().note_changes(&mut state, sql)?;
             }
             Ok(())
         })?;
@@ -157,6 +171,16 @@ impl Thread {
         self.has_listeners() && self.host.listeners().follow_run()
     }
 
+    /// Writes the tables and the row of a new thread, inside the transaction that makes it; the directory is told.
+    pub(crate) fn create_tables(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
+        schema::migrate(sql, 0)?;
+        state.meta.insert(sql, schema::VERSION)?;
+        if !state.created_told {
+            meta::must_tell_created(sql)?;
+        }
+        self.outbox().post_row(state, sql, now)
+    }
+
     fn must_be_here(&self) -> Result<()> {
         if self.gone.get() { Err(access::no_thread()) } else { Ok(()) }
     }
@@ -164,10 +188,10 @@ impl Thread {
     pub(crate) fn ensure_loaded(&self) -> Result<()> {
         self.must_be_here()?;
         self.load()?;
-        self.load_lists()?;
+        self.mcp().load_lists()?;
         let Err(error) = self.settle_works() else { return Ok(()) };
         // A thread that can be written no more stays readable; the next look tries again.
-        self.log_once(format!("the outcome of calls could not be stored: {error}"));
+        self.variables().log_once(format!("the outcome of calls could not be stored: {error}"));
         self.load()
     }
 
@@ -176,7 +200,7 @@ impl Thread {
             return Ok(());
         }
         let sql = self.host.sql();
-        let migrate = |version| self.host.transaction(|sql| crate::store::schema::migrate(sql, version));
+        let migrate = |version| self.host.transaction(|sql| schema::migrate(sql, version));
         let state = State::load(sql, migrate)?.ok_or_else(access::no_thread)?;
         *self.state.borrow_mut() = Some(Box::new(state));
         Ok(())

@@ -1,7 +1,7 @@
 //! What listeners are told of calls: that one starts, and that it is done.
 
 use crate::engine::call::Call;
-use crate::engine::thread::Thread;
+use crate::engine::features::Activity;
 use crate::json;
 use crate::limits;
 use crate::spec::message::ToolStatus;
@@ -32,12 +32,12 @@ impl<'a> Told<'a> {
     }
 }
 
-impl Thread {
+impl Activity<'_> {
     /// A tool starts.
     pub(crate) fn announce_tool_start(&self, call: &Told<'_>) {
         if self.has_listeners() {
             let shown = call.arguments.filter(|text| text.len() <= limits::FRAME_ARGUMENTS_BYTES);
-            let shown = shown.map(|text| self.redact(text.to_owned()));
+            let shown = shown.map(|text| self.variables().redact(text.to_owned()));
             let result = self.result_of(call);
             self.announce(
                 "tool_started",

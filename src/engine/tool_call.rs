@@ -1,13 +1,12 @@
 //! Tool calls and their receipts. A receipt is stored before a tool starts, so that a call whose outcome is unknown
 //! after a crash is never run again unless the tool says that this is safe (docs/durability.md).
 
-use std::rc::Rc;
-
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
 use crate::engine::call::{Call, CallOutcome, Work, arguments, off, too_deep};
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Delegates;
 use crate::engine::mcp::Calling;
 use crate::engine::mcp::input::AsksPeople;
 use crate::engine::progress::AtWork;
@@ -99,7 +98,7 @@ impl Thread {
     /// Runs a call of a step, or says why not. Only what comes back from here is left to store. `earlier`: its receipt, if it
     /// may have been made before.
     pub(crate) async fn call(
-        self: &Rc<Self>,
+        &self,
         scope: &Scope,
         definitions: &Definitions<'_>,
         reply: &Shared,
@@ -114,15 +113,15 @@ impl Thread {
         let is_agent = |callable| matches!(callable, Callable::Agent(..) | Callable::Subagent(..));
         if asked && self.catalog.callable(name).is_some_and(is_agent) {
             let text = format!("\"{name}\" is not the tool any more that was asked about.");
-            return self.not_as_asked(call.seq, CallOutcome::refused(text));
+            return self.waits().not_as_asked(call.seq, CallOutcome::refused(text));
         }
         let outcome = self.call_known(scope, definitions, reply, call, earlier).await?;
-        if asked { self.not_as_asked(call.seq, outcome) } else { Ok(outcome) }
+        if asked { self.waits().not_as_asked(call.seq, outcome) } else { Ok(outcome) }
     }
 
     /// The same, where what it names is still of the kind that it was.
     async fn call_known(
-        self: &Rc<Self>,
+        &self,
         scope: &Scope,
         definitions: &Definitions<'_>,
         reply: &Shared,
@@ -134,11 +133,11 @@ impl Thread {
         let unlisted = (reply.inbound == Inbound::QueuedTool).then(|| ToolEntry::unlisted(name));
         let listed = definitions.prompt.tool(name).or(unlisted.as_ref());
         let known = listed.and_then(|entry| Some((entry, self.catalog.callable(name)?)));
-        if known.is_some() && !self.permits(name)? {
-            return Ok(CallOutcome::refused(Thread::not_permitted(name)));
+        if known.is_some() && !self.delegates().permits(name)? {
+            return Ok(CallOutcome::refused(Delegates::not_permitted(name)));
         }
-        if let Some(wanted) = self.wanted(definitions, listed, &call.call)? {
-            return self.call_child(scope, definitions, reply, call, wanted).await;
+        if let Some(wanted) = self.subagents().wanted(definitions, listed, &call.call)? {
+            return self.subagents().call_child(scope, definitions, reply, call, wanted).await;
         }
         let work = known.and_then(|(_, callable)| Work::of(callable));
         if let Some(earlier) = &earlier
@@ -146,14 +145,14 @@ impl Thread {
             && !work.is_some_and(|work| work.repeats(earlier))
         {
             let unknown = CallOutcome::unknown(name, &scope.origin);
-            return Ok(CallOutcome { approval: self.approval_of(earlier.id)?, ..unknown });
+            return Ok(CallOutcome { approval: self.waits().approval_of(earlier.id)?, ..unknown });
         }
         if earlier.is_none() && self.is_off(definitions, name) && known.is_some() {
             return Ok(CallOutcome::refused(off(definitions, name)));
         }
         let Some((entry, callable)) = known else {
-            self.note_unlisted(definitions, name)?;
-            return Ok(CallOutcome::refused(self.unknown_tool(definitions, name)?));
+            self.diagnosis().note_unlisted(definitions, name)?;
+            return Ok(CallOutcome::refused(self.subagents().unknown_tool(definitions, name)?));
         };
         if earlier.is_none() && unlisted.is_some() && self.at_hard_cap()? {
             return Ok(CallOutcome::refused(format!("Not run: {}", Cap::Total.message())));
@@ -182,7 +181,7 @@ impl Thread {
 
     /// A tool or a prompt, if it may run: people may be asked about it before, or once it has looked.
     async fn call_gated(
-        self: &Rc<Self>,
+        &self,
         place: Place<'_>,
         entry: &ToolEntry,
         work: Work<'_>,
@@ -191,10 +190,11 @@ impl Thread {
         earlier: Option<Receipt>,
     ) -> Result<CallOutcome> {
         let Place { scope, definitions, reply } = place;
-        let Passed { args, approval } = match self.gate(place, work, call, args, earlier.as_ref()).await? {
-            Gate::Passes(passed) => *passed,
-            Gate::Ends(outcome) => return Ok(*outcome),
-        };
+        let Passed { args, approval } =
+            match self.waits().gate(place, work, call, args, earlier.as_ref()).await? {
+                Gate::Passes(passed) => *passed,
+                Gate::Ends(outcome) => return Ok(*outcome),
+            };
         let prepared = PreparedCall {
             scope,
             definitions,
@@ -212,11 +212,11 @@ impl Thread {
             approved: approval.is_some(),
             told: Some(Told::of(call)),
         };
-        self.tell_calls(scope, reply, call)?;
+        self.activity().tell_calls(scope, reply, call)?;
         let mut done = self.call_work(prepared, reply.seq, call.seq, earlier).await?;
         if let (Work::Tool(tool), None) = (work, &approval)
             && done.result.error_code.as_deref() == Some(NEEDS_APPROVAL)
-            && let Some(refused) = self.ask_after(place, tool, call, &args).await?
+            && let Some(refused) = self.waits().ask_after(place, tool, call, &args).await?
         {
             done.replace_result(refused);
         }
@@ -229,7 +229,7 @@ impl Thread {
 
     /// A tool or a prompt. `id`: that of its receipt.
     async fn call_work(
-        self: &Rc<Self>,
+        &self,
         call: PreparedCall<'_>,
         reply: i64,
         id: i64,
@@ -242,7 +242,7 @@ impl Thread {
         // One that has only waited begins now.
         let begins = earlier.as_ref().is_some_and(|earlier| earlier.runs == 0);
         if (begins || earlier.is_none())
-            && let Some(result) = self.count_call(scope.is_detached())?
+            && let Some(result) = self.budgets().count_call(scope.is_detached())?
         {
             return Ok(match begins {
                 true => CallOutcome::answered(result),
@@ -255,7 +255,7 @@ impl Thread {
         let work: LocalBoxFuture<'_, _> = Box::pin(self.perform(call, receipt, entered));
         // What a prompt does is told of its own calls.
         let done = match is_tool {
-            true => self.with_heartbeats(AtWork { name, scope }, work).await?,
+            true => self.activity().with_heartbeats(AtWork { name, scope }, work).await?,
             false => work.await,
         };
         let (result, has_invoked) = done?;
@@ -286,7 +286,7 @@ impl Thread {
 
     /// Makes a call whose receipt says that it starts. Its result, and whether it may have left calls of its own open.
     pub(crate) async fn perform(
-        self: &Rc<Self>,
+        &self,
         call: PreparedCall<'_>,
         receipt: i64,
         entered: Entered,
@@ -306,7 +306,7 @@ impl Thread {
         } = call;
         let told = told.unwrap_or(Told { name, id: None, arguments: None, seq: None });
         let inside = scope.within(key, receipt, entered);
-        self.announce_tool_start(&told);
+        self.activity().announce_tool_start(&told);
         let asked = AskedWork { definitions, entry, work, call_id, args, approved };
         let mut result = self.work_of(&inside, asked).await?;
         if !scope.is_detached() && self.read(|state, _| Ok(state.active().is_none()))? {
@@ -318,48 +318,49 @@ impl Thread {
             self.announce_status(definitions, call, &result)?;
         }
         let result = fitting(name, result);
-        self.announce_tool_end(&told, result.status);
+        self.activity().announce_tool_end(&told, result.status);
         Ok((result, inside.may_have_invoked()))
     }
 
     /// Does what a call is for, and takes out of its result what nobody is to see. `inside`: of that call.
-    pub(crate) async fn work_of(self: &Rc<Self>, inside: &Scope, asked: AskedWork<'_>) -> Result<ToolResult> {
+    pub(crate) async fn work_of(&self, inside: &Scope, asked: AskedWork<'_>) -> Result<ToolResult> {
         let AskedWork { definitions, entry, work, .. } = asked;
         match work {
             Work::Tool(tool) if crate::engine::skills::loads(tool) => {
-                Ok(self.load_skill(definitions, &asked.args))
+                Ok(self.skills().load_skill(definitions, &asked.args))
             }
             Work::Tool(tool) if crate::engine::memory::tools::is_of_memory(tool) => {
-                let result = self.memory_tool(definitions, inside, tool, &asked.args).await;
-                self.clean_result(&tool.name, Some(tool), self.redact_result(result))
+                let result = self.memories().memory_tool(definitions, inside, tool, &asked.args).await;
+                self.scrubbing().clean_result(&tool.name, Some(tool), self.variables().redact_result(result))
             }
             Work::Tool(tool) => {
                 let result = self.tool_work(inside, asked, tool).await?;
                 // A tool's own result, without what only the runtime says.
                 let result = ToolResult { stored: Vec::new(), ..result };
-                self.clean_result(&tool.name, Some(tool), self.redact_result(result))
+                self.scrubbing().clean_result(&tool.name, Some(tool), self.variables().redact_result(result))
             }
             Work::Prompt(prompt) => {
                 // A prompt's calls may be prompts.
                 let result =
-                    Box::pin(self.subprompt(inside, definitions, entry, prompt, &asked.args)).await?;
-                self.clean_result(&prompt.name, None, result)
+                    Box::pin(self.subprompts().subprompt(inside, definitions, entry, prompt, &asked.args))
+                        .await?;
+                self.scrubbing().clean_result(&prompt.name, None, result)
             }
         }
     }
 
     async fn tool_work(
-        self: &Rc<Self>,
+        &self,
         inside: &Scope,
         AskedWork { definitions, entry, call_id, args, approved, .. }: AskedWork<'_>,
         tool: &Tool,
     ) -> Result<ToolResult> {
         let (thread_id, stem) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.stem.clone())))?;
-        let env = |name: &str| self.tool_env(definitions, entry, name);
-        let far = self.asked_by_call(inside, tool)?;
-        let answers = self.answers_of_call(far.as_ref())?;
-        if let Some(text) = self.missing_variable(definitions, entry, tool).await? {
+        let env = |name: &str| self.variables().tool_env(definitions, entry, name);
+        let far = self.mcp().asked_by_call(inside, tool)?;
+        let answers = self.mcp().answers_of_call(far.as_ref())?;
+        if let Some(text) = self.variables().missing_variable(definitions, entry, tool).await? {
             return Ok(ToolResult::error(text));
         }
         let declared = tool.variables.iter().filter_map(|variable| {
@@ -387,7 +388,7 @@ impl Thread {
         };
         let asking = AsksPeople { tool, server: None, inside, definitions, call: call.asked() };
         let result = self.run_tool(inside, definitions, tool, &env, call).await?;
-        let Some(what) = at.refused() else { return self.asks_people(asking, result, far).await };
+        let Some(what) = at.refused() else { return self.mcp().asks_people(asking, result, far).await };
         let text = format!("\"{}\" is `read_only`, and tried to {what}.", tool.name);
         Ok(ToolResult { error_code: Some("read_only".into()), ..ToolResult::error(text) })
     }
@@ -395,23 +396,23 @@ impl Thread {
     /// Runs a tool, and again as its policy says if it fails in a way that may pass. Each run is counted in the call's
     /// receipt before it is made, so that no crash makes more of them.
     async fn run_tool(
-        self: &Rc<Self>,
+        &self,
         inside: &Scope,
         definitions: &Definitions<'_>,
         tool: &Tool,
         env: &dyn Fn(&str) -> Option<String>,
         mut call: NativeCall,
     ) -> Result<ToolResult> {
-        let policy = self.tool_retry(definitions, tool)?;
+        let policy = self.retries().tool_retry(definitions, tool)?;
         let timeout_ms = attempt_ms(tool, policy.as_ref());
-        let left_ms = if inside.is_detached() { None } else { self.time_left()? };
+        let left_ms = if inside.is_detached() { None } else { self.budgets().time_left()? };
         let left_ms = left_ms.and_then(|us| u64::try_from(us / 1000).ok());
         let limit_ms = Some(timeout_ms.unwrap_or(limits::NATIVE_MS)).into_iter().chain(left_ms).min();
         let http_ms = match left_ms {
             Some(left) => Some(left.min(timeout_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64))),
             None => timeout_ms,
         };
-        let trace = || self.trace_at(inside);
+        let trace = || self.traces().trace_at(inside);
         let way = Way { run: &tool.run, limit_ms, http_ms, env, trace: &trace };
         let policy = policy.filter(|policy| policy.max_attempts > 1);
         loop {
@@ -431,12 +432,12 @@ impl Thread {
                 )? {
                     NextRun::After(pause) => {
                         let depth = inside.depth.saturating_sub(1);
-                        self.tell_retry(&format!("{} failed", tool.name), depth, pause)?;
-                        self.pause_before_retry(pause).await;
+                        self.activity().tell_retry(&format!("{} failed", tool.name), depth, pause)?;
+                        self.retries().pause_before_retry(pause).await;
                         call = again;
                         continue;
                     }
-                    NextRun::Parked(wait) => return self.parked(&[*wait]).await,
+                    NextRun::Parked(wait) => return self.waits().parked(&[*wait]).await,
                     NextRun::None => {}
                 }
             }
@@ -446,7 +447,7 @@ impl Thread {
 
     /// Runs it once. Of a failure the result that it is, and how it may pass.
     async fn run_once(
-        self: &Rc<Self>,
+        &self,
         inside: &Scope,
         definitions: &Definitions<'_>,
         tool: &Tool,
@@ -454,7 +455,7 @@ impl Thread {
         call: NativeCall,
     ) -> Result<Result<ToolResult, (Box<ToolResult>, Option<RetryOn>)>> {
         if let Implementation::Mcp(of) = &tool.run {
-            let ran = self.mcp_call(Calling { tool, of, inside, definitions }, way, call).await?;
+            let ran = self.mcp().mcp_call(Calling { tool, of, inside, definitions }, way, call).await?;
             return Ok(ran.map_err(|trouble| {
                 let result = ToolResult::error(trouble.text);
                 (Box::new(ToolResult { error_code: Some(trouble.code.into()), ..result }), trouble.may_pass)
@@ -490,7 +491,7 @@ impl Thread {
                 reason: failed.to_owned(),
                 pause_us,
             };
-            self.park_for_attempt(state, sql, later).map(|wait| NextRun::Parked(Box::new(wait)))
+            self.waits().park_for_attempt(state, sql, later).map(|wait| NextRun::Parked(Box::new(wait)))
         })
     }
 

@@ -3,10 +3,9 @@
 //! called after the calls of its reply and before the stop rules; on an idle thread they begin a step without a model
 //! call. Either way the step's calls are those of its reply and of the tools that were called in it.
 
-use std::rc::Rc;
-
 use serde_json::{Map, Value};
 
+use crate::engine::features::Delegates;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -66,17 +65,12 @@ impl Thread {
     ///
     /// # Errors
     /// `invalid_field`, `too_large`, `queue_full`, `terminated`.
-    pub(crate) fn queue_tool(
-        self: &Rc<Self>,
-        name: &str,
-        args: Value,
-        by: Map<String, Value>,
-    ) -> Result<String> {
+    pub(crate) fn queue_tool(&self, name: &str, args: Value, by: Map<String, Value>) -> Result<String> {
         let name = undotted(name);
-        if !is_tool(name) && !self.permits(name)? {
-            return Err(Error::field("name", Thread::not_permitted(name)));
+        if !is_tool(name) && !self.delegates().permits(name)? {
+            return Err(Error::field("name", Delegates::not_permitted(name)));
         }
-        let arguments = self.redact_json(self.checked_args(name, args)?).to_string();
+        let arguments = self.variables().redact_json(self.checked_args(name, args)?).to_string();
         let now = self.host.now_us();
         let (row, started) = self.transition(|state, sql| {
             let row = self.queue_call(state, sql, name, arguments, by, now)?;

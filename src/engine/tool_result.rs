@@ -25,7 +25,7 @@ impl Thread {
         files: &[NewAttachment],
     ) -> Result<Shared> {
         for (mime, size) in files.iter().filter_map(NewAttachment::content) {
-            self.make_index(mime, size)?;
+            self.files().make_index(mime, size)?;
         }
         let now = row.created_us;
         let row = match self.insert_result(reply, call, done, row, files) {
@@ -52,7 +52,7 @@ impl Thread {
         self.tell_failure(Failure {
             what: format!("the tool \"{name}\""),
             code: result.error_code.as_deref(),
-            error: self.shown(result.text()),
+            error: self.variables().shown(result.text()),
             log: Some(format!("c_{receipt}")),
         })
     }
@@ -90,7 +90,7 @@ impl Thread {
                 run.steps += 1;
                 run.update(sql)?;
             }
-            self.post_mcp(state, sql)?;
+            self.mcp().post_mcp(state, sql)?;
             state.insert(sql, row)
         })
     }

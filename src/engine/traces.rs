@@ -1,7 +1,7 @@
 //! Which trace work is part of. A run's is that of the request that started it; one that nobody's trace is around has its own,
 //! which follows from the run's number and is stored nowhere. So have effects, endpoints and hooks beside runs.
 
-use crate::engine::thread::Thread;
+use crate::engine::features::Traces;
 use crate::error::Result;
 use crate::sdk::scope::{Origin, Scope};
 use crate::store::runs::{Run, Step};
@@ -13,7 +13,7 @@ const TELLS_MODELS: &str = "BOBBIN_TRACE_MODELS";
 /// Which share of the traces that begin here is recorded.
 const SHARE: &str = "BOBBIN_OTLP_SAMPLE";
 
-impl Thread {
+impl Traces<'_> {
     /// That of a run.
     pub(crate) fn trace_of(&self, state: &State, run: &Run) -> Trace {
         let stored = run.trace.as_deref().and_then(Trace::parse);

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use crate::engine::thread::Thread;
+use crate::engine::features::KeyValues;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -19,7 +19,7 @@ use crate::store::state::State;
 use crate::store::values as table;
 use crate::store::values::Stored;
 
-impl Thread {
+impl KeyValues<'_> {
     /// The value of a key; `None` when it was never set or was deleted.
     pub(crate) fn value(&self, key: &str) -> Result<Option<Value>> {
         check_key("key", key)?;

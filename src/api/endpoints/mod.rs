@@ -1,16 +1,14 @@
 //! Custom endpoints (spec §26): routes of the application's own below a thread. What runs sees the thread and starts no run by
 //! itself; a run that is under way goes on beside it.
 
-use std::rc::Rc;
-
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde_json::Value;
 
 use crate::access::Action;
+use crate::api::Api;
 use crate::engine::export::works::Answered;
 use crate::engine::operator;
-use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
 use crate::host::http::Body;
@@ -31,7 +29,7 @@ struct Ended {
     error: Option<String>,
 }
 
-impl Thread {
+impl Api<'_> {
     /// What a caller does who asks. A path that leads nowhere is only read, so that it is answered as such.
     pub(crate) fn endpoint_action(&self, method: Method, path: &[String]) -> Action<'static> {
         match find(&self.catalog.endpoints, method, path) {
@@ -42,7 +40,7 @@ impl Thread {
 
     /// Answers a request with the endpoint of its path.
     pub(crate) async fn serve_endpoint(
-        self: &Rc<Self>,
+        &self,
         request: &ThreadRequest,
         method: Method,
         path: &[String],
@@ -58,16 +56,16 @@ impl Thread {
         let random = self.host.random();
         let request_id: String = random.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let named = Trace::of_headers(request.header(TRACEPARENT), request.header(TRACESTATE));
-        let trace = self.trace_of_request(named.as_ref(), &request_id)?;
+        let trace = self.telemetry().trace_of_request(named.as_ref(), &request_id)?;
         let scope = Scope::beside(Origin::Detached, &format!("e{request_id}"), Entered::First)
             .in_package(self.catalog.packages.of_route(route))
             .in_trace(trace);
         let (thread_id, agent_id) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.agent.clone())))?;
         if !endpoint.variables.is_empty() {
-            self.refresh_env().await?;
+            self.variables().refresh_env().await?;
         }
-        let env = |name: &str| self.agent_env(&agent_id, name);
+        let env = |name: &str| self.variables().agent_env(&agent_id, name);
         let declared = endpoint.variables.iter().filter_map(|variable| {
             env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
         });
@@ -93,17 +91,18 @@ impl Thread {
         let (id, began_us) = (call.request_id.clone(), call.now_us);
         let Ended { served, error } = self.answer_of(route, endpoint, &env, call, &scope).await?;
         let answered = Answered { id, route: route.to_string(), began_us, status: served.status, error };
-        if let Err(error) = self.endpoint_answered(answered, named, &scope.runs.borrow())
+        if let Err(error) = self.telemetry().endpoint_answered(answered, named, &scope.runs.borrow())
             && error.code != Code::ThreadNotFound
         {
-            self.log_once(format!("a collector will not be told of a request to {route}: {error}"));
+            self.variables()
+                .log_once(format!("a collector will not be told of a request to {route}: {error}"));
         }
         Ok(served)
     }
 
     /// What the endpoint answers, or that it failed.
     async fn answer_of(
-        self: &Rc<Self>,
+        &self,
         route: &EndpointRoute,
         endpoint: &Endpoint,
         env: &dyn Fn(&str) -> Option<String>,
@@ -112,7 +111,7 @@ impl Thread {
     ) -> Result<Ended> {
         let (id, path, method) = (call.request_id.clone(), call.path.clone(), call.method);
         let most = limits::HTTP_TOOL_MAX_MS;
-        let trace = || self.trace_at(scope);
+        let trace = || self.traces().trace_at(scope);
         let way = Way {
             run: &endpoint.run,
             limit_ms: Some(endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(most)),
@@ -124,16 +123,16 @@ impl Thread {
         let ended = work::run(self.lender(), way, call).await;
         self.end_detached(detached)?;
         let failed = match ended.map_err(|failure| self.refusal(failure)) {
-            Ok(answer) => match crate::api::endpoint_answer::served(self.shown(answer), method) {
+            Ok(answer) => match crate::api::endpoint_answer::served(self.variables().shown(answer), method) {
                 Ok(served) => return Ok(Ended { served, error: None }),
                 Err(error) => error,
             },
             Err(Failure::Refused(error)) => {
-                return Ok(Ended { served: self.redact_error(error).into(), error: None });
+                return Ok(Ended { served: self.variables().redact_error(error).into(), error: None });
             }
             Err(failure) => failure.of("it"),
         };
-        let error = self.shown(failed);
+        let error = self.variables().shown(failed);
         let served = self.endpoint_failed(route, method, &path, &id, error.clone());
         Ok(Ended { served, error: Some(error.cut(limits::HTTP_TOOL_ERROR_BYTES).into()) })
     }
@@ -168,13 +167,14 @@ impl Thread {
             log: None,
         };
         if let Err(error) = self.tell_failure(failure) {
-            self.log(&format!("a failure of the endpoint {route} ({id}) cannot be told: {error}"));
+            self.variables()
+                .log(&format!("a failure of the endpoint {route} ({id}) cannot be told: {error}"));
         }
         let now = self.host.now_us();
         let event =
             Event::endpoint(&route.to_string(), method.as_str(), path, told.code.status(), id, &error);
         if let Err(error) = self.transition(|_, sql| event.insert(sql, now)) {
-            self.log(&format!(
+            self.variables().log(&format!(
                 "a failure of the endpoint {route} ({id}) is not in the thread's log: {error}"
             ));
         }

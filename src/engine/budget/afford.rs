@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::engine::budget::estimate::{self, prices, whole};
 use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::budget::{Spending, Underway, book};
-use crate::engine::thread::Thread;
+use crate::engine::features::Budgets;
 use crate::error::Result;
 use crate::limits;
 use crate::models::ChatRequest;
@@ -33,7 +33,7 @@ pub(crate) struct AttemptSize<'a> {
     pub(crate) full: u64,
 }
 
-impl Thread {
+impl Budgets<'_> {
     /// Whether the run may make this attempt: with what it asks for an answer that what is left pays for, or why not.
     pub(crate) fn afford(
         &self,
@@ -95,21 +95,11 @@ impl Thread {
     }
 
     /// Notes that an attempt is under way, if anything limits the run.
-    pub(crate) fn begins(
-        self: &Rc<Self>,
-        step: Step,
-        model: &Model,
-        worst: Option<Worst>,
-    ) -> Option<Underway> {
+    pub(crate) fn begins(&self, step: Step, model: &Model, worst: Option<Worst>) -> Option<Underway> {
         self.begins_as(step.apart, model, worst)
     }
 
-    pub(crate) fn begins_as(
-        self: &Rc<Self>,
-        apart: bool,
-        model: &Model,
-        worst: Option<Worst>,
-    ) -> Option<Underway> {
+    pub(crate) fn begins_as(&self, apart: bool, model: &Model, worst: Option<Worst>) -> Option<Underway> {
         Some(Spending::begins(self, apart, estimate::worst(model, worst?)))
     }
 

@@ -7,8 +7,8 @@ use crate::engine::budget::Underway;
 use crate::engine::budget::afford::{Affordable, affordable_request};
 use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::budget::lend::sync_apart;
+use crate::engine::features::Budgets;
 use crate::engine::subagents::envelope::EnvelopeBody;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::models::ChatRequest;
@@ -19,7 +19,7 @@ use crate::store::log::Worst;
 use crate::store::runs::ledger::Amounts;
 use crate::store::state::State;
 
-impl Thread {
+impl Budgets<'_> {
     /// Whether an attempt apart from runs may be made. Between its runs a subagent holds nothing of its parent's; what it
     /// uses then is told afterwards, and only its own limits hold.
     pub(crate) fn afford_apart(
@@ -42,7 +42,7 @@ impl Thread {
     }
 
     /// Notes that an attempt apart from runs is under way.
-    pub(crate) fn begins_apart(self: &Rc<Self>, model: &Model, worst: Option<Worst>) -> Option<Underway> {
+    pub(crate) fn begins_apart(&self, model: &Model, worst: Option<Worst>) -> Option<Underway> {
         self.begins_as(true, model, worst)
     }
 
@@ -86,7 +86,7 @@ impl Thread {
         state.meta.update(sql)?;
         sync_apart(state);
         if lent {
-            return self.tell_parent(state, sql, EnvelopeBody::Spent(used.shared()));
+            return self.subagents().tell_parent(state, sql, EnvelopeBody::Spent(used.shared()));
         }
         Ok(())
     }

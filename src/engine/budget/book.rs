@@ -2,7 +2,7 @@
 
 use crate::engine::budget::afford::{AttemptSize, affordable};
 use crate::engine::budget::estimate;
-use crate::engine::thread::Thread;
+use crate::engine::features::Budgets;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError};
 use crate::spec::Model;
@@ -29,7 +29,7 @@ impl Attempt {
     }
 }
 
-impl Thread {
+impl Budgets<'_> {
     /// What an attempt uses at most of which not even the size is known any more: its run was ended before the step was
     /// entered again.
     pub(crate) fn unknown_attempt(&self, agent: &str, run: Option<&Run>) -> Amounts {

@@ -1,13 +1,11 @@
 //! What a subagent is lent by its parent: it comes with letters, goes back with reports, and where it does not suffice the
 //! subagent parks and asks for more.
 
-use std::rc::Rc;
-
 use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::budget::lend::Serve;
+use crate::engine::features::Budgets;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::EnvelopeBody;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::spec::budget::{Caps, OnExceeded};
@@ -19,7 +17,7 @@ use crate::store::state::State;
 use crate::store::waits;
 use crate::store::waits::{Decision, WaitKind, WaitState};
 
-impl Thread {
+impl Budgets<'_> {
     /// The parent has lent with a letter. `meta` must be written afterwards.
     pub(crate) fn take_grant(&self, state: &mut State, grant: &Caps) {
         if let Some(parent) = &mut state.meta.parent {
@@ -47,7 +45,7 @@ impl Thread {
     /// Tells the parent what was used of what it has lent, where no report says so.
     pub(crate) fn return_grant(&self, state: &mut State, sql: &dyn Sql, run: Option<&Run>) -> Result<()> {
         match self.settle_grant(state, run) {
-            Some(books) => self.tell_parent(state, sql, EnvelopeBody::Books(books)),
+            Some(books) => self.subagents().tell_parent(state, sql, EnvelopeBody::Books(books)),
             None => Ok(()),
         }
     }
@@ -68,22 +66,22 @@ impl Thread {
         grant.asked = true;
         let books = Books { spent, back: spent };
         let wanted = wanted.clone();
-        self.tell_parent(state, sql, EnvelopeBody::TopUp { wanted, books })?;
+        self.subagents().tell_parent(state, sql, EnvelopeBody::TopUp { wanted, books })?;
         sync_grant(state);
         Ok(())
     }
 
     /// Parks the run until the parent has answered. Never comes back.
-    pub(crate) async fn ask_parent<T>(self: &Rc<Self>, exceeded: Exceeded) -> Result<T> {
+    pub(crate) async fn ask_parent<T>(&self, exceeded: Exceeded) -> Result<T> {
         let opened = self.transition(|state, sql| {
             let by = state.meta.thread_id.clone();
             let need = Amounts::of(exceeded.unit, exceeded.needed);
             self.tell_need(state, sql, &Need { need, by })?;
-            let opened = self.open_own_wait(state, sql, exceeded)?;
-            self.park_run(state, sql)?;
+            let opened = self.waits().open_own_wait(state, sql, exceeded)?;
+            self.waits().park_run(state, sql)?;
             Ok(opened)
         })?;
-        self.parked(&opened).await
+        self.waits().parked(&opened).await
     }
 
     /// The parent has answered. `meta` must be written afterwards.
@@ -127,7 +125,7 @@ impl Thread {
         match books {
             Some(Books { spent, back }) => {
                 let books = Books { spent: spent.and(&passed), back };
-                self.tell_parent(state, sql, EnvelopeBody::Books(books))
+                self.subagents().tell_parent(state, sql, EnvelopeBody::Books(books))
             }
             None => Ok(()),
         }
@@ -153,7 +151,7 @@ impl Thread {
         let now = self.host.now_us();
         let word = if refused { "deny" } else { "extend" };
         let decision = Decision { decision: word.into(), scope: "parent".into(), ..Decision::default() };
-        self.close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
+        self.waits().close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
         let finishes = state.active_mut()?.ledger.as_mut().filter(|_| refused).is_some_and(|ledger| {
             let finishes =
                 ledger.policy.on_exceeded == OnExceeded::Finish && ledger.finishing == Finishing::No;
@@ -164,10 +162,10 @@ impl Thread {
         });
         if refused && !finishes {
             let text = wait.asked.reason.clone().unwrap_or_default();
-            let failed = self.halt_saying(state, sql, Reason::BudgetExceeded, Some(text), now)?;
+            let failed = self.control().halt_saying(state, sql, Reason::BudgetExceeded, Some(text), now)?;
             applied.failed = Some(failed);
         } else {
-            applied.entry = self.resume_after(state, sql, &wait)?.or(applied.entry);
+            applied.entry = self.waits().resume_after(state, sql, &wait)?.or(applied.entry);
         }
         applied.closed.push(wait);
         Ok(())

@@ -1,9 +1,7 @@
 //! What follows when a limit is reached: the run asks, or fails, or it has one last step.
 
-use std::rc::Rc;
-
 use crate::engine::budget::Reached;
-use crate::engine::thread::Thread;
+use crate::engine::features::Budgets;
 use crate::error::Result;
 use crate::models::{CachedJson, ChatMessage, ChatRequest, fit};
 use crate::spec::budget::{OnExceeded, Unit};
@@ -87,9 +85,9 @@ impl Exceeded {
     }
 }
 
-impl Thread {
+impl Budgets<'_> {
     /// A limit is reached before an attempt of the run's own step.
-    pub(crate) async fn over_budget(self: &Rc<Self>, exceeded: Exceeded) -> Result<Then> {
+    pub(crate) async fn over_budget(&self, exceeded: Exceeded) -> Result<Then> {
         let (policy, finishing, denied) = self.read(|state, _| {
             let ledger = state.active().and_then(|run| run.ledger.as_ref());
             Ok(ledger.map_or((OnExceeded::Fail, Finishing::No, false), |ledger| {
@@ -105,7 +103,7 @@ impl Thread {
                 self.finish_soon(if denied { Finishing::Decided } else { Finishing::Reserved })?;
                 Ok(Then::Finish)
             }
-            OnExceeded::Ask if finishing == Finishing::No => self.ask_for_budget(exceeded).await,
+            OnExceeded::Ask if finishing == Finishing::No => self.waits().ask_for_budget(exceeded).await,
             _ => {
                 let now = self.host.now_us();
                 self.transition(|state, sql| {

@@ -1,14 +1,12 @@
 //! Budgets that requests bring: of a thread that is created, of a message, and limits that people set while the thread is there.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::access::Caller;
 use crate::engine::budget::Reached;
 use crate::engine::budget::lend::Serve;
+use crate::engine::features::Budgets;
 use crate::engine::subagents::applied::Applied;
-use crate::engine::thread::Thread;
 use crate::engine::waits::budget::within_ceiling;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -79,7 +77,7 @@ fn set_limit(state: &mut State, scope: BudgetScope, unit: Unit, cap: i64) -> Res
     Ok(Reached { scope, unit, spent, limit: cap })
 }
 
-impl Thread {
+impl Budgets<'_> {
     /// Refuses a limit on cost where nobody knows what the agent's models cost.
     pub(crate) fn check_prices(&self, agent: &str, budget: Option<&Budget>) -> Result<()> {
         let limits_cost = budget.filter(|budget| budget.limits_cost());
@@ -98,14 +96,14 @@ impl Thread {
 
     /// Sets limits of the active run and of the thread: they hold from the next attempt on. A run that has asked for what it is
     /// given now goes on.
-    pub(crate) fn set_limits(self: &Rc<Self>, limits: &Budget, caller: &Caller) -> Result<()> {
+    pub(crate) fn set_limits(&self, limits: &Budget, caller: &Caller) -> Result<()> {
         let now = self.host.now_us();
         let (told, closed, entry) = self.transition(|state, sql| {
             state.must_live()?;
             self.check_prices(&state.meta.agent, Some(limits))?;
             let mut told = Vec::new();
             for (scope, of) in [(BudgetScope::Run, &limits.run), (BudgetScope::Thread, &limits.thread)] {
-                let ceiling = self.ceiling(scope);
+                let ceiling = self.waits().ceiling(scope);
                 for (unit, cap) in Unit::ALL.into_iter().zip(of.caps()) {
                     let Some(cap) = cap else { continue };
                     within_ceiling(&ceiling, unit, cap, &format!("{}.{}", scope.as_str(), unit.field()))?;
@@ -132,8 +130,8 @@ impl Thread {
             Ok((told, closed, entry))
         })?;
         self.announce_budget("extended", &told);
-        self.send_envelopes();
-        self.announce_waits(&closed)?;
+        self.subagents().send_envelopes();
+        self.waits().announce_waits(&closed)?;
         if let Some(entry) = entry {
             self.start_flow(entry);
         }
@@ -166,8 +164,8 @@ impl Thread {
         }
         let decision =
             Decision { decision: "extend".into(), scope: caller.scope.to_string(), ..Decision::default() };
-        self.close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
-        let entry = self.resume_after(state, sql, &wait)?;
+        self.waits().close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
+        let entry = self.waits().resume_after(state, sql, &wait)?;
         Ok(Some((wait, entry)))
     }
 

@@ -3,9 +3,9 @@
 
 use crate::engine::budget::Reached;
 use crate::engine::budget::exceeded::Exceeded;
+use crate::engine::features::Budgets;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::EnvelopeBody;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
@@ -72,7 +72,7 @@ fn tightest(
     BudgetScope::ALL.into_iter().filter_map(of).min_by_key(|limit| limit.cap.saturating_sub(limit.used))
 }
 
-impl Thread {
+impl Budgets<'_> {
     /// The books of the active run, or of one that would begin now, and its steps.
     pub(crate) fn books(&self, state: &State, sql: &dyn Sql) -> Result<Option<(Ledger, u32)>> {
         if let Some(run) = state.active() {
@@ -110,7 +110,7 @@ impl Thread {
     ) -> Result<Result<Option<Caps>, ToolResult>> {
         let Some(limits) = self.left_to_lend(state, sql, None)? else {
             if child.budget.take().is_some() {
-                self.tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Free))?;
+                self.subagents().tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Free))?;
             }
             return Ok(Ok(None));
         };
@@ -228,7 +228,7 @@ impl Thread {
             Served::Lent => return Ok(()),
             Served::Short(short) if self.may_ask(state, sql, short)? => short,
             Served::Short(_) | Served::Full => {
-                return self.tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Refused));
+                return self.subagents().tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Refused));
             }
         };
         child.budget.get_or_insert_default().wanted = Some(wanted.clone());
@@ -259,7 +259,7 @@ impl Thread {
         let limits = self.left_to_lend(state, sql, errand.as_ref())?;
         if limits.is_none() && added.is_none() {
             child.budget = None;
-            self.tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Free))?;
+            self.subagents().tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Free))?;
             return Ok(Served::Lent);
         }
         let mut budget = child.budget.clone().unwrap_or_default();
@@ -293,7 +293,7 @@ impl Thread {
         budget.wanted = None;
         self.hand_out(state, sql, &mut budget, &held(&caps))?;
         child.budget = Some(budget);
-        self.tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Add(caps)))?;
+        self.subagents().tell_child(state, sql, child, EnvelopeBody::Grant(Granted::Add(caps)))?;
         Ok(Served::Lent)
     }
 
@@ -332,7 +332,7 @@ impl Thread {
         let now = self.host.now_us();
         Event::budget(state.active(), "asked", exceeded.reached().to_json("asked")).insert(sql, now)?;
         let asked = AskedBudget { for_child: Some(wanted.by.clone()), of_run: run, ..exceeded.asked() };
-        let wait = self.open_budget_wait(state, sql, &asked, &policy)?;
+        let wait = self.waits().open_budget_wait(state, sql, &asked, &policy)?;
         applied.closed.push(wait);
         applied.budgets.push(("asked", exceeded.reached()));
         Ok(())
@@ -361,14 +361,24 @@ impl Thread {
             match serve {
                 Serve::Refused => {
                     child.budget.get_or_insert_default().wanted = None;
-                    self.tell_child(state, sql, &mut child, EnvelopeBody::Grant(Granted::Refused))?;
+                    self.subagents().tell_child(
+                        state,
+                        sql,
+                        &mut child,
+                        EnvelopeBody::Grant(Granted::Refused),
+                    )?;
                 }
                 Serve::More(_) => match self.grant_need(state, sql, &mut child, &wanted, part.as_ref())? {
                     Served::Lent => {}
                     Served::Short(short) => first = first.or(Some((short, wanted))),
                     Served::Full => {
                         child.budget.get_or_insert_default().wanted = None;
-                        self.tell_child(state, sql, &mut child, EnvelopeBody::Grant(Granted::Refused))?;
+                        self.subagents().tell_child(
+                            state,
+                            sql,
+                            &mut child,
+                            EnvelopeBody::Grant(Granted::Refused),
+                        )?;
                     }
                 },
             }
@@ -389,7 +399,7 @@ impl Thread {
         let for_child =
             waits::open(sql)?.into_iter().filter(|wait| wait.kind == WaitKind::Budget && wait.run.is_none());
         for mut wait in for_child {
-            self.close_wait(state, sql, &mut wait, WaitState::Void, None::<Decision>)?;
+            self.waits().close_wait(state, sql, &mut wait, WaitState::Void, None::<Decision>)?;
             applied.closed.push(wait);
         }
         Ok(())

@@ -18,10 +18,10 @@ pub(crate) mod lend;
 pub(crate) mod vectors;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::engine::features::Budgets;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
@@ -47,7 +47,7 @@ pub(crate) struct Spending {
 
 /// An attempt that is under way. Until this is dropped what it may use counts as used.
 pub(crate) struct Underway {
-    thread: Rc<Thread>,
+    thread: Thread,
     id: u64,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Reached {
 
 impl Spending {
     /// Notes that so much may be used by what begins.
-    fn begins(thread: &Rc<Thread>, apart: bool, used: Amounts) -> Underway {
+    fn begins(thread: &Thread, apart: bool, used: Amounts) -> Underway {
         let spending = &thread.ephemeral.spending;
         let id = spending.next.get() + 1;
         spending.next.set(id);
@@ -109,7 +109,7 @@ impl Spending {
     }
 }
 
-impl Thread {
+impl Budgets<'_> {
     /// A run that begins, with what limits it.
     pub(crate) fn with_budget(
         &self,

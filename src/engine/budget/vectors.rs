@@ -1,14 +1,12 @@
 //! Requests for vectors. They have no answer that could be cut, so that what they use at most is known before. A search that what
 //! is left does not pay for finds words; texts that nobody pays for wait.
 
-use std::rc::Rc;
-
 use crate::engine::budget::afford::{AttemptSize, kept_back};
 use crate::engine::budget::estimate;
 use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::budget::{Spending, Underway};
 use crate::engine::definitions::Definitions;
-use crate::engine::thread::Thread;
+use crate::engine::features::Budgets;
 use crate::error::Result;
 use crate::memory::Book;
 use crate::memory::embed::bytes_of;
@@ -27,10 +25,10 @@ pub(crate) struct Afforded {
     pub(crate) underway: Option<Underway>,
 }
 
-impl Thread {
+impl Budgets<'_> {
     /// How often the vector of a question may be asked for: by a search of the active run, or by one that no run waits for.
     pub(crate) fn afford_question(
-        self: &Rc<Self>,
+        &self,
         book: &Book<'_>,
         question: &str,
         run: Option<&Definitions<'_>>,
@@ -47,7 +45,7 @@ impl Thread {
     }
 
     fn afford_of_run(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         model: &Model,
         bytes: usize,
@@ -73,7 +71,7 @@ impl Thread {
     /// How often vectors of so many bytes may be asked for apart from runs. They are the thread's, whose limits hold; and where a
     /// parent has lent for the run that goes on, they come out of that.
     pub(crate) fn afford_vectors(
-        self: &Rc<Self>,
+        &self,
         model: &Model,
         bytes: usize,
         most: u32,
@@ -92,7 +90,7 @@ impl Thread {
     }
 
     fn afforded(
-        self: &Rc<Self>,
+        &self,
         times: Option<Result<u32, Exceeded>>,
         apart: bool,
         each: &Amounts,

@@ -5,18 +5,16 @@
 pub(crate) mod history;
 pub(crate) mod space;
 
-use std::rc::Rc;
-
 use crate::engine::attachments::shown::Room;
 use crate::engine::context::history::{History, pictured_from};
 use crate::engine::context::space::{Parts, Space};
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::offers::Offers;
+use crate::engine::features::ModelContext;
 use crate::engine::hooks::Blocked;
 use crate::engine::summary::plan::Cause;
 use crate::engine::summary::{Sent, covered};
-use crate::engine::thread::Thread;
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::models::{CachedJson, ChatMessage, ChatRequest, JsonMode, Reasoning, ToolDefinition};
@@ -38,29 +36,30 @@ struct Fitted {
     span: Span,
 }
 
-impl Thread {
+impl ModelContext<'_> {
     /// The request for an open step, unless a hook forbids it. The cut and the shortening are stored when they move, which is seldom.
     pub(crate) async fn assemble(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         step: Step,
     ) -> Result<Result<ChatRequest, Blocked>> {
         let prompt = definitions.prompt;
         let model = self.current_model(definitions, step)?;
-        let rendered = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
-        let rendered = self.with_skills(definitions, model, rendered)?;
-        let rendered = self.after_system(definitions, step, self.redact(rendered)).await?;
-        let system = self.system(self.redact(rendered));
-        let parts = Parts { memory: self.recalled(definitions).await?, ..Parts::of(system) };
+        let rendered = prompt.render(&self.catalog, &|name| self.variables().prompt_env(definitions, name));
+        let rendered = self.skills().with_skills(definitions, model, rendered)?;
+        let rendered =
+            self.hooks().after_system(definitions, step, self.variables().redact(rendered)).await?;
+        let system = self.system(self.variables().redact(rendered));
+        let parts = Parts { memory: self.memories().recalled(definitions).await?, ..Parts::of(system) };
         let (mut parts, mut space) = self.parts(definitions, model, parts)?;
         self.note_tools(definitions, model, &space)?;
         let mut fitted = self.fitted(definitions, step, &space)?;
-        if self.summary_before_step(definitions).await? {
+        if self.summarizer().summary_before_step(definitions).await? {
             (parts, space) = self.parts(definitions, model, parts)?;
             fitted = self.fitted(definitions, step, &space)?;
         }
         let Fitted { cut, short_below, span } = fitted;
-        let filtered = self.filtered(definitions, step, cut).await?;
+        let filtered = self.hooks().filtered(definitions, step, cut).await?;
         let messages = self.read(|state, sql| {
             let entries = state.window.as_ref().map_or(&[] as &[Entry], |window| window.since(cut));
             let entries = filtered.as_deref().unwrap_or(entries);
@@ -70,7 +69,7 @@ impl Thread {
             let history = History { entries, span, short_below, pictured, prompt, author };
             history.messages(parts, &mut Room::default(), sql)
         })?;
-        match self.prefiltered(definitions, step, messages).await? {
+        match self.hooks().prefiltered(definitions, step, messages).await? {
             Ok(messages) => self.request_of(definitions, model, messages).map(Ok),
             Err(blocked) => Ok(Err(blocked)),
         }
@@ -78,7 +77,7 @@ impl Thread {
 
     /// The parts of a request with the summary that holds now, and the room that they leave.
     fn parts(&self, definitions: &Definitions<'_>, model: &Model, parts: Parts) -> Result<(Parts, Space)> {
-        let parts = Parts { summary: self.summary_part(definitions.prompt)?, ..parts };
+        let parts = Parts { summary: self.summarizer().summary_part(definitions.prompt)?, ..parts };
         let space = self.space(definitions, model, &parts)?;
         Ok((parts, space))
     }
@@ -102,7 +101,7 @@ impl Thread {
                 room: budget + space.summary,
                 summary: space.summary,
             };
-            self.plan_summary(definitions, state, sql, &sent)?;
+            self.summarizer().plan_summary(definitions, state, sql, &sent)?;
             if span.covered > 0 {
                 window.cut(past.latest(turn_from));
             }
@@ -162,22 +161,12 @@ impl Thread {
     /// What the next request would hold besides messages, and whom it would ask. Hooks are not run, and nothing is noted.
     pub(crate) fn next_parts<'d>(&self, definitions: &Definitions<'d>) -> Result<(&'d Model, Parts, Space)> {
         let model = self.current_model(definitions, Step::own(0))?;
-        let rendered = definitions.prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
-        let rendered = self.as_with_skills(definitions, model, rendered)?;
-        let system = CachedJson::from(ChatMessage::System(self.redact(rendered)));
+        let rendered =
+            definitions.prompt.render(&self.catalog, &|name| self.variables().prompt_env(definitions, name));
+        let rendered = self.skills().as_with_skills(definitions, model, rendered)?;
+        let system = CachedJson::from(ChatMessage::System(self.variables().redact(rendered)));
         let (parts, space) = self.parts(definitions, model, Parts::of(system))?;
         Ok((model, parts, space))
-    }
-
-    /// The definitions that the thread runs on today.
-    ///
-    /// # Errors
-    /// `conflict` where one is gone.
-    pub(crate) fn definitions_now(&self) -> Result<Definitions<'_>> {
-        self.definitions()?.ok_or_else(|| {
-            let text = "The thread's agent, its prompt or its model is not among the definitions.";
-            Error::new(Code::Conflict, text).hint("Deploy it again, or give the thread another agent.")
-        })
     }
 
     /// A request with these messages.
@@ -226,7 +215,7 @@ impl Thread {
     /// changed.
     pub(crate) fn offers(&self, definitions: &Definitions<'_>) -> Result<CachedJson<Vec<ToolDefinition>>> {
         let prompt = definitions.prompt;
-        let family = self.family(definitions)?;
+        let family = self.subagents().family(definitions)?;
         let mut known = self.ephemeral.offers.borrow_mut();
         let place = known.iter().position(|offers| offers.prompt == prompt.name);
         if let Some(offers) =

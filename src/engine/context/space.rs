@@ -1,7 +1,7 @@
 //! The parts of a request, and how much of its model's window each of them takes (docs/context.md).
 
 use crate::engine::definitions::Definitions;
-use crate::engine::thread::Thread;
+use crate::engine::features::ModelContext;
 use crate::error::Result;
 use crate::models::{CachedJson, ChatMessage};
 use crate::spec::Model;
@@ -52,7 +52,7 @@ impl Space {
     }
 }
 
-impl Thread {
+impl ModelContext<'_> {
     /// How the window of a model is shared out among the parts of a request.
     pub(crate) fn space(&self, definitions: &Definitions<'_>, model: &Model, parts: &Parts) -> Result<Space> {
         let of = |part: &Option<CachedJson<ChatMessage>>| {
@@ -92,6 +92,12 @@ impl Thread {
             model.name
         );
         let now = self.host.now_us();
-        self.note(Diagnostic::warning(Kind::Requirement, "context.tools", ("prompt", prompt), text, now))
+        self.diagnosis().note(Diagnostic::warning(
+            Kind::Requirement,
+            "context.tools",
+            ("prompt", prompt),
+            text,
+            now,
+        ))
     }
 }

@@ -2,13 +2,13 @@
 //! it is made and may be made more than once, with the same idempotency key; each effect fails for itself.
 
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
 use futures::future::abortable;
 use serde_json::{Map, Value};
 
 use crate::engine::ephemeral::RunningEffect;
 use crate::engine::export::works::Comes;
+use crate::engine::features::Effects;
 use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
 use crate::env::Shown;
@@ -55,9 +55,9 @@ struct Attempt {
     pub(crate) sends: bool,
 }
 
-impl Thread {
+impl Effects<'_> {
     /// Starts what is due, as far as there is room.
-    pub(crate) fn start_effects(self: &Rc<Self>, begun: &mut Begun) -> Result<Ahead> {
+    pub(crate) fn start_effects(&self, begun: &mut Begun) -> Result<Ahead> {
         let now = self.host.now_us();
         let none = self.read(|state, sql| Ok(tally::next_due(state, sql)?.is_none()))?;
         if none {
@@ -131,7 +131,7 @@ impl Thread {
         let (mut attempts, mut over) = (Vec::new(), Vec::new());
         for effect in rows::processing(sql)? {
             if !self.ephemeral.effects.borrow().contains_key(&effect.id) {
-                let error = self.shown("The process was lost in the middle of it.".to_owned());
+                let error = self.variables().shown("The process was lost in the middle of it.".to_owned());
                 over.push(self.failed(state, sql, effect, error, now)?);
             }
         }
@@ -139,14 +139,14 @@ impl Thread {
             let Some(mut effect) = rows::by_id(sql, id)? else { continue };
             match self.ready(&effect) {
                 Err(error) => {
-                    let error = self.shown_within(state, sql, error)?;
+                    let error = self.variables().shown_within(state, sql, error)?;
                     over.push(self.end(state, sql, effect, Status::Failed, Some(error), now)?);
                 }
                 Ok((args, sends)) => {
                     effect.status = Status::Processing;
                     effect.attempts += 1;
                     effect.update(sql)?;
-                    self.effect_begins(state, sql, &effect, now)?;
+                    self.telemetry().effect_begins(state, sql, &effect, now)?;
                     attempts.push(Attempt {
                         id: effect.id,
                         own: effect.key(),
@@ -190,16 +190,20 @@ impl Thread {
     }
 
     /// Runs an attempt beside everything else.
-    fn start_attempt(self: &Rc<Self>, attempt: Attempt) {
+    fn start_attempt(&self, attempt: Attempt) {
         let (id, name) = (attempt.id, attempt.name.clone());
-        let running = Running { thread: self.clone(), id };
-        let thread = self.clone();
+        let running = Running { thread: self.0.clone(), id };
+        let thread = self.0.clone();
         let (work, abort) = abortable(async move {
             let _running = running;
-            let outcome = thread.attempt_effect(attempt).await.map_err(|error| thread.shown(error));
-            if let Err(error) = thread.attempt_ended(id, outcome) {
+            let outcome = thread
+                .effects()
+                .attempt_effect(attempt)
+                .await
+                .map_err(|error| thread.variables().shown(error));
+            if let Err(error) = thread.effects().attempt_ended(id, outcome) {
                 // Its row says that it is under way and nothing runs it: the next look takes it as lost.
-                thread.log(&format!("the end of an effect could not be stored: {error}"));
+                thread.variables().log(&format!("the end of an effect could not be stored: {error}"));
             }
         });
         self.ephemeral.effects.borrow_mut().insert(id, RunningEffect { name, abort });
@@ -209,7 +213,7 @@ impl Thread {
         }));
     }
 
-    async fn attempt_effect(self: &Rc<Self>, attempt: Attempt) -> Result<(), String> {
+    async fn attempt_effect(&self, attempt: Attempt) -> Result<(), String> {
         let Some(definition) = self.catalog.effects.get(&attempt.name) else {
             return Err(format!("There is no effect “{}” any more.", attempt.name));
         };
@@ -219,9 +223,9 @@ impl Thread {
         });
         let (thread_id, agent_id, effect_id) = identity.map_err(|error| error.into_message())?;
         if !definition.variables.is_empty() {
-            self.refresh_env().await.map_err(|error| error.into_message())?;
+            self.variables().refresh_env().await.map_err(|error| error.into_message())?;
         }
-        let env = |name: &str| self.agent_env(&agent_id, name);
+        let env = |name: &str| self.variables().agent_env(&agent_id, name);
         for variable in definition.variables.iter().filter(|variable| variable.required) {
             if env(&variable.name).is_none() {
                 return Err(format!("“{}” needs a value for {}.", attempt.name, variable.name));
@@ -235,7 +239,7 @@ impl Thread {
         let own = attempt.own;
         let origin = Origin::Effect(json!({ "id": effect_id, "name": attempt.name }));
         let package = self.catalog.packages.of(&attempt.name);
-        let trace = self.trace_of_work(WorkKind::Effect.as_str(), &own);
+        let trace = self.traces().trace_of_work(WorkKind::Effect.as_str(), &own);
         let scope = Scope::beside(origin, &own, entered).in_package(package).in_trace(trace.clone());
         let call = EffectCall {
             native: String::new(),
@@ -293,7 +297,7 @@ impl Thread {
         self.tell_failure(Failure {
             what: format!("the effect \"{}\" (attempts: {})", effect.name, effect.attempts),
             code: None,
-            error: self.shown(effect.error.clone().unwrap_or_default()),
+            error: self.variables().shown(effect.error.clone().unwrap_or_default()),
             log: None,
         })
     }
@@ -341,7 +345,7 @@ impl Thread {
         let next = effect.repeat().ok().flatten().and_then(|repeat| repeat.next(effect.scheduled_us, now));
         let comes = if next.is_some() { Comes::Again } else { Comes::NoMore };
         let ended = Effect { status, error: error.clone(), ..effect.clone() };
-        self.effect_is_over(state, sql, &ended, comes, now)?;
+        self.telemetry().effect_is_over(state, sql, &ended, comes, now)?;
         let Some(next) = next else {
             effect = Effect { status, at_us: now, error, ..effect };
             effect.update(sql)?;
@@ -386,7 +390,7 @@ impl Thread {
 
 /// An attempt under way; its place is free again when it ends, however it does.
 struct Running {
-    thread: Rc<Thread>,
+    thread: Thread,
     id: i64,
 }
 

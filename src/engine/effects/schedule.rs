@@ -1,10 +1,9 @@
 //! Scheduling effects, looking at them, cancelling and replaying them: for clients (spec §27.5) and for code (spec §10.3).
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::engine::export::works::Comes;
+use crate::engine::features::Effects;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::json;
@@ -38,7 +37,7 @@ pub(crate) enum By {
     User,
 }
 
-impl Thread {
+impl Effects<'_> {
     /// `POST …/effects`: `{name, args?, delay? | at?, every? | cron?}`.
     pub(crate) fn post_effect(&self, request: &ThreadRequest) -> Result<Reply> {
         let key = Key::of(request, "effects")?;
@@ -126,7 +125,7 @@ impl Thread {
             if let Some(key) = key {
                 key.insert(sql, effect.id, now)?;
             }
-            self.link_effect(state, sql, &effect, by)?;
+            self.telemetry().link_effect(state, sql, &effect, by)?;
             state.effects.set(state.effects.get().scheduled(effect.at_us));
             self.arm_at(state, sql, effect.at_us, now)?;
             Ok(effect)
@@ -219,7 +218,7 @@ impl Thread {
                     effect.status = if by == By::User { Status::UserCanceled } else { Status::AgentCanceled };
                     effect.at_us = now;
                     state.effects.set(state.effects.get().moved(-1, 1));
-                    self.effect_is_over(state, sql, &effect, Comes::NoMore, now)?;
+                    self.telemetry().effect_is_over(state, sql, &effect, Comes::NoMore, now)?;
                 }
                 Status::Processing if effect.repeats.is_some() => effect.repeats = None,
                 Status::Processing => return Err(conflict(id, "is running")),
@@ -281,8 +280,8 @@ impl Thread {
 }
 
 /// For code: whether there was one that could be cancelled.
-pub(crate) fn remove(thread: &Rc<Thread>, id: &str) -> Result<bool> {
-    match thread.cancel_effect(id, By::Agent) {
+pub(crate) fn remove(thread: &Thread, id: &str) -> Result<bool> {
+    match thread.effects().cancel_effect(id, By::Agent) {
         Ok(_) => Ok(true),
         Err(error) if matches!(error.code, Code::NotFound | Code::Conflict) => Ok(false),
         Err(error) => Err(error),

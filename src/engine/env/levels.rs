@@ -6,7 +6,7 @@
 
 use futures::future::{LocalBoxFuture, try_join};
 
-use crate::engine::thread::Thread;
+use crate::engine::features::Variables;
 use crate::env::level;
 use crate::env::level::Level;
 use crate::error::{Code, Error, Result};
@@ -15,7 +15,7 @@ use crate::request::directory_call as call;
 use crate::request::directory_call::ROOT;
 use crate::spec::{Http, graph, template};
 
-impl Thread {
+impl Variables<'_> {
     /// Before a step: what its definitions may need is known.
     ///
     /// # Errors

@@ -2,12 +2,12 @@
 //! prompts, tools and agents that it leads to. What belongs to a subagent is looked at when that is made.
 
 use crate::engine::env::own::NewEnv;
-use crate::engine::thread::Thread;
+use crate::engine::features::Variables;
 use crate::env::Change;
 use crate::error::{Code, Error, Result};
 use crate::spec::{Agent, graph};
 
-impl Thread {
+impl Variables<'_> {
     /// Refuses a new thread of this agent and owner that lacks values, and names all of them.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ pub(crate) mod own;
 pub(crate) mod secrets;
 
 use crate::engine::definitions::Definitions;
-use crate::engine::thread::Thread;
+use crate::engine::features::Variables;
 use crate::env::Held;
 use crate::error::{Error, Result};
 use crate::spec::catalog::RESERVED_PREFIX;
@@ -27,7 +27,7 @@ pub(crate) struct Value {
     pub(crate) text: Result<String>,
 }
 
-impl Thread {
+impl Variables<'_> {
     /// A value of the deployment: a Worker variable, or else a value of the instance. The runtime's own settings are
     /// invisible to definitions.
     pub(crate) fn deployment(&self, name: &str) -> Option<String> {

@@ -1,11 +1,9 @@
 //! The thread's own values: one table, read when a name is first looked for, in memory in the open while the object lives.
 //! A thread without values has no row there, which its `meta` row says: nothing is read for it.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
-use crate::engine::thread::Thread;
+use crate::engine::features::Variables;
 use crate::env::{Change, Held, KEYS_VAR, Keys, Level, Set};
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -25,7 +23,7 @@ fn object(thread_id: &str) -> String {
     format!("thread {thread_id}")
 }
 
-impl Thread {
+impl Variables<'_> {
     /// The deployment's keys.
     pub(crate) fn keys(&self) -> Result<Keys> {
         Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default())
@@ -81,7 +79,7 @@ impl Thread {
     /// Stores a change of the thread's values inside a transition. It is its children's when it is the thread's.
     pub(crate) fn store_env(&self, state: &mut State, sql: &dyn Sql, change: &Change) -> Result<()> {
         self.store_own_env(state, sql, change)?;
-        self.push_env(state, sql, change)
+        self.descendants().push_env(state, sql, change)
     }
 
     /// The same for the thread alone.
@@ -104,12 +102,7 @@ impl Thread {
     }
 
     /// Sets a value of the thread, as code does.
-    pub(crate) fn set_env(
-        self: &Rc<Self>,
-        name: &str,
-        value: &str,
-        kind: Option<VariableKind>,
-    ) -> Result<()> {
+    pub(crate) fn set_env(&self, name: &str, value: &str, kind: Option<VariableKind>) -> Result<()> {
         let change = Change::one(name, value, kind, &self.catalog)?;
         let told = self.transition(|state, sql| {
             state.must_live()?;
@@ -117,7 +110,7 @@ impl Thread {
             Ok(state.meta.children > 0)
         })?;
         if told {
-            self.send_envelopes();
+            self.subagents().send_envelopes();
         }
         Ok(())
     }

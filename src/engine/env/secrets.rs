@@ -8,7 +8,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use crate::engine::export::config::{HEADERS, secrets as secrets_in};
-use crate::engine::thread::Thread;
+use crate::engine::features::Variables;
 use crate::env::{Held, Redactor, Set, Shown, Tells};
 use crate::error::{Error, Fault, Result};
 use crate::host::Sql;
@@ -21,7 +21,7 @@ use crate::store::file_record::FileOptions;
 use crate::store::state::State;
 use crate::work::native::endpoint_call::EndpointAnswer;
 
-impl Thread {
+impl Variables<'_> {
     /// What takes the secrets out.
     #[inline(never)]
     pub(crate) fn redactor(&self) -> Rc<Redactor> {

@@ -9,19 +9,17 @@ pub(crate) mod config;
 pub(crate) mod send;
 pub(crate) mod works;
 
-use std::rc::Rc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::export::config::{Collector, Protocol};
 use crate::engine::export::send::{Answered, Signal};
+use crate::engine::features::Telemetry;
 use crate::engine::jobs::JobEnd;
 use crate::engine::outbox::DIRECTORY_US;
 use crate::engine::spans::attributes::SpanDetails;
 use crate::engine::spans::facts::Facts;
 use crate::engine::spans::{Place as Of, Span, build, metrics, otlp};
-use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -107,12 +105,12 @@ pub(crate) fn spans_of(data: &str) -> u64 {
     crate::json::from_str(data).map(|place: Place| place.spans).unwrap_or_default()
 }
 
-impl Thread {
+impl Telemetry<'_> {
     /// The collector of this deployment.
     pub(crate) fn collector(&self) -> Option<Collector> {
         let var = |name: &str| self.host.var(name);
         if let Err(wrong) = Protocol::of(&var) {
-            self.log_once(wrong);
+            self.variables().log_once(wrong);
         }
         Collector::of(&var)
     }
@@ -122,7 +120,7 @@ impl Thread {
         if !self.exports() {
             return Ok(());
         }
-        let trace = self.trace_of(state, run);
+        let trace = self.traces().trace_of(state, run);
         if !trace.is_sampled() {
             return Ok(());
         }
@@ -142,7 +140,7 @@ impl Thread {
             return Ok(());
         }
         let Some(run) = traces::find(sql, run)? else { return Ok(()) };
-        if !self.trace_of(state, &run).is_sampled() {
+        if !self.traces().trace_of(state, &run).is_sampled() {
             return Ok(());
         }
         let now = self.host.now_us();
@@ -161,7 +159,7 @@ impl Thread {
     }
 
     /// One attempt at the job.
-    pub(crate) async fn export(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
+    pub(crate) async fn export(&self, job: &Job) -> Result<JobEnd> {
         let place: Place = crate::json::from_str(&job.data).unwrap_or_default();
         let of_works = job.subject == works::SUBJECT;
         let Some(collector) = self.collector() else {
@@ -184,9 +182,9 @@ impl Thread {
             }
         };
         given_up.extend(self.send_metrics(&collector, &told).await);
-        let (thread, job) = (self.clone(), job.clone());
+        let (thread, job) = (self.0.clone(), job.clone());
         Ok(JobEnd::Done(Box::new(move |state, sql| {
-            thread.spans_given_up(state, sql, &job, &given_up)?;
+            thread.telemetry().spans_given_up(state, sql, &job, &given_up)?;
             rest.stored(state, sql)
         })))
     }
@@ -211,7 +209,7 @@ impl Thread {
     }
 
     /// Metrics are sent once: what a collector has counted it would count again. Gives what went wrong, once while the object lives.
-    async fn send_metrics(self: &Rc<Self>, collector: &Collector, told: &[Span]) -> Option<GivenUp> {
+    async fn send_metrics(&self, collector: &Collector, told: &[Span]) -> Option<GivenUp> {
         collector.metrics.as_ref()?;
         let metrics = metrics::metrics(told);
         if metrics.is_empty() {
@@ -221,7 +219,7 @@ impl Thread {
             Answered::Taken => return None,
             Answered::Refused { why, .. } => why,
             Answered::Later { why, .. } => {
-                self.log_once(format!("metrics were not taken: {why}"));
+                self.variables().log_once(format!("metrics were not taken: {why}"));
                 return None;
             }
         };
@@ -233,7 +231,7 @@ impl Thread {
     fn spans_given_up(&self, state: &mut State, sql: &dyn Sql, job: &Job, all: &[GivenUp]) -> Result<()> {
         for GivenUp { spans, why } in all {
             Self::count_dropped(state, sql, *spans)?;
-            let why = self.shown_within(state, sql, why.clone())?;
+            let why = self.variables().shown_within(state, sql, why.clone())?;
             Event::job_failure(job, Some(*spans), &why).insert(sql, self.host.now_us())?;
         }
         Ok(())
@@ -316,7 +314,7 @@ impl Thread {
     pub(crate) fn spans(&self, sql: &dyn Sql, facts: &Facts) -> Result<Vec<Span>> {
         let wanted = self.host.var(config::CONTENT).as_deref() == Some("1");
         let content = wanted.then(|| self.content_of(sql, facts)).transpose()?;
-        let deployment = |name: &str| self.deployment(name);
+        let deployment = |name: &str| self.variables().deployment(name);
         let told = SpanDetails { catalog: &self.catalog, deployment: &deployment, content };
         Ok(build::spans(facts, &told))
     }
@@ -324,7 +322,7 @@ impl Thread {
     /// A run as a collector would be sent it.
     pub(crate) fn spans_as_sent(&self, facts: &Facts, spans: &[Span]) -> Value {
         let spans = spans.iter().map(|span| otlp::span(&facts.trace, span)).collect();
-        self.redact_json(otlp::traces(&self.service(), spans))
+        self.variables().redact_json(otlp::traces(&self.service(), spans))
     }
 }
 

@@ -5,9 +5,9 @@ use futures::StreamExt;
 use serde_json::Value;
 
 use crate::engine::export::config::{Collector, METRICS_PATH, Protocol, TRACES};
+use crate::engine::features::Telemetry;
 use crate::engine::spans::protobuf;
 use crate::engine::spans::protobuf::Rejected;
-use crate::engine::thread::Thread;
 use crate::host::http::{Reads, Request, Response};
 use crate::limits;
 use crate::models::backoff::retry_after_ms;
@@ -73,7 +73,7 @@ pub(crate) enum Answered {
     },
 }
 
-impl Thread {
+impl Telemetry<'_> {
     /// Sends a request once, without secrets.
     pub(crate) async fn send(&self, collector: &Collector, signal: Signal, request: Value) -> Answered {
         let later = |why: String| Answered::Later { why, after_us: 0 };
@@ -111,7 +111,7 @@ impl Thread {
         signal: Signal,
         request: Value,
     ) -> Result<Answer, String> {
-        let request = self.redact_json(request);
+        let request = self.variables().redact_json(request);
         let body = match collector.protocol {
             Protocol::Json => Bytes::from(request.to_string()),
             Protocol::Protobuf => Bytes::from(protobuf::encoded(&request, signal.message())),
@@ -152,7 +152,7 @@ impl Thread {
 
     /// The first line of a text that says something, without secrets.
     fn one_line(&self, text: &str) -> String {
-        let text = self.redact(text.to_owned());
+        let text = self.variables().redact(text.to_owned());
         let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         let line: String = line.chars().filter(|c| !c.is_control()).collect();
         first_bytes(&line, TOLD_BYTES).to_owned()
@@ -161,7 +161,7 @@ impl Thread {
     /// Tells the operator something that concerns every thread of the process, once.
     fn log_once_in_process(&self, line: &str) {
         if self.host.process().is_new(line) {
-            self.log(line);
+            self.variables().log(line);
         }
     }
 }

@@ -2,14 +2,12 @@
 //! made it necessary. What no other row says of it is written in the transactions that begin and end it, where there is a collector,
 //! and deleted once its span was taken.
 
-use std::rc::Rc;
-
 use crate::engine::export::config::Collector;
 use crate::engine::export::{Place, encoded};
+use crate::engine::features::Telemetry;
 use crate::engine::jobs::JobEnd;
 use crate::engine::outbox::DIRECTORY_US;
 use crate::engine::spans::{otlp, work};
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
@@ -47,7 +45,7 @@ pub(crate) enum Comes {
     NoMore,
 }
 
-impl Thread {
+impl Telemetry<'_> {
     /// Code has scheduled an effect: its spans are linked to the run that the code works in, or to the work beside runs.
     pub(crate) fn link_effect(
         &self,
@@ -200,7 +198,7 @@ impl Thread {
         works::forget(state, sql, WorkKind::Job, &work.id)?;
         let Some(began) = work.began_us else { return Ok(()) };
         work.id = format!("{}.{began}", work.id);
-        let trace = Trace::begun(&state.meta.stem, WorkKind::Job.as_str(), &work.id, self.share());
+        let trace = Trace::begun(&state.meta.stem, WorkKind::Job.as_str(), &work.id, self.traces().share());
         if !trace.is_sampled() {
             return Ok(());
         }
@@ -208,7 +206,8 @@ impl Thread {
         work.ended_us = Some(now);
         let ended = if error.is_some() { "failed" } else { "ended" };
         work.data.outcome = Some(outcome.unwrap_or(ended).to_owned());
-        let error = error.map(|error| self.redact_within(state, sql, error.to_owned())).transpose()?;
+        let error =
+            error.map(|error| self.variables().redact_within(state, sql, error.to_owned())).transpose()?;
         work.data.error = error.map(|error| first_bytes(&error, limits::HTTP_TOOL_ERROR_BYTES).to_owned());
         self.owe_work(state, sql, &work, now)
     }
@@ -217,7 +216,7 @@ impl Thread {
     fn work_of_effect(&self, state: &mut State, sql: &dyn Sql, effect: &Effect) -> Result<Option<Work>> {
         let (own, series) = (effect.key(), effect.series_key());
         let thread = state.meta.stem.clone();
-        let trace = Trace::begun(&thread, WorkKind::Effect.as_str(), &own, self.share());
+        let trace = Trace::begun(&thread, WorkKind::Effect.as_str(), &own, self.traces().share());
         if !trace.is_sampled() {
             return Ok(None);
         }
@@ -256,7 +255,7 @@ impl Thread {
                 named.within(self.read(|state, _| Ok(span_id(&state.meta.stem, kind, id)))?)
             }
             Some(named) => named.clone(),
-            None => self.trace_of_work(kind, id),
+            None => self.traces().trace_of_work(kind, id),
         })
     }
 
@@ -272,8 +271,14 @@ impl Thread {
         }
         let now = self.host.now_us();
         self.transition(|state, sql| {
-            let own =
-                || Trace::begun(&state.meta.stem, WorkKind::Endpoint.as_str(), &answered.id, self.share());
+            let own = || {
+                Trace::begun(
+                    &state.meta.stem,
+                    WorkKind::Endpoint.as_str(),
+                    &answered.id,
+                    self.traces().share(),
+                )
+            };
             let trace = named.unwrap_or_else(own);
             if !trace.is_sampled() {
                 return Ok(());
@@ -308,7 +313,7 @@ impl Thread {
 
     /// A run, for what it makes necessary.
     fn link_to_run(&self, state: &State, run: &Run) -> WorkLink {
-        let trace = self.trace_of(state, run).within(span_id(&state.meta.stem, "run", run.id));
+        let trace = self.traces().trace_of(state, run).within(span_id(&state.meta.stem, "run", run.id));
         WorkLink { to: trace.to_string(), run: Some(run.id) }
     }
 
@@ -323,7 +328,7 @@ impl Thread {
     }
 
     /// One attempt at the job that tells of them.
-    pub(crate) async fn export_works(self: &Rc<Self>, job: &Job, collector: &Collector) -> Result<JobEnd> {
+    pub(crate) async fn export_works(&self, job: &Job, collector: &Collector) -> Result<JobEnd> {
         let (thread, stem, works) = self.read(|state, sql| {
             let (thread, stem) = (state.meta.thread_id.clone(), state.meta.stem.clone());
             Ok((thread, stem, works::ended(sql, limits::EXPORT_SPANS)?))
@@ -348,9 +353,9 @@ impl Thread {
                 return Ok(JobEnd::Failed { error, after_us, data });
             }
         };
-        let (thread, job) = (self.clone(), job.clone());
+        let (thread, job) = (self.0.clone(), job.clone());
         Ok(JobEnd::Done(Box::new(move |state, sql| {
-            thread.spans_given_up(state, sql, &job, given_up.as_slice())?;
+            thread.telemetry().spans_given_up(state, sql, &job, given_up.as_slice())?;
             Ok(works::told(sql, &told)?.then_some(job.data))
         })))
     }

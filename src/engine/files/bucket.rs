@@ -4,13 +4,12 @@
 //! The row says at each moment what there may be (`Storage`), and says so before it is there. So whatever breaks off in
 //! between, the content is read from where it is whole, and no object is ever without a row that names it.
 
-use std::rc::Rc;
-
 use bytes::Bytes;
 use futures::channel::oneshot;
 use futures::stream;
 use futures::stream::LocalBoxStream;
 
+use crate::engine::features::Files;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Bucket;
@@ -27,7 +26,7 @@ pub fn spilled_above(setting: Option<&str>) -> u64 {
     setting.and_then(|text| text.trim().parse().ok()).unwrap_or(least).max(least)
 }
 
-impl Thread {
+impl Files<'_> {
     /// Where content of so many bytes belongs once it is installed.
     pub(crate) fn storage_for(&self, size: u64) -> Storage {
         match self.host.bucket() {
@@ -42,7 +41,7 @@ impl Thread {
     }
 
     /// Moves what is on its way, beside the caller and one after the other. What fails waits for the next write.
-    pub(crate) fn tend_bucket(self: &Rc<Self>) {
+    pub(crate) fn tend_bucket(&self) {
         if self.host.bucket().is_none() || self.ephemeral.mover.busy.get() {
             return;
         }
@@ -50,10 +49,10 @@ impl Thread {
             Ok(None) => {}
             Ok(Some(_)) => {
                 self.ephemeral.mover.busy.set(true);
-                let moving = Moving(self.clone());
-                self.host.spawn(Box::pin(async move { moving.0.move_files().await }));
+                let moving = Moving(self.0.clone());
+                self.host.spawn(Box::pin(async move { moving.0.files().move_files().await }));
             }
-            Err(error) => self.log(&format!("files were not moved: {error}")),
+            Err(error) => self.variables().log(&format!("files were not moved: {error}")),
         }
     }
 
@@ -67,7 +66,7 @@ impl Thread {
         })
     }
 
-    async fn move_files(self: &Rc<Self>) {
+    async fn move_files(&self) {
         let mut failed = SortedSet::new();
         while failed.len() < limits::FAILED_MOVES {
             let row = match self.next_move(&failed) {
@@ -75,17 +74,17 @@ impl Thread {
                 Ok(None) => return,
                 // The thread was deleted.
                 Err(error) if error.code == Code::ThreadNotFound => return,
-                Err(error) => return self.log(&format!("files were not moved: {error}")),
+                Err(error) => return self.variables().log(&format!("files were not moved: {error}")),
             };
             let id = row.id;
             if let Err(error) = self.move_file(row).await {
-                self.log(&format!("content {id} was not moved: {error}"));
+                self.variables().log(&format!("content {id} was not moved: {error}"));
                 failed.insert(id);
             }
         }
     }
 
-    async fn move_file(self: &Rc<Self>, row: Row) -> Result<()> {
+    async fn move_file(&self, row: Row) -> Result<()> {
         match (row.kind, row.storage) {
             (Kind::File, Storage::Copying) => self.copy(&row).await,
             (Kind::File, _) => self.drop_local_chunks(row.id),
@@ -103,7 +102,7 @@ impl Thread {
         }
     }
 
-    async fn copy(self: &Rc<Self>, row: &Row) -> Result<()> {
+    async fn copy(&self, row: &Row) -> Result<()> {
         let object = self.key(row.id)?;
         let put = self.bucket()?.put(object, row.size.unsigned_abs(), self.local_chunks(row)).await;
         if let Err(error) = put {
@@ -136,12 +135,12 @@ impl Thread {
 
     /// The content of a file in the database, each chunk read when it is asked for. It breaks off when the content is
     /// not wanted any more.
-    fn local_chunks(self: &Rc<Self>, row: &Row) -> LocalBoxStream<'static, Result<Bytes>> {
+    fn local_chunks(&self, row: &Row) -> LocalBoxStream<'static, Result<Bytes>> {
         let (id, chunks) = (row.id, row.chunks);
-        let from = Some((self.clone(), 0_i64));
+        let from = Some((self.0.clone(), 0_i64));
         Box::pin(stream::unfold(from, move |state| async move {
             let (thread, index) = state.filter(|(_, index)| *index < chunks)?;
-            let chunk = thread.is_wanted(id).and_then(|wanted| {
+            let chunk = thread.files().is_wanted(id).and_then(|wanted| {
                 let found = thread.read(|_, sql| chunks::find(sql, id, index))?;
                 let lost = || Error::internal(format!("content {id} went away in chunk {index}"));
                 found.filter(|_| wanted).ok_or_else(lost)
@@ -189,7 +188,7 @@ pub(crate) fn refused(error: impl std::fmt::Display) -> Error {
 }
 
 /// Ends the move also when it panics.
-struct Moving(Rc<Thread>);
+struct Moving(Thread);
 
 impl Drop for Moving {
     fn drop(&mut self) {

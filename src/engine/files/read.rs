@@ -2,12 +2,12 @@
 //! middle the read breaks off.
 
 use std::ops::Range;
-use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
 use futures::stream::LocalBoxStream;
 use futures::{StreamExt, stream};
 
+use crate::engine::features::Files;
 use crate::engine::files::bucket::refused;
 use crate::engine::files::tree;
 use crate::engine::thread::Thread;
@@ -22,7 +22,7 @@ use crate::store::{chunks, files as table};
 /// Bytes of a chunk.
 const CHUNK: u64 = limits::FILE_CHUNK_BYTES as u64;
 
-impl Thread {
+impl Files<'_> {
     /// The row of a file; `None` when there is nothing.
     ///
     /// # Errors
@@ -68,21 +68,17 @@ impl Thread {
     }
 
     /// The bytes of a file in this range, which it has: chunk by chunk, each read when it is asked for.
-    pub(crate) fn bytes_of(
-        self: &Rc<Self>,
-        row: Row,
-        range: Range<u64>,
-    ) -> LocalBoxStream<'static, Result<Bytes>> {
-        Reading { thread: self.clone(), row, range, object: None }.into_stream()
+    pub(crate) fn bytes_of(&self, row: Row, range: Range<u64>) -> LocalBoxStream<'static, Result<Bytes>> {
+        Reading { thread: self.0.clone(), row, range, object: None }.into_stream()
     }
 
     /// The same, with what is in the bucket opened already: what fails at once is not an answer that breaks off.
     pub(crate) async fn opened(
-        self: &Rc<Self>,
+        &self,
         row: Row,
         range: Range<u64>,
     ) -> Result<LocalBoxStream<'static, Result<Bytes>>> {
-        let mut reading = Reading { thread: self.clone(), row, range, object: None };
+        let mut reading = Reading { thread: self.0.clone(), row, range, object: None };
         if reading.row.storage.is_away() {
             reading.open().await?;
         }
@@ -90,7 +86,7 @@ impl Thread {
     }
 
     /// A file chunk by chunk.
-    pub(crate) fn chunks_of(self: &Rc<Self>, row: Row) -> LocalBoxStream<'static, Result<FileChunk>> {
+    pub(crate) fn chunks_of(&self, row: Row) -> LocalBoxStream<'static, Result<FileChunk>> {
         let (size, total_chunks) = (row.size.unsigned_abs(), row.chunks.unsigned_abs());
         let chunks = stream::iter(0_u64..).zip(self.bytes_of(row, 0..size));
         let chunks = chunks.map(move |(index, data)| {
@@ -102,7 +98,7 @@ impl Thread {
 
 /// A file that is being read, from wherever its content is.
 struct Reading {
-    thread: Rc<Thread>,
+    thread: Thread,
     row: Row,
     /// What is still to come.
     range: Range<u64>,
@@ -130,7 +126,7 @@ impl Reading {
     async fn next(&mut self) -> Result<Bytes> {
         if self.object.is_none() && !self.row.storage.is_away() {
             let index = self.range.start / CHUNK;
-            match self.thread.chunk(&self.row, index as i64) {
+            match self.thread.files().chunk(&self.row, index as i64) {
                 Ok(chunk) => return self.part(index, &chunk),
                 // It may have gone to the bucket meanwhile.
                 Err(error) => match self.thread.read(|_, sql| table::by_id(sql, self.row.id))? {
@@ -159,8 +155,9 @@ impl Reading {
 
     /// Asks the bucket for what is still to come.
     async fn open(&mut self) -> Result<()> {
-        let bucket = self.thread.bucket()?;
-        let key = self.thread.key(self.row.id)?;
+        let files = self.thread.files();
+        let bucket = files.bucket()?;
+        let key = files.key(self.row.id)?;
         let stream = bucket.get(key.clone(), self.range.clone()).await.map_err(refused)?;
         let Some(stream) = stream else {
             let row = self.thread.read(|_, sql| table::by_id(sql, self.row.id))?;

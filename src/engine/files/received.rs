@@ -1,15 +1,13 @@
 //! Files of another thread. Their content comes in without a place in the tree; they get their places in the transition
 //! that stores the message that shows them. What never gets one is deleted by a later write.
 
-use std::rc::Rc;
-
 use futures::StreamExt;
 use serde_json::Value;
 
+use crate::engine::features::Files;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::search;
 use crate::engine::files::write::{Content, Draft, Intake, Writing, check_room, check_size, install};
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::host::http::Body;
@@ -47,12 +45,12 @@ pub(crate) struct Received {
     storage: Storage,
 }
 
-impl Thread {
+impl Files<'_> {
     /// Takes in the content of a file, piece by piece.
     ///
     /// # Errors
     /// `too_large`; `overloaded` when the content breaks off; `conflict` when it is not as long as its record says.
-    pub(crate) async fn receive(self: &Rc<Self>, file: Foreign, mut content: Body) -> Result<Received> {
+    pub(crate) async fn receive(&self, file: Foreign, mut content: Body) -> Result<Received> {
         let size = file.size;
         check_size(size)?;
         self.read(|_, sql| check_room(sql, size))?;

@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 
+use crate::engine::features::Files;
 use crate::engine::files::glob::Glob;
-use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -32,7 +32,7 @@ pub(crate) struct Found {
     pub(crate) truncated: bool,
 }
 
-impl Thread {
+impl Files<'_> {
     /// Lines of text files that have `pattern` in them, whatever its case.
     pub(crate) fn grep(&self, pattern: &str) -> Result<Found> {
         check_pattern("grep", pattern)?;

@@ -1,14 +1,12 @@
 //! The tree: directories, moving, removing, listing.
 
-use std::rc::Rc;
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
+use crate::engine::features::Files;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::no_room;
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -39,7 +37,7 @@ pub(crate) enum Removal {
     Everything,
 }
 
-impl Thread {
+impl Files<'_> {
     /// What is at a path.
     pub(crate) fn stat(&self, path: &FilePath) -> Result<Option<FileRecord>> {
         self.read(|state, sql| {
@@ -78,12 +76,7 @@ impl Thread {
     }
 
     /// Takes a file or a directory away. Whether there was one.
-    pub(crate) fn remove(
-        self: &Rc<Self>,
-        path: &FilePath,
-        what: Removal,
-        conditions: &Conditions,
-    ) -> Result<bool> {
+    pub(crate) fn remove(&self, path: &FilePath, what: Removal, conditions: &Conditions) -> Result<bool> {
         if path.is_root() {
             return Err(Error::field("path", "The root cannot be removed."));
         }
@@ -127,7 +120,7 @@ impl Thread {
     /// `not_found`; `conflict` when something is at the new path, or a file is above it; `invalid_field` for the root
     /// and for a directory that would come into itself.
     pub(crate) fn rename(
-        self: &Rc<Self>,
+        &self,
         from: &FilePath,
         to: &FilePath,
         conditions: &Conditions,

@@ -2,15 +2,13 @@
 //! and takes its place when all are there. An upload's id is the id of its content, so that completing it twice is the
 //! same as once.
 
-use std::rc::Rc;
-
 use futures::StreamExt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::engine::features::Files;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::write::{Draft, check_draft, check_open, check_room, check_size, expired};
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sql, http};
 use crate::json;
@@ -25,9 +23,9 @@ use crate::store::{chunks, files as table};
 /// Chunks that an answer names as missing.
 const NAMED: usize = 20;
 
-impl Thread {
+impl Files<'_> {
     /// `POST …/uploads`: `{path, size, mimeType?, metadata?, width?, height?, thumbnail?}`.
-    pub(crate) fn start_upload(self: &Rc<Self>, mut body: Body) -> Result<Value> {
+    pub(crate) fn start_upload(&self, mut body: Body) -> Result<Value> {
         let path = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
         let size = body.take("size").ok_or_else(|| Error::missing("size"))?;
         let size = size.as_u64().ok_or_else(|| {
@@ -121,7 +119,7 @@ impl Thread {
 
     /// `PUT …/uploads/:id/:index`: one chunk, of the length that its place says. Stored as a whole or not at all.
     pub(crate) async fn put_upload_chunk(
-        self: &Rc<Self>,
+        &self,
         id: &str,
         index: &str,
         mut body: http::Body,
@@ -166,7 +164,7 @@ impl Thread {
     }
 
     /// `POST …/uploads/:id/complete`: the content takes its place. A second time nothing changes.
-    pub(crate) fn complete_upload(self: &Rc<Self>, id: &str) -> Result<Value> {
+    pub(crate) fn complete_upload(&self, id: &str) -> Result<Value> {
         let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         let (row, received) = self.read(|_, sql| {
             let row = self.upload(sql, id, number, now)?;
@@ -197,7 +195,7 @@ impl Thread {
     }
 
     /// `DELETE …/uploads/:id`.
-    pub(crate) fn delete_upload(self: &Rc<Self>, id: &str) -> Result<()> {
+    pub(crate) fn delete_upload(&self, id: &str) -> Result<()> {
         let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         self.transition(|state, sql| {
             state.must_live()?;

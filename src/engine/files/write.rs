@@ -1,11 +1,10 @@
 //! Writing a file. Its content is stored under a new id, in as many rows as it takes, and takes its place in the tree in
 //! one transaction when it is complete: a write that breaks off is never seen, and what was there before stays as it was.
 
-use std::rc::Rc;
-
 use futures::StreamExt;
 use serde_json::Value;
 
+use crate::engine::features::Files;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::{no_room, search, tree};
 use crate::engine::thread::Thread;
@@ -144,9 +143,9 @@ pub(crate) fn check_draft(state: &State, sql: &dyn Sql, draft: &Draft) -> Result
     Ok(old)
 }
 
-impl Thread {
+impl Files<'_> {
     /// Writes a file whose content is here as a whole.
-    pub(crate) fn write_whole(self: &Rc<Self>, draft: &Draft, content: &[u8]) -> Result<Written> {
+    pub(crate) fn write_whole(&self, draft: &Draft, content: &[u8]) -> Result<Written> {
         let written = self.install_whole(draft, content)?;
         self.prune_files();
         Ok(written)
@@ -164,7 +163,7 @@ impl Thread {
     /// Writes a file whose content comes in pieces; `declared` is its length, when that is known. What was stored of a
     /// body that breaks off is deleted.
     pub(crate) async fn write_stream(
-        self: &Rc<Self>,
+        &self,
         draft: &Draft,
         declared: Option<u64>,
         body: http::Body,
@@ -179,12 +178,7 @@ impl Thread {
         written
     }
 
-    async fn take_in(
-        self: &Rc<Self>,
-        draft: &Draft,
-        declared: Option<u64>,
-        mut body: http::Body,
-    ) -> Result<Written> {
+    async fn take_in(&self, draft: &Draft, declared: Option<u64>, mut body: http::Body) -> Result<Written> {
         let mut intake = Intake::new(self, draft);
         while let Some(piece) = body.next().await {
             intake.take(&piece.map_err(|error| broke_off(&error))?)?;
@@ -206,7 +200,7 @@ impl Thread {
         })
     }
 
-    fn begin_write(self: &Rc<Self>, draft: &Draft) -> Result<Writing> {
+    fn begin_write(&self, draft: &Draft) -> Result<Writing> {
         let now = self.host.now_us();
         let open = self.ephemeral.writing.borrow().len();
         if open >= limits::WRITES {
@@ -221,7 +215,7 @@ impl Thread {
             draft.row(Kind::Write, 0, now).insert(sql)
         })?;
         self.ephemeral.writing.borrow_mut().insert(id);
-        Ok(Writing { thread: self.clone(), id })
+        Ok(Writing { thread: self.0.clone(), id })
     }
 
     fn store_chunk(&self, id: i64, index: i64, chunk: &[u8]) -> Result<()> {
@@ -265,27 +259,27 @@ impl Thread {
     /// Deletes what is left of broken-off writes, expired uploads and large replaced files, a bounded part of it, and
     /// moves on what is on its way to the bucket. It is nobody's request, so nobody is told when it fails: the next
     /// write tries again.
-    pub(crate) fn prune_files(self: &Rc<Self>) {
+    pub(crate) fn prune_files(&self) {
         if let Err(error) = self.prune() {
-            self.log(&format!("files were not pruned: {error}"));
+            self.variables().log(&format!("files were not pruned: {error}"));
         }
         self.tend_bucket();
     }
 
     /// The same until nothing is left, beside the caller and with pauses in which others go on. What a crash or an eviction
     /// leaves is for the next write.
-    pub(crate) fn prune_all(self: &Rc<Self>) {
+    pub(crate) fn prune_all(&self) {
         self.prune_files();
-        let thread = self.clone();
+        let thread = self.0.clone();
         self.host.spawn(Box::pin(async move {
             loop {
                 thread.host.sleep_until(thread.host.now_us() + limits::PRUNE_PAUSE_US).await;
-                match thread.prune() {
+                match thread.files().prune() {
                     Ok(true) => {}
-                    Ok(false) => return thread.tend_bucket(),
+                    Ok(false) => return thread.files().tend_bucket(),
                     // The thread was deleted.
                     Err(error) if error.code == Code::ThreadNotFound => return,
-                    Err(error) => return thread.log(&format!("files were not pruned: {error}")),
+                    Err(error) => return thread.variables().log(&format!("files were not pruned: {error}")),
                 }
             }
         }));
@@ -387,7 +381,7 @@ pub(crate) fn install(
 
 /// Content that comes in pieces.
 pub(crate) struct Intake<'a> {
-    thread: &'a Rc<Thread>,
+    thread: &'a Thread,
     draft: &'a Draft,
     /// Its row, once something of it is stored.
     writing: Option<Writing>,
@@ -399,7 +393,7 @@ pub(crate) struct Intake<'a> {
 }
 
 impl<'a> Intake<'a> {
-    pub(crate) fn new(thread: &'a Rc<Thread>, draft: &'a Draft) -> Self {
+    pub(crate) fn new(thread: &'a Thread, draft: &'a Draft) -> Self {
         Intake { thread, draft, writing: None, size: 0, chunks: 0, waiting: Vec::new() }
     }
 
@@ -421,16 +415,16 @@ impl<'a> Intake<'a> {
         }
         match self.writing.take() {
             Some(writing) => Ok(writing),
-            None => self.thread.begin_write(self.draft),
+            None => self.thread.files().begin_write(self.draft),
         }
     }
 
     fn store_first(&mut self, length: usize) -> Result<()> {
         let id = match &self.writing {
             Some(writing) => writing.id,
-            None => self.writing.insert(self.thread.begin_write(self.draft)?).id,
+            None => self.writing.insert(self.thread.files().begin_write(self.draft)?).id,
         };
-        self.thread.store_chunk(id, self.chunks, self.waiting.get(..length).unwrap_or_default())?;
+        self.thread.files().store_chunk(id, self.chunks, self.waiting.get(..length).unwrap_or_default())?;
         self.chunks += 1;
         self.waiting.drain(..length);
         Ok(())
@@ -439,7 +433,7 @@ impl<'a> Intake<'a> {
 
 /// A content that is being written. However that ends, what is left of it may then be deleted.
 pub(crate) struct Writing {
-    thread: Rc<Thread>,
+    thread: Thread,
     id: i64,
 }
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::engine::answered::end_of_answer;
 use crate::engine::expiry::expires;
+use crate::engine::features::History;
 use crate::engine::fork::begin::Birth;
-use crate::engine::thread::Thread;
 use crate::env::Plain;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
@@ -20,7 +20,7 @@ use crate::store::messages::{message_id, message_seq, not_found, page};
 use crate::store::state::State;
 use crate::store::thread_budget::ThreadBudget;
 
-impl Thread {
+impl History<'_> {
     /// `POST …/fork`: another thread begins with what is here.
     pub(crate) async fn fork(&self, request: &ThreadRequest) -> Result<Reply> {
         let mut body = Body::parse(&request.body)?.known(FIELDS)?;
@@ -51,9 +51,9 @@ impl Thread {
             return Err(Error::new(Code::KeyConflict, text).at("key"));
         }
         let values = self.read_mut(|state, sql| self.copied_env(state, sql))?;
-        birth.env = self.seal_for(&id, &values)?;
+        birth.env = self.descendants().seal_for(&id, &values)?;
         let body = serde_json::to_string(&birth).map_err(Error::internal)?;
-        self.ask(ThreadRequest { body, ..to_thread(&id, ThreadRoute::CreateFork) }).await
+        self.subagents().ask(ThreadRequest { body, ..to_thread(&id, ThreadRoute::CreateFork) }).await
     }
 
     /// What the copy is to begin with.
@@ -95,7 +95,7 @@ impl Thread {
             return Ok(Vec::new());
         }
         let mut values = Vec::new();
-        for (name, held) in self.own_set(state, sql)?.iter() {
+        for (name, held) in self.variables().own_set(state, sql)?.iter() {
             values.push(Plain { name: name.to_owned(), kind: held.kind, text: held.read()?.to_owned() });
         }
         Ok(values)

@@ -1,15 +1,13 @@
 //! A copy comes to be: its tables and the job that fetches what is in them, in one transaction. Until all is there it can be looked
 //! at and deleted, and nothing else.
 
-use std::rc::Rc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::engine::features::History;
 use crate::engine::fork::copy::Work;
 use crate::engine::outbox::Targets;
 use crate::engine::subagents::values::EncryptedValues;
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::limits;
@@ -43,9 +41,9 @@ pub(crate) struct Birth {
     pub(crate) expires_us: Option<i64>,
 }
 
-impl Thread {
+impl History<'_> {
     /// Creates the thread, unless it exists already: the same request may come again.
-    pub(crate) async fn create_fork(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    pub(crate) async fn create_fork(&self, request: &ThreadRequest) -> Result<Reply> {
         let birth: Birth = crate::json::from_str(&request.body)
             .map_err(|error| Error::new(Code::BadJson, format!("This begins no copy: {error}.")))?;
         let status = match self.ensure_loaded() {
@@ -59,7 +57,7 @@ impl Thread {
             }
             Err(error) => return Err(error),
         };
-        self.deliver_now(Targets::All).await;
+        self.outbox().deliver_now(Targets::All).await;
         self.read(|state, _| {
             let meta = &state.meta;
             let mut body = json!({
@@ -94,7 +92,7 @@ impl Thread {
     fn begin_fork(&self, id: &str, birth: Birth) -> Result<()> {
         let now = self.host.now_us();
         // Before anything is written: a thread whose values cannot be decrypted is not created.
-        let env = self.open_sealed(id, birth.env)?;
+        let env = self.descendants().open_sealed(id, birth.env)?;
         let mut meta = Meta {
             owner: birth.owner,
             key: birth.key,
@@ -102,7 +100,7 @@ impl Thread {
             properties: birth.properties,
             budget: birth.budget,
             expires_us: birth.expires_us,
-            activates: self.activations(&birth.agent),
+            activates: self.subagents().activations(&birth.agent),
             snapshot: self.snapshot_hash(&birth.agent, None),
             fork: Some(Box::new(birth.fork)),
             ..Meta::new(id, &birth.agent, now)
@@ -116,7 +114,7 @@ impl Thread {
         self.ephemeral.alarm.is_none();
         self.transaction(|sql| {
             self.create_tables(&state, sql, now)?;
-            self.store_own_env(&mut state, sql, &env)?;
+            self.variables().store_own_env(&mut state, sql, &env)?;
             jobs::add(&mut state, sql, Kind::Fork, "", now, &Work::default().column()?)?;
             self.arm_at(&state, sql, now, now)
         })?;

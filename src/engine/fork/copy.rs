@@ -1,18 +1,16 @@
 //! The job `fork`: a copy fetches what it is to have, a page at a time. Messages are all of one moment: when one was changed
 //! meanwhile they are fetched anew. Values and files are as they are when their page is made.
 
-use std::rc::Rc;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::features::History;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::write::Draft;
 use crate::engine::fork::page::{CopiedFile, CopyPage, Place, Wanted};
 use crate::engine::jobs::JobEnd;
 use crate::engine::subagents::delete::ParentNotice;
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -59,15 +57,15 @@ impl Work {
     }
 }
 
-impl Thread {
+impl History<'_> {
     /// One attempt at the job.
-    pub(crate) async fn copy_fork(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
+    pub(crate) async fn copy_fork(&self, job: &Job) -> Result<JobEnd> {
         let work: Work = crate::json::from_str(&job.data).map_err(Error::internal)?;
         let failed = |error: Error| {
             Ok(JobEnd::Failed { error: error.into_message(), after_us: 0, data: job.data.clone() })
         };
         let Stage::Fetch(place) = &work.stage else {
-            return match self.delete_tree(ParentNotice::NotOwed).await {
+            return match self.control().delete_tree(ParentNotice::NotOwed).await {
                 Ok(_) => Ok(JobEnd::Done(Box::new(|_, _| Ok(None)))),
                 Err(error) if error.code == Code::ThreadNotFound => Err(error),
                 Err(error) => failed(error),
@@ -95,14 +93,14 @@ impl Thread {
                 Err(error) => return failed(error),
             }
         }
-        let thread = self.clone();
+        let thread = self.0.clone();
         Ok(JobEnd::Done(Box::new(move |state, sql| {
             state.values = None;
             for value in &page.values {
                 values::put(sql, &value.key, &value.text, value.updated_us)?;
             }
             match page.next {
-                None | Some(Place::End) => thread.complete_fork(state, sql).map(|()| None),
+                None | Some(Place::End) => thread.history().complete_fork(state, sql).map(|()| None),
                 Some(next) => Work { stage: Stage::Fetch(next), ..work }.column().map(Some),
             }
         })))
@@ -112,14 +110,14 @@ impl Thread {
         let wanted = Wanted { from: place.clone(), upto: fork.upto };
         let body = serde_json::to_string(&wanted).map_err(Error::internal)?;
         let request = to_thread(&fork.thread, ThreadRoute::CopyPage);
-        let reply = self.ask(ThreadRequest { life: Some(fork.life), body, ..request }).await?;
+        let reply = self.subagents().ask(ThreadRequest { life: Some(fork.life), body, ..request }).await?;
         let text = reply.body.as_ref().map_or("", |body| body.get());
         crate::json::from_str(text).map_err(|error| {
             Error::new(Code::Overloaded, format!("The thread gave no readable page: {error}."))
         })
     }
 
-    fn keep_messages(self: &Rc<Self>, fork: &Fork, after: i64, work: &Work, page: CopyPage) -> JobEnd {
+    fn keep_messages(&self, fork: &Fork, after: i64, work: &Work, page: CopyPage) -> JobEnd {
         let edits = page.edits;
         if after > 0 && work.edits != Some(edits) {
             if work.restarts >= limits::FORK_RESTARTS {
@@ -139,7 +137,7 @@ impl Thread {
         }
         let next = page.next.unwrap_or(Place::End);
         let work = Work { stage: Stage::Fetch(next), edits: Some(edits), ..work.clone() };
-        let thread = self.clone();
+        let thread = self.0.clone();
         JobEnd::Done(Box::new(move |state, sql| {
             for row in &page.messages {
                 row.insert(sql)?;
@@ -148,7 +146,7 @@ impl Thread {
             (state.window, state.visible) = (None, None);
             if complete {
                 let newest = page.messages.iter().rev().find(|row| row.is_said());
-                thread.post_earlier(state, sql, newest, thread.host.now_us())?;
+                thread.outbox().post_earlier(state, sql, newest, thread.host.now_us())?;
             }
             if let Some(summary) = page.summary {
                 keep_summary(state, sql, summary)?;
@@ -158,10 +156,10 @@ impl Thread {
     }
 
     /// A file as it is now; one that is gone or replaced meanwhile is left out, and comes with a later page.
-    async fn copy_file(self: &Rc<Self>, fork: &Fork, file: &CopiedFile) -> Result<()> {
+    async fn copy_file(&self, fork: &Fork, file: &CopiedFile) -> Result<()> {
         let path = FilePath::parse("path", &file.path)?;
         if file.directory {
-            return self.mkdir(&path, &Conditions::default()).map(drop);
+            return self.files().mkdir(&path, &Conditions::default()).map(drop);
         }
         let mut request = to_thread(&fork.thread, ThreadRoute::GetFile(file.path.clone()));
         request.life = Some(fork.life);
@@ -169,7 +167,7 @@ impl Thread {
         let lost = |error: crate::host::http::FetchError| {
             Error::new(Code::Overloaded, format!("{} could not be copied: {error}.", file.path))
         };
-        let answer = self.ask_streamed(&request).await.map_err(lost)?;
+        let answer = self.subagents().ask_streamed(&request).await.map_err(lost)?;
         match answer.status {
             200 => {}
             404 | 412 => return Ok(()),
@@ -193,17 +191,17 @@ impl Thread {
             },
         };
         let draft = Draft::new(path, &file.mime, options, Conditions::default())?;
-        self.write_stream(&draft, Some(file.size), answer.body).await.map(drop)
+        self.files().write_stream(&draft, Some(file.size), answer.body).await.map(drop)
     }
 
     /// All is here: from now on it is a thread like any other.
     fn complete_fork(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         set_state(state, sql, ForkState::Copied)?;
-        state.created_told = self.nobody_is_told(&state.meta.agent);
+        state.created_told = self.hooks().nobody_is_told(&state.meta.agent);
         if !state.created_told {
             meta::must_tell_created(sql)?;
         }
-        self.pass_over_copied(state, sql)?;
+        self.memories().pass_over_copied(state, sql)?;
         state.changed = Changed { run_ended: true, ..Changed::default() };
         Ok(())
     }

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::thread::Thread;
+use crate::engine::features::History;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -81,7 +81,7 @@ pub(crate) struct CopiedFile {
     pub(crate) thumbnail: Option<String>,
 }
 
-impl Thread {
+impl History<'_> {
     /// A page for a copy.
     pub(crate) fn copy_page(&self, body: &str) -> Result<Reply> {
         let wanted: Wanted = crate::json::from_str(body)

@@ -24,14 +24,14 @@ impl CodeApi for Open {
 
     fn offered(&self) -> Result<Vec<String>> {
         let Some(definitions) = self.thread.definitions_in(&self.scope)? else { return Ok(Vec::new()) };
-        let offers = self.thread.offers(&definitions)?;
+        let offers = self.thread.model_context().offers(&definitions)?;
         Ok(offers.iter().map(|offer| offer.name.clone()).collect())
     }
 }
 
 impl Thread {
     /// A call of a member by code of another thread of the family.
-    pub(crate) async fn answer_member(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    pub(crate) async fn answer_member(&self, request: &ThreadRequest) -> Result<Reply> {
         let asked: Asked = crate::json::from_str(&request.body).map_err(Error::internal)?;
         let access = if asked.only_reads { Access::Reads(Rc::default()) } else { Access::Writes };
         let state = self.state_with(Origin::Detached, asked.package.as_deref(), access);
@@ -41,7 +41,7 @@ impl Thread {
         Ok(Reply::json(200, &answer?))
     }
 
-    fn run_code(self: &Rc<Self>, source: &str, options: Options) -> CodeHandle {
+    fn run_code(&self, source: &str, options: Options) -> CodeHandle {
         let id: String = self.host.random().iter().map(|byte| format!("{byte:02x}")).collect();
         let whose = |meta: &Meta| (meta.thread_id.clone(), meta.owner.clone());
         let (owner, account) = self.read(|state, _| Ok(whose(&state.meta))).unwrap_or_default();

@@ -1,7 +1,5 @@
 //! Values of variables, for the code that works in a thread.
 
-use std::rc::Rc;
-
 use futures::future::LocalBoxFuture;
 
 use crate::engine::env::Value;
@@ -29,32 +27,32 @@ impl EnvApi for Open {
         let thread = self.thread.clone();
         Box::pin(async move {
             let found = thread.value_for_code(&name).await?;
-            Ok(found.map_or_else(|| thread.declared().kind(&name), |value| value.kind))
+            Ok(found.map_or_else(|| thread.variables().declared().kind(&name), |value| value.kind))
         })
     }
 
     fn set_env(&self, name: &str, value: &str, kind: Option<VariableKind>) -> Result<()> {
         self.scope.writes("set the value of a variable")?;
-        self.thread.set_env(name, value, kind)
+        self.thread.variables().set_env(name, value, kind)
     }
 
     fn instance_env(&self, name: String) -> LocalBoxFuture<'static, Result<Option<String>>> {
         let thread = self.thread.clone();
         Box::pin(async move {
-            thread.refresh_env().await?;
-            thread.of_deployment(&name).map(|value| value.text).transpose()
+            thread.variables().refresh_env().await?;
+            thread.variables().of_deployment(&name).map(|value| value.text).transpose()
         })
     }
 }
 
 impl Thread {
     /// In a run, the active side's prompt gives values too.
-    async fn value_for_code(self: &Rc<Self>, name: &str) -> Result<Option<Value>> {
-        self.refresh_env().await?;
+    async fn value_for_code(&self, name: &str) -> Result<Option<Value>> {
+        self.variables().refresh_env().await?;
         let (agent, runs) = self.read(|state, _| Ok((state.meta.agent.clone(), state.active().is_some())))?;
         let agent = self.catalog.agents.get(&agent);
         let prompt = if runs { self.definitions()?.map(|found| &found.prompt.env) } else { None };
         let below: Vec<_> = agent.map(|agent| &agent.env).into_iter().chain(prompt).collect();
-        self.resolve(name, &[], &below)
+        self.variables().resolve(name, &[], &below)
     }
 }

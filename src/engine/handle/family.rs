@@ -36,16 +36,17 @@ impl FamilyApi for Open {
 
     fn notify_parent(&self, text: &str) -> Result<()> {
         self.scope.writes("tell the parent")?;
-        self.thread.notify_parent(text)
+        self.thread.subagents().notify_parent(text)
     }
 
     fn set_status(&self, text: &str) -> Result<()> {
         self.scope.writes("say how the thread is")?;
-        self.thread.set_status(text)
+        self.thread.subagents().set_status(text)
     }
 
     fn told(&self, message: NewMessage) -> Result<Value> {
-        let NewMessage { role, content, silent, metadata, attachments } = self.thread.shown(message).inner();
+        let NewMessage { role, content, silent, metadata, attachments } =
+            self.thread.variables().shown(message).inner();
         let attachments: Vec<Value> = attachments.iter().map(attached).collect();
         Ok(json!({
             "role": role, "content": content, "silent": silent, "metadata": metadata, "attachments": attachments,
@@ -60,7 +61,7 @@ impl FamilyApi for Open {
         let may = if reads { Ok(()) } else { self.scope.writes("change another thread") };
         Box::pin(async move {
             may?;
-            let reply = thread.ask(request).await?;
+            let reply = thread.subagents().ask(request).await?;
             let body = reply.body.as_ref().map_or("null", |body| body.get());
             crate::json::from_str(body).map_err(Error::internal)
         })
@@ -69,7 +70,7 @@ impl FamilyApi for Open {
     fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response>> {
         let thread = self.thread.clone();
         Box::pin(async move {
-            let answer = thread.ask_streamed(&request).await;
+            let answer = thread.subagents().ask_streamed(&request).await;
             answer
                 .map_err(|error| Error::new(Code::Overloaded, format!("The thread did not answer: {error}.")))
         })

@@ -28,7 +28,7 @@ use crate::spec::package::Sought;
 
 /// A thread on its host.
 pub(crate) struct Open {
-    pub(crate) thread: Rc<Thread>,
+    pub(crate) thread: Thread,
     /// What works here, and where its calls are made.
     pub(crate) scope: Scope,
 }
@@ -48,28 +48,28 @@ impl ThreadApi for Open {
     }
 
     fn value(&self, key: &str) -> Result<Option<Value>> {
-        self.thread.value(key)
+        self.thread.key_values().value(key)
     }
 
     fn set_value(&self, key: &str, value: &Value) -> Result<()> {
         self.scope.writes("set a value")?;
-        self.thread.set_value(key, value)
+        self.thread.key_values().set_value(key, value)
     }
 
     fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
         self.scope.writes("set a value")?;
-        self.thread.compare_and_set(key, expected, value)
+        self.thread.key_values().compare_and_set(key, expected, value)
     }
 
     fn values(&self, query: &Query) -> Result<Value> {
-        self.thread.values(query)
+        self.thread.key_values().values(query)
     }
 
     fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String> {
         self.scope.writes("send a message")?;
         let id = self.thread.add_message(self.input(message, wakes)?, key)?;
         if wakes == Wakes::Yes {
-            self.thread.note_run(&self.scope)?;
+            self.thread.telemetry().note_run(&self.scope)?;
         }
         Ok(id)
     }
@@ -77,7 +77,7 @@ impl ThreadApi for Open {
     fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>> {
         let (thread, hooked) = (self.thread.clone(), self.scope.origin.hooked());
         let input = self.scope.writes("store a message").and_then(|()| self.input(message, Wakes::No));
-        Box::pin(async move { thread.inject(input?, hooked).await })
+        Box::pin(async move { thread.hooks().inject(input?, hooked).await })
     }
 
     fn queue_tool(&self, name: &str, args: Value) -> Result<String> {
@@ -88,16 +88,16 @@ impl ThreadApi for Open {
         }
         let name = self.thread.named(&self.scope, "name", name, Sought::Callable)?;
         let id = self.thread.queue_tool(&name, args, by)?;
-        self.thread.note_run(&self.scope)?;
+        self.thread.telemetry().note_run(&self.scope)?;
         Ok(id)
     }
 
     fn messages(&self, query: &Query) -> Result<Value> {
-        self.thread.messages(query)
+        self.thread.records().messages(query)
     }
 
     fn message(&self, id: &str) -> Result<Option<Value>> {
-        found(self.thread.message(id))
+        found(self.thread.records().message(id))
     }
 
     fn update_message(&self, id: String, update: MessageUpdate) -> LocalBoxFuture<'static, Result<()>> {
@@ -105,25 +105,25 @@ impl ThreadApi for Open {
         let may = self.scope.writes("change a message");
         Box::pin(async move {
             may?;
-            let update = thread.shown(update);
-            thread.update_message(&id, update, hooked).await
+            let update = thread.variables().shown(update);
+            thread.history().update_message(&id, update, hooked).await
         })
     }
 
     fn delete_message(&self, id: &str) -> Result<bool> {
         self.scope.writes("delete a message")?;
-        found(self.thread.remove_message(id)).map(|gone| gone.is_some())
+        found(self.thread.history().remove_message(id)).map(|gone| gone.is_some())
     }
 
     fn schedule_effect(&self, mut effect: NewEffect) -> Result<String> {
         self.scope.writes("schedule an effect")?;
         effect.name = self.thread.named(&self.scope, "name", &effect.name, Sought::Effect)?.into_owned();
-        self.thread.schedule_effect(effect, &self.scope)
+        self.thread.effects().schedule_effect(effect, &self.scope)
     }
 
     fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
         let named = |name| self.thread.named(&self.scope, "name", name, Sought::Effect);
-        self.thread.scheduled_effects(name.map(named).transpose()?.as_deref())
+        self.thread.effects().scheduled_effects(name.map(named).transpose()?.as_deref())
     }
 
     fn remove_effect(&self, id: &str) -> Result<bool> {
@@ -133,15 +133,15 @@ impl ThreadApi for Open {
 
     fn terminate(&self) -> Result<()> {
         self.scope.writes("terminate the thread")?;
-        self.thread.terminate_now()
+        self.thread.control().terminate_now()
     }
 
     fn redact(&self, text: String) -> String {
-        self.thread.redact(text)
+        self.thread.variables().redact(text)
     }
 
     fn redact_json(&self, value: Value) -> Value {
-        self.thread.redact_json(value)
+        self.thread.variables().redact_json(value)
     }
 
     fn emit(&self, event: &str, data: Value) {
@@ -157,7 +157,7 @@ impl Open {
         if let Origin::Effect(effect) = &self.scope.origin {
             message.metadata.insert("scheduledEffect".into(), effect.clone());
         }
-        let message = self.thread.shown(message);
+        let message = self.thread.variables().shown(message);
         let kind = self.thread.read(|state, _| Ok(self.thread.kind(state)))?;
         Input::of(message, wakes, kind)
     }
@@ -173,29 +173,24 @@ pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
 
 impl Thread {
     /// The thread for code that works apart from its runs.
-    pub fn thread_state(self: &Rc<Self>) -> ThreadState {
+    pub fn thread_state(&self) -> ThreadState {
         self.state_at(Origin::Detached, None)
     }
 
     /// The thread for the code that works in it, of this package.
-    pub(crate) fn state_at(self: &Rc<Self>, origin: Origin, package: Option<&str>) -> ThreadState {
+    pub(crate) fn state_at(&self, origin: Origin, package: Option<&str>) -> ThreadState {
         self.state_with(origin, package, Access::Writes)
     }
 
     /// The same for code that may do this to it.
-    pub(crate) fn state_with(
-        self: &Rc<Self>,
-        origin: Origin,
-        package: Option<&str>,
-        access: Access,
-    ) -> ThreadState {
+    pub(crate) fn state_with(&self, origin: Origin, package: Option<&str>, access: Access) -> ThreadState {
         let id: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let scope = Scope::beside(origin, &format!("e{id}"), Entered::First).in_package(package);
         self.state_in(Scope { access, ..scope })
     }
 
     /// The same; calls that it makes are within `scope`.
-    pub(crate) fn state_in(self: &Rc<Self>, scope: Scope) -> ThreadState {
+    pub(crate) fn state_in(&self, scope: Scope) -> ThreadState {
         ThreadState(Rc::new(Open { thread: self.clone(), scope }))
     }
 }

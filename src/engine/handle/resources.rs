@@ -29,7 +29,7 @@ impl ResourcesApi for Open {
     }
 
     fn logs(&self, query: &Query) -> Result<Value> {
-        self.thread.logs(query)
+        self.thread.records().logs(query)
     }
 }
 

@@ -71,7 +71,7 @@ impl RunApi for Open {
 
     fn history(&self) -> Result<Vec<Value>> {
         let query = Query(vec![("includeSilent".to_owned(), "true".to_owned())]);
-        match self.thread.messages(&query)?.get_mut("messages").map(Value::take) {
+        match self.thread.records().messages(&query)?.get_mut("messages").map(Value::take) {
             Some(Value::Array(messages)) => Ok(messages),
             _ => Ok(Vec::new()),
         }
@@ -82,11 +82,11 @@ impl RunApi for Open {
         if !self.scope.origin.in_step() {
             return Err(no_run());
         }
-        self.thread.trace(kind, data)
+        self.thread.traces().trace(kind, data)
     }
 
     fn progress(&self, text: &str) -> Result<()> {
-        self.thread.note_progress(text, self.scope.depth.saturating_sub(1))
+        self.thread.activity().note_progress(text, self.scope.depth.saturating_sub(1))
     }
 
     fn aborted(&self) -> Shared<oneshot::Receiver<()>> {

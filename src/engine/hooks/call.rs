@@ -1,11 +1,9 @@
 //! One call of one hook: what it is given, and how it is reached.
 
-use std::rc::Rc;
-
 use serde_json::{Map, Value};
 
+use crate::engine::features::Hooks;
 use crate::engine::hooks::At;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::sdk::scope::Origin;
 use crate::spec::Implementation;
@@ -14,13 +12,13 @@ use crate::work::Way;
 use crate::work::native::hook_call::HookCall;
 use crate::{limits, work};
 
-impl Thread {
+impl Hooks<'_> {
     /// Calls it once, for as long as it may take.
     ///
     /// # Errors
     /// Inside: why it failed, in words for the log.
     pub(crate) async fn call_hook(
-        self: &Rc<Self>,
+        &self,
         at: &At<'_>,
         hook: &Hook,
         args: Vec<Value>,
@@ -46,15 +44,15 @@ impl Thread {
             state: self.state_at(at.origin.clone(), self.catalog.packages.of(&hook.id)),
         };
         let limit_ms = hook.timeout_ms.unwrap_or(limits::HOOK_MS).min(limits::HOOK_MS);
-        let env = |name: &str| self.hook_env(at.definitions, name);
+        let env = |name: &str| self.variables().hook_env(at.definitions, name);
         let trace = || match at.origin.in_step() {
-            true => self.trace_of_step(),
-            false => self.trace_of_work("hook", &at.place),
+            true => self.traces().trace_of_step(),
+            false => self.traces().trace_of_work("hook", &at.place),
         };
         let (limit_ms, http_ms) = (Some(limit_ms), Some(limit_ms));
         let way = Way { run: &hook.run, limit_ms, http_ms, env: &env, trace: &trace };
         if at.origin == Origin::DetachedHook && matches!(hook.run, Implementation::Http(_)) {
-            self.ready_env().await?;
+            self.variables().ready_env().await?;
         }
         let detached = self.begin_detached(&call.state)?;
         let outcome = work::run(self.lender(), way, call).await.map_err(|failure| failure.of("it"));
@@ -64,18 +62,18 @@ impl Thread {
     }
 
     /// The values of the variables that it declares; why it cannot run without one.
-    async fn hook_values(self: &Rc<Self>, at: &At<'_>, hook: &Hook) -> Result<Map<String, Value>, String> {
+    async fn hook_values(&self, at: &At<'_>, hook: &Hook) -> Result<Map<String, Value>, String> {
         if hook.variables.is_empty() {
             return Ok(Map::new());
         }
-        self.refresh_env().await.map_err(|error| error.into_message())?;
-        match self.hook_lacks(at.definitions, hook) {
+        self.variables().refresh_env().await.map_err(|error| error.into_message())?;
+        match self.variables().hook_lacks(at.definitions, hook) {
             Some(why) => Err(why),
             None => Ok(hook
                 .variables
                 .iter()
                 .filter_map(|variable| {
-                    let value = self.hook_env(at.definitions, &variable.name)?;
+                    let value = self.variables().hook_env(at.definitions, &variable.name)?;
                     Some((variable.name.clone(), Value::String(value)))
                 })
                 .collect()),

@@ -1,10 +1,9 @@
 //! Hooks at the beginning of a step: what a drain takes in (spec §35.24a), and before the first one the new thread.
 
-use std::rc::Rc;
-
 use futures::channel::oneshot;
 
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Hooks;
 use crate::engine::hooks::At;
 use crate::engine::hooks::message::{Created, fitting};
 use crate::engine::thread::Thread;
@@ -26,14 +25,14 @@ pub(crate) enum Drain {
     Yields,
 }
 
-impl Thread {
+impl Hooks<'_> {
     /// Before any step: `after_thread_created`, unless that is done.
-    pub(crate) async fn hook_thread(self: &Rc<Self>, definitions: &Definitions<'_>) -> Result<()> {
+    pub(crate) async fn hook_thread(&self, definitions: &Definitions<'_>) -> Result<()> {
         self.tell_created(definitions, Origin::Hook).await
     }
 
     /// Before a drain: `before_create_message` for each message from outside. No message can come between the last of them and the drain: nothing is awaited there.
-    pub(crate) async fn hook_inbound(self: &Rc<Self>, definitions: &Definitions<'_>) -> Result<Drain> {
+    pub(crate) async fn hook_inbound(&self, definitions: &Definitions<'_>) -> Result<Drain> {
         let observes = self.has_hooks(definitions, &[HookName::AfterCreateMessage]);
         let open = self.read(|state, sql| {
             let Some(run) = state.active().filter(|run| run.phase == Phase::Model) else { return Ok(None) };
@@ -61,7 +60,7 @@ impl Thread {
                 return Ok(Drain::Yields);
             }
             from = row.seq + 1;
-            let mut created = Created::new(&thread_id, row.clone(), self.redactor());
+            let mut created = Created::new(&thread_id, row.clone(), self.variables().redactor());
             self.transform(&At::run(definitions, row.seq), HookName::BeforeCreateMessage, &mut created)
                 .await?;
             self.store_hooked(&row, fitting(&row, created.row))?;
@@ -98,7 +97,7 @@ impl Thread {
 
     /// After a drain: `after_create_message` for each message that it took in.
     pub(crate) async fn observe_inbound(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         step: Step,
         from: Option<i64>,
@@ -120,11 +119,7 @@ impl Thread {
 
     /// After a reply was found stored: the process may have been lost before `after_create_message` was told of the
     /// newest row of its step.
-    pub(crate) async fn observe_again(
-        self: &Rc<Self>,
-        definitions: &Definitions<'_>,
-        reply: &Shared,
-    ) -> Result<()> {
+    pub(crate) async fn observe_again(&self, definitions: &Definitions<'_>, reply: &Shared) -> Result<()> {
         if !self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
             return Ok(());
         }
@@ -143,28 +138,30 @@ impl Thread {
     }
 
     /// Tells of the new thread beside everything else, unless that is done or under way.
-    pub(crate) fn start_created_hook(self: &Rc<Self>) -> Result<()> {
+    pub(crate) fn start_created_hook(&self) -> Result<()> {
         let told = self.read(|state, _| Ok(state.created_told || state.meta.terminated_us.is_some()))?;
         if told || self.ephemeral.created_hook.borrow().is_some() {
             return Ok(());
         }
-        let thread = self.clone();
+        let thread = self.0.clone();
         self.host.spawn(Box::pin(async move {
             let told = match thread.definitions() {
-                Ok(Some(definitions)) => thread.tell_created(&definitions, Origin::DetachedHook).await,
+                Ok(Some(definitions)) => {
+                    thread.hooks().tell_created(&definitions, Origin::DetachedHook).await
+                }
                 Ok(None) => Ok(()),
                 Err(error) => Err(error),
             };
             if let Err(error) = told {
                 // Any other wake of the thread, and at the latest its first run, tells it again.
-                thread.log(&format!("the hooks of a new thread were interrupted: {error}"));
+                thread.variables().log(&format!("the hooks of a new thread were interrupted: {error}"));
             }
         }));
         Ok(())
     }
 
     /// `after_thread_created`, once that is not known to be done. Waits for one that is under way.
-    async fn tell_created(self: &Rc<Self>, definitions: &Definitions<'_>, origin: Origin) -> Result<()> {
+    async fn tell_created(&self, definitions: &Definitions<'_>, origin: Origin) -> Result<()> {
         loop {
             if self.read(|state, _| Ok(state.created_told))? {
                 return Ok(());

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::engine::accept::Input;
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Hooks;
 use crate::engine::hooks::{At, Next, Subject, wrong};
-use crate::engine::thread::Thread;
 use crate::env::Redactor;
 use crate::error::{Code, Error, Result};
 use crate::limits;
@@ -146,29 +146,21 @@ impl Subject for Updates {
     }
 }
 
-impl Thread {
+impl Hooks<'_> {
     /// `before_create_message` for a row of the open step.
-    pub(crate) async fn before_create(
-        self: &Rc<Self>,
-        definitions: &Definitions<'_>,
-        row: Row,
-    ) -> Result<Row> {
+    pub(crate) async fn before_create(&self, definitions: &Definitions<'_>, row: Row) -> Result<Row> {
         if !self.has_hooks(definitions, &[HookName::BeforeCreateMessage]) {
             return Ok(row);
         }
         let at = At::run(definitions, row.seq);
         let thread_id = self.read(|state, _| Ok(state.meta.stem.clone()))?;
-        let mut created = Created::new(&thread_id, row.clone(), self.redactor());
+        let mut created = Created::new(&thread_id, row.clone(), self.variables().redactor());
         self.transform(&at, HookName::BeforeCreateMessage, &mut created).await?;
         Ok(fitting(&row, created.row))
     }
 
     /// `after_create_message` for a row of the open step.
-    pub(crate) async fn after_create(
-        self: &Rc<Self>,
-        definitions: &Definitions<'_>,
-        row: &Shared,
-    ) -> Result<()> {
+    pub(crate) async fn after_create(&self, definitions: &Definitions<'_>, row: &Shared) -> Result<()> {
         if !self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
             return Ok(());
         }
@@ -184,7 +176,7 @@ impl Thread {
     }
 
     /// `after_subagent_created`, with the registry's entry: the child is there, and begins afterwards.
-    pub(crate) async fn tell_hooks_of(self: &Rc<Self>, reference: &str) -> Result<()> {
+    pub(crate) async fn tell_hooks_of(&self, reference: &str) -> Result<()> {
         let Some(definitions) = self.definitions()? else { return Ok(()) };
         let child = self.read_mut(|state, sql| {
             Ok(state.child(sql, reference)?.filter(Child::is_open).map(|child| child.to_json()))
@@ -199,7 +191,7 @@ impl Thread {
     ///
     /// # Errors
     /// `hook_failed` when a `before_create_message` fails (spec §9.1).
-    pub(crate) async fn inject(self: &Rc<Self>, mut input: Input, hooked: Hooked) -> Result<String> {
+    pub(crate) async fn inject(&self, mut input: Input, hooked: Hooked) -> Result<String> {
         if hooked == Hooked::ByHook {
             input.hooks_are_done();
             return self.add_message(input, None);
@@ -212,7 +204,8 @@ impl Thread {
         let thread_id = self.read(|state, _| state.must_live().map(|()| state.meta.stem.clone()))?;
         let random: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let at = At::change(&definitions, format!("new-{random}"), hooked);
-        let mut created = Created::new(&thread_id, input.draft(self.host.now_us()), self.redactor());
+        let mut created =
+            Created::new(&thread_id, input.draft(self.host.now_us()), self.variables().redactor());
         for hook in hooks {
             let answer = self.call_hook(&at, hook, created.args()).await?;
             if let Err(error) = answer.and_then(|answer| created.take(answer)) {
@@ -228,7 +221,7 @@ impl Thread {
 
     /// `before_update_message`: the change as it is made.
     pub(crate) async fn before_update(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         id: &str,
         update: MessageUpdate,
@@ -240,14 +233,14 @@ impl Thread {
         // Each change has its place: the next one that is stored has the next number.
         let place = self.read(|state, _| place_of_edit(id, state.meta.edits + 1))?;
         let at = At::change(definitions, place, hooked);
-        let mut updates = Updates { id: id.to_owned(), update, secrets: self.redactor() };
+        let mut updates = Updates { id: id.to_owned(), update, secrets: self.variables().redactor() };
         self.transform(&at, HookName::BeforeUpdateMessage, &mut updates).await?;
         Ok(updates.update)
     }
 
     /// `after_update_message`.
     pub(crate) async fn after_update(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         row: &Shared,
         hooked: Hooked,

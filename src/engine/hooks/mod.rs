@@ -19,13 +19,11 @@ pub(crate) mod result;
 
 pub use crate::work::native::hook_call::HookCall;
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Hooks;
 use crate::engine::operator::Failure;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::limits;
 use crate::sdk::scope::{Hooked, Origin};
@@ -81,7 +79,7 @@ enum Next {
     Stop,
 }
 
-impl Thread {
+impl Hooks<'_> {
     /// The hooks of that name, in their order.
     fn hooks<'a>(&'a self, definitions: &Definitions<'a>, name: HookName) -> Vec<&'a Hook> {
         let listed = self.catalog.hooks_of(definitions.agent, definitions.prompt);
@@ -93,12 +91,7 @@ impl Thread {
     }
 
     /// Runs those of that name one after another on what they may change.
-    async fn transform(
-        self: &Rc<Self>,
-        at: &At<'_>,
-        name: HookName,
-        subject: &mut dyn Subject,
-    ) -> Result<Next> {
+    async fn transform(&self, at: &At<'_>, name: HookName, subject: &mut dyn Subject) -> Result<Next> {
         for hook in self.hooks(at.definitions, name) {
             let answer = self.call_hook(at, hook, subject.args()).await?;
             match answer.and_then(|answer| subject.take(answer)) {
@@ -111,7 +104,7 @@ impl Thread {
     }
 
     /// Runs those of that name one after another; what they give counts for nothing.
-    async fn observe(self: &Rc<Self>, at: &At<'_>, name: HookName, args: &[Value]) -> Result<()> {
+    async fn observe(&self, at: &At<'_>, name: HookName, args: &[Value]) -> Result<()> {
         for hook in self.hooks(at.definitions, name) {
             if let Err(error) = self.call_hook(at, hook, args.to_vec()).await? {
                 self.hook_failed(at, hook, &error)?;
@@ -122,7 +115,7 @@ impl Thread {
 
     /// Logs a failure; everything goes on as if the hook had not run.
     fn hook_failed(&self, at: &At<'_>, hook: &Hook, error: &str) -> Result<()> {
-        let error = &self.shown(error.to_owned());
+        let error = &self.variables().shown(error.to_owned());
         self.tell_failure(Failure {
             what: format!("the hook {} ({})", hook.id, hook.hook.as_str()),
             code: None,

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::engine::call::not_run;
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Hooks;
 use crate::engine::hooks::{At, Blocked, Next, Subject, wrong};
-use crate::engine::thread::Thread;
 use crate::env::Redactor;
 use crate::error::Result;
 use crate::json;
@@ -353,10 +353,10 @@ fn is_blank(part: &Part) -> bool {
     matches!(part, Part::Text(text) if text.trim().is_empty())
 }
 
-impl Thread {
+impl Hooks<'_> {
     /// `after_system_message`: the rendered prompt as it is sent.
     pub(crate) async fn after_system(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         step: Step,
         text: String,
@@ -364,7 +364,7 @@ impl Thread {
         if !self.has_hooks(definitions, &[HookName::AfterSystemMessage]) {
             return Ok(text);
         }
-        let mut system = System { text, secrets: self.redactor() };
+        let mut system = System { text, secrets: self.variables().redactor() };
         let at = At::run(definitions, step.block);
         self.transform(&at, HookName::AfterSystemMessage, &mut system).await?;
         Ok(system.text)
@@ -372,7 +372,7 @@ impl Thread {
 
     /// `filter_messages`: the messages from the cut on as they are sent; `None` leaves them as they are.
     pub(crate) async fn filtered(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         step: Step,
         cut: i64,
@@ -380,7 +380,7 @@ impl Thread {
         if !self.has_hooks(definitions, &[HookName::FilterMessages]) {
             return Ok(None);
         }
-        let secrets = self.redactor();
+        let secrets = self.variables().redactor();
         let mut stored = self.read(|state, _| {
             let entries = state.window.as_ref().map_or(&[] as &[Entry], |window| window.since(cut));
             let entries = entries.iter().take_while(|entry| entry.row.seq < step.block);
@@ -394,7 +394,7 @@ impl Thread {
 
     /// `prefilter_llm_history`: the whole request as it is sent.
     pub(crate) async fn prefiltered(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         step: Step,
         messages: Vec<CachedJson<ChatMessage>>,
@@ -402,7 +402,7 @@ impl Thread {
         if !self.has_hooks(definitions, &[HookName::PrefilterLlmHistory]) {
             return Ok(Ok(messages));
         }
-        let mut sent = Sent { messages, blocked: None, secrets: self.redactor() };
+        let mut sent = Sent { messages, blocked: None, secrets: self.variables().redactor() };
         let at = At::run(definitions, step.block);
         self.transform(&at, HookName::PrefilterLlmHistory, &mut sent).await?;
         Ok(match sent.blocked {

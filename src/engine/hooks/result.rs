@@ -4,16 +4,14 @@
 //! While they work, the tool's own result is kept on the receipt: a process that dies in the middle of them asks them
 //! again about that, and not the tool.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::engine::call::{Begun, Call, CallOutcome};
 use crate::engine::definitions::Definitions;
 use crate::engine::edit::edited;
+use crate::engine::features::Hooks;
 use crate::engine::hooks::{At, Next, Subject, wrong};
 use crate::engine::replay;
-use crate::engine::thread::Thread;
 use crate::engine::tool_result::result_row;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -80,7 +78,7 @@ impl Subject for Outcome {
     }
 }
 
-impl Thread {
+impl Hooks<'_> {
     /// The receipt of a call that may have been made before. It has a result where the process was lost while hooks worked on
     /// that, or where somebody else has answered.
     pub(crate) fn earlier_receipt(&self, entered: Entered, call: &Call) -> Result<Option<Receipt>> {
@@ -92,7 +90,7 @@ impl Thread {
 
     /// Stores a result as its hooks leave it, or drops the call. The reply as it is then.
     pub(crate) async fn settle_call(
-        self: &Rc<Self>,
+        self,
         definitions: &Definitions<'_>,
         reply: Shared,
         call: &Call,
@@ -117,7 +115,7 @@ impl Thread {
             if self.transform(&at, name, &mut outcome).await? == Next::Stop {
                 return self.drop_call(&reply, call, &done);
             }
-            done.replace_result(self.redact_result(outcome.result));
+            done.replace_result(self.variables().redact_result(outcome.result));
         }
         let files = done.take_files(&call.call.name);
         let row = result_row(&reply, call, &done, self.host.now_us());

@@ -2,11 +2,9 @@
 //! sent with, and the code is exchanged here. The link works until somebody has signed in with it, so that what is lost on the way,
 //! in a crash or at the authorization server, is only to be done again.
 
-use std::rc::Rc;
-
+use crate::engine::features::McpClient;
 use crate::engine::mcp::sealed::Sealed;
 use crate::engine::mcp::tokens::{Place, Renewing, Signed, TokenWanted};
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::mcp::oauth::grant::{Grant, KnownToken, NoToken};
@@ -49,9 +47,9 @@ impl Came {
     }
 }
 
-impl Thread {
+impl McpClient<'_> {
     /// `GET /api/oauth/callback`: `{outcome, server}`; the server only to whoever has shown that they were sent by it.
-    pub(crate) async fn came_back(self: &Rc<Self>, body: &str) -> Result<Reply> {
+    pub(crate) async fn came_back(&self, body: &str) -> Result<Reply> {
         let callback: Callback = crate::json::from_str(body).map_err(Error::internal)?;
         let (came, server) = match self.sign_in_of(&callback)? {
             None => (Came::Unknown, None),
@@ -88,7 +86,7 @@ impl Thread {
     }
 
     /// Exchanges a code for a token, keeps that, and lets the run go on.
-    async fn exchange_code(self: &Rc<Self>, wait: &Wait, login: &Login, callback: &Callback) -> Result<Came> {
+    async fn exchange_code(&self, wait: &Wait, login: &Login, callback: &Callback) -> Result<Came> {
         let code = match login.code(callback) {
             Ok(code) => code,
             Err(Turned::Foreign) => return Ok(Came::Unknown),
@@ -102,15 +100,16 @@ impl Thread {
             return Ok(Came::Busy);
         };
         let failed = |why: &str| {
-            self.log(&format!("nobody is signed in to the MCP server \"{}\": {why}", input.server));
+            self.variables()
+                .log(&format!("nobody is signed in to the MCP server \"{}\": {why}", input.server));
             Ok(Came::Failed)
         };
         let Some(server) = self.catalog.mcp.get(&input.server) else {
             return failed("there is none any more");
         };
-        self.refresh_env().await?;
+        self.variables().refresh_env().await?;
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
-        let env = |name: &str| self.agent_env(&agent, name);
+        let env = |name: &str| self.variables().agent_env(&agent, name);
         let lender = self.lender();
         let address = match Address::of(server, &*lender, &env) {
             Ok(address) => address,

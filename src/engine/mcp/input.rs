@@ -1,13 +1,11 @@
 //! What a server, or a tool of the application's own, asks people before it goes on with a call (`input_required`): the run is parked, and
 //! the call is made once more with what they said. It survives restarts, deployments and days, for nothing of it is in memory.
 
-use std::rc::Rc;
-
 use serde_json::{Map, Value};
 
 use crate::engine::definitions::Definitions;
+use crate::engine::features::McpClient;
 use crate::engine::mcp::sealed::Sealed;
-use crate::engine::thread::Thread;
 use crate::engine::waits::NewWait;
 use crate::engine::waits::gate::{too_large, would_wait};
 use crate::error::{Error, Result};
@@ -37,7 +35,7 @@ pub(crate) struct AsksPeople<'a> {
     pub(crate) call: (String, Value),
 }
 
-impl Thread {
+impl McpClient<'_> {
     /// What a tool of the application has asked people so far.
     pub(crate) fn asked_by_call(&self, inside: &Scope, tool: &Tool) -> Result<Option<AtServer>> {
         match tool.run {
@@ -56,7 +54,7 @@ impl Thread {
 
     /// The result, unless the tool asks people first: then the run is parked, and it is called once more when they have answered.
     pub(crate) async fn asks_people(
-        self: &Rc<Self>,
+        &self,
         asking: AsksPeople<'_>,
         mut result: ToolResult,
         far: Option<AtServer>,
@@ -109,7 +107,7 @@ impl Thread {
     /// Asks people what a server wants to know, each thing in a wait of its own, and parks the run. Comes back only where nobody can
     /// be asked, with what the model is told of that.
     pub(super) async fn park_for_input(
-        self: &Rc<Self>,
+        &self,
         at: AsksPeople<'_>,
         required: InputRequired,
         far: AtServer,
@@ -122,7 +120,7 @@ impl Thread {
         if !asked.iter().all(Asked::fits) {
             return Ok(too_large(at.tool));
         }
-        let lasts_us = self.lasts_us(at.definitions);
+        let lasts_us = self.waits().lasts_us(at.definitions);
         let opened = self.transition(|state, sql| {
             let found = receipts::find(sql, receipt)?;
             let batch = found.ok_or_else(|| Error::internal("a receipt is gone"))?.reply;
@@ -134,7 +132,7 @@ impl Thread {
             for asked in asked {
                 let digest = String::new();
                 let new = NewWait { kind: WaitKind::Elicitation, receipt, batch, digest, asked, lasts_us };
-                opened.push(self.open_wait(state, sql, new)?);
+                opened.push(self.waits().open_wait(state, sql, new)?);
             }
             // Until people have answered, nobody need look how far its task is.
             for of_task in waits::open(sql)?.iter().filter(|wait| wait.is_of_task(receipt)) {
@@ -150,17 +148,17 @@ impl Thread {
                 &AtServer { waits, state: back.transpose()?, ..far.clone() },
             )?;
             self.post_mcp(state, sql)?;
-            self.park_run(state, sql)?;
+            self.waits().park_run(state, sql)?;
             Ok(opened)
         })?;
-        self.parked(&opened).await
+        self.waits().parked(&opened).await
     }
 
     /// What is shown of one thing that is asked. Who asks says why; who it is is said beside it.
     fn asked_of_people(&self, at: &AsksPeople<'_>, one: Requested) -> Asked {
         let mut title = match one.message.as_str() {
             "" => format!("{} needs input", at.tool.name),
-            message => self.redact(message.to_owned()),
+            message => self.variables().redact(message.to_owned()),
         };
         shorten(&mut title, limits::WAIT_REASON_BYTES);
         let (id, args) = at.call.clone();
@@ -172,7 +170,7 @@ impl Thread {
             input: Some(AskedInput {
                 server: at.server.unwrap_or_default().to_owned(),
                 name: one.name,
-                form: one.schema.map(|schema| self.redact_json(schema)),
+                form: one.schema.map(|schema| self.variables().redact_json(schema)),
                 url: one.url,
             }),
             ..Asked::default()

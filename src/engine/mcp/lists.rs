@@ -9,10 +9,10 @@ use futures::future::join_all;
 use sha2::{Digest, Sha256};
 
 use crate::engine::definitions::Definitions;
+use crate::engine::features::McpClient;
 use crate::engine::mcp::sessions::{Sessions, hex, key_of_list, principal};
 use crate::engine::mcp::sign_in::SignIn;
 use crate::engine::mcp::tokens::Signed;
-use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::process::{Process, SharedList};
 use crate::json;
@@ -80,7 +80,7 @@ struct Wanted<'c> {
     entry: &'c ToolEntry,
 }
 
-impl Thread {
+impl McpClient<'_> {
     /// Reads what servers have listed, if that was not done yet.
     pub(crate) fn load_lists(&self) -> Result<()> {
         if !self.catalog.is_live() || self.ephemeral.mcp_lists.borrow().is_some() {
@@ -94,7 +94,7 @@ impl Thread {
     }
 
     /// Sees to it that the tools of the servers are known that the active side's prompt has, and the prompts that it calls.
-    pub(crate) async fn ready_lists(self: &Rc<Self>) -> Result<()> {
+    pub(crate) async fn ready_lists(&self) -> Result<()> {
         if !self.catalog.is_live() {
             return Ok(());
         }
@@ -108,11 +108,11 @@ impl Thread {
         if wanted.is_empty() {
             return Ok(());
         }
-        let values = self.refresh_env().await;
+        let values = self.variables().refresh_env().await;
         let looked =
             wanted.iter().map(|wanted| self.list_for(&definitions, wanted, run, values.as_ref().err()));
         let looked = join_all(looked).await;
-        let lasts_us = self.lasts_us(&definitions);
+        let lasts_us = self.waits().lasts_us(&definitions);
         let opened = self.transition(|state, sql| {
             let mut opened = Vec::new();
             for (wanted, looked) in wanted.iter().zip(&looked) {
@@ -122,13 +122,13 @@ impl Thread {
                     }
                     Looked::SignIn(sign_in) => {
                         let wait = self.new_sign_in(state, sign_in, None, lasts_us)?;
-                        opened.push(self.write_wait(state, sql, wait)?);
+                        opened.push(self.waits().write_wait(state, sql, wait)?);
                     }
                 }
             }
             self.post_mcp(state, sql)?;
             if !opened.is_empty() {
-                self.park_run(state, sql)?;
+                self.waits().park_run(state, sql)?;
             }
             Ok(opened)
         })?;
@@ -136,16 +136,16 @@ impl Thread {
             let Looked::Listed(list, notes) = looked else { continue };
             self.note_list(wanted, &list, &definitions.prompt.name)?;
             for (code, text) in notes {
-                let text = self.shown(text).cut(limits::DIAGNOSTIC_MESSAGE_BYTES).to_string();
+                let text = self.variables().shown(text).cut(limits::DIAGNOSTIC_MESSAGE_BYTES).to_string();
                 let (now, subject) = (self.host.now_us(), ("mcp", wanted.server.name.as_str()));
-                self.note(Diagnostic::warning(Kind::Adapter, code, subject, text, now))?;
+                self.diagnosis().note(Diagnostic::warning(Kind::Adapter, code, subject, text, now))?;
             }
             let mut lists = self.ephemeral.mcp_lists.borrow_mut();
             lists.get_or_insert_default().insert(wanted.server.name.clone(), List { run, ..list });
         }
         self.grow_catalog();
         // Those that wait are asked once more when the run goes on.
-        if opened.is_empty() { Ok(()) } else { self.parked(&opened).await }
+        if opened.is_empty() { Ok(()) } else { self.waits().parked(&opened).await }
     }
 
     /// Why a server did not list its tools the last time.
@@ -170,23 +170,30 @@ impl Thread {
                 ("mcp.unreachable", format!("The tools of the MCP server \"{server}\" are not known: {why}"))
             }
         };
-        self.note(Diagnostic::warning(Kind::Adapter, code, ("mcp", server), text, self.host.now_us()))
+        self.diagnosis().note(Diagnostic::warning(
+            Kind::Adapter,
+            code,
+            ("mcp", server),
+            text,
+            self.host.now_us(),
+        ))
     }
 
     /// The list of a server for a run that begins: the one that is kept, that of another thread, or a new one.
     async fn list_for(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         wanted: &Wanted<'_>,
         run: i64,
         no_values: Option<&Error>,
     ) -> Looked {
-        let unknown =
-            |why: String| Looked::Listed(List { why: Some(self.redact(why)), ..List::default() }, Vec::new());
+        let unknown = |why: String| {
+            Looked::Listed(List { why: Some(self.variables().redact(why)), ..List::default() }, Vec::new())
+        };
         let Wanted { server, prompt, entry } = *wanted;
         let chain = definitions.chain.clone();
         let of_prompt = Definitions { prompt, chain, ..*definitions };
-        let env = |name: &str| self.tool_env(&of_prompt, entry, name);
+        let env = |name: &str| self.variables().tool_env(&of_prompt, entry, name);
         let lender = self.lender();
         let address = match no_values {
             Some(error) => Err(error.to_string()),
@@ -222,7 +229,7 @@ impl Thread {
         match listed {
             Ok(fetched) => self.keep_fetched(server, principal, fetched),
             Err(trouble) => {
-                let why = self.shown(trouble.text).cut(limits::MCP_TOLD_BYTES).to_string();
+                let why = self.variables().shown(trouble.text).cut(limits::MCP_TOLD_BYTES).to_string();
                 let tools = known.and_then(|known| known.tools);
                 let until_us = self.host.now_us() + PAUSE_US;
                 let list = List { principal, tools, until_us, why: Some(why), ..List::default() };
@@ -326,7 +333,7 @@ impl Thread {
             let text = format!("The list {of} repeats itself: what comes after that is not read");
             notes.push(("mcp.repeats", text));
         }
-        Fetched { tools: self.redact(json!(tools).to_string()), counts_us, notes }
+        Fetched { tools: self.variables().redact(json!(tools).to_string()), counts_us, notes }
     }
 
     /// Reads all pages, or those before the list repeats itself.
@@ -384,7 +391,7 @@ impl Thread {
             grown(&self.host.process(), &key, self.catalog.compiled(), &listed)
         };
         if !self.catalog.grow(catalog) {
-            return self.log_once(
+            return self.variables().log_once(
                 "MCP servers change their lists too often: the last change is not followed.".to_owned(),
             );
         }

@@ -15,11 +15,10 @@ mod tasks;
 mod tokens;
 mod told;
 
-use std::rc::Rc;
-
 use serde_json::{Map, Value};
 
 use crate::engine::definitions::Definitions;
+use crate::engine::features::McpClient;
 use crate::engine::mcp::input::AsksPeople;
 pub(crate) use crate::engine::mcp::sessions::KnownSession;
 use crate::engine::mcp::sessions::Sessions;
@@ -87,18 +86,18 @@ impl Asking<'_> {
             };
             peer.ask(ask).await
         };
-        self.thread.signed(&self.signed, send).await
+        self.thread.mcp().signed(&self.signed, send).await
     }
 }
 
 /// The error of a server that asks people, or takes its time, of a client that has said that it cannot wait.
 const MISSING_CAPABILITY: i64 = -32021;
 
-impl Thread {
+impl McpClient<'_> {
     /// Makes a call of a server's tool, once; or goes on with one for which the server waits. It may park the run, and then never
     /// comes back.
     pub(crate) async fn mcp_call(
-        self: &Rc<Self>,
+        &self,
         at: Calling<'_>,
         way: &Way<'_>,
         call: NativeCall,
@@ -109,7 +108,7 @@ impl Thread {
             return Ok(Err(Trouble::new(TOOL_MISSING, text)));
         };
         if uses_values(server, of)
-            && let Err(error) = self.refresh_env().await
+            && let Err(error) = self.variables().refresh_env().await
         {
             return Ok(Ok(ToolResult::error(error.into_message())));
         }
@@ -138,7 +137,7 @@ impl Thread {
 
     /// Asks the server for what comes next: for the result, with what people have answered, or how far its task is.
     async fn mcp_goes_on(
-        self: &Rc<Self>,
+        &self,
         at: Calling<'_>,
         asking: &Asking<'_>,
         args: Value,
@@ -178,7 +177,7 @@ impl Thread {
                 return self.park_for_input(at.asks(call), required, far).await.map(Ok);
             }
             // It only wants to be asked once more.
-            self.pause_before_retry(limits::SECOND_US).await;
+            self.retries().pause_before_retry(limits::SECOND_US).await;
             ask = Ask::call(of, args.clone()).with_input(None, required.state);
         }
     }
@@ -205,7 +204,7 @@ impl Thread {
             Err(Failed::Trouble(trouble)) => Err(trouble),
             Err(Failed::Rpc(error)) => {
                 let is_missing = is_missing(&error, tool);
-                let said = self.shown(error.message).cut(limits::HTTP_TOOL_ERROR_BYTES);
+                let said = self.variables().shown(error.message).cut(limits::HTTP_TOOL_ERROR_BYTES);
                 if is_missing {
                     return Err(missing(of, &said.to_string()));
                 }

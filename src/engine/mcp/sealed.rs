@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::thread::Thread;
+use crate::engine::features::McpClient;
 use crate::env::Encrypted;
 
 /// A text that is kept.
@@ -18,10 +18,10 @@ pub(crate) enum Sealed {
     Plain(String),
 }
 
-impl Thread {
+impl McpClient<'_> {
     /// Seals a text. `what`: what it is; nothing else opens it.
     pub(crate) fn sealed(&self, thread: &str, what: &str, text: &str) -> Sealed {
-        let keys = self.keys().unwrap_or_default();
+        let keys = self.variables().keys().unwrap_or_default();
         match keys.seal(self.host.random(), &context(thread, what), text) {
             Ok(Encrypted { key, bytes }) => Sealed::Encrypted { key, sealed: STANDARD.encode(bytes) },
             Err(_) => Sealed::Plain(text.to_owned()),
@@ -34,9 +34,12 @@ impl Thread {
             Sealed::Plain(text) => Some(text),
             Sealed::Encrypted { key, sealed } => {
                 let bytes = STANDARD.decode(sealed).ok()?;
-                let opened = self.keys().ok()?.open(&Encrypted { key, bytes }, &context(thread, what));
+                let opened =
+                    self.variables().keys().ok()?.open(&Encrypted { key, bytes }, &context(thread, what));
                 opened
-                    .map_err(|error| self.log_once(format!("what was kept for a server is lost: {error}")))
+                    .map_err(|error| {
+                        self.variables().log_once(format!("what was kept for a server is lost: {error}"))
+                    })
                     .ok()
             }
         }

@@ -66,7 +66,7 @@ impl<'a> Sessions<'a> {
         self.thread.read(|state, sql| {
             let Some(text) = mcp::session(sql, self.server, &self.principal)? else { return Ok(None) };
             let Stored { id, version } = crate::json::from_str(&text).map_err(Error::internal)?;
-            let opened = id.map(|id| self.thread.unsealed(&state.meta.thread_id, self.server, id));
+            let opened = id.map(|id| self.thread.mcp().unsealed(&state.meta.thread_id, self.server, id));
             // One whose name nobody can read any more is none.
             Ok(match opened {
                 None => Some(Session { id: None, version }),
@@ -85,6 +85,7 @@ impl Memory for Sessions<'_> {
         // What cannot be read is begun anew.
         let session = self.read().unwrap_or_else(|error| {
             self.thread
+                .variables()
                 .log(&format!("the session with the MCP server {} could not be read: {error}", self.server));
             None
         });
@@ -96,7 +97,7 @@ impl Memory for Sessions<'_> {
         self.thread.transition(|state, sql| {
             let thread = &state.meta.thread_id;
             let stored = |session: &Session| {
-                let id = session.id.as_deref().map(|id| self.thread.sealed(thread, self.server, id));
+                let id = session.id.as_deref().map(|id| self.thread.mcp().sealed(thread, self.server, id));
                 serde_json::to_string(&Stored { id, version: session.version.clone() })
             };
             let stored = session.map(stored).transpose().map_err(Error::internal)?;

@@ -4,11 +4,10 @@
 //! comes back.
 
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
+use crate::engine::features::McpClient;
 use crate::engine::mcp::tokens::{Place, Signed, TokenWanted};
 use crate::engine::mcp::{Asking, Calling};
-use crate::engine::thread::Thread;
 use crate::engine::waits::gate::would_wait;
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -51,7 +50,7 @@ pub(super) struct SignIn {
     version: i64,
 }
 
-impl Thread {
+impl McpClient<'_> {
     /// What a server said that wants somebody to sign in before it answers.
     pub(super) fn wants_sign_in<'f>(
         &self,
@@ -65,7 +64,7 @@ impl Thread {
     /// Parks the run until somebody has signed in for a call that its server has not taken. Comes back only where nobody can be asked,
     /// with what the model is told of that.
     pub(super) async fn park_for_sign_in(
-        self: &Rc<Self>,
+        &self,
         at: Calling<'_>,
         asking: &Asking<'_>,
         call: &NativeCall,
@@ -82,7 +81,7 @@ impl Thread {
             Ok(sign_in) => sign_in,
             Err(trouble) => return Ok(Err(trouble)),
         };
-        let lasts_us = self.lasts_us(at.definitions);
+        let lasts_us = self.waits().lasts_us(at.definitions);
         let asked_call = AskedCall {
             id: call.call_id.clone(),
             tool: at.tool.name.clone(),
@@ -93,8 +92,11 @@ impl Thread {
             let found = receipts::find(sql, receipt)?;
             let batch = found.ok_or_else(|| Error::internal("a receipt is gone"))?.reply;
             let new = self.new_sign_in(state, &sign_in, Some(asked_call.clone()), lasts_us)?;
-            let wait =
-                self.write_wait(state, sql, Wait { receipt: Some(receipt), batch: Some(batch), ..new })?;
+            let wait = self.waits().write_wait(
+                state,
+                sql,
+                Wait { receipt: Some(receipt), batch: Some(batch), ..new },
+            )?;
             // Until somebody has signed in, nobody can look how far its task is.
             for of_task in waits::open(sql)?.iter().filter(|wait| wait.is_of_task(receipt)) {
                 waits::defer(sql, of_task.id, self.host.now_us() + lasts_us)?;
@@ -103,10 +105,10 @@ impl Thread {
             let far = AtServer { sign_ins: far.sign_ins + 1, ..far.clone() };
             receipts::wait_at_server(sql, receipt, &far)?;
             self.post_mcp(state, sql)?;
-            self.park_run(state, sql)?;
+            self.waits().park_run(state, sql)?;
             Ok([wait])
         })?;
-        self.parked(&opened).await
+        self.waits().parked(&opened).await
     }
 
     /// The same before a server lists its tools, in the first step of a run. Who has declined is not asked again within a day: the run
@@ -278,34 +280,34 @@ impl Thread {
         for mut wait in waits::open(sql)?.into_iter().filter(|wait| wait.is_for_token(directory, name)) {
             let decision =
                 Decision { decision: "answer".into(), scope: by.to_owned(), ..Decision::default() };
-            self.close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
-            entry = self.resume_after(state, sql, &wait)?.or(entry);
+            self.waits().close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
+            entry = self.waits().resume_after(state, sql, &wait)?.or(entry);
             closed.push(wait);
         }
         Ok((closed, entry))
     }
 
     /// What follows the commit of that.
-    pub(super) fn sign_ins_ended(self: &Rc<Self>, closed: &[Wait], entry: Option<Entered>) -> Result<()> {
-        self.announce_waits(closed)?;
+    pub(super) fn sign_ins_ended(&self, closed: &[Wait], entry: Option<Entered>) -> Result<()> {
+        self.waits().announce_waits(closed)?;
         if let Some(entry) = entry {
             self.start_flow(entry);
         }
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
-            self.send_envelopes();
+            self.subagents().send_envelopes();
         }
         Ok(())
     }
 
     /// Ends what nobody waits for any longer: the alarm's work.
-    pub(crate) async fn look_after_waits(self: &Rc<Self>) -> Result<()> {
+    pub(crate) async fn look_after_waits(&self) -> Result<()> {
         let looked = self.look_for_tokens().await;
-        self.expire_waits().and(looked)
+        self.waits().expire_waits().and(looked)
     }
 
     /// Looks whether somebody has signed in elsewhere for what is waited for here. A directory that does not answer
     /// is asked another time.
-    async fn look_for_tokens(self: &Rc<Self>) -> Result<()> {
+    async fn look_for_tokens(&self) -> Result<()> {
         let now = self.host.now_us();
         let due = self.read(|state, sql| {
             if waits::next_due(state, sql)?.is_none_or(|at| at > now) {
@@ -323,7 +325,7 @@ impl Thread {
             let known = match self.ask_token(&place, TokenAsk::Read).await {
                 Ok((known, _)) => Some(known),
                 Err(error) => {
-                    self.log(&format!("it was not seen whether somebody has signed in: {error}"));
+                    self.variables().log(&format!("it was not seen whether somebody has signed in: {error}"));
                     None
                 }
             };

@@ -1,15 +1,13 @@
 //! Tasks of MCP servers: the run is parked, and the alarm has the server asked now and then. A stop of the run tells it that nobody
 //! waits any more: a job does that.
 
-use std::rc::Rc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::engine::features::McpClient;
 use crate::engine::jobs::JobEnd;
 use crate::engine::mcp::tokens::Signed;
 use crate::engine::mcp::{Asking, Calling, asks_on};
-use crate::engine::thread::Thread;
 use crate::engine::waits::NewWait;
 use crate::engine::waits::gate::would_wait;
 use crate::error::{Error, Result};
@@ -63,11 +61,11 @@ impl Heard {
     }
 }
 
-impl Thread {
+impl McpClient<'_> {
     /// Asks how far a task is, and goes on with its call, or parks the run again. Whoever asks once more changes nothing, so that
     /// what goes wrong is tried again for long.
     pub(super) async fn task_goes_on(
-        self: &Rc<Self>,
+        &self,
         at: Calling<'_>,
         asking: &Asking<'_>,
         call: &NativeCall,
@@ -117,7 +115,7 @@ impl Thread {
             }
         };
         if let Some(receipt) = at.inside.receipt {
-            self.close_waits_of_call(receipt, WaitState::Decided)?;
+            self.waits().close_waits_of_call(receipt, WaitState::Decided)?;
         }
         Ok(over)
     }
@@ -160,7 +158,7 @@ impl Thread {
 
     /// Parks the run until a task is asked for again. Comes back only where it cannot be parked, with what the model is told of that.
     pub(super) async fn park_for_task(
-        self: &Rc<Self>,
+        &self,
         at: Calling<'_>,
         call: &NativeCall,
         far: AtServer,
@@ -186,15 +184,15 @@ impl Thread {
                     let batch = found.ok_or_else(|| Error::internal("a receipt is gone"))?.reply;
                     let (kind, digest, asked) = (WaitKind::Task, String::new(), self.asked_of_task(at, call));
                     let new = NewWait { kind, receipt, batch, digest, asked, lasts_us: poll_us };
-                    opened.push(self.open_wait(state, sql, new)?);
+                    opened.push(self.waits().open_wait(state, sql, new)?);
                 }
             }
             receipts::wait_at_server(sql, receipt, &far)?;
             self.post_mcp(state, sql)?;
-            self.park_run(state, sql)?;
+            self.waits().park_run(state, sql)?;
             Ok(opened)
         })?;
-        self.parked(&opened).await
+        self.waits().parked(&opened).await
     }
 
     fn asked_of_task(&self, at: Calling<'_>, call: &NativeCall) -> Asked {
@@ -235,7 +233,7 @@ impl Thread {
     }
 
     /// One attempt at the job. A task that is not known any more is none to cancel.
-    pub(crate) async fn cancel_task(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
+    pub(crate) async fn cancel_task(&self, job: &Job) -> Result<JobEnd> {
         let done = || JobEnd::Done(Box::new(|_, _| Ok(None)));
         let Cancels { tool } = crate::json::from_str(&job.data).map_err(Error::internal)?;
         let server = self.catalog.tools.get(&tool).and_then(|tool| match &tool.run {
@@ -243,17 +241,17 @@ impl Thread {
             _ => None,
         });
         let Some(server) = server else {
-            self.log(&format!("a task was not cancelled: there is no tool \"{tool}\" any more"));
+            self.variables().log(&format!("a task was not cancelled: there is no tool \"{tool}\" any more"));
             return Ok(done());
         };
-        self.refresh_env().await?;
+        self.variables().refresh_env().await?;
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
         let lender = self.lender();
-        let env = |name: &str| self.agent_env(&agent, name);
+        let env = |name: &str| self.variables().agent_env(&agent, name);
         let address = match Address::of(server, &*lender, &env) {
             Ok(address) => address,
             Err(text) => {
-                self.log(&format!("a task was not cancelled: {text}"));
+                self.variables().log(&format!("a task was not cancelled: {text}"));
                 return Ok(done());
             }
         };
@@ -295,11 +293,11 @@ async fn tell(asking: &Asking<'_>, task: &mut AtTask, responses: Option<Value>) 
         responses.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
     match asking.ask(&task::update(&task.id, responses)).await {
         Ok(_) => task.answered.extend(names),
-        Err(Failed::Rpc(error)) => asking.thread.log(&format!(
+        Err(Failed::Rpc(error)) => asking.thread.variables().log(&format!(
             "the MCP server \"{}\" did not take what people answered: error {}: {}",
             asking.signed.server.name,
             error.code,
-            asking.thread.shown(error.message).cut(limits::MCP_TOLD_BYTES)
+            asking.thread.variables().shown(error.message).cut(limits::MCP_TOLD_BYTES)
         )),
         Err(trouble) => return Err(trouble),
     }

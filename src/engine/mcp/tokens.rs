@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::engine::features::McpClient;
 use crate::engine::mcp::sealed::Sealed;
-use crate::engine::thread::Thread;
 use crate::env::level;
 use crate::error::{Error, Result};
 use crate::host::Sibling;
@@ -121,7 +121,7 @@ impl TokenWanted<'_> {
     }
 }
 
-impl Thread {
+impl McpClient<'_> {
     /// Sends a request with a token, where the server's definition has `auth`. What a server refuses for its token did not run: it is
     /// sent once more with another one, if there is one.
     pub(crate) async fn signed(
@@ -232,7 +232,7 @@ impl Thread {
         };
         let stored = self.put_token(place, Some(by), put.clone()).await;
         let version = stored.unwrap_or_else(|error| {
-            self.log(&format!("a token could not be stored: {error}"));
+            self.variables().log(&format!("a token could not be stored: {error}"));
             known.version
         });
         match (told, put) {
@@ -360,7 +360,7 @@ impl Thread {
     /// The same of one that a request is still to be made with.
     pub(super) fn has_token(&self, place: &Place, known: KnownToken) {
         if let Some(token) = &known.token {
-            self.learn_secret(&place.name, &token.access);
+            self.variables().learn_secret(&place.name, &token.access);
         }
         self.ephemeral.tokens.borrow_mut().insert(place.name.clone(), known);
     }

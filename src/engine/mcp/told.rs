@@ -1,8 +1,8 @@
 //! What the deployment is told of servers, for `GET /api/mcp`: how the last requests to each went. The root is told through the
 //! outbox, in the transaction that keeps what came of a call; a process that tells the same again does so once a minute.
 
+use crate::engine::features::McpClient;
 use crate::engine::outbox::INLINE_US;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::host::process::Told;
@@ -19,13 +19,13 @@ const ABOUT_BYTES: usize = 120;
 /// The same is told again after this.
 const AGAIN_US: i64 = 60 * limits::SECOND_US;
 
-impl Thread {
+impl McpClient<'_> {
     /// A request to a server went so; `wrong`: a code, and a text. Whoever keeps what came of it tells ([`Thread::post_mcp`]).
     pub(crate) fn mcp_went(&self, server: &str, wrong: Option<(&str, &str)>) {
         let now = self.host.now_us();
         let error = wrong.map(|(code, text)| McpError {
             code: code.to_owned(),
-            message: self.shown(text.to_owned()).cut(limits::MCP_TOLD_BYTES).to_string(),
+            message: self.variables().shown(text.to_owned()).cut(limits::MCP_TOLD_BYTES).to_string(),
         });
         let message = error.as_ref().map(|error| &error.message);
         let same = |told: &Told| told.what.as_ref() == message && now - told.at_us < AGAIN_US;
@@ -68,7 +68,7 @@ impl Thread {
                 None => (report.server.clone(), report.error.as_ref().map(|error| error.message.clone())),
             };
             let call = DirectoryCall::McpTold { report };
-            self.post_to(ROOT, state, sql, &subject, &call, (at_us, due))?;
+            self.outbox().post_to(ROOT, state, sql, &subject, &call, (at_us, due))?;
             let process = self.host.process();
             let mut all = process.told.borrow_mut();
             if all.get(&about).is_none_or(|before| before.at_us <= at_us) {

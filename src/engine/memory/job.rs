@@ -1,13 +1,11 @@
 //! The job `index`: texts of a memory are cut and get vectors, a batch at a time, beside whatever else goes on.
 
-use std::rc::Rc;
-
 use serde::{Deserialize, Serialize};
 
 use crate::engine::budget::Underway;
+use crate::engine::features::Memories;
 use crate::engine::jobs::JobEnd;
 use crate::engine::memory::take::Took;
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -29,7 +27,7 @@ struct Failures {
     failures: u32,
 }
 
-impl Thread {
+impl Memories<'_> {
     /// A memory has texts that are to be cut or to get vectors. `run`: the one that makes it necessary, if one does.
     pub(crate) fn owe_index(
         &self,
@@ -44,18 +42,18 @@ impl Thread {
         let now = self.host.now_us();
         jobs::owe(state, sql, Kind::Index, name, now)?;
         if let Some(run) = run {
-            self.link_job(state, sql, (Kind::Index, name), run)?;
+            self.telemetry().link_job(state, sql, (Kind::Index, name), run)?;
         }
         self.arm_at(state, sql, now, now)
     }
 
     /// One attempt at the job.
-    pub(crate) async fn index(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
+    pub(crate) async fn index(&self, job: &Job) -> Result<JobEnd> {
         let Some(memory) = self.catalog.memories.get(&job.subject) else {
             // It is defined no more: nothing is found in it, and nothing owed.
             return Ok(JobEnd::Done(Box::new(|_, _| Ok(None))));
         };
-        let book = Book::new(&**self, &self.catalog, memory);
+        let book = Book::new(self.0, &self.catalog, memory);
         let name = memory.name.clone();
         for _ in 0..STEPS {
             match self.take_sources(&book).await {
@@ -97,16 +95,16 @@ impl Thread {
     }
 
     /// What counts the next request for vectors as under way; or that nobody pays for it.
-    fn afford_texts(self: &Rc<Self>, book: &Book<'_>) -> Result<Result<Option<Underway>, ProviderError>> {
+    fn afford_texts(&self, book: &Book<'_>) -> Result<Result<Option<Underway>, ProviderError>> {
         let Some(model) = book.model else { return Ok(Ok(None)) };
         let next = self.read(|state, sql| {
-            if !self.keeps_books(state, sql)? {
+            if !self.budgets().keeps_books(state, sql)? {
                 return Ok(None);
             }
             next_request(sql, &book.memory.name, model)
         })?;
         let Some((_, bytes)) = next else { return Ok(Ok(None)) };
-        let afforded = self.afford_vectors(model, bytes, 1)?;
+        let afforded = self.budgets().afford_vectors(model, bytes, 1)?;
         Ok(afforded.map(|afforded| afforded.underway).map_err(|exceeded| {
             ProviderError::new(
                 ProviderCode::Unknown,

@@ -2,7 +2,7 @@
 
 use crate::engine::budget::estimate;
 use crate::engine::definitions::Definitions;
-use crate::engine::thread::Thread;
+use crate::engine::features::Memories;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
@@ -53,7 +53,7 @@ pub(crate) struct Searched<'a> {
     pub(crate) found: Result<&'a Found, &'a str>,
 }
 
-impl Thread {
+impl Memories<'_> {
     /// Writes what a search of the active run has asked for and found. What its requests took is booked on the run.
     pub(crate) fn log_search(
         &self,
@@ -107,7 +107,7 @@ impl Thread {
         (model, asked): (&Model, &[VectorRequest]),
     ) -> Result<()> {
         let now = self.host.now_us();
-        let keeps_books = self.keeps_books(state, sql)?;
+        let keeps_books = self.budgets().keeps_books(state, sql)?;
         for request in asked {
             let mut attempt = row_of(model, "", request, now);
             if keeps_books {
@@ -115,7 +115,7 @@ impl Thread {
             }
             state.log_attempt(sql, &attempt)?;
             if let Some(booked) = attempt.booked {
-                self.book_apart(state, sql, &booked)?;
+                self.budgets().book_apart(state, sql, &booked)?;
             }
         }
         Ok(())
@@ -177,14 +177,14 @@ impl Thread {
         };
         let lost = VectorRequest::lost(&memory.name, next.unwrap_or_else(most), RetrySource::BuiltIn, now);
         let mut attempt = row_of_lost(model, "", &lost);
-        if self.keeps_books(state, sql)? {
+        if self.budgets().keeps_books(state, sql)? {
             attempt.reckon_vectors(model, &lost);
         }
         if next.is_some() {
             state.log_attempt(sql, &attempt)?;
         }
         match attempt.booked {
-            Some(booked) => self.book_apart(state, sql, &booked),
+            Some(booked) => self.budgets().book_apart(state, sql, &booked),
             None => Ok(()),
         }
     }

@@ -13,11 +13,10 @@ pub(crate) mod sources;
 pub(crate) mod take;
 pub(crate) mod tools;
 
-use std::rc::Rc;
-
 use futures::StreamExt;
 
 use crate::engine::budget::vectors::Afforded;
+use crate::engine::features::Memories;
 use crate::engine::thread::Thread;
 use crate::env::scrub::{Rules, Scrubber};
 use crate::error::{Code, Error, Result};
@@ -60,13 +59,13 @@ impl Keeper for Thread {
     ) -> Result<()> {
         let owes = self.transition(|state, sql| {
             if let Some(asked) = asked {
-                self.log_vectors(state, sql, asked)?;
+                self.memories().log_vectors(state, sql, asked)?;
             }
             let owes = work(sql)?;
             match owes {
                 Owes::Index => {
                     let run = state.active().cloned();
-                    self.owe_index(state, sql, name, run.as_ref())?;
+                    self.memories().owe_index(state, sql, name, run.as_ref())?;
                 }
                 Owes::Progress => crate::store::jobs::progressed(state, sql, name, true)?,
                 Owes::Settled => crate::store::jobs::progressed(state, sql, name, false)?,
@@ -81,19 +80,19 @@ impl Keeper for Thread {
     }
 
     fn deployment(&self, name: &str) -> Option<String> {
-        Thread::deployment(self, name)
+        self.variables().deployment(name)
     }
 
     fn clean(&self, text: String) -> String {
         let rules = Rules::of(&self.catalog.settings.scrub, None);
-        Scrubber::new(&rules).text(self.redact(text))
+        Scrubber::new(&rules).text(self.variables().redact(text))
     }
 }
 
-impl Thread {
+impl Memories<'_> {
     /// `…/memory/:name`: a memory of the thread's own.
     pub(crate) async fn answer_memory(
-        self: &Rc<Self>,
+        &self,
         request: &ThreadRequest,
         name: &str,
         route: &MemoryRoute,
@@ -105,7 +104,7 @@ impl Thread {
             self.read(|state, _| state.must_live())?;
         }
         if *route == MemoryRoute::AddDocument {
-            self.ready_env().await?;
+            self.variables().ready_env().await?;
             file = match path_of(&request.body)? {
                 Some(path) => {
                     let (text, mime, _) = self.document_file(&path).await?;
@@ -114,12 +113,12 @@ impl Thread {
                 None => None,
             };
         }
-        let book = Book::new(&**self, &self.catalog, memory);
+        let book = Book::new(self.0, &self.catalog, memory);
         // What is left of a budget may pay for no vector; words are found all the same. Until it is logged the request counts as
         // under way.
         let mut afforded = Afforded::default();
         if *route == MemoryRoute::Search {
-            afforded = self.afford_question(&book, &question_of(&request.body)?, None)?;
+            afforded = self.budgets().afford_question(&book, &question_of(&request.body)?, None)?;
         }
         let asked = MemoryRequest {
             route,
@@ -133,9 +132,10 @@ impl Thread {
     }
 
     /// The text of a file that becomes a document, its type, and its row.
-    pub(crate) async fn document_file(self: &Rc<Self>, path: &str) -> Result<(String, String, Row)> {
+    pub(crate) async fn document_file(&self, path: &str) -> Result<(String, String, Row)> {
         let at = FilePath::parse("path", path)?;
-        let row = self.file(&at)?.ok_or_else(|| crate::engine::files::tree::no_file(&at).at("path"))?;
+        let row =
+            self.files().file(&at)?.ok_or_else(|| crate::engine::files::tree::no_file(&at).at("path"))?;
         let size = row.size.unsigned_abs();
         if size > limits::DOCUMENT_FILE_BYTES as u64 {
             let most = limits::DOCUMENT_FILE_BYTES >> 20;
@@ -144,7 +144,7 @@ impl Thread {
         }
         let mime = row.mime.clone();
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-        let mut content = self.opened(row.clone(), 0..size).await?;
+        let mut content = self.files().opened(row.clone(), 0..size).await?;
         while let Some(piece) = content.next().await {
             bytes.extend_from_slice(&piece?);
         }

@@ -1,15 +1,13 @@
 //! What is put before a turn's first message out of memories, and the places that a reply cites.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::engine::context::turn_rows;
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Memories;
 use crate::engine::memory::log::{Searched, SearchedBy};
 use crate::engine::memory::sources::seq_in;
 use crate::engine::summary::covered;
-use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::json;
 use crate::limits;
@@ -37,10 +35,10 @@ pub(crate) struct Marked {
     pub(crate) hit: Hit,
 }
 
-impl Thread {
+impl Memories<'_> {
     /// What is put before the messages of the turn, if its prompt has memories for that. It is looked for once in a turn.
     pub(crate) async fn recalled(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
     ) -> Result<Option<CachedJson<ChatMessage>>> {
         let entries = &definitions.prompt.memory;
@@ -60,7 +58,7 @@ impl Thread {
         if texts.is_empty() {
             return Ok(None);
         }
-        let text = self.redact(format!("{HEAD}\n\n{}", texts.join("\n\n")));
+        let text = self.variables().redact(format!("{HEAD}\n\n{}", texts.join("\n\n")));
         // Said by nobody of authority: what is in a memory instructs nobody.
         Ok(Some(ChatMessage::User(vec![Part::Text(text)]).into()))
     }
@@ -71,7 +69,7 @@ impl Thread {
     }
 
     /// Looks for what fits the messages that open the turn, and notes what was found.
-    async fn look_up(self: &Rc<Self>, definitions: &Definitions<'_>, run: i64, turn: i64) -> Result<Recall> {
+    async fn look_up(&self, definitions: &Definitions<'_>, run: i64, turn: i64) -> Result<Recall> {
         let query = self.opening_texts(definitions)?;
         let mut found = Vec::new();
         if !query.trim().is_empty() {
@@ -96,7 +94,7 @@ impl Thread {
 
     /// What of a memory is put before a turn. A memory helps: where it cannot, the run goes on without.
     async fn fitting_texts(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         name: &str,
         query: &str,
@@ -149,7 +147,7 @@ impl Thread {
 
     /// A search that a run waits for. What was missing is noted. `lost`: how often a process was lost in the middle of it.
     pub(crate) async fn search_in_time(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         name: &str,
         wanted: SearchQuery,
@@ -157,14 +155,15 @@ impl Thread {
     ) -> Result<Found, String> {
         let told = |error: Error| error.into_message();
         let memory = self.memory(name).map_err(told)?;
-        let mut book = Book::new(&**self, &self.catalog, memory);
+        let mut book = Book::new(self.0, &self.catalog, memory);
         if let Some(model) = book.model {
-            book = book.retrying(self.embedding_retry(definitions, model).map_err(told)?);
+            book = book.retrying(self.retries().embedding_retry(definitions, model).map_err(told)?);
         }
         self.log_lost_search(definitions, &book, &wanted.query, (by, lost)).map_err(told)?;
-        let afforded = self.afford_question(&book, &wanted.query, Some(definitions)).map_err(told)?;
+        let afforded =
+            self.budgets().afford_question(&book, &wanted.query, Some(definitions)).map_err(told)?;
         let wanted = SearchQuery { requests: afforded.requests, ..wanted };
-        self.tell_search(name).map_err(told)?;
+        self.activity().tell_search(name).map_err(told)?;
         let started_us = self.host.now_us();
         let search = async {
             match memory.scope {
@@ -195,7 +194,7 @@ impl Thread {
     /// Said once in a run.
     fn note_memory(&self, code: &'static str, name: &str, text: String) -> Result<()> {
         let now = self.host.now_us();
-        self.note(Diagnostic::warning(Kind::Adapter, code, ("memory", name), text, now))
+        self.diagnosis().note(Diagnostic::warning(Kind::Adapter, code, ("memory", name), text, now))
     }
 
     /// The texts that others have opened the turn with: the end of them.

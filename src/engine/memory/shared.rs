@@ -1,11 +1,10 @@
 //! Memories that several threads share have objects of their own: what is looked up there, and what is kept there. The object
 //! follows from the thread's owner and the definitions, whatever a model says.
 
-use std::rc::Rc;
-
 use futures::future::{LocalBoxFuture, join_all};
 use serde::de::DeserializeOwned;
 
+use crate::engine::features::Memories;
 use crate::engine::outbox::INLINE_US;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -32,7 +31,7 @@ const REFUSED: &str = "memory.refused";
 /// That of what a memory has no room for.
 pub(crate) const FULL: &str = "memory_full";
 
-impl Thread {
+impl Memories<'_> {
     /// The memory of that name that the thread's prompts may use.
     pub(crate) fn memory(&self, name: &str) -> Result<&Memory> {
         self.catalog.memories.get(name).map_or_else(|| named(&self.catalog, name, MemoryScope::Thread), Ok)
@@ -104,23 +103,23 @@ impl Thread {
     /// Changes a note of a shared memory: what is to change is in the outbox before anything is told of it, and the memory is
     /// waited for no longer than a search. What the model is told.
     pub(crate) async fn write_note(
-        self: &Rc<Self>,
+        &self,
         memory: &Memory,
         key: String,
         change: NoteChange,
     ) -> Result<String> {
         let (name, head) = self.memory_call(memory, MemoryAsk::Apply)?;
-        let change = Book::new(&**self, &self.catalog, memory).clean_change(change)?;
+        let change = Book::new(self.0, &self.catalog, memory).clean_change(change)?;
         let pending =
             format!("{} (The memory does not answer now; it is told as soon as it does.)", change.told());
         let body = serde_json::to_string(&Letter { key, change }).map_err(Error::internal)?;
         let target = format!("{TO_MEMORY}{name}");
         let subject = self.post_letter(&target, &format!("{head}\n{body}"))?;
         self.ephemeral.letters.borrow_mut().insert(subject.clone(), None);
-        let awaited = Awaited { thread: self.clone(), subject };
+        let awaited = Awaited { thread: self.0.clone(), subject };
         let mut watch = Watch::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
         // What is not answered by then is delivered by the alarm.
-        let _late = watch.within(self.deliver_letters(&target)).await;
+        let _late = watch.within(self.outbox().deliver_letters(&target)).await;
         awaited.answer().unwrap_or(Ok(pending))
     }
 
@@ -128,7 +127,7 @@ impl Thread {
     ///
     /// # Errors
     /// `overloaded` when one of them could not be told.
-    pub(crate) async fn flush_letters(self: &Rc<Self>) -> Result<()> {
+    pub(crate) async fn flush_letters(&self) -> Result<()> {
         if self.catalog.memories.values().all(|memory| memory.scope == MemoryScope::Thread) {
             return Ok(());
         }
@@ -144,7 +143,7 @@ impl Thread {
                 // Should the process be lost, what is due is looked after.
                 self.arm_at(state, sql, now, now)
             })?;
-            join_all(targets.iter().map(|target| self.deliver_letters(target))).await;
+            join_all(targets.iter().map(|target| self.outbox().deliver_letters(target))).await;
             if self.read(|_, sql| table::memories(sql))?.is_empty() {
                 return Ok(());
             }
@@ -256,7 +255,7 @@ pub(crate) fn note_refusal(
 
 /// A letter whose answer somebody waits for.
 struct Awaited {
-    thread: Rc<Thread>,
+    thread: Thread,
     subject: String,
 }
 

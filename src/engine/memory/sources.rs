@@ -4,8 +4,8 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::engine::features::Memories;
 use crate::engine::files::glob::Glob;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::memory::documents::delete;
@@ -59,7 +59,7 @@ fn mark_of(memory: &Memory) -> String {
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Thread {
+impl Memories<'_> {
     /// Notes what has changed, at the end of a transition that has changed something.
     #[inline(never)]
     pub(crate) fn note_changes(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {

@@ -2,13 +2,12 @@
 //! at, and what is there now counts. A process that is lost looks again.
 
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use crate::engine::features::Memories;
 use crate::engine::memory::shared::{FULL, target_of};
 use crate::engine::memory::sources::{FILE_KEY, Patterns, file_key, keys_below, message_key};
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -65,9 +64,9 @@ struct Said {
     upto: i64,
 }
 
-impl Thread {
+impl Memories<'_> {
     /// One step.
-    pub(crate) async fn take_sources(self: &Rc<Self>, book: &Book<'_>) -> Result<Took> {
+    pub(crate) async fn take_sources(&self, book: &Book<'_>) -> Result<Took> {
         let memory = book.memory;
         let name = memory.name.as_str();
         let (pending, taken) = self.read_mut(|state, sql| {
@@ -80,7 +79,7 @@ impl Thread {
             return Ok(Took::Nothing);
         }
         // Whatever is kept has to be clean.
-        self.ready_env().await?;
+        self.variables().ready_env().await?;
         if memory.scope == MemoryScope::Thread && !self.has_tables()? {
             self.make_tables()?;
         }
@@ -256,7 +255,7 @@ impl Thread {
     }
 
     /// A file that has changed, as it is now.
-    async fn take_file(self: &Rc<Self>, book: &Book<'_>, path: &str) -> Result<()> {
+    async fn take_file(&self, book: &Book<'_>, path: &str) -> Result<()> {
         let memory = book.memory;
         let at = FilePath::parse("path", path)?;
         let (row, known) = self.read(|_, sql| {
@@ -302,7 +301,7 @@ impl Thread {
 
     /// The document that a file is; none where it has no text, or is gone by now.
     async fn document_of_file(
-        self: &Rc<Self>,
+        &self,
         book: &Book<'_>,
         path: &str,
     ) -> Result<Result<Option<NewDocument>, Refused>> {

@@ -1,14 +1,12 @@
 //! The tools of memories, and the scratchpad. They are made in a step of a prompt, which says what of which memory its model has.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Memories;
 use crate::engine::memory::log::SearchedBy;
 use crate::engine::memory::recall::{Marked, line};
-use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::json;
 use crate::limits;
@@ -48,10 +46,10 @@ pub(crate) fn is_of_memory(tool: &Tool) -> bool {
     Of::tool(tool).is_some()
 }
 
-impl Thread {
+impl Memories<'_> {
     /// What a call of one of them gives.
     pub(crate) async fn memory_tool(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         inside: &Scope,
         tool: &Tool,
@@ -92,7 +90,7 @@ impl Thread {
     }
 
     async fn search_by_tool(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         inside: &Scope,
         args: &Value,
@@ -124,7 +122,7 @@ impl Thread {
     }
 
     async fn write_by_tool(
-        self: &Rc<Self>,
+        &self,
         definitions: &Definitions<'_>,
         inside: &Scope,
         tool: MemoryTool,
@@ -139,7 +137,7 @@ impl Thread {
             MemoryTool::Delete | MemoryTool::Search => NoteChange::Delete { id: text(args, "id")? },
         };
         match memory.scope {
-            MemoryScope::Thread => Book::new(&**self, &self.catalog, memory).change_note(change),
+            MemoryScope::Thread => Book::new(self.0, &self.catalog, memory).change_note(change),
             MemoryScope::Owner | MemoryScope::Instance => {
                 let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
                 // The same for a call that is made again after its outcome was lost.
@@ -161,7 +159,7 @@ impl Thread {
     fn scratchpad(&self, inside: &Scope, tool: ScratchpadTool, args: &Value) -> Result<String> {
         match tool {
             ScratchpadTool::Read => {
-                let kept = self.value(PAD)?;
+                let kept = self.key_values().value(PAD)?;
                 let lines =
                     kept.as_ref().and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
                 let lines: Vec<&str> = lines.collect();
@@ -169,7 +167,7 @@ impl Thread {
             }
             ScratchpadTool::Clear => {
                 inside.writes("write the scratchpad")?;
-                self.set_value(PAD, &Value::Null)?;
+                self.key_values().set_value(PAD, &Value::Null)?;
                 Ok(EMPTY.to_owned())
             }
             ScratchpadTool::Write => {
@@ -191,7 +189,7 @@ impl Thread {
             let text = format!("items: each has at most {chars} characters, all together {bytes} bytes.");
             return Err(Error::field("items", text));
         }
-        self.set_value(PAD, &json!(lines))?;
+        self.key_values().set_value(PAD, &json!(lines))?;
         Ok(format!("The scratchpad has {} lines.", lines.len()))
     }
 }

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use crate::engine::features::Telemetry;
 use crate::engine::spans::facts::Facts;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
@@ -29,7 +29,7 @@ pub(crate) struct Content {
     pub(crate) calls: SortedMap<i64, (Option<String>, Option<String>)>,
 }
 
-impl Thread {
+impl Telemetry<'_> {
     /// What was said in a run.
     pub(crate) fn content_of(&self, sql: &dyn Sql, facts: &Facts) -> Result<Content> {
         let mut content = Content { input: self.input_of(sql, facts)?, ..Content::default() };
@@ -64,7 +64,7 @@ impl Thread {
     fn messages_told(&self, rows: &[Row], finish_reason: Option<&str>) -> String {
         let mut left = SPAN_CONTENT_BYTES;
         let mut part = |text: &str| {
-            let text = self.redact(text.to_owned());
+            let text = self.variables().redact(text.to_owned());
             let cut = first_bytes(&text, left / 2).to_owned();
             left = left.saturating_sub(cut.len());
             cut
@@ -98,7 +98,7 @@ impl Thread {
     }
 
     fn of_call(&self, sql: &dyn Sql, id: i64, reply: i64) -> Result<(Option<String>, Option<String>)> {
-        let shown = |text: String| first_bytes(&self.redact(text), SPAN_CONTENT_BYTES).to_owned();
+        let shown = |text: String| first_bytes(&self.variables().redact(text), SPAN_CONTENT_BYTES).to_owned();
         if reply <= 0 {
             let data = receipts::find(sql, id)?.map(|receipt| receipt.data).unwrap_or_default();
             let args = data.args.map(|args| shown(args.to_string()));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::engine::thread::Thread;
+use crate::engine::features::Telemetry;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
@@ -81,7 +81,7 @@ pub(crate) struct Facts {
     pub(crate) waits: Vec<Wait>,
 }
 
-impl Thread {
+impl Telemetry<'_> {
     /// What is known of a run; `None` where there is none of that number.
     pub(crate) fn facts_of(&self, state: &State, sql: &dyn Sql, run: i64) -> Result<Option<Facts>> {
         let Some(run) = traces::find(sql, run)? else { return Ok(None) };
@@ -129,7 +129,7 @@ impl Thread {
             stem: state.meta.stem.clone(),
             agent: state.meta.agent.clone(),
             depth: state.meta.parent.as_ref().map_or(0, |parent| parent.depth),
-            trace: self.trace_of(state, &run),
+            trace: self.traces().trace_of(state, &run),
             waits: waits::of_run(state, sql, run.id)?,
             run,
             attempts,

@@ -4,7 +4,7 @@ use futures::StreamExt;
 use futures::future::LocalBoxFuture;
 use futures::stream::FuturesUnordered;
 
-use crate::engine::thread::Thread;
+use crate::engine::features::Subagents;
 use crate::error::{Code, Error, Result};
 use crate::host::Sibling;
 use crate::host::http::{FetchError, Response};
@@ -12,7 +12,7 @@ use crate::limits;
 use crate::request::between::error_of;
 use crate::request::{Reply, ThreadRequest, thread_id};
 
-impl Thread {
+impl Subagents<'_> {
     /// A request that reaches the thread that is meant, and not one that has its place by now.
     pub(crate) fn aimed(&self, request: ThreadRequest) -> Result<ThreadRequest> {
         if request.life.is_some() || !thread_id::is_of_key(&request.thread_id) {
@@ -45,7 +45,7 @@ impl Thread {
     }
 }
 
-impl Thread {
+impl Subagents<'_> {
     /// Sends a request without a body to a streamed route of another thread.
     ///
     /// # Errors

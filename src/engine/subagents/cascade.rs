@@ -1,8 +1,8 @@
 //! Stop and terminate reach the children, and theirs (spec §30, §35.23).
 
+use crate::engine::features::Descendants;
 use crate::engine::subagents::envelope::{Ending, EnvelopeBody};
 use crate::engine::subagents::workers::outcome::settle;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::store::children as registry;
@@ -11,7 +11,7 @@ use crate::store::log::Event;
 use crate::store::messages::message_seq;
 use crate::store::state::State;
 
-impl Thread {
+impl Descendants<'_> {
     /// Stops the children that work. What they were waited for is answered by whoever stops.
     pub(crate) fn stop_children(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         self.each_child(
@@ -77,7 +77,7 @@ impl Thread {
             state.open_children(sql)?.iter().filter(|child| which(child)).cloned().collect();
         for mut child in children {
             if child.state.exists() {
-                self.tell_child(state, sql, &mut child, what.clone())?;
+                self.subagents().tell_child(state, sql, &mut child, what.clone())?;
             }
             (child.wait, child.due_us, child.checks) = (None, None, 0);
             change(&mut child)?;
@@ -92,8 +92,8 @@ impl Thread {
         state.meta.version += 1;
         state.meta.update(sql)?;
         Event::termination(state.active()).insert(sql, now)?;
-        self.post_row(state, sql, now)?;
-        self.works_are_over(state, sql, now)?;
+        self.outbox().post_row(state, sql, now)?;
+        self.telemetry().works_are_over(state, sql, now)?;
         crate::store::effects::tally::cancel_all(state, sql, now)?;
         crate::store::jobs::end_all(state, sql)?;
         self.terminate_children(state, sql)

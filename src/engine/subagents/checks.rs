@@ -1,9 +1,9 @@
 //! What keeps a call from making a child or writing to one: error results that say what to do.
 
+use crate::engine::features::Subagents;
 use crate::engine::subagents::call::NewChild;
 use crate::engine::subagents::envelope::{Content, EnvelopeBody};
 use crate::engine::subagents::shown::listed;
-use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -31,7 +31,7 @@ pub(crate) fn may_wait(
     Err(ToolResult { error_code: Some("would_wait".into()), ..refused(text) })
 }
 
-impl Thread {
+impl Subagents<'_> {
     /// Whether one more child may be made.
     pub(crate) fn room_for(
         &self,

@@ -2,12 +2,11 @@
 //! their places in the transition that stores what the envelope says. So an envelope's messages and its files are there
 //! together, and of an envelope that was received before nothing stays.
 
-use std::rc::Rc;
-
 use futures::StreamExt;
 use futures::future::LocalBoxFuture;
 use serde::Deserialize;
 
+use crate::engine::features::Subagents;
 use crate::engine::files::received::{Foreign, Received};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -74,7 +73,7 @@ impl Copies {
     }
 }
 
-impl Thread {
+impl Subagents<'_> {
     /// Takes in the content of files of another thread, one after the other; at most [`limits::ATTACHMENTS`]. Call
     /// [`Thread::copied`] when they have their places, or shall have none.
     ///
@@ -82,7 +81,7 @@ impl Thread {
     /// What another try may get over: `overloaded` when the other thread does not answer, a file breaks off, or is replaced
     /// or removed while it is read. Files that came before are then deleted.
     pub(crate) fn copy_from<'a>(
-        self: &'a Rc<Self>,
+        &'a self,
         from: &'a str,
         paths: &'a [String],
     ) -> LocalBoxFuture<'a, Result<Copies>> {
@@ -92,7 +91,7 @@ impl Thread {
                 return Ok(copies);
             }
             // What an earlier try has left.
-            self.prune_files();
+            self.files().prune_files();
             for (place, path) in paths.iter().enumerate() {
                 if place >= limits::ATTACHMENTS {
                     let why = format!("a message has at most {} files.", limits::ATTACHMENTS);
@@ -104,7 +103,7 @@ impl Thread {
                     Ok(Pulled::Missing(why)) => copies.missing.push(Missing { path: path.clone(), why }),
                     Err(mut error) => {
                         drop(copies);
-                        self.prune_files();
+                        self.files().prune_files();
                         // An envelope that is refused for another reason is not sent again.
                         if error.code == Code::Conflict {
                             error.code = Code::Overloaded;
@@ -118,15 +117,15 @@ impl Thread {
     }
 
     /// Deletes what of the copies has no place.
-    pub(crate) fn copied(self: &Rc<Self>, copies: Copies) {
+    pub(crate) fn copied(&self, copies: Copies) {
         let any = !copies.files.is_empty();
         drop(copies);
         if any {
-            self.prune_files();
+            self.files().prune_files();
         }
     }
 
-    async fn pull(self: &Rc<Self>, from: &str, path: &str) -> Result<Pulled> {
+    async fn pull(&self, from: &str, path: &str) -> Result<Pulled> {
         let file = match self.look_at(from, path).await? {
             Ok(file) => file,
             Err(why) => return Ok(Pulled::Missing(why)),
@@ -146,7 +145,7 @@ impl Thread {
             }
             _ => return Err(refused(path, answer).await?),
         }
-        match self.receive(file, answer.body).await {
+        match self.files().receive(file, answer.body).await {
             // It would be too large another time, too.
             Err(error) if error.code == Code::TooLarge => Ok(Pulled::Missing(error.into_message())),
             received => received.map(Pulled::Here),

@@ -2,12 +2,11 @@
 //! so that a tree is summed up level by level.
 
 use std::ops::AddAssign;
-use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::thread::Thread;
+use crate::engine::features::Subagents;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -57,9 +56,9 @@ struct CostAnswer {
     incomplete: Vec<String>,
 }
 
-impl Thread {
+impl Subagents<'_> {
     /// `GET …/cost`.
-    pub(crate) async fn get_cost(self: &Rc<Self>) -> Result<Reply> {
+    pub(crate) async fn get_cost(&self) -> Result<Reply> {
         let (id, own, children) =
             self.read(|state, sql| Ok((state.meta.thread_id.clone(), spent(sql)?, registry::all(sql)?)))?;
         let mut made: Vec<Child> =

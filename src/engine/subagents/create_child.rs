@@ -2,9 +2,9 @@
 //! there.
 
 use crate::engine::accept::room;
+use crate::engine::features::Subagents;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::{BEGIN, ChildSpec, Content, Envelope};
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -39,7 +39,7 @@ fn parent_of(envelope: &Envelope, birth: &ChildSpec) -> Parent {
     }
 }
 
-impl Thread {
+impl Subagents<'_> {
     /// Creates this thread as a child and receives the envelope, in one transaction. None when the thread exists: then it must
     /// be the same child.
     pub(crate) fn create_as_child(
@@ -63,7 +63,8 @@ impl Thread {
             return Err(Error::new(Code::AgentNotFound, message));
         }
         // Before anything is written: a thread whose values cannot be decrypted is not created.
-        self.open_sealed(id, birth.env.clone())
+        self.descendants()
+            .open_sealed(id, birth.env.clone())
             .map_err(|error| Error::new(Code::Conflict, format!("Its values cannot be read: {error}")))?;
         let now = self.host.now_us();
         let parent = parent_of(envelope, birth);
@@ -77,7 +78,7 @@ impl Thread {
             ..Meta::new(id, &birth.agent, now)
         };
         let mut state = State::created(meta);
-        state.created_told = self.nobody_is_told(&state.meta.agent);
+        state.created_told = self.hooks().nobody_is_told(&state.meta.agent);
         state.effects.set(Tally::of_none());
         self.ephemeral.alarm.is_none();
         // Files can only be copied into what exists; then the envelope is received afterwards.
@@ -102,8 +103,8 @@ impl Thread {
         n: i64,
         applied: &mut Applied,
     ) -> Result<()> {
-        let env = self.open_sealed(&state.meta.thread_id, birth.env.clone())?;
-        self.store_env(state, sql, &env)?;
+        let env = self.descendants().open_sealed(&state.meta.thread_id, birth.env.clone())?;
+        self.variables().store_env(state, sql, &env)?;
         if !birth.arguments.is_empty() {
             let now = self.host.now_us();
             let arguments = serde_json::to_string_pretty(&birth.arguments).map_err(Error::internal)?;

@@ -2,16 +2,14 @@
 //! registry in [`ChildState::Pending`] that holds what the child is to be made with. Whoever may manage the thread gives
 //! the values, and that makes the child; nobody ever sees them again. After [`limits::WAIT_US`] the row is given up.
 
-use std::rc::Rc;
-
 use serde::{Deserialize, Serialize};
 
 use crate::engine::accept::room;
 use crate::engine::env::missing::Needs;
+use crate::engine::features::Subagents;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::{ChildSpec, Content, EnvelopeBody};
 use crate::engine::subagents::values::OwnValues;
-use crate::engine::thread::Thread;
 use crate::env::{Change, Level};
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -67,9 +65,9 @@ fn unknown(id: &str) -> Error {
         .hint("It may have been started, or given up after 7 days.")
 }
 
-impl Thread {
+impl Subagents<'_> {
     /// `GET /threads/:id/variables/:request`.
-    pub(crate) async fn get_variables(self: &Rc<Self>, id: &str) -> Result<Reply> {
+    pub(crate) async fn get_variables(&self, id: &str) -> Result<Reply> {
         let (child, needs) = self.waiting_child(id, &OwnValues::default()).await?;
         let parent = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let body = json!({
@@ -82,7 +80,7 @@ impl Thread {
     }
 
     /// `POST /threads/:id/variables/:request`: makes the child.
-    pub(crate) async fn post_variables(self: &Rc<Self>, request: &ThreadRequest, id: &str) -> Result<Reply> {
+    pub(crate) async fn post_variables(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
         let answer = json!({ "request_id": id, "child_thread_id": id, "status": "success" });
         let now = self.host.now_us();
         let mut body = Body::parse(&request.body)?.known(&["env", "env_types"])?;
@@ -126,21 +124,21 @@ impl Thread {
     }
 
     /// A child that waits, and what it needs once it is given these values.
-    async fn waiting_child(self: &Rc<Self>, id: &str, given: &OwnValues) -> Result<(Child, Needs)> {
+    async fn waiting_child(&self, id: &str, given: &OwnValues) -> Result<(Child, Needs)> {
         let look = || {
             self.read_mut(|state, sql| {
                 let (child, deferred) = pending(state, sql, id)?;
                 let agent = self.deferred_agent(&child)?;
                 let given = self.deferred_values(id, deferred, given)?;
-                let values = self.child_values(state, sql, agent, &given)?;
-                Ok((child, self.child_needs(agent, &values)))
+                let values = self.descendants().child_values(state, sql, agent, &given)?;
+                Ok((child, self.descendants().child_needs(agent, &values)))
             })
         };
         let seen = look()?;
         if seen.1.missing.is_empty() {
             return Ok(seen);
         }
-        self.refresh_env().await?;
+        self.variables().refresh_env().await?;
         look()
     }
 
@@ -155,7 +153,7 @@ impl Thread {
 
     /// What it was given at its creation, and what it is given now.
     fn deferred_values(&self, id: &str, deferred: Deferred, given: &OwnValues) -> Result<OwnValues> {
-        let mut values = self.open_sealed(id, deferred.birth.env)?.plain();
+        let mut values = self.descendants().open_sealed(id, deferred.birth.env)?.plain();
         values.retain(|value| given.values.iter().all(|new| new.name != value.name));
         values.extend(given.values.iter().cloned());
         Ok(OwnValues { values, withheld: deferred.withheld })
@@ -174,19 +172,19 @@ impl Thread {
             .hint("Try again when one of them has been terminated."));
         }
         let mut birth = deferred.birth.clone();
-        birth.held = self.holds_children(state);
+        birth.held = self.hooks().holds_children(state);
         let given = self.deferred_values(id, deferred, given)?;
-        let values = self.child_values(state, sql, agent, &given)?;
-        birth.env = self.seal_for(id, &values)?;
+        let values = self.descendants().child_values(state, sql, agent, &given)?;
+        birth.env = self.descendants().seal_for(id, &values)?;
         child.facts.own = given.values.iter().map(|value| value.name.clone()).collect();
         child.facts.deferred = true;
         child.state = ChildState::Creating;
         "running".clone_into(&mut child.status);
         (child.due_us, child.body) = (None, None);
         // One for which nothing is left asks for it.
-        birth.words.grant = match self.lend(state, sql, &mut child, None, false)? {
+        birth.words.grant = match self.budgets().lend(state, sql, &mut child, None, false)? {
             Ok(grant) => grant,
-            Err(_) => self.lend(state, sql, &mut child, None, true)?.unwrap_or_default(),
+            Err(_) => self.budgets().lend(state, sql, &mut child, None, true)?.unwrap_or_default(),
         };
         self.tell_child(state, sql, &mut child, EnvelopeBody::Create(Box::new(birth)))?;
         Event::subagent("create", &child, state.active(), None).insert(sql, self.host.now_us())?;
@@ -194,7 +192,7 @@ impl Thread {
     }
 
     /// Gives a child up that has waited too long.
-    pub(crate) fn give_up(self: &Rc<Self>, reference: &str) -> Result<()> {
+    pub(crate) fn give_up(&self, reference: &str) -> Result<()> {
         let now = self.host.now_us();
         let applied = self.transition(|state, sql| {
             let mut applied = Applied::default();

@@ -1,12 +1,10 @@
 //! A thread that is deleted takes its tree with it: children first, each with all below it. What was deleted stays
 //! deleted when something fails, and a thread goes only when all below it are gone: so it can be deleted again.
 
-use std::rc::Rc;
-
 use serde::Deserialize;
 
+use crate::engine::features::Descendants;
 use crate::engine::outbox::Targets;
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::request::ThreadRoute;
@@ -37,12 +35,12 @@ struct Gone {
     deleted_thread_ids: Vec<String>,
 }
 
-impl Thread {
+impl Descendants<'_> {
     /// Deletes all below this thread, which is terminated. Their ids.
     ///
     /// # Errors
     /// `overloaded` when one of them could not be deleted, or did not say so.
-    pub(crate) async fn delete_children(self: &Rc<Self>) -> Result<Vec<String>> {
+    pub(crate) async fn delete_children(&self) -> Result<Vec<String>> {
         let (id, children) =
             self.read(|state, sql| Ok((state.meta.thread_id.clone(), registry::all(sql)?)))?;
         self.cancel_creations(&children).await?;
@@ -59,7 +57,7 @@ impl Thread {
             request.headers.push((BY_PARENT.to_owned(), id.clone()));
             request
         };
-        let answers = self.ask_all(made.iter().map(request).collect()).await;
+        let answers = self.subagents().ask_all(made.iter().map(request).collect()).await;
         let (mut deleted, mut gone, mut left) = (Vec::new(), Vec::new(), None);
         for (reference, answer) in made.iter().zip(answers) {
             match answer {
@@ -95,7 +93,7 @@ impl Thread {
 
     /// Takes back the envelopes to children that are still to be made, and waits for those that are on their way: a child
     /// that is not there afterwards will not be, or finds its parent gone and deletes itself.
-    async fn cancel_creations(self: &Rc<Self>, children: &[Child]) -> Result<()> {
+    async fn cancel_creations(&self, children: &[Child]) -> Result<()> {
         let creating: Vec<String> = children
             .iter()
             .filter(|child| child.state == ChildState::Creating || !child.is_open())
@@ -120,7 +118,7 @@ impl Thread {
     ///
     /// # Errors
     /// `overloaded` when it could not be told.
-    pub(crate) async fn flush_parent_notice(self: &Rc<Self>) -> Result<()> {
+    pub(crate) async fn flush_parent_notice(&self) -> Result<()> {
         let left = || {
             self.read(|state, sql| {
                 let Some(parent) = &state.meta.parent else { return Ok(false) };
@@ -129,7 +127,7 @@ impl Thread {
         };
         let mut pauses = limits::TELL_PAUSES_US.into_iter();
         while left()? {
-            self.deliver_now(Targets::All).await;
+            self.outbox().deliver_now(Targets::All).await;
             if !left()? {
                 break;
             }

@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::engine::features::Subagents;
 use crate::engine::outbox::INLINE_US;
 use crate::engine::subagents::values::EncryptedValues;
-use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -208,7 +208,7 @@ pub(crate) fn bounded(text: &str) -> String {
     }
 }
 
-impl Thread {
+impl Subagents<'_> {
     /// The request that carries an envelope: the call of an object, up to the envelope's JSON.
     pub(crate) fn envelope_head(&self, to: &str) -> Result<String> {
         let request = self.aimed(to_thread(to, ThreadRoute::Envelope))?;

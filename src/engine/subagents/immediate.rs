@@ -6,15 +6,13 @@
 //! place of the row is a child. The values of `nameEnv` and `descriptionEnv` become its name and its first message, those
 //! of `scopedEnv` its own values, in the transition that creates it, which takes all of them from the thread.
 
-use std::rc::Rc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Subagents;
 use crate::engine::subagents::envelope::BEGIN;
 use crate::engine::subagents::values::OwnValues;
-use crate::engine::thread::Thread;
 use crate::env::{Change, Plain, Set};
 use crate::error::{Code, Result};
 use crate::host::Sql;
@@ -97,7 +95,7 @@ pub(crate) fn places(immediate: &Immediate, own: &Set) -> Vec<u32> {
     found.into_iter().collect()
 }
 
-impl Thread {
+impl Subagents<'_> {
     /// The sides of an agent whose prompts begin subagents.
     pub(crate) fn activations(&self, agent: &str) -> i64 {
         let Some(agent) = self.catalog.agents.get(agent) else { return 0 };
@@ -113,7 +111,7 @@ impl Thread {
     }
 
     /// Before a step: queues the calls of a prompt that has become active.
-    pub(crate) async fn activate(self: &Rc<Self>, definitions: &Definitions<'_>) -> Result<()> {
+    pub(crate) async fn activate(&self, definitions: &Definitions<'_>) -> Result<()> {
         let bit = bit(definitions.active);
         let due = self.read(|state, _| {
             let starts = state.active().is_some_and(|run| run.phase == Phase::Start);
@@ -122,7 +120,7 @@ impl Thread {
         if !due {
             return Ok(());
         }
-        self.refresh_env().await?;
+        self.variables().refresh_env().await?;
         // From here to the transition nothing is awaited.
         let mut calls = Vec::new();
         for entry in definitions.prompt.tools.iter().filter(|entry| self.is_on(definitions, entry)) {
@@ -162,15 +160,17 @@ impl Thread {
             let alike =
                 |child: &&Child| child.agent == entry.name && child.state.exists() && !child.is_worker();
             let active = state.open_children(sql)?.iter().filter(alike).count();
-            Ok((active, places(immediate, self.own_set(state, sql)?)))
+            Ok((active, places(immediate, self.variables().own_set(state, sql)?)))
         })?;
         let hint = |hint: &Option<String>, place: u32| {
             let name = hint.as_ref()?;
-            if self.declared().is_secret(name) {
-                self.log_once(format!("{name} is a secret: it names and instructs no subagent."));
+            if self.variables().declared().is_secret(name) {
+                self.variables().log_once(format!("{name} is a secret: it names and instructs no subagent."));
                 return None;
             }
-            self.tool_env(definitions, entry, &at(name, place)).filter(|text| !text.trim().is_empty())
+            self.variables()
+                .tool_env(definitions, entry, &at(name, place))
+                .filter(|text| !text.trim().is_empty())
         };
         let begun = |place| ImmediateStart {
             place,
@@ -231,7 +231,7 @@ impl Thread {
         let mut taken = ConsumedValues::default();
         let (Some(begun), Some(immediate)) = (begun, &entry.immediate) else { return Ok(taken) };
         taken.given.withheld = hints(immediate).map(str::to_owned).collect();
-        let own = self.own_set(state, sql)?;
+        let own = self.variables().own_set(state, sql)?;
         for hint in hints(immediate) {
             let name = at(hint, begun.place);
             let Some(held) = own.get(&name) else { continue };
@@ -255,10 +255,10 @@ impl Thread {
         if taken.names.is_empty() {
             return Ok(());
         }
-        self.store_own_env(state, sql, &Change::delete(taken.names.clone()))?;
+        self.variables().store_own_env(state, sql, &Change::delete(taken.names.clone()))?;
         let shown: Vec<String> =
             begun.into_iter().flat_map(|begun| [&begun.name, &begun.text]).flatten().cloned().collect();
-        self.show(&shown);
+        self.variables().show(&shown);
         Ok(())
     }
 }

@@ -1,11 +1,10 @@
 //! What is done with envelopes. Each is received in one transition, in the order of its number; one that was received before
 //! changes nothing, one that comes too early is sent again.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::engine::accept::room;
+use crate::engine::features::Subagents;
 use crate::engine::outbox::forget_envelope;
 use crate::engine::subagents::applied::{Applied, ChildEvent};
 use crate::engine::subagents::copy::{Copies, Missing};
@@ -13,7 +12,6 @@ use crate::engine::subagents::delete::ParentNotice;
 use crate::engine::subagents::envelope::{Content, Ending, Envelope, EnvelopeBody, Report};
 use crate::engine::subagents::report::{STATUS_BYTES, metadata};
 use crate::engine::subagents::shown::listed;
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -32,9 +30,9 @@ use crate::store::runs::end::Reason;
 use crate::store::state::State;
 use crate::text::first_bytes;
 
-impl Thread {
+impl Subagents<'_> {
     /// Takes an envelope from the parent or a child.
-    pub(crate) async fn receive_envelope(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+    pub(crate) async fn receive_envelope(&self, request: &ThreadRequest) -> Result<Reply> {
         let mut envelope: Envelope = crate::json::from_str(&request.body)
             .map_err(|error| Error::new(Code::BadJson, format!("This is no envelope: {error}.")))?;
         if let EnvelopeBody::Create(birth) = &envelope.what
@@ -77,7 +75,7 @@ impl Thread {
     }
 
     /// Copies the files that an envelope names; a report says which of them are not there.
-    async fn files_of(self: &Rc<Self>, envelope: &mut Envelope) -> Result<Copies> {
+    async fn files_of(&self, envelope: &mut Envelope) -> Result<Copies> {
         let wanted = self.read_mut(|state, sql| {
             let new = self.is_new(state, sql, envelope)?.is_some() && state.meta.terminated_us.is_none();
             Ok(match &envelope.what {
@@ -128,7 +126,7 @@ impl Thread {
         self.tell_parent(state, sql, EnvelopeBody::Report(report))?;
         let mut applied = Applied::default();
         if matches!(envelope.what, EnvelopeBody::Create(_)) {
-            self.end_for_good(state, sql, self.host.now_us())?;
+            self.descendants().end_for_good(state, sql, self.host.now_us())?;
             applied.terminated = true;
             if resumable {
                 self.tell_parent(state, sql, EnvelopeBody::Terminated)?;
@@ -139,22 +137,22 @@ impl Thread {
     }
 
     /// What follows a transition that received something.
-    pub(crate) fn after_commit(self: &Rc<Self>, applied: Applied) -> Result<()> {
+    pub(crate) fn after_commit(&self, applied: Applied) -> Result<()> {
         if applied.terminated {
-            self.abort_effects();
+            self.effects().abort_effects();
         }
         if let Some(halted) = applied.halted {
-            self.halted(halted)?;
+            self.control().halted(halted)?;
         }
         if let Some(failed) = applied.failed {
-            self.cut_off(failed)?;
+            self.control().cut_off(failed)?;
         }
-        self.announce_waits(&applied.closed)?;
+        self.waits().announce_waits(&applied.closed)?;
         for (reference, frame) in applied.asked {
-            self.announce_wait(frame, Some(&reference));
+            self.waits().announce_wait(frame, Some(&reference));
         }
         for (kind, reached) in applied.budgets {
-            self.announce_budget(kind, &[reached]);
+            self.budgets().announce_budget(kind, &[reached]);
         }
         for ChildEvent { event, alias, reference, agent } in &applied.told {
             self.announce_subagent(event, alias.as_deref(), Some(reference), agent);
@@ -185,29 +183,29 @@ impl Thread {
         in_order(envelope.n, parent.envelopes.received)?;
         parent.envelopes.received = envelope.n;
         if let Some(grant) = envelope.what.grant() {
-            self.take_grant(state, grant);
+            self.budgets().take_grant(state, grant);
         }
         match &envelope.what {
-            EnvelopeBody::Grant(granted) => self.hear_grant(state, sql, granted, &mut applied)?,
+            EnvelopeBody::Grant(granted) => self.budgets().hear_grant(state, sql, granted, &mut applied)?,
             EnvelopeBody::Create(birth) => self.begin(state, sql, birth, files, envelope.n, &mut applied)?,
             EnvelopeBody::Message(words) => {
                 self.receive_words(state, sql, words, files, envelope.n, &mut applied)?
             }
-            EnvelopeBody::SetEnv(sealed) => self.hear_env(state, sql, sealed.clone())?,
+            EnvelopeBody::SetEnv(sealed) => self.descendants().hear_env(state, sql, sealed.clone())?,
             EnvelopeBody::Begin if state.meta.terminated_us.is_none() && !state.meta.stopped => {
                 self.start_for_parent(state, sql, &mut applied)?;
             }
             EnvelopeBody::Stop if state.meta.terminated_us.is_none() => {
                 state.meta.stopped = true;
                 Event::stop(state.active()).insert(sql, now)?;
-                self.stop_children(state, sql)?;
-                applied.halted = Some(self.halt(state, sql, Reason::StoppedByParent, now)?);
-                self.return_grant(state, sql, None)?;
+                self.descendants().stop_children(state, sql)?;
+                applied.halted = Some(self.control().halt(state, sql, Reason::StoppedByParent, now)?);
+                self.budgets().return_grant(state, sql, None)?;
             }
             EnvelopeBody::Terminate if state.meta.terminated_us.is_none() => {
-                self.end_for_good(state, sql, now)?;
-                applied.halted = Some(self.halt(state, sql, Reason::Terminated, now)?);
-                self.return_grant(state, sql, None)?;
+                self.descendants().end_for_good(state, sql, now)?;
+                applied.halted = Some(self.control().halt(state, sql, Reason::Terminated, now)?);
+                self.budgets().return_grant(state, sql, None)?;
                 applied.terminated = true;
                 // A parent that was deleted while this thread was being made does not know that it exists: who has
                 // nothing more to say would never learn that.
@@ -256,7 +254,7 @@ impl Thread {
                 Event::subagent("status", &child, state.active(), Some(text)).insert(sql, now)?;
             }
             EnvelopeBody::Asks(news) => {
-                self.hear_asked(state, sql, &mut child, news, &mut applied)?;
+                self.waits().hear_asked(state, sql, &mut child, news, &mut applied)?;
             }
             EnvelopeBody::Notify(text) => {
                 Event::subagent("notify", &child, state.active(), None).insert(sql, now)?;
@@ -276,10 +274,10 @@ impl Thread {
                     &mut applied,
                 )?;
             }
-            EnvelopeBody::Books(books) => self.book_child(state, sql, &mut child, books)?,
-            EnvelopeBody::Spent(spent) => self.hear_spent(state, sql, &mut child, spent)?,
+            EnvelopeBody::Books(books) => self.budgets().book_child(state, sql, &mut child, books)?,
+            EnvelopeBody::Spent(spent) => self.budgets().hear_spent(state, sql, &mut child, spent)?,
             EnvelopeBody::TopUp { wanted, books } => {
-                self.hear_need(state, sql, &mut child, (wanted, books), &mut applied)?;
+                self.budgets().hear_need(state, sql, &mut child, (wanted, books), &mut applied)?;
             }
             EnvelopeBody::Terminated => {
                 self.lose_child(state, sql, &mut child, "was terminated", &mut applied)?;
@@ -301,11 +299,11 @@ impl Thread {
     ) -> Result<()> {
         let now = self.host.now_us();
         if let Some(books) = &report.books {
-            self.book_child(state, sql, child, books)?;
+            self.budgets().book_child(state, sql, child, books)?;
         }
         let Report { ending, words, answers, .. } = report;
         let answer = ToolResult::success(words.text.clone());
-        let answer = self.clean_result_within(state, &child.agent, None, answer);
+        let answer = self.scrubbing().clean_result_within(state, &child.agent, None, answer);
         let words = &Content { text: answer.text(), ..words.clone() };
         let over = !child.facts.resumable && *ending != Ending::Stopped;
         if over {
@@ -323,7 +321,7 @@ impl Thread {
             return Ok(());
         }
         if child.is_worker() {
-            return self.receive_outcome(state, sql, child, report, &files, applied);
+            return self.delegates().receive_outcome(state, sql, child, report, &files, applied);
         }
         // One that takes no more work has failed before it took the message in: nothing else will come.
         if child.wait.is_some() && (over || *answers >= child.asked) {
@@ -428,19 +426,13 @@ impl Thread {
         Event::subagent("terminated", child, state.active(), Some(&text)).insert(sql, now)?;
         applied.tells("closed", child);
         match child.is_worker() {
-            true => self.fail_worker(state, sql, child, &text, applied),
+            true => self.delegates().fail_worker(state, sql, child, &text, applied),
             false => self.end_wait(state, sql, child, &ToolResult::error(text), applied),
         }
     }
 
     /// A thread has taken an envelope, or refused it for good.
-    pub(crate) async fn envelope_answered(
-        self: &Rc<Self>,
-        to: &str,
-        n: i64,
-        body: &str,
-        reply: Reply,
-    ) -> Result<()> {
+    pub(crate) async fn envelope_answered(&self, to: &str, n: i64, body: &str, reply: Reply) -> Result<()> {
         let taken = reply.status < 300;
         let error: Value = match reply.body {
             Some(body) if !taken => crate::json::from_str(body.get()).unwrap_or_default(),
@@ -451,11 +443,11 @@ impl Thread {
         let is_parent =
             self.read(|state, _| Ok(state.meta.parent.as_ref().is_some_and(|parent| parent.thread == to)))?;
         if !taken {
-            self.log(&format!("the thread {to} refused envelope {n}: {code} {why}"));
+            self.variables().log(&format!("the thread {to} refused envelope {n}: {code} {why}"));
         }
         if is_parent && code == "thread_not_found" {
             // Its tree was deleted while this thread was being made.
-            self.delete_tree(ParentNotice::NotOwed).await?;
+            self.control().delete_tree(ParentNotice::NotOwed).await?;
             return Ok(());
         }
         // Before the envelope is forgotten: a process that dies here sends it again, and tells its hooks again.
@@ -463,7 +455,7 @@ impl Thread {
             if n == 1 && taken { crate::json::from_str(body).ok() } else { None };
         let held = !is_parent && envelope.is_some_and(|envelope| envelope.holds());
         if held {
-            self.tell_hooks_of(to).await?;
+            self.hooks().tell_hooks_of(to).await?;
         }
         let applied = self.transition(|state, sql| {
             let mut applied = Applied::default();
@@ -511,7 +503,7 @@ impl Thread {
             _ => return Ok(()),
         };
         if let Some(grant) = envelope.what.grant() {
-            self.book_child(state, sql, child, &Books { back: held(grant), ..Books::default() })?;
+            self.budgets().book_child(state, sql, child, &Books { back: held(grant), ..Books::default() })?;
         }
         let waited = child.wait.is_some();
         if gone {
@@ -524,7 +516,7 @@ impl Thread {
         } else {
             let text = format!("The subagent {} did not take the message: {why}", listed(child));
             match child.is_worker() {
-                true => self.fail_worker(state, sql, child, &text, applied)?,
+                true => self.delegates().fail_worker(state, sql, child, &text, applied)?,
                 false => self.end_wait(state, sql, child, &ToolResult::error(text), applied)?,
             }
         }

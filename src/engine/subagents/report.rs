@@ -1,11 +1,9 @@
 //! What a run of a child came to, told to its parent in the transition that ends the run (spec §8.8, §24.2).
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
+use crate::engine::features::Subagents;
 use crate::engine::subagents::envelope::{Content, Ending, EnvelopeBody, Report, bounded};
-use crate::engine::thread::Thread;
 use crate::error::{Error, Result, unstopped};
 use crate::host::Sql;
 use crate::json;
@@ -16,7 +14,7 @@ use crate::store::runs::Run;
 use crate::store::runs::end::{Outcome, Reason};
 use crate::store::state::State;
 
-impl Thread {
+impl Subagents<'_> {
     /// Tells the parent, if there is one, that a run has ended. A child that hears its parent once is terminated with it.
     pub(crate) fn report(
         &self,
@@ -29,12 +27,12 @@ impl Thread {
         let Some(parent) = state.meta.parent.clone() else { return Ok(()) };
         let Some(end) = &run.end else { return Ok(()) };
         if matches!(end.reason, Reason::StoppedByParent | Reason::Terminated) {
-            return self.return_grant(state, sql, Some(run));
+            return self.budgets().return_grant(state, sql, Some(run));
         }
         let (ending, mut words) = self.came_to(state, run, answer);
-        words.text = bounded(&self.redact_within(state, sql, words.text)?);
+        words.text = bounded(&self.variables().redact_within(state, sql, words.text)?);
         let answers = parent.asked.filter(|(_, seq)| *seq < run.block).map_or(0, |(n, _)| n);
-        let books = self.settle_grant(state, Some(run));
+        let books = self.budgets().settle_grant(state, Some(run));
         let report = Report { run: run.id, answers, ending, words, books };
         Event::told_parent(&parent.thread, ending.as_str(), run).insert(sql, now)?;
         self.tell_parent(state, sql, EnvelopeBody::Report(report))?;
@@ -52,7 +50,7 @@ impl Thread {
         if parent.resumable || ending == Ending::Stopped {
             return Ok(());
         }
-        self.end_for_good(state, sql, now)
+        self.descendants().end_for_good(state, sql, now)
     }
 
     /// What a run came to, in words that may be long and hold secrets.
@@ -102,7 +100,7 @@ impl Thread {
     ///
     /// # Errors
     /// `missing_field` for a blank text; `terminated`.
-    pub(crate) fn notify_parent(self: &Rc<Self>, text: &str) -> Result<()> {
+    pub(crate) fn notify_parent(&self, text: &str) -> Result<()> {
         self.say_to_parent(text, "content", EnvelopeBody::Notify)
     }
 
@@ -110,12 +108,12 @@ impl Thread {
     ///
     /// # Errors
     /// `missing_field` for a blank text; `terminated`.
-    pub(crate) fn set_status(self: &Rc<Self>, text: &str) -> Result<()> {
+    pub(crate) fn set_status(&self, text: &str) -> Result<()> {
         self.say_to_parent(text, "status", EnvelopeBody::Status)
     }
 
     fn say_to_parent(
-        self: &Rc<Self>,
+        &self,
         text: &str,
         field: &str,
         what: impl FnOnce(String) -> EnvelopeBody,
@@ -127,7 +125,7 @@ impl Thread {
         if self.read(|state, _| Ok(state.meta.parent.is_none()))? {
             return Ok(());
         }
-        let text = bounded(&self.redact(text.to_owned()));
+        let text = bounded(&self.variables().redact(text.to_owned()));
         self.transition(|state, sql| {
             state.must_live()?;
             self.tell_parent(state, sql, what(text))

@@ -4,17 +4,18 @@ use serde_json::Value;
 
 use crate::engine::call::{arguments, parsed};
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Delegates;
+use crate::engine::features::Subagents;
 use crate::engine::subagents::arguments;
 use crate::engine::subagents::arguments::agent;
 use crate::engine::subagents::call::SubagentCall;
 use crate::engine::subagents::workers;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::spec::message::{ToolCall, ToolResult};
 use crate::spec::subagent::{CREATE, OF_WORKERS, SPAWN, is_tool};
 use crate::spec::{Callable, ToolEntry};
 
-impl Thread {
+impl Subagents<'_> {
     /// What a call wants of subagents, or what is wrong with it; none when it is for something else. `listed`: the entry
     /// of its prompt, or one for what code calls.
     pub(crate) fn wanted<'a>(
@@ -77,13 +78,13 @@ impl Thread {
         by_code: bool,
         call: &ToolCall,
     ) -> Result<Result<SubagentCall<'a>, ToolResult>> {
-        let offered = self.leads(definitions.prompt)?;
+        let offered = self.delegates().leads(definitions.prompt)?;
         let name = call.name.as_str();
         if !by_code && !offered.contains(&name) {
             return Ok(Err(ToolResult::error(self.unknown_tool(definitions, name)?)));
         }
-        if !self.permits(name)? {
-            return Ok(Err(ToolResult::error(Thread::not_permitted(name))));
+        if !self.delegates().permits(name)? {
+            return Ok(Err(ToolResult::error(Delegates::not_permitted(name))));
         }
         let workers = definitions.prompt.workers().filter(|_| offered.contains(&SPAWN));
         Ok(workers::arguments::of_call(&self.catalog, workers, call))
@@ -91,7 +92,7 @@ impl Thread {
 
     /// What is told of a name that stands for nothing where it is called.
     pub(crate) fn unknown_tool(&self, definitions: &Definitions<'_>, name: &str) -> Result<String> {
-        let offers = self.offers(definitions)?;
+        let offers = self.model_context().offers(definitions)?;
         let available: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
         let available = if available.is_empty() { "none".to_owned() } else { available.join(", ") };
         Ok(format!("There is no tool \"{name}\" here. Available: {available}."))

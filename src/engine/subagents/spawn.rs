@@ -1,9 +1,8 @@
 //! A call makes a child, or writes to one that is there: the registry's row, the envelope and the receipt in one transition.
 
-use std::rc::Rc;
-
 use crate::engine::call::{Call, CallOutcome};
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Subagents;
 use crate::engine::outbox::Targets;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{Dispatched, NewChild, SubagentCall};
@@ -13,7 +12,6 @@ use crate::engine::subagents::envelope::{ChildSpec, Content, EnvelopeBody};
 use crate::engine::subagents::shown::listed;
 use crate::engine::subagents::values::env_required;
 use crate::engine::subagents::workers::lead;
-use crate::engine::thread::Thread;
 use crate::engine::told::Told;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -75,7 +73,7 @@ fn begun_told(child: &Child, receipt: Option<i64>) -> Dispatched {
     Dispatched { result, applied, ..Dispatched::default() }
 }
 
-impl Thread {
+impl Subagents<'_> {
     /// Writes a message to a child, with its part of the budget; its row must be written afterwards. Or why that cannot be
     /// paid.
     pub(crate) fn write_to_child(
@@ -85,7 +83,7 @@ impl Thread {
         child: &mut Child,
         words: &Content,
     ) -> Result<Result<(), ToolResult>> {
-        let grant = match self.lend(state, sql, child, None, false)? {
+        let grant = match self.budgets().lend(state, sql, child, None, false)? {
             Ok(grant) => grant,
             Err(result) => return Ok(Err(result)),
         };
@@ -99,7 +97,7 @@ impl Thread {
     /// Makes a call that is for a child. One that waits for the child's answer parks the run, and never comes back: the
     /// flow that goes on finds the result on the receipt.
     pub(crate) async fn call_child(
-        self: &Rc<Self>,
+        &self,
         scope: &Scope,
         definitions: &Definitions<'_>,
         reply: &Shared,
@@ -126,19 +124,19 @@ impl Thread {
             if reply.inbound == Inbound::QueuedTool {
                 new.begun_by(reply);
             }
-            self.ready_child(new.agent).await?;
+            self.descendants().ready_child(new.agent).await?;
         }
         if scope.depth >= limits::CALL_DEPTH {
             return Ok(CallOutcome::refused(crate::engine::call::too_deep(&call.call.name)));
         }
-        if let Some(result) = self.count_call(scope.is_detached())? {
+        if let Some(result) = self.budgets().count_call(scope.is_detached())? {
             return Ok(CallOutcome::refused_with(result));
         }
         let group = self.read(|state, _| Ok(reply.id(&state.meta.stem)))?;
         let told = self.transition(|state, sql| {
             let side = definitions.active;
             let by = group.clone();
-            let trace = self.trace_of_call(state, scope, Some(call.seq));
+            let trace = self.traces().trace_of_call(state, scope, Some(call.seq));
             let wanted = wanted.in_trace(trace);
             match self.tell(state, sql, &wanted, side, Some(group), &by, Some(call.seq), scope.parking)? {
                 Err(result) => Ok(Err(result)),
@@ -153,20 +151,20 @@ impl Thread {
             Ok(told) => told,
             Err(result) => return Ok(CallOutcome::refused_with(result)),
         };
-        self.tell_calls(scope, reply, call)?;
+        self.activity().tell_calls(scope, reply, call)?;
         self.child_told(call, told).await
     }
 
     /// What follows the commit of a call for a child.
-    async fn child_told(self: &Rc<Self>, call: &Call, told: Dispatched) -> Result<CallOutcome> {
-        self.announce_tool_start(&Told::of(call));
+    async fn child_told(&self, call: &Call, told: Dispatched) -> Result<CallOutcome> {
+        self.activity().announce_tool_start(&Told::of(call));
         self.after_commit(told.applied)?;
         if let Some(opened) = told.opened {
-            return self.parked(&[opened]).await;
+            return self.waits().parked(&[opened]).await;
         }
         match told.result {
             Some(result) => {
-                self.announce_tool_end(&Told::of(call), result.status);
+                self.activity().announce_tool_end(&Told::of(call), result.status);
                 Ok(CallOutcome::ran(result))
             }
             None => self.park(call).await.map(CallOutcome::ran),
@@ -175,14 +173,14 @@ impl Thread {
 
     /// The same for code that calls and waits (spec §6.4): a child that must be waited for is refused.
     pub(crate) fn invoke_child(
-        self: &Rc<Self>,
+        &self,
         scope: &Scope,
         wanted: &SubagentCall<'_>,
         insert: impl FnOnce(&mut State, &dyn Sql, &ToolResult) -> Result<()>,
     ) -> Result<ToolResult> {
         let told = self.transition(|state, sql| {
             let side = state.run.as_ref().map_or(Side::A, |run| run.side);
-            let trace = self.trace_of_call(state, scope, None);
+            let trace = self.traces().trace_of_call(state, scope, None);
             let wanted = wanted.in_trace(trace);
             match self.tell(state, sql, &wanted, side, None, &scope.key, None, scope.parking)? {
                 Err(result) => Ok(Dispatched::now(result)),
@@ -221,7 +219,7 @@ impl Thread {
                     return Ok(Err(result));
                 }
                 let mut new = new.clone();
-                if let Err(result) = self.place_worker(state, sql, &mut new)? {
+                if let Err(result) = self.delegates().place_worker(state, sql, &mut new)? {
                     // That it is there is no error.
                     return Ok(if result.status == ToolStatus::Success {
                         Ok(Dispatched::now(result))
@@ -234,9 +232,11 @@ impl Thread {
             SubagentCall::Message { reference, words } => {
                 self.message_child(state, sql, reference, words, receipt, parking)
             }
-            SubagentCall::Send(message) => self.send_to_worker(state, sql, message, receipt, parking),
-            SubagentCall::Wait(wait) => self.wait_for_workers(state, sql, wait, receipt, parking),
-            SubagentCall::Close(id) => self.close_worker(state, sql, id),
+            SubagentCall::Send(message) => {
+                self.delegates().send_to_worker(state, sql, message, receipt, parking)
+            }
+            SubagentCall::Wait(wait) => self.delegates().wait_for_workers(state, sql, wait, receipt, parking),
+            SubagentCall::Close(id) => self.delegates().close_worker(state, sql, id),
         }
     }
 
@@ -305,14 +305,15 @@ impl Thread {
         let mut birth = ChildSpec {
             owner: state.meta.owner.clone(),
             depth: state.meta.parent.as_ref().map_or(1, |parent| parent.depth + 1),
-            held: self.holds_children(state),
+            held: self.hooks().holds_children(state),
             spawns: match &new.worker {
                 Some(worker) => worker.can_spawn,
                 None => state.meta.parent.as_ref().is_none_or(|parent| parent.spawns),
             },
             ..new.spec(&child)
         };
-        let needs = match self.begin_with(state, sql, new.agent, &child.reference, &taken.given) {
+        let needs = match self.descendants().begin_with(state, sql, new.agent, &child.reference, &taken.given)
+        {
             Ok((env, needs)) => {
                 birth.env = env;
                 needs
@@ -320,7 +321,7 @@ impl Thread {
             Err(error) => return not_created(&new.agent.name, error),
         };
         if needs.missing.is_empty() {
-            let lent = self.lend(state, sql, &mut child, new.share(), birth.idle)?;
+            let lent = self.budgets().lend(state, sql, &mut child, new.share(), birth.idle)?;
             let Ok(grant) = lent else { return Ok(lent.map(|_| Dispatched::default())) };
             birth.words.grant = grant;
         }
@@ -362,12 +363,12 @@ impl Thread {
     }
 
     /// Delivers what was just written, beside whatever goes on.
-    pub(crate) fn send_envelopes(self: &Rc<Self>) {
+    pub(crate) fn send_envelopes(&self) {
         if !self.ephemeral.posted.replace(false) {
             return;
         }
-        let thread = self.clone();
-        self.host.spawn(Box::pin(async move { thread.deliver_now(Targets::Threads).await }));
+        let thread = self.0.clone();
+        self.host.spawn(Box::pin(async move { thread.outbox().deliver_now(Targets::Threads).await }));
     }
 }
 

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::offers::Family;
+use crate::engine::features::Subagents;
 use crate::engine::subagents::arguments::{agent, arguments_of};
 use crate::engine::subagents::shown::listed;
 use crate::engine::subagents::workers::offers::offers as worker_offers;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::json;
 use crate::models::ToolDefinition;
@@ -22,22 +22,22 @@ use crate::work::native::tools::execute;
 /// References that are listed at most.
 const LISTED: usize = 50;
 
-impl Thread {
+impl Subagents<'_> {
     /// Whether an entry is there at all (spec §8.2), in a thread that may call it.
     pub(crate) fn is_on(&self, definitions: &Definitions<'_>, entry: &ToolEntry) -> bool {
         // Where that cannot be read it is not: whoever goes on reads again, and fails.
-        if !self.permits(&entry.name).unwrap_or(false) {
+        if !self.delegates().permits(&entry.name).unwrap_or(false) {
             return false;
         }
         entry.optional.as_ref().is_none_or(|name| {
-            let value = self.tool_env(definitions, entry, name).unwrap_or_default();
+            let value = self.variables().tool_env(definitions, entry, name).unwrap_or_default();
             ["true", "1", "yes"].iter().any(|yes| value.trim().eq_ignore_ascii_case(yes))
         })
     }
 
     /// What the offers of a prompt depend on besides its definition.
     pub(crate) fn family(&self, definitions: &Definitions<'_>) -> Result<Family> {
-        let mut family = Family { leads: self.leads(definitions.prompt)?, ..Family::default() };
+        let mut family = Family { leads: self.delegates().leads(definitions.prompt)?, ..Family::default() };
         let mut resumable = false;
         for (place, entry) in definitions.prompt.tools.iter().enumerate() {
             if !self.is_on(definitions, entry) {

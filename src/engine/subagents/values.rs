@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::env::missing::Needs;
+use crate::engine::features::Descendants;
 use crate::engine::subagents::envelope::EnvelopeBody;
-use crate::engine::thread::Thread;
 use crate::env;
 use crate::env::{Change, Plain, Set, Stored};
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ fn names<S: AsRef<str>>(list: &[S], name: &str) -> bool {
     list.iter().any(|listed| listed.as_ref() == name || listed.as_ref() == base(name))
 }
 
-impl Thread {
+impl Descendants<'_> {
     /// The values that a child of this agent begins with.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Thread {
         let mut values = Vec::new();
         if state.meta.env > 0 {
             let scoped = scoped(&self.catalog, agent);
-            for (name, held) in self.own_set(state, sql)?.iter() {
+            for (name, held) in self.variables().own_set(state, sql)?.iter() {
                 let own = given.values.iter().any(|value| value.name == name);
                 if !own && !names(&scoped, name) && !names(&given.withheld, name) {
                     let text = held.read()?.to_owned();
@@ -100,12 +100,16 @@ impl Thread {
     /// What a child of this agent requires, and what of it has no value (spec §25): with these values, and what the
     /// account, the instance, the Worker's variables and the definitions give.
     pub(crate) fn child_needs(&self, agent: &Agent, values: &[Plain]) -> Needs {
-        self.needs(agent, &|name| values.iter().any(|value| value.name == name))
+        self.variables().needs(agent, &|name| values.iter().any(|value| value.name == name))
     }
 
     /// Before a child of this agent is made: what the account and the instance give is known, if it may need that.
     pub(crate) async fn ready_child(&self, agent: &Agent) -> Result<()> {
-        if self.child_needs(agent, &[]).missing.is_empty() { Ok(()) } else { self.refresh_env().await }
+        if self.child_needs(agent, &[]).missing.is_empty() {
+            Ok(())
+        } else {
+            self.variables().refresh_env().await
+        }
     }
 
     /// The values that a child begins with, encrypted for it; and what it needs besides. A child that waits for more
@@ -133,7 +137,7 @@ impl Thread {
             return Ok(EncryptedValues::default());
         }
         Set::empty("").changed(&Change::of(values))?;
-        let sealed = env::seal(&object(child), values, &self.keys()?, &|| self.host.random())?;
+        let sealed = env::seal(&object(child), values, &self.variables().keys()?, &|| self.host.random())?;
         Ok(EncryptedValues { values: sealed, deleted: Vec::new() })
     }
 
@@ -151,7 +155,7 @@ impl Thread {
             let reaches = |name: &&str| !names(&scoped, name) && !names(&child.facts.own, name);
             let mut values = Vec::new();
             for name in change.touched().filter(reaches) {
-                if let Some(held) = self.own_set(state, sql)?.get(name) {
+                if let Some(held) = self.variables().own_set(state, sql)?.get(name) {
                     let text = held.read()?.to_owned();
                     values.push(Plain { name: name.to_owned(), kind: held.kind, text });
                 }
@@ -159,7 +163,7 @@ impl Thread {
             let deleted = change.deleted().filter(reaches).map(str::to_owned).collect();
             let sealed = EncryptedValues { deleted, ..self.seal_for(&child.reference, &values)? };
             if !sealed.is_empty() {
-                self.tell_child(state, sql, &mut child, EnvelopeBody::SetEnv(sealed))?;
+                self.subagents().tell_child(state, sql, &mut child, EnvelopeBody::SetEnv(sealed))?;
                 state.update_child(sql, child)?;
             }
         }
@@ -180,12 +184,12 @@ impl Thread {
             }
         };
         // Nothing is written unless all of it can be.
-        let mut fits = self.own_set(state, sql)?.changed(&change).map(drop);
+        let mut fits = self.variables().own_set(state, sql)?.changed(&change).map(drop);
         if change.set().next().is_some() {
-            fits = fits.and_then(|()| self.keys().map(drop));
+            fits = fits.and_then(|()| self.variables().keys().map(drop));
         }
         match fits {
-            Ok(()) => self.store_env(state, sql, &change),
+            Ok(()) => self.variables().store_env(state, sql, &change),
             Err(error) => {
                 self.not_taken(&error);
                 Ok(())
@@ -194,7 +198,7 @@ impl Thread {
     }
 
     fn not_taken(&self, error: &Error) {
-        self.log_once(format!("values that the parent has set were not taken over: {error}"));
+        self.variables().log_once(format!("values that the parent has set were not taken over: {error}"));
     }
 
     /// What an envelope to this thread says about its values.
@@ -203,7 +207,7 @@ impl Thread {
     /// `encryption_unavailable` for a value that no key opens here.
     pub(crate) fn open_sealed(&self, thread_id: &str, sealed: EncryptedValues) -> Result<Change> {
         // Names alone need no key.
-        let keys = if sealed.values.is_empty() { env::Keys::default() } else { self.keys()? };
+        let keys = if sealed.values.is_empty() { env::Keys::default() } else { self.variables().keys()? };
         env::open(&object(thread_id), sealed.values, sealed.deleted, &keys)
     }
 }

@@ -1,16 +1,14 @@
 //! The receipt that waits for a child: the run is parked, nothing of it is in memory, and the child's report brings it
 //! back. The alarm asks the child now and then how it is, and ends the wait when it has lasted too long.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::engine::call::Call;
 use crate::engine::ephemeral::Verdict;
+use crate::engine::features::Subagents;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::{Ending, Envelope, EnvelopeBody};
 use crate::engine::subagents::workers::outcome;
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
 use crate::limits;
@@ -25,10 +23,10 @@ use crate::store::runs::{Phase, Run};
 use crate::store::state::State;
 use crate::store::{outbox, receipts};
 
-impl Thread {
+impl Subagents<'_> {
     /// Parks the run on a receipt, unless its result is there. Never comes back then: the flow ends here, and another one
     /// goes on.
-    pub(crate) async fn park(self: &Rc<Self>, call: &Call) -> Result<ToolResult> {
+    pub(crate) async fn park(&self, call: &Call) -> Result<ToolResult> {
         let parked = self.transition(|state, sql| {
             let receipt = receipts::find(sql, call.seq)?.filter(|receipt| receipt.kind == Kind::Subagent);
             if let Some(result) = receipt.and_then(|receipt| receipt.result) {
@@ -38,15 +36,15 @@ impl Thread {
             run.phase = run.phase.parked();
             run.update(sql)?;
             let run = run.clone();
-            self.owe_spans(state, sql, &run, self.host.now_us())?;
+            self.telemetry().owe_spans(state, sql, &run, self.host.now_us())?;
             Ok(Ok(run))
         })?;
         let run = match parked {
             Err(result) => return Ok(result),
             Ok(run) => run,
         };
-        if self.wants_progress() {
-            self.tell_waiting(format!("Waiting for subagent: {}", call.call.name))?;
+        if self.activity().wants_progress() {
+            self.activity().tell_waiting(format!("Waiting for subagent: {}", call.call.name))?;
         }
         self.tell_parked()?;
         self.settle(|_| Some(Verdict::Parked(Some(run.clone()))));
@@ -81,7 +79,7 @@ impl Thread {
     }
 
     /// Looks after the children that are due. When a child cannot be asked it is asked again later.
-    pub(crate) async fn poll_children(self: &Rc<Self>) -> Result<()> {
+    pub(crate) async fn poll_children(&self) -> Result<()> {
         let now = self.host.now_us();
         let due: Vec<Child> = self.read_mut(|state, sql| {
             if state.meta.children == 0 {
@@ -115,10 +113,10 @@ impl Thread {
 
     /// Whether an open wait needs what this worker is still to come to.
     fn still_needs(&self, state: &State, sql: &dyn Sql, child: &Child) -> Result<bool> {
-        Ok(outcome::works(child)? && self.is_awaited(state, sql, child)?)
+        Ok(outcome::works(child)? && self.delegates().is_awaited(state, sql, child)?)
     }
 
-    fn record_poll(self: &Rc<Self>, seen: &Child, lost: Option<String>, expired: bool) -> Result<()> {
+    fn record_poll(&self, seen: &Child, lost: Option<String>, expired: bool) -> Result<()> {
         let now = self.host.now_us();
         let applied = self.transition(|state, sql| {
             let mut applied = Applied::default();
@@ -143,7 +141,7 @@ impl Thread {
                 Some(text) if self.still_needs(state, sql, &child)? => {
                     child.due_us = None;
                     Event::subagent("failure", &child, state.active(), Some(&text)).insert(sql, now)?;
-                    self.fail_worker(state, sql, &mut child, &text, &mut applied)?;
+                    self.delegates().fail_worker(state, sql, &mut child, &text, &mut applied)?;
                 }
                 _ => {
                     child.checks += 1;
@@ -163,7 +161,7 @@ impl Thread {
     }
 
     /// Asks a child whether the answer to an envelope will still come; why not, if not.
-    async fn ask_child(self: &Rc<Self>, reference: &str, asked: i64) -> Result<Option<String>> {
+    async fn ask_child(&self, reference: &str, asked: i64) -> Result<Option<String>> {
         let (from, life) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.family_life())))?;
         let envelope = Envelope { from, n: 0, what: EnvelopeBody::Check(asked), life };
@@ -176,7 +174,8 @@ impl Thread {
         let reply = match answer {
             Ok(reply) => reply,
             Err(error) => {
-                self.log(&format!("the subagent {reference} could not be asked how it is: {error}"));
+                self.variables()
+                    .log(&format!("the subagent {reference} could not be asked how it is: {error}"));
                 return Ok(None);
             }
         };

@@ -8,16 +8,14 @@
 pub(crate) mod request;
 pub(crate) mod result;
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::engine::call::Call;
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Subprompts;
 use crate::engine::model_call::{Answer, Called, broke_off};
 use crate::engine::step::reply_row;
 use crate::engine::stop::Cap;
-use crate::engine::thread::Thread;
 use crate::engine::tool_result::result_row;
 use crate::error::Result;
 use crate::host::Sql;
@@ -51,10 +49,10 @@ enum Opened {
     Capped,
 }
 
-impl Thread {
+impl Subprompts<'_> {
     /// Asks a prompt: its model once, then the calls of its reply. `scope` is the inside of the call.
     pub(crate) async fn subprompt(
-        self: &Rc<Self>,
+        &self,
         scope: &Scope,
         outer: &Definitions<'_>,
         entry: &ToolEntry,
@@ -96,7 +94,7 @@ impl Thread {
             results.push(match stored {
                 Some(row) => row,
                 None => {
-                    let earlier = self.earlier_receipt(scope.entered, &call)?;
+                    let earlier = self.hooks().earlier_receipt(scope.entered, &call)?;
                     let mut done = self.call(&scope, &definitions, &reply, &call, earlier).await?;
                     let files = done.take_files(&call.call.name);
                     let row = result_row(&reply, &call, &done, self.host.now_us());
@@ -137,7 +135,7 @@ impl Thread {
                         tries.logged = tries.stream;
                         tries.store(state, sql, step)?;
                         self.ephemeral.spending.cut_off();
-                        self.book_cut_off(state, sql)?;
+                        self.budgets().book_cut_off(state, sql)?;
                         return Ok((Opened::Failed(text), None));
                     }
                     tries.unseen += 1;

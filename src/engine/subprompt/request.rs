@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::engine::attachments::shown::{Pictured, Room};
 use crate::engine::definitions::Definitions;
-use crate::engine::thread::Thread;
+use crate::engine::features::Subprompts;
 use crate::error::{Error, Result};
 use crate::models::{CONTINUE, CachedJson, ChatMessage, ChatRequest, Part};
 use crate::spec::ToolEntry;
@@ -15,7 +15,7 @@ use crate::store::opening::Opening;
 use crate::store::runs::Step;
 use crate::store::window::with_notes;
 
-impl Thread {
+impl Subprompts<'_> {
     pub(crate) fn inner_request(
         &self,
         definitions: &Definitions<'_>,
@@ -25,9 +25,9 @@ impl Thread {
     ) -> Result<ChatRequest> {
         let prompt = definitions.prompt;
         let model = self.current_model(definitions, step)?;
-        let text = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
-        let text = self.with_skills(definitions, model, text)?;
-        let system = CachedJson::from(ChatMessage::System(self.redact(text)));
+        let text = prompt.render(&self.catalog, &|name| self.variables().prompt_env(definitions, name));
+        let text = self.skills().with_skills(definitions, model, text)?;
+        let system = CachedJson::from(ChatMessage::System(self.variables().redact(text)));
         let too_long = self.ephemeral.halved.get() == Some(step.block);
         let opening = Opening::of(entry, args);
         let asked = opening.message.clone().or_else(|| spelled_out(args));
@@ -42,7 +42,7 @@ impl Thread {
             false => None,
         };
         let mut messages = match (prompt.include_chat || prompt.include_past_tools) && !too_long {
-            true => self.history_for(definitions, model, system, &mut room)?,
+            true => self.model_context().history_for(definitions, model, system, &mut room)?,
             false => vec![system],
         };
         if let Some(first) = first {
@@ -50,7 +50,7 @@ impl Thread {
         } else if !messages.iter().any(|message| matches!(&**message, ChatMessage::User(_))) {
             messages.push(ChatMessage::User(vec![Part::Text(CONTINUE.into())]).into());
         }
-        self.request_of(definitions, model, messages)
+        self.model_context().request_of(definitions, model, messages)
     }
 
     fn first_message(

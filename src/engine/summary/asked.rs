@@ -1,12 +1,10 @@
 //! `POST …/context/summarize` and `DELETE …/context/summary`: a summary that somebody asks for, or takes away.
 
-use std::rc::Rc;
-
 use crate::engine::context::{next_span, window_from};
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Summarizer;
 use crate::engine::summary::plan::{Cause, Wish, first_kept};
 use crate::engine::summary::{hold, settings_of};
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::request::Reply;
@@ -17,12 +15,12 @@ use crate::store::messages::message_id;
 use crate::store::summaries::Current;
 use crate::store::{jobs, summaries};
 
-impl Thread {
+impl Summarizer<'_> {
     /// `POST …/context/summarize`.
-    pub(crate) async fn summarize(self: &Rc<Self>, body: &str) -> Result<Reply> {
+    pub(crate) async fn summarize(&self, body: &str) -> Result<Reply> {
         Body::parse(body)?.known(&[])?;
         self.read(|state, _| state.must_live())?;
-        self.ready_env().await?;
+        self.variables().ready_env().await?;
         let definitions = self.definitions_now()?;
         let Some(settings) = settings_of(definitions.prompt) else {
             let text = format!("The prompt \"{}\" makes no summaries.", definitions.prompt.name);
@@ -52,7 +50,7 @@ impl Thread {
         definitions: &Definitions<'_>,
         settings: &SummarySettings,
     ) -> Result<Option<i64>> {
-        let (_, _, space) = self.next_parts(definitions)?;
+        let (_, _, space) = self.model_context().next_parts(definitions)?;
         self.read_mut(|state, sql| {
             let (past, span, _) = next_span(definitions, state);
             let window = window_from(state, sql, past, &span, space.messages)?;

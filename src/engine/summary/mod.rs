@@ -12,7 +12,6 @@ pub(crate) mod render;
 pub(crate) mod write;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 
 use futures::FutureExt;
 use futures::channel::oneshot;
@@ -20,8 +19,8 @@ use futures::future::select;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::definitions::Definitions;
+use crate::engine::features::Summarizer;
 use crate::engine::summary::plan::{Cause, Wish, first_kept};
-use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -166,7 +165,7 @@ pub(crate) fn message_of(summary: &Summary) -> CachedJson<ChatMessage> {
     CachedJson::from(ChatMessage::System(format!("{HEAD}\n\n{}", summary.text)))
 }
 
-impl Thread {
+impl Summarizer<'_> {
     /// The message that holds it in the requests of a prompt; read once while the object lives.
     pub(crate) fn summary_part(&self, prompt: &Prompt) -> Result<Option<CachedJson<ChatMessage>>> {
         self.read_mut(|state, sql| {
@@ -341,7 +340,7 @@ impl Thread {
 
     /// Where the prompt says so, a step waits for the summary that its request has shown to be owed, for a while. Whether the
     /// request has to be made anew.
-    pub(crate) async fn summary_before_step(self: &Rc<Self>, definitions: &Definitions<'_>) -> Result<bool> {
+    pub(crate) async fn summary_before_step(&self, definitions: &Definitions<'_>) -> Result<bool> {
         let before =
             settings_of(definitions.prompt).is_some_and(|settings| settings.mode == SummaryMode::BeforeStep);
         if !before {

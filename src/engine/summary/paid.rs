@@ -2,9 +2,9 @@
 //! (`engine/budget/apart`), and their rows in the log say of which run they are.
 
 use crate::engine::budget::estimate;
+use crate::engine::features::Summarizer;
 use crate::engine::summary::Work;
 use crate::engine::summary::write::PURPOSE;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
@@ -15,7 +15,7 @@ use crate::store::log::{Attempt, Unfinished, Worst};
 use crate::store::state::State;
 use crate::store::{jobs, logs};
 
-impl Thread {
+impl Summarizer<'_> {
     /// The row of an attempt that has ended, and what it has used.
     pub(crate) fn book_summary(
         &self,
@@ -36,9 +36,9 @@ impl Thread {
             None => {
                 attempt.of_run = run;
                 state.log_attempt(sql, &attempt)?;
-                self.owe_late_span(state, sql, run, attempt.started_us)?;
+                self.telemetry().owe_late_span(state, sql, run, attempt.started_us)?;
                 if let Some(booked) = attempt.booked {
-                    self.book_apart(state, sql, &booked)?;
+                    self.budgets().book_apart(state, sql, &booked)?;
                 }
             }
         }
@@ -73,7 +73,7 @@ impl Thread {
             state.usage = None;
             Ok(())
         } else {
-            self.owe_late_span(state, sql, work.run, now)
+            self.telemetry().owe_late_span(state, sql, work.run, now)
         }
     }
 
@@ -81,7 +81,7 @@ impl Thread {
     pub(crate) fn book_lost(&self, work: &mut Work, job: &Job, request: &ChatRequest) -> Result<()> {
         let asked = self.asked_in(work, job.attempts.saturating_sub(1)).filter(|_| work.lost > 0);
         let Some((_, _, model)) = asked else { return Ok(()) };
-        let size = self.size_of(model, request)?;
+        let size = self.budgets().size_of(model, request)?;
         let worst = Worst { input: size.input, output: size.full };
         let used = estimate::lost(model, request, worst).times(work.lost);
         work.lost = 0;
@@ -93,8 +93,8 @@ impl Thread {
             noted.lost = 0;
             theirs.data = noted.column()?;
             jobs::update(sql, &theirs)?;
-            if self.keeps_books(state, sql)? {
-                self.book_for_run(state, sql, noted.run, &used)
+            if self.budgets().keeps_books(state, sql)? {
+                self.budgets().book_for_run(state, sql, noted.run, &used)
             } else {
                 Ok(())
             }
@@ -106,12 +106,12 @@ impl Thread {
     pub(crate) fn book_given_up(&self, state: &mut State, sql: &dyn Sql, job: &Job) -> Result<()> {
         let Some(work) = Work::read(&job.data).filter(|work| work.lost > 0) else { return Ok(()) };
         let Some((_, settings, model)) = self.asked_in(&work, job.attempts) else { return Ok(()) };
-        if !self.keeps_books(state, sql)? {
+        if !self.budgets().keeps_books(state, sql)? {
             return Ok(());
         }
         let input = model.capabilities.max_context_tokens.unwrap_or(limits::WINDOW_TOKENS);
         let output = settings.most() as u64 * 2;
         let used = estimate::worst(model, Worst { input, output }).times(work.lost);
-        self.book_for_run(state, sql, work.run, &used)
+        self.budgets().book_for_run(state, sql, work.run, &used)
     }
 }

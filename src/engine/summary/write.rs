@@ -4,13 +4,13 @@
 
 use std::rc::Rc;
 
+use crate::engine::features::Summarizer;
 use crate::engine::jobs::JobEnd;
 use crate::engine::model_call::Asked;
 use crate::engine::notes::Note;
 use crate::engine::progress::{Kind as ProgressKind, Line};
 use crate::engine::summary::render::{Labels, Piece, piece, whole_sentences};
 use crate::engine::summary::{Stage, Work, hold, settings_of, turns_of};
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
@@ -78,10 +78,10 @@ impl Writer<'_> {
     }
 }
 
-impl Thread {
+impl Summarizer<'_> {
     /// One attempt at the job.
-    pub(crate) async fn summarise(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
-        self.ready_env().await?;
+    pub(crate) async fn summarise(&self, job: &Job) -> Result<JobEnd> {
+        self.variables().ready_env().await?;
         let Some(mut work) = Work::read(&job.data) else { return Ok(given_up()) };
         // Definitions that know of no summary any more owe none.
         let Some(writer) = self.writer(&work, job.attempts)? else { return Ok(given_up()) };
@@ -100,15 +100,17 @@ impl Thread {
         let request = Rc::new(self.summary_request(&writer, &work, &piece)?);
         self.book_lost(&mut work, job, &request)?;
         // What cannot be paid is not asked.
-        let Ok((request, worst)) = self.afford_apart(writer.model, &request)? else { return Ok(given_up()) };
-        let underway = self.begins_apart(writer.model, worst);
+        let Ok((request, worst)) = self.budgets().afford_apart(writer.model, &request)? else {
+            return Ok(given_up());
+        };
+        let underway = self.budgets().begins_apart(writer.model, worst);
         let (mut attempt, replied) = self.ask_for_summary(&writer, job, &request, worst).await?;
         let now = self.host.now_us();
         let text = match replied {
             Ok(reply) => {
                 attempt.succeed(&reply, writer.model, now);
                 attempt.reckon(writer.model, None);
-                self.scrub_logged(self.redact(reply.content.trim().to_owned()))
+                self.scrubbing().scrub_logged(self.variables().redact(reply.content.trim().to_owned()))
             }
             Err(error) => {
                 attempt.fail(&error, now);
@@ -118,11 +120,11 @@ impl Thread {
         };
         let kept = self.kept(&writer, &work, piece, text);
         let model = writer.model.name.clone();
-        let (thread, id) = (self.clone(), job.id);
+        let (thread, id) = (self.0.clone(), job.id);
         Ok(JobEnd::Done(Box::new(move |state, sql| {
-            thread.book_summary(state, sql, attempt, work.run)?;
+            thread.summarizer().book_summary(state, sql, attempt, work.run)?;
             drop(underway);
-            thread.stored_summary(state, sql, id, &work, kept, model)
+            thread.summarizer().stored_summary(state, sql, id, &work, kept, model)
         })))
     }
 
@@ -140,7 +142,9 @@ impl Thread {
         let own = settings.prompt.as_ref().and_then(|name| self.catalog.prompts.get(name));
         let instruction = own.map_or_else(
             || INSTRUCTION.to_owned(),
-            |own| self.redact(own.render(&self.catalog, &|name| self.deployment(name))),
+            |own| {
+                self.variables().redact(own.render(&self.catalog, &|name| self.variables().deployment(name)))
+            },
         );
         self.read(|state, _| {
             let agent = self.catalog.agents.get(&state.meta.agent);
@@ -156,12 +160,12 @@ impl Thread {
     }
 
     fn tell_begun(&self, work: &Work) -> Result<()> {
-        if !self.wants_progress() {
+        if !self.activity().wants_progress() {
             return Ok(());
         }
         let turns = self.read(|_, sql| messages::page::count_waking(sql, work.done, work.upto))?;
         let text = format!("Summarising {turns} earlier turns");
-        self.tell_progress(ProgressKind::RollingSummary, Line { text, ..Line::default() })
+        self.activity().tell_progress(ProgressKind::RollingSummary, Line { text, ..Line::default() })
     }
 
     fn summary_request(&self, writer: &Writer<'_>, work: &Work, piece: &Piece) -> Result<ChatRequest> {
@@ -174,7 +178,7 @@ impl Thread {
         let so_far =
             if work.text.is_empty() { String::new() } else { format!("Summary so far:\n{}\n\n", work.text) };
         let asked = format!("{so_far}Messages:\n{}", piece.text);
-        let asked = self.scrub_logged(self.redact(asked));
+        let asked = self.scrubbing().scrub_logged(self.variables().redact(asked));
         Ok(ChatRequest {
             model: writer.model.model.clone(),
             messages: vec![
@@ -191,7 +195,7 @@ impl Thread {
     }
 
     async fn ask_for_summary(
-        self: &Rc<Self>,
+        &self,
         writer: &Writer<'_>,
         job: &Job,
         request: &Rc<ChatRequest>,
@@ -221,7 +225,7 @@ impl Thread {
             }
             replied => replied,
         };
-        Ok((attempt, replied.map_err(|error| self.told_failure(error))))
+        Ok((attempt, replied.map_err(|error| self.variables().told_failure(error))))
     }
 
     fn summary_failed(

@@ -1,14 +1,12 @@
 //! A run that may not spend more parks, and asks whether it may (docs/budgets.md): what is asked, and what follows when that is
 //! decided, or nobody has decided in time.
 
-use std::rc::Rc;
-
 use crate::engine::budget::Reached;
 use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::budget::lend::{Serve, last_run};
 use crate::engine::control::Halted;
+use crate::engine::features::Waits;
 use crate::engine::subagents::applied::Applied;
-use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -99,9 +97,9 @@ fn what_children_get(state: &State, asked: &AskedBudget, outcome: &Outcome<'_>) 
     }
 }
 
-impl Thread {
+impl Waits<'_> {
     /// Parks the run until somebody has decided. Never comes back.
-    pub(crate) async fn ask_for_budget<T>(self: &Rc<Self>, exceeded: Exceeded) -> Result<T> {
+    pub(crate) async fn ask_for_budget<T>(&self, exceeded: Exceeded) -> Result<T> {
         let now = self.host.now_us();
         let opened = self.transition(|state, sql| {
             Event::budget(state.active(), "asked", exceeded.reached().to_json("asked")).insert(sql, now)?;
@@ -109,7 +107,7 @@ impl Thread {
             self.park_run(state, sql)?;
             Ok(opened)
         })?;
-        self.announce_budget("asked", &[exceeded.reached()]);
+        self.budgets().announce_budget("asked", &[exceeded.reached()]);
         self.parked(&opened).await
     }
 
@@ -218,7 +216,7 @@ impl Thread {
                 let text = format!("{} {why}", Exceeded::of(asked).text());
                 Event::budget(state.active(), "exceeded", reached.to_json("exceeded")).insert(sql, now)?;
                 settled.halted =
-                    Some(self.halt_saying(state, sql, Reason::BudgetExceeded, Some(text), now)?);
+                    Some(self.control().halt_saying(state, sql, Reason::BudgetExceeded, Some(text), now)?);
                 settled.told.push(("exceeded", reached));
                 self.settle_children(state, sql, serve, &mut settled)?;
                 return Ok(settled);
@@ -247,7 +245,7 @@ impl Thread {
         settled: &mut Settled,
     ) -> Result<()> {
         let mut applied = Applied::default();
-        self.serve_children(state, sql, serve, &mut applied)?;
+        self.budgets().serve_children(state, sql, serve, &mut applied)?;
         settled.waits.extend(applied.closed);
         settled.told.extend(applied.budgets);
         Ok(())

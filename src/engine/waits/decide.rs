@@ -1,14 +1,12 @@
 //! Decisions: what may be said to a wait, by whom, and what then becomes of its call. Whatever is decided is decided once,
 //! and a list of decisions is taken whole or not at all.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::access::{Caller, MINIMUM_SECRET_BYTES, Scope, token};
 use crate::engine::budget::Reached;
 use crate::engine::control::Halted;
-use crate::engine::thread::Thread;
+use crate::engine::features::Waits;
 use crate::engine::waits::answer::{Answer, answered, bounded_text, denied, filled_in};
 use crate::engine::waits::budget::{Outcome, Settled};
 use crate::engine::waits::restart::has_begun;
@@ -211,10 +209,10 @@ impl Verdict {
     }
 }
 
-impl Thread {
+impl Waits<'_> {
     /// Takes decisions, all or none. The waits as they are then.
     pub(crate) fn decide(
-        self: &Rc<Self>,
+        &self,
         wanted: &[DecisionRequest],
         decider: &Decider<'_>,
         key: Option<&Key>,
@@ -292,23 +290,23 @@ impl Thread {
     }
 
     /// What follows the commit of decisions.
-    fn after_decisions(self: &Rc<Self>, decided: Decided) -> Result<()> {
+    fn after_decisions(&self, decided: Decided) -> Result<()> {
         self.announce_waits(&decided.waits)?;
         self.announce_waits(&decided.also)?;
         if !decided.told.is_empty() {
-            self.send_envelopes();
+            self.subagents().send_envelopes();
         }
         for (kind, reached) in decided.told {
-            self.announce_budget(kind, &[reached]);
+            self.budgets().announce_budget(kind, &[reached]);
         }
         match (decided.halted, decided.failed, decided.entry) {
-            (Some(halted), _, _) => self.halted(halted)?,
-            (None, Some(failed), _) => self.cut_off(failed)?,
+            (Some(halted), _, _) => self.control().halted(halted)?,
+            (None, Some(failed), _) => self.control().cut_off(failed)?,
             (None, None, Some(entry)) => self.start_flow(entry),
             (None, None, None) => {}
         }
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
-            self.send_envelopes();
+            self.subagents().send_envelopes();
         }
         Ok(())
     }
@@ -338,11 +336,11 @@ impl Thread {
         let result = self.note_verdict(&wanted.verdict, &wait, &mut decision)?;
         if let (Some(result), Some(receipt)) = (result, wait.receipt) {
             // What people and clients say may hold secrets as any tool's result may; what people write stays theirs.
-            let result = self.redact_result(result);
+            let result = self.variables().redact_result(result);
             let result = match &wait.asked.call {
                 Some(call) if wait.kind == WaitKind::ClientTool => {
                     let tool = self.catalog.tools.get(&call.tool);
-                    self.clean_result_within(state, &call.tool, tool, result)
+                    self.scrubbing().clean_result_within(state, &call.tool, tool, result)
                 }
                 _ => result,
             };
@@ -353,8 +351,8 @@ impl Thread {
             state.meta.stopped = true;
             state.meta.update(sql)?;
             Event::stop(state.active()).insert(sql, now)?;
-            self.stop_children(state, sql)?;
-            decided.halted = Some(self.halt(state, sql, Reason::StoppedByUser, now)?);
+            self.descendants().stop_children(state, sql)?;
+            decided.halted = Some(self.control().halt(state, sql, Reason::StoppedByUser, now)?);
         } else if let Some(outcome) = wanted.verdict.of_budget(&wait) {
             let Settled { entry, halted, told, waits } = self.settle_budget(state, sql, &wait, outcome)?;
             decided.entry = entry.or(decided.entry);

@@ -1,13 +1,11 @@
 //! Which calls of a reply have to wait before they run. All of a reply that have to are asked about together, in the transaction
 //! that parks the run; each goes on when it is its turn and has its decision.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use crate::engine::call::{Begun, Call, CallOutcome, Work, arguments};
 use crate::engine::definitions::Definitions;
-use crate::engine::thread::Thread;
+use crate::engine::features::Waits;
 use crate::engine::waits::NewWait;
 use crate::engine::waits::digest::digest;
 use crate::engine::waits::question::{Approved, Question};
@@ -70,10 +68,10 @@ pub(crate) struct Place<'a> {
     pub(crate) reply: &'a Shared,
 }
 
-impl Thread {
+impl Waits<'_> {
     /// Lets a call pass, or ends it, or parks the run until somebody has decided: then it never comes back.
     pub(crate) async fn gate(
-        self: &Rc<Self>,
+        &self,
         place: Place<'_>,
         work: Work<'_>,
         call: &Call,
@@ -132,7 +130,7 @@ impl Thread {
     }
 
     /// A call that its MCP server has begun with, and waits: until people have answered, or it has ended by that.
-    async fn gate_at_server(self: &Rc<Self>, earlier: &Receipt) -> Result<Option<Gate>> {
+    async fn gate_at_server(&self, earlier: &Receipt) -> Result<Option<Gate>> {
         if earlier.state != ReceiptState::Waiting {
             return Ok(None);
         }
@@ -163,7 +161,7 @@ impl Thread {
     }
 
     /// What stands before the call has run by now, and its own question is open still: the run is parked again.
-    async fn park_behind<T>(self: &Rc<Self>) -> Result<T> {
+    async fn park_behind<T>(&self) -> Result<T> {
         self.transition(|state, sql| match state.active_mut()?.phase.is_parked() {
             true => Ok(()),
             false => self.park_run(state, sql),
@@ -172,13 +170,7 @@ impl Thread {
     }
 
     /// Nothing was asked about the call yet. What is asked about those behind it in the reply is asked with it.
-    async fn first_question(
-        self: &Rc<Self>,
-        place: Place<'_>,
-        tool: &Tool,
-        call: &Call,
-        args: Value,
-    ) -> Result<Gate> {
+    async fn first_question(&self, place: Place<'_>, tool: &Tool, call: &Call, args: Value) -> Result<Gate> {
         let about = |state: &State, sql: &dyn Sql, tool: &Tool, call: &Call, args: &Value| {
             self.question(state, sql, place.definitions, tool, asked_call(tool, call, args), Approved::No)
         };
@@ -219,7 +211,7 @@ impl Thread {
 
     /// It was approved; it may be a question itself, or the client's to carry out.
     async fn next_question(
-        self: &Rc<Self>,
+        &self,
         place: Place<'_>,
         tool: &Tool,
         call: &Call,
@@ -252,7 +244,7 @@ impl Thread {
 
     /// What was decided on has changed since: the decision is void.
     async fn ask_anew(
-        self: &Rc<Self>,
+        &self,
         place: Place<'_>,
         tool: &Tool,
         call: &Call,
@@ -291,7 +283,7 @@ impl Thread {
     /// A call has run, and asks before it runs once more (`on_failure`). Comes back only if it may not ask: with what is told of
     /// that, where nobody is asked here.
     pub(crate) async fn ask_after(
-        self: &Rc<Self>,
+        &self,
         place: Place<'_>,
         tool: &Tool,
         call: &Call,

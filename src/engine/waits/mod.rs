@@ -16,14 +16,12 @@ pub(crate) mod question;
 pub(crate) mod restart;
 pub(crate) mod retry;
 
-use std::rc::Rc;
-
 use crate::engine::ephemeral::{Alarm, Verdict};
+use crate::engine::features::Waits;
 use crate::engine::outbox::DIRECTORY_US;
 use crate::engine::progress::waiting_for;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::{AsksNews, EnvelopeBody, WaitFrame};
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
@@ -55,7 +53,7 @@ pub(crate) struct NewWait {
 /// Characters of a title that the directory keeps.
 const TITLE_CHARS: usize = 200;
 
-impl Thread {
+impl Waits<'_> {
     /// Writes a wait, inside the transaction that parks the run.
     pub(crate) fn open_wait(&self, state: &mut State, sql: &dyn Sql, new: NewWait) -> Result<Wait> {
         let now = self.host.now_us();
@@ -125,7 +123,7 @@ impl Thread {
             return Ok(());
         }
         let news = AsksNews { open: Some(state.meta.waits), told: wait.frame(&state.meta) };
-        self.tell_parent(state, sql, EnvelopeBody::Asks(news))
+        self.subagents().tell_parent(state, sql, EnvelopeBody::Asks(news))
     }
 
     /// Hears that of a child, and passes it on.
@@ -144,7 +142,11 @@ impl Thread {
             Event::subagent("status", child, state.active(), Some(status)).insert(sql, now)?;
         }
         applied.asked.push((child.reference.clone(), news.told.clone()));
-        self.tell_parent(state, sql, EnvelopeBody::Asks(AsksNews { open: None, told: news.told.clone() }))
+        self.subagents().tell_parent(
+            state,
+            sql,
+            EnvelopeBody::Asks(AsksNews { open: None, told: news.told.clone() }),
+        )
     }
 
     /// Tells the directory, which lists what is open in all threads of an owner.
@@ -162,31 +164,32 @@ impl Thread {
         };
         let version = if row.open { 1 } else { 2 };
         let due = self.host.now_us() + DIRECTORY_US;
-        self.post(state, sql, &format!("w:{id}"), &DirectoryCall::Wait { row }, version, due)
+        self.outbox().post(state, sql, &format!("w:{id}"), &DirectoryCall::Wait { row }, version, due)
     }
 
     /// Parks the active run, inside the transaction that opens what it waits for.
     pub(crate) fn park_run(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let now = self.host.now_us();
         let run = state.active_mut()?;
-        self.book_time(run, now);
+        self.budgets().book_time(run, now);
         run.phase = run.phase.parked();
         run.update(sql)?;
         let run = run.clone();
-        self.owe_spans(state, sql, &run, self.host.now_us())
+        self.telemetry().owe_spans(state, sql, &run, self.host.now_us())
     }
 
     /// What follows the commit that parked the run. Never comes back: the flow ends here, and another one goes on.
-    pub(crate) async fn parked<T>(self: &Rc<Self>, opened: &[Wait]) -> Result<T> {
+    pub(crate) async fn parked<T>(&self, opened: &[Wait]) -> Result<T> {
         self.announce_waits(opened)?;
-        if self.wants_progress() {
-            self.tell_waiting(waiting_for(opened).unwrap_or_else(|| "Waiting for a decision".to_owned()))?;
+        if self.activity().wants_progress() {
+            self.activity()
+                .tell_waiting(waiting_for(opened).unwrap_or_else(|| "Waiting for a decision".to_owned()))?;
         }
         let run = self.read(|state, _| Ok(state.active().cloned()))?;
         self.tell_parked()?;
         self.settle(|_| Some(Verdict::Parked(run.clone())));
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
-            self.send_envelopes();
+            self.subagents().send_envelopes();
         }
         self.abort_flow();
         std::future::pending().await
@@ -240,7 +243,7 @@ impl Thread {
     }
 
     /// What is over is over for whoever decides, also where the alarm has not come to it yet.
-    pub(crate) fn end_overdue(self: &Rc<Self>) -> Result<()> {
+    pub(crate) fn end_overdue(&self) -> Result<()> {
         let now = self.host.now_us();
         // Nothing is due before the alarm.
         if matches!(self.ephemeral.alarm.get(), Alarm::At(at) if at > now) {
@@ -250,7 +253,7 @@ impl Thread {
     }
 
     /// Ends what nobody has decided in time: the alarm's work.
-    pub(crate) fn expire_waits(self: &Rc<Self>) -> Result<()> {
+    pub(crate) fn expire_waits(&self) -> Result<()> {
         let now = self.host.now_us();
         if self.read(|state, sql| Ok(waits::next_due(state, sql)?.is_none_or(|at| at > now)))? {
             return Ok(());
@@ -273,7 +276,7 @@ impl Thread {
                     continue;
                 }
                 if let Some(receipt) = wait.receipt.filter(|_| on_expiry != OnExpiry::Continue) {
-                    let given = self.answer_in_time(state, sql, &wait)?;
+                    let given = self.delegates().answer_in_time(state, sql, &wait)?;
                     receipts::answer(sql, receipt, &given.unwrap_or_else(|| ended_by(&wait, &text)))?;
                 }
                 match on_expiry {
@@ -287,25 +290,25 @@ impl Thread {
             // In the same transaction: a run that is parked has something that it waits for.
             let failed = failed
                 .filter(|_| halted.is_none())
-                .map(|text| self.halt_saying(state, sql, Reason::WaitExpired, Some(text), now))
+                .map(|text| self.control().halt_saying(state, sql, Reason::WaitExpired, Some(text), now))
                 .transpose()?;
             Ok((closed, entry, halted.or(failed), told))
         })?;
         self.announce_waits(&closed)?;
         if !told.is_empty() {
-            self.send_envelopes();
+            self.subagents().send_envelopes();
         }
         for (kind, reached) in told {
-            self.announce_budget(kind, &[reached]);
+            self.budgets().announce_budget(kind, &[reached]);
         }
         match (failed, entry) {
             // A call that stands before it may be running.
-            (Some(failed), _) => self.cut_off(failed)?,
+            (Some(failed), _) => self.control().cut_off(failed)?,
             (None, Some(entry)) => self.start_flow(entry),
             (None, None) => {}
         }
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
-            self.send_envelopes();
+            self.subagents().send_envelopes();
         }
         Ok(())
     }

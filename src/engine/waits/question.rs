@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::engine::definitions::Definitions;
-use crate::engine::thread::Thread;
+use crate::engine::features::Waits;
 use crate::engine::waits::digest;
 use crate::error::Result;
 use crate::host::Sql;
@@ -42,7 +42,7 @@ pub(crate) enum Approved {
     Yes,
 }
 
-impl Thread {
+impl Waits<'_> {
     /// What is to be asked next about a call of this tool; none when it may run.
     pub(crate) fn question(
         &self,
@@ -71,7 +71,7 @@ impl Thread {
                 let seconds = client.expires_after_seconds;
                 let lasts_us = seconds.map_or(limits::CLIENT_WAIT_US, in_us);
                 let asked = Asked {
-                    title: self.redact(tool.description.clone()),
+                    title: self.variables().redact(tool.description.clone()),
                     by: DecidedBy::Thread,
                     call: Some(call),
                     ..Asked::default()
@@ -150,8 +150,8 @@ impl Thread {
             .as_ref()
             .map_or_else(|| format!("Run {}", tool.name), |text| filled(text, &call.args));
         let asked = Asked {
-            title: self.redact(title),
-            reason: approval.reason.as_ref().map(|text| self.redact(filled(text, &call.args))),
+            title: self.variables().redact(title),
+            reason: approval.reason.as_ref().map(|text| self.variables().redact(filled(text, &call.args))),
             by: match approval.by {
                 Some(By::Thread) => DecidedBy::Thread,
                 Some(By::Admin) => DecidedBy::Admin,
@@ -175,7 +175,7 @@ impl Thread {
             choices.filter_map(Value::as_str).take(ask_user::CHOICES).map(str::to_owned).collect();
         let free_text =
             call.args.get("free_text").and_then(Value::as_bool).unwrap_or(true) || choices.is_empty();
-        let title = self.redact(text("question"));
+        let title = self.variables().redact(text("question"));
         let asked =
             Asked { title, by: DecidedBy::Thread, choices, free_text, call: Some(call), ..Asked::default() };
         Question::of(WaitKind::Question, asked, self.lasts_us(definitions))

@@ -1,7 +1,7 @@
 //! A decision by which the model is asked again: what it said is dropped with its calls, none of which has begun.
 
 use crate::engine::edit::edited;
-use crate::engine::thread::Thread;
+use crate::engine::features::Waits;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -12,7 +12,7 @@ use crate::store::state::State;
 use crate::store::waits::{Wait, WaitState};
 use crate::store::{receipts, waits};
 
-impl Thread {
+impl Waits<'_> {
     /// Drops the open step's reply, inside the transaction of the decision. The next step has a block of seqs of its own, so that
     /// no call has the receipt of one that was dropped. The waits that end with it.
     pub(crate) fn restart_step(&self, state: &mut State, sql: &dyn Sql, reply: i64) -> Result<Vec<Wait>> {

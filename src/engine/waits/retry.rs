@@ -1,7 +1,7 @@
 //! The long pause before the next attempt at a model or a tool, where a policy says that the run is parked for it
 //! (docs/models.md). It ends by itself, by the thread's alarm; a person who watches may end it earlier.
 
-use crate::engine::thread::Thread;
+use crate::engine::features::Waits;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
@@ -29,7 +29,7 @@ pub(crate) fn parks(policy: &Resolved, parking: Parking, pause_us: i64) -> bool 
     policy.mode == RetryMode::Park && parking == Parking::Possible && pause_us > limits::PARK_ABOVE_US
 }
 
-impl Thread {
+impl Waits<'_> {
     /// Parks the run until the next attempt, inside the transaction that counts it.
     pub(crate) fn park_for_attempt(
         &self,
@@ -38,10 +38,10 @@ impl Thread {
         later: LaterAttempt,
     ) -> Result<Wait> {
         let now = self.host.now_us();
-        let mut reason = self.redact(later.reason);
+        let mut reason = self.variables().redact(later.reason);
         shorten(&mut reason, limits::WAIT_REASON_BYTES);
         let asked = Asked {
-            title: self.redact(later.title),
+            title: self.variables().redact(later.title),
             reason: Some(reason),
             by: DecidedBy::Thread,
             on_expiry: OnExpiry::Continue,

@@ -223,8 +223,7 @@ pub(crate) fn by_words(
 
 /// Bytes of the texts of a memory.
 pub(crate) fn bytes(sql: &dyn Sql, store: i64) -> Result<i64> {
-    let statement =
-        "SELECT sum(length(CAST(text AS BLOB))) FROM mem_chunks WHERE doc IN (SELECT id FROM mem_docs WHERE store = ?)";
+    let statement = "SELECT sum(length(CAST(text AS BLOB))) FROM mem_chunks WHERE doc IN (SELECT id FROM mem_docs WHERE store = ?)";
     Ok(integer(sql, statement, &[Param::Int(store)])?.unwrap_or_default())
 }
 

@@ -1,12 +1,12 @@
 //! Workers are made, written to and ended. Each call is one transition, with the envelope that it writes.
 
+use crate::engine::features::Delegates;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{Dispatched, NewChild, WorkerMessage};
 use crate::engine::subagents::checks::may_wait;
 use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::engine::subagents::workers::arguments::{busy, full, invalid, not_found};
 use crate::engine::subagents::workers::outcome;
-use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
@@ -57,7 +57,7 @@ pub(crate) fn started(child: &Child) -> ToolResult {
     about(child, json!({ "agentId": child.facts.alias, "status": "started" }))
 }
 
-impl Thread {
+impl Delegates<'_> {
     /// Gives a worker that is to be made its id. A result instead if there is no room for it, or if it is there.
     pub(crate) fn place_worker(
         &self,
@@ -121,15 +121,15 @@ impl Thread {
         if !queues && outcome::works(&child)? {
             return Ok(Err(busy(id)));
         }
-        if let Some(wrong) = self.check_content(sql, words)? {
+        if let Some(wrong) = self.subagents().check_content(sql, words)? {
             return Ok(Err(invalid(SEND, vec![wrong.text()])));
         }
-        if let Err(result) = self.write_to_child(state, sql, &mut child, words)? {
+        if let Err(result) = self.subagents().write_to_child(state, sql, &mut child, words)? {
             return Ok(Err(result));
         }
         let receipt = receipt.filter(|_| *waits);
         if let Some(receipt) = receipt {
-            self.begin_wait(state, sql, &mut child, receipt, now)?;
+            self.subagents().begin_wait(state, sql, &mut child, receipt, now)?;
         }
         state.update_child(sql, child.clone())?;
         let event = if receipt.is_some() { "ask" } else { "message" };
@@ -153,7 +153,7 @@ impl Thread {
         };
         let mut applied = Applied::default();
         if child.state.exists() {
-            self.tell_child(state, sql, &mut child, EnvelopeBody::Terminate)?;
+            self.subagents().tell_child(state, sql, &mut child, EnvelopeBody::Terminate)?;
         }
         child.state = ChildState::Terminated;
         "terminated".clone_into(&mut child.status);
@@ -162,7 +162,7 @@ impl Thread {
         applied.tells("closed", &child);
         Event::subagent("closed", &child, state.active(), None).insert(sql, self.host.now_us())?;
         // Only code can close one that is waited for.
-        self.end_wait(state, sql, &mut child, &ToolResult::error(text), &mut applied)?;
+        self.subagents().end_wait(state, sql, &mut child, &ToolResult::error(text), &mut applied)?;
         state.update_child(sql, child.clone())?;
         self.answer_waits(state, sql, &mut applied)?;
         let result = about(&child, json!({ "agentId": id, "closed": true }));

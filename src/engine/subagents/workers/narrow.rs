@@ -1,6 +1,6 @@
 //! Which tools a worker may call, where these are a part of its agent's: neither its models nor its code reach any other.
 
-use crate::engine::thread::Thread;
+use crate::engine::features::Delegates;
 use crate::error::Result;
 use crate::sorted::SortedSet;
 use crate::spec::mcp::PREFIX;
@@ -32,7 +32,7 @@ fn ends(side: &SideConfig) -> impl Iterator<Item = &str> {
     side.stop_tool.as_deref().into_iter().chain(session)
 }
 
-impl Thread {
+impl Delegates<'_> {
     /// Whether this thread may call a tool of this name at all.
     pub(crate) fn permits(&self, name: &str) -> Result<bool> {
         self.read(|state, _| {

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::engine::accept::room;
 use crate::engine::attachments::store;
+use crate::engine::features::Delegates;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::{Content, Ending, Report};
-use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -139,7 +139,7 @@ pub(crate) fn settle(child: &mut Child, ending: Ending, text: &str) -> Result<()
     settled.keep(child)
 }
 
-impl Thread {
+impl Delegates<'_> {
     /// A run of a worker has ended. Writes the row.
     pub(crate) fn receive_outcome(
         &self,
@@ -158,7 +158,7 @@ impl Thread {
         if child.wait.is_some() && outcome.answers >= child.asked {
             let result = outcome.result(child)?;
             outcome.keep_seen(child)?;
-            return self.end_wait(state, sql, child, &result, applied);
+            return self.subagents().end_wait(state, sql, child, &result, applied);
         }
         outcome.keep(child)?;
         self.hand_over(state, sql, child, applied)
@@ -174,7 +174,7 @@ impl Thread {
         applied: &mut Applied,
     ) -> Result<()> {
         if child.wait.is_some() {
-            return self.end_wait(state, sql, child, &ToolResult::error(text), applied);
+            return self.subagents().end_wait(state, sql, child, &ToolResult::error(text), applied);
         }
         let known = WorkerOutcome::of(child)?;
         let answered = known.as_ref().is_none_or(|known| known.answers >= child.asked);
@@ -244,7 +244,7 @@ impl Thread {
         applied: &mut Applied,
     ) -> Result<()> {
         let (event, words, files, inbound) = known.as_message()?;
-        self.queue_words(state, sql, child, event, &words, files, inbound, applied)?;
+        self.subagents().queue_words(state, sql, child, event, &words, files, inbound, applied)?;
         known.keep_seen(child)
     }
 
@@ -264,7 +264,9 @@ impl Thread {
                 break;
             }
             let (event, words, files, inbound) = known.as_message()?;
-            let Some(row) = self.insert_words(state, sql, &child, event, &words, files, inbound)? else {
+            let Some(row) =
+                self.subagents().insert_words(state, sql, &child, event, &words, files, inbound)?
+            else {
                 break;
             };
             rows.push(row);

@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
+use crate::engine::features::Delegates;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{Dispatched, WorkersWait};
 use crate::engine::subagents::checks::may_wait;
 use crate::engine::subagents::workers::lead::find;
 use crate::engine::subagents::workers::outcome::{WorkerOutcome, works};
-use crate::engine::thread::Thread;
 use crate::engine::waits::NewWait;
 use crate::error::Result;
 use crate::host::Sql;
@@ -29,7 +29,7 @@ enum Patience {
     Ended,
 }
 
-impl Thread {
+impl Delegates<'_> {
     /// A call waits for workers: what it gives, if it is there already or is not waited for; else the wait that it has opened,
     /// and the run is parked.
     pub(crate) fn wait_for_workers(
@@ -66,8 +66,8 @@ impl Thread {
             asked: Asked { title, by: DecidedBy::Thread, workers: Some(awaited), ..Asked::default() },
             lasts_us: asked.lasts_us,
         };
-        let opened = self.open_wait(state, sql, new)?;
-        self.park_run(state, sql)?;
+        let opened = self.waits().open_wait(state, sql, new)?;
+        self.waits().park_run(state, sql)?;
         Ok(Ok(Dispatched { opened: Some(opened), ..Dispatched::default() }))
     }
 
@@ -109,8 +109,8 @@ impl Thread {
             if let Some(receipt) = wait.receipt {
                 receipts::answer(sql, receipt, &result)?;
             }
-            self.close_wait(state, sql, &mut wait, WaitState::Decided, None)?;
-            applied.entry = self.resume_after(state, sql, &wait)?.or(applied.entry);
+            self.waits().close_wait(state, sql, &mut wait, WaitState::Decided, None)?;
+            applied.entry = self.waits().resume_after(state, sql, &wait)?.or(applied.entry);
             applied.ended = Some(result.status);
             applied.closed.push(wait);
         }

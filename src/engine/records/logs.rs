@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::engine::call::tier_of_call;
-use crate::engine::thread::Thread;
+use crate::engine::features::Records;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -18,7 +18,7 @@ use crate::store::{bodies, logs as table, messages as rows, receipts};
 /// Ids of entries and of messages that one request may ask for, together.
 const ASKED: usize = 100;
 
-impl Thread {
+impl Records<'_> {
     /// `GET …/logs` (spec §27.3): model attempts, tool calls and events, newest first unless `order=asc`.
     pub(crate) fn list_logs(&self, query: &Query) -> Result<Reply> {
         Ok(Reply::json(200, &self.logs(query)?))
