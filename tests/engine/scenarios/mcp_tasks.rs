@@ -207,41 +207,41 @@ fn stopped(then: Then) -> Scenario {
         Then::Rests => "stopped during a task",
         Then::IsTerminated => "stopped during a task, and terminated",
     })
-        .setup(|sim| {
-            let server = slow(|asked, before| match asked.method.as_str() {
-                "tasks/cancel" if before == 0 => Gives::Raw(Answer::status(503, "")),
-                "tasks/cancel" => Gives::Only(json!({})),
-                _ => task("working", json!({})),
-            });
-            sim.world.outside.mcp.serve("shop", server);
+    .setup(|sim| {
+        let server = slow(|asked, before| match asked.method.as_str() {
+            "tasks/cancel" if before == 0 => Gives::Raw(Answer::status(503, "")),
+            "tasks/cancel" => Gives::Only(json!({})),
+            _ => task("working", json!({})),
+        });
+        sim.world.outside.mcp.serve("shop", server);
+    })
+    .terms(|terms| terms.outcomes = vec!["stopped", "completed"])
+    .drive(move |sim| async move {
+        sim.send("use work").await;
+        sim.until("the task is under way, or nobody knows", |sim| {
+            let asked = sim.member.has_table("waits")
+                && sim.member.database.ask::<i64>("SELECT count(*) FROM waits WHERE open = 1") == [1];
+            asked
+                || sim.member.database.ask::<i64>("SELECT count(*) FROM runs WHERE outcome IS NOT NULL")
+                    == [1]
         })
-        .terms(|terms| terms.outcomes = vec!["stopped", "completed"])
-        .drive(move |sim| async move {
-            sim.send("use work").await;
-            sim.until("the task is under way, or nobody knows", |sim| {
-                let asked = sim.member.has_table("waits")
-                    && sim.member.database.ask::<i64>("SELECT count(*) FROM waits WHERE open = 1") == [1];
-                asked
-                    || sim.member.database.ask::<i64>("SELECT count(*) FROM runs WHERE outcome IS NOT NULL")
-                        == [1]
-            })
-            .await;
-            sim.stop().await;
-            if then == Then::IsTerminated {
-                sim.terminate().await;
-            }
-        })
-        .check(|sim, history| {
-            let mcp = &sim.world.outside.mcp;
-            let calls = mcp.of("tools/call").len();
-            assert!(calls == 1 || calls == 0 && history.faults > 0, "{calls} calls");
-            let began = sim.member.has_table("waits");
-            if began {
-                assert!(mcp.of("tasks/cancel").len() >= 2, "it is tried again: {:?}", mcp.methods());
-            } else {
-                assert!(history.faults > 0);
-            }
-        })
+        .await;
+        sim.stop().await;
+        if then == Then::IsTerminated {
+            sim.terminate().await;
+        }
+    })
+    .check(|sim, history| {
+        let mcp = &sim.world.outside.mcp;
+        let calls = mcp.of("tools/call").len();
+        assert!(calls == 1 || calls == 0 && history.faults > 0, "{calls} calls");
+        let began = sim.member.has_table("waits");
+        if began {
+            assert!(mcp.of("tasks/cancel").len() >= 2, "it is tried again: {:?}", mcp.methods());
+        } else {
+            assert!(history.faults > 0);
+        }
+    })
 }
 
 #[test]
