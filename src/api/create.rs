@@ -99,14 +99,13 @@ impl Api<'_> {
     async fn create_new(&self, request: &ThreadRequest) -> Result<Created> {
         let mut body = new_thread(request)?;
         let key = body.string("key")?;
-        let agent = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
-        let agent =
-            self.catalog.shown_agent(&agent).ok_or_else(|| self.outbox().no_agent(&agent))?.name.clone();
+        let name = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
+        let shown = self.catalog.shown_agent(&name).ok_or_else(|| self.outbox().no_agent(&name))?;
+        let agent = shown.name.clone();
         let env = self.variables().new_env(&request.thread_id, &mut body)?;
         let given = given_budget(&mut body)?;
         self.budgets().check_prices(&agent, given.as_ref())?;
-        let budget =
-            given.map(|given| Box::new(ThreadBudget { given: Some(given), ..ThreadBudget::default() }));
+        let budget = given.map(|given| ThreadBudget { given: Some(given), ..ThreadBudget::default() });
         let owner = body.string("user_id")?;
         let now = self.host.now_us();
         let copied = body.string("copied_from")?;
@@ -120,7 +119,7 @@ impl Api<'_> {
         let mut meta = Meta {
             fork: copied.as_ref().map(|copied| Box::new(copied.fork.clone())),
             expires_us: expires(&mut body, now)?,
-            budget,
+            budget: budget.map(Box::new),
             key,
             owner,
             tags: body.strings("tags")?.unwrap_or_default(),

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::access::{Action, Caller};
 use crate::engine::answered::must_be_newest;
+use crate::engine::attachments::store::store as store_attachments;
 use crate::engine::budget::given::given_budget;
 use crate::engine::cut::Cut;
 use crate::engine::ephemeral::Verdict;
@@ -319,19 +320,10 @@ impl Thread {
         let (accepted, (closed, entry)) = self.transition(|state, sql| {
             state.must_live()?;
             input.follows.as_deref().map_or(Ok(()), |message| must_be_newest(state, sql, message))?;
-            let cut = input
-                .replaces
-                .as_deref()
-                .map(|message| self.history().cut_from(state, sql, message))
-                .transpose()?;
+            let replaced = input.replaces.as_deref();
+            let cut = replaced.map(|message| self.history().cut_from(state, sql, message)).transpose()?;
             room(state)?;
-            let attachments = crate::engine::attachments::store::store(
-                state,
-                sql,
-                &input.attachments,
-                || self.host.random(),
-                now,
-            )?;
+            let attachments = store_attachments(state, sql, &input.attachments, || self.host.random(), now)?;
             let row = Row {
                 attachments,
                 inbound: if input.wakes == Wakes::Yes { Inbound::Triggers } else { Inbound::Stored },

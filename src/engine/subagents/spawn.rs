@@ -312,14 +312,12 @@ impl Subagents<'_> {
             },
             ..new.spec(&child)
         };
-        let needs = match self.descendants().begin_with(state, sql, new.agent, &child.reference, &taken.given)
-        {
-            Ok((env, needs)) => {
-                birth.env = env;
-                needs
-            }
+        let begins = self.descendants().begin_with(state, sql, new.agent, &child.reference, &taken.given);
+        let (env, needs) = match begins {
+            Ok(begins) => begins,
             Err(error) => return not_created(&new.agent.name, error),
         };
+        birth.env = env;
         if needs.missing.is_empty() {
             let lent = self.budgets().lend(state, sql, &mut child, new.share(), birth.idle)?;
             let Ok(grant) = lent else { return Ok(lent.map(|_| Dispatched::default())) };
