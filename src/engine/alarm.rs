@@ -1,6 +1,6 @@
-//! The object's one alarm (docs/durability.md): set while anything is runnable or due, and only then. An unfinished
-//! run counts as due now, so that a killed process restarts it at once; the handler joins the flow instead of
-//! running it a second time.
+//! The object's one alarm (docs/durability.md). It is set only while something is runnable or due. An
+//! unfinished run counts as due now, so that a killed process restarts it at once. The handler joins the
+//! running flow and does not start a second one.
 
 use futures::channel::oneshot;
 use futures::future::{LocalBoxFuture, select};
@@ -17,7 +17,7 @@ use crate::store::state::State;
 use crate::store::{outbox, waits};
 
 impl Thread {
-    /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
+    /// Handles the platform's alarm event. Never fails: the platform drops an alarm that throws too often.
     pub fn alarm(self) -> LocalBoxFuture<'static, ()> {
         Box::pin(self.rung())
     }
@@ -27,7 +27,7 @@ impl Thread {
         let holding = Holding::begin(&self.ephemeral.alarm);
         let deadline = self.host.now_us() + limits::ALARM_HOLD_US;
         if let Err(error) = self.wake() {
-            // An object that was deleted may still be woken once.
+            // A deleted object may still receive one alarm.
             if error.code != Code::ThreadNotFound {
                 self.variables().log(&format!("the alarm could not wake the thread: {error}"));
             }
@@ -57,12 +57,12 @@ impl Thread {
             {
                 self.variables().log(&format!("waiting clients could not be answered: {error}"));
             }
-            // What a job waits for holds up nothing of this, and is waited for all the same.
+            // A job does not delay any of this, so it is waited for afterwards.
             if !matches!(held, Ok(Held::ForLetters)) {
                 break held;
             }
         };
-        // From here to the return nothing awaits, so no transition can slip in between the look and the alarm.
+        // Nothing awaits from here to the return, so no transition can run between this read and the alarm.
         holding.end();
         let now = self.host.now_us();
         let due = match self.read(|state, sql| due(state, sql, now)) {
@@ -73,7 +73,7 @@ impl Thread {
                 Some(now + limits::BACKOFF_US)
             }
         };
-        // What failed just now is not tried again at once.
+        // Back off after a failure.
         let due = due.map(|at| if held.is_err() { at.max(now + limits::BACKOFF_US) } else { at });
         if due.is_some()
             && let Err(error) = self.arm(due)
@@ -82,8 +82,8 @@ impl Thread {
         }
     }
 
-    /// Runs what is due, and waits until that and the flow have ended, at most until `deadline`. What is due meanwhile, or
-    /// soon after, is waited for in memory: an effect, a job, or what the directory is told.
+    /// Runs what is due, and waits until that and the flow have ended, at most until `deadline`. An effect, a
+    /// job or a directory update that falls due soon is waited for in memory, without setting the alarm.
     async fn hold(&self, begun: &mut Begun, deadline: i64) -> Result<Held> {
         let mut letter = None;
         loop {
@@ -92,7 +92,7 @@ impl Thread {
             let Ahead { next, spent } = match self.effects().start_effects(begun) {
                 Err(error) if self.ephemeral.flow.borrow().is_none() => return Err(error),
                 Err(error) => {
-                    // The flow is joined all the same.
+                    // Join the flow anyway.
                     self.variables().log(&format!("effects could not be started: {error}"));
                     Ahead::default()
                 }
@@ -108,14 +108,14 @@ impl Thread {
             };
             let now = self.host.now_us();
             let running = !self.ephemeral.effects.borrow().is_empty();
-            // Whoever delivers an envelope does so to its end, also when it is due by now.
+            // A delivery in progress also sends envelopes that fall due meanwhile.
             let delivers = !self.ephemeral.delivering.borrow().is_empty();
             let busy = running || delivers || self.ephemeral.flow.borrow().is_some();
             let next = match busy {
                 true => next,
-                // A run that begins in this time sets no alarm, and tells the directory of itself.
+                // A run that begins in this time sets no alarm, and updates the directory itself.
                 false => {
-                    // One that was waited for is due, and no look at the rows is needed to know it.
+                    // An envelope whose time has come is due; no read is needed.
                     if letter.is_none_or(|at| at > now) {
                         letter = self.read(|_, sql| outbox::next_soon(sql, now))?;
                     }
@@ -130,7 +130,7 @@ impl Thread {
                 }
             };
             let (busy, spent) = (busy || self.ephemeral.job.get(), spent || job.spent);
-            // What waits for a fresh event waits for none of those that run: they go on beside it.
+            // Work that needs a fresh event does not wait for running work, which continues beside it.
             if now >= deadline || spent || !(busy || next.is_some()) {
                 return Ok(Held::All);
             }
@@ -140,7 +140,8 @@ impl Thread {
         }
     }
 
-    /// Makes sure that the object wakes at `at` or earlier. What is not known of the alarm may be due earlier still.
+    /// Ensures that the object wakes at `at` or earlier. If the alarm is unknown, something may be due
+    /// earlier.
     pub(crate) fn arm_at(&self, state: &State, sql: &dyn Sql, at: i64, now: i64) -> Result<()> {
         match self.ephemeral.alarm.get() {
             Alarm::Unknown if at > now => self.rearm(state, sql, now),
@@ -148,7 +149,8 @@ impl Thread {
         }
     }
 
-    /// Sets the alarm for what is due next, or removes it. Inside a transition it commits with it.
+    /// Sets the alarm for the next due time, or removes it. Inside a transition it commits with the
+    /// transition.
     pub(crate) fn rearm(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         let alarm = self.ephemeral.alarm.get();
         if alarm == Alarm::Held {
@@ -169,8 +171,8 @@ impl Thread {
         Ok(())
     }
 
-    /// Makes sure that the object wakes at `due` or earlier. Inside a transition it commits with it. A running
-    /// handler looks again before it returns.
+    /// Ensures that the object wakes at `due` or earlier. Inside a transition it commits with the transition.
+    /// A running handler checks again before it returns.
     pub(crate) fn arm(&self, due: Option<i64>) -> Result<()> {
         match (self.ephemeral.alarm.get(), due) {
             (Alarm::Held, _) | (Alarm::None, None) => return Ok(()),
@@ -183,16 +185,16 @@ impl Thread {
     }
 }
 
-/// Why the alarm's handler waits no longer.
+/// The reason why the alarm's handler stops waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
-    /// There is nothing to wait for, or no time.
+    /// Nothing is left to wait for, or the time is up.
     All,
-    /// Letters are to be delivered while a job is under way.
+    /// Envelopes are due while a job is running.
     ForLetters,
 }
 
-/// The time in which the alarm's handler runs; a handler that panics leaves the slot unknown, not held.
+/// Guards the time in which the alarm's handler runs. If the handler panics, the slot becomes unknown.
 struct Holding<'a>(&'a Armed);
 
 impl<'a> Holding<'a> {
@@ -214,7 +216,7 @@ impl Drop for Holding<'_> {
     }
 }
 
-/// The next time at which the thread must be awake; `None` when it has nothing to do.
+/// The next time at which the thread must be awake; `None` if it has nothing to do.
 pub(crate) fn due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
     let run = state.active().filter(|run| run.runnable()).map(|run| run.resume_us.unwrap_or(now));
     if run.is_some_and(|at| at <= now) {

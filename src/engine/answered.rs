@@ -1,5 +1,5 @@
-//! Where the answer to a message ends: behind what was said to it, before what somebody says next. Clients that name an answer go on
-//! from there, in this thread or in a copy of it.
+//! The end of the answer to a message: after the answer's rows, before the next message from a person.
+//! Clients that name an answer continue from there, in this thread or in a copy of it.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,8 @@ use crate::spec::message::Role;
 use crate::store::messages::{Inbound, Row, message_seq, page};
 use crate::store::state::State;
 
-/// Seq of the last message of the answer to a message; of a reply, of what it goes on with. None while it is being made.
+/// The seq of the last message of the answer to a message, or to a reply's continuation. `None` while it is
+/// being written.
 ///
 /// # Errors
 /// `message_not_found`.
@@ -24,7 +25,7 @@ pub(crate) fn end_of_answer(state: &State, sql: &dyn Sql, message: &str) -> Resu
             return Ok(ControlFlow::Break(()));
         }
         if is_said(&row) && replied {
-            // It was taken in by the same run: from here on that is answered.
+            // The same run took in another message, so the answer to the first one ends here.
             complete = true;
             return Ok(ControlFlow::Break(()));
         }
@@ -35,7 +36,7 @@ pub(crate) fn end_of_answer(state: &State, sql: &dyn Sql, message: &str) -> Resu
     Ok(complete.then_some(end))
 }
 
-/// Whether the active run is at the answer to a message, and nothing was said behind it.
+/// Whether the active run is answering a message, and no other message was sent after it.
 ///
 /// # Errors
 /// `message_not_found`.
@@ -48,7 +49,7 @@ pub(crate) fn is_being_made(state: &State, sql: &dyn Sql, message: &str) -> Resu
     Ok(!goes_on(sql, followed.after)?)
 }
 
-/// Refuses to follow the answer to a message where something was said behind it.
+/// Refuses to follow the answer to a message if another message was sent after it.
 ///
 /// # Errors
 /// `conflict` at [`FOLLOWS`]; `message_not_found`.
@@ -61,7 +62,7 @@ pub(crate) fn must_be_newest(state: &State, sql: &dyn Sql, message: &str) -> Res
     Err(Error::new(Code::Conflict, "The conversation has gone on since that answer.").at(FOLLOWS))
 }
 
-/// Whether something was said behind a seq.
+/// Whether a message was sent after a seq.
 fn goes_on(sql: &dyn Sql, seq: i64) -> Result<bool> {
     let mut said = false;
     page::said_between(sql, seq, i64::MAX >> 11, &mut |row| {
@@ -71,7 +72,7 @@ fn goes_on(sql: &dyn Sql, seq: i64) -> Result<bool> {
     Ok(said)
 }
 
-/// Whether somebody outside says it, and it is not the other side of an agent with two of them.
+/// Whether a row is a message from outside: not from a step, not silent, not the other side of a dual agent.
 fn is_said(row: &Row) -> bool {
     row.role == Role::User && row.inbound != Inbound::Step && !row.silent
 }

@@ -1,9 +1,9 @@
-//! Neighbouring calls of a reply that only read, made at the same time (docs/tools.md). Their receipts are stored together
-//! before any of them starts, and their messages one by one, in the order of the calls, each at its turn: what is stored and
-//! what listeners are told is the same as if they had been made one after another.
+//! Neighbouring read-only calls of a reply, made in parallel (docs/tools.md). Their receipts are stored
+//! together before any of them starts. Their messages are stored one by one, in the order of the calls, so
+//! that the stored rows and the events are the same as for sequential calls.
 //!
-//! A result that is there before its turn is kept on its receipt. A process that is lost in the middle finds those, and makes
-//! the other calls again with their keys, which such tools allow.
+//! A result that arrives before its turn is kept on its receipt. After a crash in the middle, those results
+//! are reused, and the other calls are made again with their keys, which such tools allow.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -33,28 +33,28 @@ use crate::store::waits::WaitState;
 use crate::store::{receipts, waits};
 use crate::work::tier::tier;
 
-/// A call that may be made together with others.
+/// A call that may run in parallel with others.
 struct Member<'a> {
     call: Call,
     tool: &'a Tool,
     entry: &'a ToolEntry,
     args: Value,
-    /// Whether its receipt says that it has started before.
+    /// Whether an earlier flow may have started this call.
     entered: Entered,
 }
 
-/// One that was begun.
+/// A call that was started.
 struct Begun<'a> {
     seq: i64,
     tool: &'a Tool,
     args: Value,
     /// `None` once it has ended.
     running: Option<LocalBoxFuture<'a, Result<CallOutcome>>>,
-    /// What came of it, until its turn.
+    /// Its outcome, until its turn.
     ended: Option<CallOutcome>,
 }
 
-/// Calls that were begun together, and whose messages are not stored yet.
+/// Calls that were started together, and whose messages are not stored yet.
 #[derive(Default)]
 pub(crate) struct Batch<'a>(Vec<Begun<'a>>);
 
@@ -63,7 +63,7 @@ impl<'a> Batch<'a> {
         self.0.iter().position(|begun| begun.seq == seq)
     }
 
-    /// The next one to end: its place, and what came of it. Never comes back when all have.
+    /// The next call to end: its position and its outcome. Never resolves when all have ended.
     async fn next(&mut self) -> (usize, Result<CallOutcome>) {
         poll_fn(|context| {
             for (place, begun) in self.0.iter_mut().enumerate() {
@@ -78,11 +78,11 @@ impl<'a> Batch<'a> {
         .await
     }
 
-    /// Keeps a result until its turn, on the receipt, too, so that the call is not made again.
+    /// Keeps a result until its turn, also on the receipt, so that the call is not made again.
     fn keep(&mut self, thread: &Thread, (place, ended): (usize, Result<CallOutcome>)) -> Result<()> {
         let ended = ended?;
         let Some(begun) = self.0.get_mut(place) else { return Ok(()) };
-        // One that asks for an approval has not ended with that, nor one that is to be made alone.
+        // A call that needs an approval, or that must run alone, has not ended yet.
         if ended.result.error_code.as_deref() != Some(NEEDS_APPROVAL)
             && !waits_alone(begun.tool, &ended.result)
         {
@@ -96,7 +96,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// What came of the call whose turn it is.
+    /// The outcome of the call whose turn it is.
     async fn take(&mut self, thread: &Thread, seq: i64) -> Result<(CallOutcome, &'a Tool, Value)> {
         loop {
             let gone = || Error::internal("a call of a batch is gone");
@@ -114,7 +114,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Waits for all that are left, and keeps what came of them.
+    /// Waits for all remaining calls and keeps their outcomes.
     async fn finish(&mut self, thread: &Thread) -> Result<()> {
         while self.0.iter().any(|begun| begun.running.is_some()) {
             let ended = self.next().await;
@@ -123,7 +123,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Does something while the calls go on.
+    /// Runs other work while the calls continue.
     pub(crate) async fn beside(
         &mut self,
         thread: &Thread,
@@ -148,7 +148,8 @@ impl<'a> Batch<'a> {
 }
 
 impl Thread {
-    /// What comes of the call whose turn it is. Where it and those behind it may be made together they are begun here.
+    /// The outcome of the call whose turn it is. Starts a batch here if this call and the following ones
+    /// allow it.
     pub(crate) async fn outcome_of<'a>(
         &'a self,
         batch: &mut Batch<'a>,
@@ -173,14 +174,14 @@ impl Thread {
         self.activity().announce_tool_start(&Told::of(call));
         let (mut done, tool, args) = batch.take(self, call.seq).await?;
         if waits_alone(tool, &done.result) {
-            // The run may be parked for it, which ends what is under way.
+            // The run may be parked, which aborts the calls in progress.
             batch.finish(self).await?;
             let earlier = self.read(|_, sql| receipts::find(sql, call.seq))?;
             return self.call(&scope, definitions, reply, call, earlier).await;
         }
         self.activity().announce_tool_end(&Told::of(call), done.result.status);
         if done.result.error_code.as_deref() == Some(NEEDS_APPROVAL) {
-            // The run may be parked, which ends what is under way.
+            // The run may be parked, which aborts the calls in progress.
             batch.finish(self).await?;
             let place = Place { scope: &scope, definitions, reply };
             if let Some(refused) = self.waits().ask_after(place, tool, call, &args).await? {
@@ -190,7 +191,8 @@ impl Thread {
         Ok(done)
     }
 
-    /// What comes of a call whose receipt has its result: a process was lost after it had ended, or somebody has answered it.
+    /// The outcome of a call whose receipt has its result: the process crashed after the call ended, or a
+    /// person or client supplied the result.
     fn ended_before(&self, scope: &Scope, earlier: &Receipt, result: ToolResult) -> Result<CallOutcome> {
         let done = CallOutcome::ran(result);
         if earlier.kind == Kind::Subagent {
@@ -200,12 +202,13 @@ impl Thread {
         if waited && earlier.data.mcp.is_some() {
             self.waits().close_waits_of_call(earlier.id, WaitState::Cancelled)?;
         }
-        // Code may have ended before the calls that it made.
+        // Code may have ended before its inner calls.
         let open_inner_calls = (!waited).then(|| scope.origin.clone());
         Ok(CallOutcome { approval: self.waits().approval_of(earlier.id)?, open_inner_calls, ..done })
     }
 
-    /// Begins this call and those behind it that only read, if there is more than one. Their receipts are one transaction.
+    /// Starts this call and the read-only calls behind it, if there is more than one. One transaction for all
+    /// receipts.
     fn begin_batch<'a>(
         &'a self,
         batch: &mut Batch<'a>,
@@ -214,13 +217,13 @@ impl Thread {
         call: &Call,
     ) -> Result<bool> {
         let prompt = definitions.prompt;
-        // A prompt that asks for one call a reply gets them one by one, whatever the model says.
+        // A prompt that allows one call per reply makes them one by one, even if the model sends several.
         if !prompt.parallel_read_only || !prompt.parallel_tool_calls || reply.inbound == Inbound::QueuedTool {
             return Ok(false);
         }
         let scope = self.step_scope(definitions)?;
         let mut members = Vec::new();
-        // Those beyond a budget take their turns, at which they are refused.
+        // Calls beyond a budget take their turns, where they are refused.
         let room = self.budgets().calls_left()?.unwrap_or(limits::BATCH).min(limits::BATCH);
         for index in (call.index..reply.calls.len()).take(room) {
             let Some(member) = self.member(definitions, &scope, reply, index)? else { break };
@@ -250,8 +253,8 @@ impl Thread {
         Ok(true)
     }
 
-    /// A call that may be made together with others: of a tool that only reads, whose arguments are good, about which nobody
-    /// is asked, and whose result nobody knows.
+    /// A call that may run in parallel: its tool is read-only, its arguments are valid, it needs no approval,
+    /// and it has no result yet.
     fn member<'a>(
         &'a self,
         definitions: &'a Definitions<'a>,
@@ -273,7 +276,7 @@ impl Thread {
             return Ok(None);
         }
         let Ok(args) = arguments(callable, &call.call) else { return Ok(None) };
-        // One for whose pauses the run is parked takes its turn alone.
+        // A call whose retries park the run takes its turn alone.
         let policy = self.retries().tool_retry(definitions, tool)?;
         if policy.is_some_and(|policy| policy.max_attempts > 1 && policy.mode == RetryMode::Park) {
             return Ok(None);
@@ -303,7 +306,7 @@ impl Thread {
         Ok(Some(Member { call, tool, entry, args, entered }))
     }
 
-    /// A call under way.
+    /// Starts a call.
     fn begun<'a>(
         &'a self,
         definitions: &'a Definitions<'a>,
@@ -313,7 +316,7 @@ impl Thread {
     ) -> Begun<'a> {
         let Member { call, tool, entry, args, entered } = member;
         let inside = scope.within(format!("r{reply}.{}", call.index), call.seq, entered);
-        // A server that would have people asked is called once more, alone.
+        // An MCP server that wants to ask a person is called once more, alone.
         let of_mcp = matches!(tool.run, Implementation::Mcp(_));
         let inside = if of_mcp { inside.held_by_code() } else { inside };
         let (seq, given) = (call.seq, args.clone());
@@ -333,12 +336,12 @@ impl Thread {
     }
 }
 
-/// Whether a call could not wait beside others, and can alone.
+/// Whether a call has to wait for a person, which it can only do alone.
 fn waits_alone(tool: &Tool, result: &ToolResult) -> bool {
     matches!(tool.run, Implementation::Mcp(_)) && result.error_code.as_deref() == Some(WOULD_WAIT)
 }
 
-/// Whether a tool has a meaning for the session.
+/// Whether a tool ends or reports on the session.
 fn of_session(side: &SideConfig, name: &str) -> bool {
     let tools = [&side.session_stop, &side.session_fail, &side.session_status];
     tools.into_iter().flatten().any(|tool| tool.name == name)

@@ -1,4 +1,5 @@
-//! A call that a reply or code makes: what runs it, its arguments, and what is said where it cannot run (spec §7).
+//! A call that a reply or code makes: its implementation, its arguments, and the texts for calls that cannot
+//! run (spec §7).
 
 use serde_json::{Map, Value};
 
@@ -22,7 +23,7 @@ use crate::work::tier::{may_repeat, tier};
 /// A call of the open step's reply.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// Place in the reply.
+    /// Position in the reply.
     pub(crate) index: usize,
     /// Seq of its result, and id of its receipt.
     pub(crate) seq: i64,
@@ -30,7 +31,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// A call of a reply, by its place.
+    /// The call of a reply at a position.
     pub(crate) fn of(reply: &Row, index: usize) -> Option<Call> {
         reply.calls.get(index).map(|call| Call {
             index,
@@ -40,7 +41,7 @@ impl Call {
     }
 }
 
-/// What takes its time: a function, or a prompt.
+/// The callables that run for some time: a tool, or a prompt.
 #[derive(Clone, Copy)]
 pub(crate) enum Work<'a> {
     Tool(&'a Tool),
@@ -48,7 +49,7 @@ pub(crate) enum Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// That of a callable; agents have none.
+    /// The work of a callable; agents have none.
     pub(crate) fn of(callable: Callable<'a>) -> Option<Work<'a>> {
         match callable {
             Callable::Tool(tool) => Some(Work::Tool(tool)),
@@ -57,7 +58,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// As receipts name it.
+    /// The kind in receipts.
     pub(crate) const fn kind(self) -> Kind {
         match self {
             Work::Tool(Tool { run: Implementation::Native(_), .. }) => Kind::Native,
@@ -69,7 +70,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Whether it may be run again, given what its receipt says of earlier runs. What a prompt did before is in the thread.
+    /// Whether it may run again, given the earlier runs on its receipt. A prompt continues from what it has
+    /// stored.
     pub(crate) fn repeats(self, earlier: &Receipt) -> bool {
         match self {
             Work::Tool(_) if earlier.task().is_some() => true,
@@ -86,28 +88,28 @@ impl<'a> Work<'a> {
 /// Whether a call has a receipt already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Begun {
-    /// It has none: it was refused, or done at once.
+    /// No receipt: the call was refused, or done at once.
     Never { kind: Kind, opening: Option<Opening> },
-    /// Its receipt says that it started.
+    /// The receipt says that it started.
     Started,
-    /// Its receipt says that it waited, and it never ran: somebody else has said what its result is.
+    /// The receipt says that it waited. It never ran: its result came from outside.
     Waited,
 }
 
-/// What a call came to, still to be stored.
+/// The outcome of a call, still to be stored.
 #[derive(Clone)]
 pub(crate) struct CallOutcome {
     pub(crate) result: ToolResult,
     pub(crate) begun: Begun,
     pub(crate) state: ReceiptState,
-    /// What made it, where calls were made within it that may not have ended.
+    /// The origin of inner calls that may not have ended.
     pub(crate) open_inner_calls: Option<Origin>,
-    /// What its result's metadata says of an approval that it had.
+    /// The approval, for the metadata of its result.
     pub(crate) approval: Option<Value>,
 }
 
 impl CallOutcome {
-    /// One that waited and was answered.
+    /// A call that waited and whose result came from outside.
     pub(crate) fn answered(result: ToolResult) -> CallOutcome {
         let state = ReceiptState::ended(result.status);
         CallOutcome { result, begun: Begun::Waited, state, open_inner_calls: None, approval: None }
@@ -122,7 +124,7 @@ impl CallOutcome {
         CallOutcome { result, begun, state: ReceiptState::Failed, open_inner_calls: None, approval: None }
     }
 
-    /// The thread is handed off when the step is closed.
+    /// A hand-off. It takes effect when the step is closed.
     pub(crate) fn handed(agent: &str, opening: Opening) -> CallOutcome {
         let opening = (!opening.is_empty()).then_some(opening);
         CallOutcome {
@@ -139,7 +141,7 @@ impl CallOutcome {
             && self.state == ReceiptState::Succeeded
     }
 
-    /// The call was running when the process was lost, and must not run again.
+    /// A call that was running when the process crashed, and must not run again.
     pub(crate) fn unknown(name: &str, origin: &Origin) -> CallOutcome {
         CallOutcome {
             result: ToolResult::error(interrupted(name)),
@@ -150,7 +152,7 @@ impl CallOutcome {
         }
     }
 
-    /// Whether it was called and gave an error.
+    /// Whether it ran and returned an error.
     pub(crate) fn ran_and_failed(&self) -> bool {
         self.begun == Begun::Started && self.result.status == ToolStatus::Error
     }
@@ -160,7 +162,7 @@ impl CallOutcome {
         CallOutcome { state, result, begun: Begun::Started, open_inner_calls: None, approval: None }
     }
 
-    /// The files that its result brings. One that cannot be taken makes it an error.
+    /// The files of its result. A file that cannot be accepted turns the result into an error.
     pub(crate) fn take_files(&mut self, name: &str) -> Vec<NewAttachment> {
         match files_of(name, &mut self.result) {
             Ok(files) => files,
@@ -171,18 +173,18 @@ impl CallOutcome {
         }
     }
 
-    /// Another result in its place.
+    /// Replaces the result.
     pub(crate) fn replace_result(&mut self, result: ToolResult) {
         let known = self.state != ReceiptState::Indeterminate;
         if result.status != self.result.status && known && !self.hands_off() {
             self.state = ReceiptState::ended(result.status);
         }
-        // What is stored for it already stays, and so does what is known of it.
+        // Files that are stored already stay, and so does the mark that it was scrubbed.
         let stored = std::mem::take(&mut self.result.stored);
         self.result = ToolResult { stored, scrubbed: self.result.scrubbed, ..result };
     }
 
-    /// Closes its receipt, or writes the one of a call that never started.
+    /// Closes its receipt, or writes one for a call that never started.
     pub(crate) fn close(
         &self,
         sql: &dyn Sql,
@@ -203,7 +205,7 @@ impl CallOutcome {
                 let ToolCall { id, name, .. } = &call.call;
                 let scrubbed = self.result.scrubbed;
                 let data = ReceiptData { opening: opening.clone(), scrubbed, ..ReceiptData::default() };
-                // A hand-off ends when it takes place.
+                // A hand-off ends when it takes effect.
                 let ended_us = (!self.hands_off()).then_some(now);
                 let started = NewReceipt::started(call.seq, reply.seq, id, name, *kind, now);
                 NewReceipt { state, runs: 0, ended_us, error, data, ..started }.insert(sql)
@@ -212,17 +214,18 @@ impl CallOutcome {
     }
 }
 
-/// What a call may have changed, by today's definitions; `None` where they do not know what was called.
+/// The tier of a call by the current definitions; `None` if the callable no longer exists.
 pub(crate) fn tier_of_call(catalog: &Catalog, call: &Receipt) -> Option<Tier> {
     match (call.kind, catalog.callable(&call.name)) {
         (_, Some(Callable::Tool(tool))) => Some(tier(tool)),
-        // Whatever these call.
+        // These may call anything.
         (Kind::Subagent, None) | (_, Some(_)) => Some(Tier::SideEffecting),
         (_, None) => None,
     }
 }
 
-/// Closes the receipts of calls within a call that has ended without them. `reply`: of that call, or 0 where no reply has it.
+/// Closes the receipts of inner calls that a call left open. `reply`: the reply of that call, or 0 if it has
+/// none.
 pub(crate) fn abandon_inner(
     sql: &dyn Sql,
     origin: &Origin,
@@ -236,14 +239,14 @@ pub(crate) fn abandon_inner(
     }
 }
 
-/// What is told of a call that was running when the process was lost.
+/// The text for a call that was running when the process crashed.
 pub(crate) fn interrupted(name: &str) -> String {
     format!(
         "The runtime restarted while \"{name}\" was running. It may or may not have taken effect. Check before trying again."
     )
 }
 
-/// The call's arguments, or what the model is told about them.
+/// The checked arguments of a call, or the error text for the model.
 pub(crate) fn arguments(callable: Callable<'_>, call: &ToolCall) -> Result<Value, String> {
     let name = &call.name;
     callable
@@ -251,7 +254,7 @@ pub(crate) fn arguments(callable: Callable<'_>, call: &ToolCall) -> Result<Value
         .map_err(|problems| format!("Invalid arguments for \"{name}\": {}", schema::lines(&problems)))
 }
 
-/// The same, unchecked.
+/// The arguments of a call, unchecked.
 pub(crate) fn parsed(call: &ToolCall) -> Result<Value, String> {
     // Models that call a tool without arguments often send nothing at all.
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
@@ -260,20 +263,20 @@ pub(crate) fn parsed(call: &ToolCall) -> Result<Value, String> {
         .map_err(|error| format!("The arguments for \"{name}\" are not valid JSON: {error}."))
 }
 
-/// What is told where [`Thread::is_off`].
+/// The text for a tool that the prompt does not list ([`Thread::is_off`]).
 pub(crate) fn off(definitions: &Definitions<'_>, name: &str) -> String {
     format!("\"{name}\" is off here: the prompt \"{}\" does not list it.", definitions.prompt.name)
 }
 
-/// What is told where calls are nested too deeply.
+/// The text for calls that are nested too deeply.
 pub(crate) fn too_deep(name: &str) -> String {
     format!("\"{name}\" was not called: calls within calls go {} deep at most.", limits::CALL_DEPTH)
 }
 
-/// The model is told this instead of a result that does not exist.
+/// The text for the model in place of a result that does not exist.
 pub(crate) const NOT_RUN: &str = "Not run: the run was stopped.";
 
-/// What stands for the result of a call that has none.
+/// The message in place of the result of a call that has none.
 pub(crate) fn not_run(call: &ToolCall) -> ChatMessage {
     ChatMessage::Tool {
         call_id: call.id.clone(),
@@ -284,7 +287,7 @@ pub(crate) fn not_run(call: &ToolCall) -> ChatMessage {
     }
 }
 
-/// What clients are told of a result besides its text: of a failure its code and data, and the subagent that it is about.
+/// The metadata of a result for clients: the code and data of a failure, and the subagent that it is about.
 pub(crate) fn told(result: &ToolResult) -> Option<String> {
     let ToolResult { error_code, error_data, subagent_id, .. } = result;
     let mut told = Map::new();
@@ -299,17 +302,17 @@ pub(crate) fn told(result: &ToolResult) -> Option<String> {
         return None;
     }
     let told = Value::Object(told);
-    // It must be possible to read it again.
+    // It must be readable within the limits of requests.
     bounded("error_data", &told).is_ok().then(|| told.to_string())
 }
 
-/// The files that a result brings; an error result when one of them cannot be taken.
+/// The files of a result; an error result if one of them cannot be accepted.
 #[expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
 pub(crate) fn files_of(name: &str, result: &mut ToolResult) -> Result<Vec<NewAttachment>, ToolResult> {
     crate::sdk::given::listed(result.take_files()).map_err(|error| no_files(name, &error))
 }
 
-/// What is told of files that cannot be stored. The tool has done what it does.
+/// The error result for files that cannot be stored. The tool itself has run.
 pub(crate) fn no_files(name: &str, error: &Error) -> ToolResult {
     let field = error.field.as_ref().map_or(String::new(), |field| format!("{field}: "));
     ToolResult::error(format!(

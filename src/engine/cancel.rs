@@ -1,5 +1,5 @@
-//! Answers that a provider goes on with by itself (`background`), and that nobody waits for any more since their run was stopped:
-//! a job ends each, so that it is not paid to its end.
+//! Background responses (`background`) of a stopped run. The provider continues them without a client, so a
+//! job cancels each one, to stop its cost.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use crate::store::state::State;
 use crate::store::{jobs, logs};
 use crate::work::timeout::Watch;
 
-/// What a job has to know.
+/// The data of a cancel job.
 #[derive(Serialize, Deserialize)]
 struct Answer {
     run: i64,
@@ -24,9 +24,10 @@ struct Answer {
 }
 
 impl Thread {
-    /// A run ends in the middle of its step: what providers still answer it is to be cancelled.
+    /// Schedules the cancellation of the provider's open responses, for a run that ends in the middle of its
+    /// step.
     pub(crate) fn owe_cancels(&self, state: &mut State, sql: &dyn Sql, run: &Run, now: i64) -> Result<()> {
-        // Nobody else pays for looking.
+        // Skip the read if no model uses background responses.
         if !self.catalog.models.values().any(background::is_used_by) {
             return Ok(());
         }
@@ -39,7 +40,7 @@ impl Thread {
         Ok(())
     }
 
-    /// One attempt at the job. An answer that has ended meanwhile, or is not known any more, is none to cancel.
+    /// Makes one attempt at the job. A response that has ended or is unknown needs no cancellation.
     pub(crate) async fn cancel_answer(&self, job: &Job) -> Result<JobEnd> {
         let done = || JobEnd::Done(Box::new(|_, _| Ok(None)));
         let failed = |error: String, after_us| JobEnd::Failed { error, after_us, data: job.data.clone() };

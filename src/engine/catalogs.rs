@@ -1,5 +1,6 @@
-//! The catalog as one thread has it: the one that was compiled, and as it grows with the tools that MCP servers list while threads
-//! run. What was found in an earlier one stays where it is, for whoever still works with it; the newest counts.
+//! The catalog of one thread: the compiled one, extended with the tools that MCP servers list at run time.
+//! Earlier versions stay in memory, because references to them may still be in use. The newest one is
+//! current.
 
 use std::cell::OnceCell;
 use std::ops::Deref;
@@ -7,35 +8,35 @@ use std::rc::Rc;
 
 use crate::spec::{Catalog, McpList};
 
-/// Times that it grows in the life of one object. Lists that change more often are not followed.
+/// Maximum number of extensions in the life of one object. Later changes of lists are ignored.
 const MOST: usize = 32;
 
-/// See the module.
+/// A compiled catalog and its extensions.
 pub(crate) struct Catalogs {
     catalog: Rc<Catalog>,
-    /// Whether it has servers that are listed while threads run.
+    /// Whether it has servers that are listed at run time.
     live: bool,
     next: OnceCell<Box<Catalogs>>,
 }
 
 impl Catalogs {
-    /// The one that was compiled.
+    /// A chain that holds only the compiled catalog.
     pub(crate) fn new(catalog: Rc<Catalog>) -> Catalogs {
         let live = catalog.mcp.values().any(|server| server.list == McpList::Live);
         Catalogs { catalog, live, next: OnceCell::new() }
     }
 
-    /// Without what servers list.
+    /// The catalog without the tools of MCP servers.
     pub(crate) fn compiled(&self) -> &Rc<Catalog> {
         &self.catalog
     }
 
-    /// Whether it has servers that are listed while threads run.
+    /// Whether it has servers that are listed at run time.
     pub(crate) fn is_live(&self) -> bool {
         self.live
     }
 
-    /// From here on this one counts. Whether there was room for it.
+    /// Makes a new version current. Returns whether there was room for it.
     pub(crate) fn grow(&self, catalog: Rc<Catalog>) -> bool {
         let (mut last, mut count) = (self, 0);
         while let Some(next) = last.next.get() {

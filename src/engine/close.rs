@@ -1,4 +1,4 @@
-//! The end of a step: what the stop rules make of it (`stop`), and what then changes in the run.
+//! The end of a step: applies the verdict of the stop rules (`stop`) to the run.
 
 use crate::engine::context::turn_rows;
 use crate::engine::definitions::Definitions;
@@ -15,7 +15,7 @@ use crate::store::runs::session_result::SessionResult;
 use crate::store::runs::{Phase, Run};
 
 impl Thread {
-    /// Why the run is over, if it is. Otherwise the step is closed, and perhaps the turn.
+    /// The reason why the run is over, if it is. Otherwise closes the step, and perhaps the turn.
     pub(crate) fn evaluate(
         &self,
         definitions: &Definitions<'_>,
@@ -65,8 +65,8 @@ impl Thread {
         Ok(ended)
     }
 
-    /// Another step may follow. A plain step is closed in memory only: a process that dies here evaluates it again from
-    /// what is stored.
+    /// Closes the step, so that another may follow. A plain step is closed in memory only: after a crash it
+    /// is evaluated again from the stored rows.
     fn close_step(&self) -> Result<()> {
         let plain = self.read_mut(|state, _| {
             let plain = state.handoff.is_none() && state.queued_tools.is_empty();
@@ -91,7 +91,7 @@ impl Thread {
     }
 }
 
-/// After its last step a run is over, whatever came of it.
+/// The end of a run after its last step: a run that is finishing its budget ends whatever the verdict is.
 fn finished(run: &Run, ended: Option<(Reason, Option<String>)>) -> Option<(Reason, Option<String>)> {
     match &run.ledger {
         Some(ledger) if ledger.finishing != Finishing::No => Some((Reason::BudgetFinished, None)),
@@ -99,7 +99,8 @@ fn finished(run: &Run, ended: Option<(Reason, Option<String>)>) -> Option<(Reaso
     }
 }
 
-/// What the call of a session tool has said. Its result is read from the table, as the window may hold a part of it.
+/// The result that the call of a session tool reports. Read from the table, because the window may hold only
+/// a part.
 fn session_result(
     definitions: &Definitions<'_>,
     reply: &Row,
@@ -111,7 +112,7 @@ fn session_result(
     let side = definitions.side;
     let tool = if reason == Reason::SessionFail { &side.session_fail } else { &side.session_stop };
     let call = reply.calls.get(index);
-    // The result of a tool that code has queued is beyond the reply's block.
+    // The result of a tool queued by code lies beyond the reply's block.
     let told = |row: &&Shared| {
         row.seq > reply.seq
             && row.tool_call_id.is_some()
