@@ -1,5 +1,6 @@
-//! A call of a tool that a client makes, in a thread that is there for it alone (docs/mcp.md): a queued tool of a thread whose agent has no
-//! model. Receipts, approvals, values, budgets and what becomes of it after a crash are those of any call.
+//! Calls of a tool by a client (docs/mcp.md). Each call gets its own thread, whose agent has no model, and is
+//! one of that thread's queued tools. Receipts, approvals, values, budgets and recovery work as for any other
+//! call.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

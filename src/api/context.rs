@@ -1,5 +1,5 @@
-//! `GET …/context`: what the next request to the thread's model would hold, how much of the window each part takes, and the
-//! summary that stands in it.
+//! `GET …/context`: the content of the next request to the thread's model, the share of the window that each
+//! part takes, and the current summary.
 
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
-//! What a thread of another deployment has said, and comes with the request that makes its copy: whole messages, with calls and
-//! results, each with the number that it has there. They are stored in the transaction that makes the thread, and start nothing.
+//! Messages of a thread of another deployment, sent with the request that creates its copy. They are whole
+//! messages with calls and results, and each keeps its number. They are stored in the transaction that
+//! creates the thread, and do not start a run.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The answer of an endpoint on its way to the client.
+//! The response of an endpoint on its way to the client.
 
 use crate::env::Shown;
 use crate::request::{Content, Served};

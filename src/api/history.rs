@@ -1,5 +1,5 @@
-//! What was said before a thread was made, and comes with the request that makes it. It is stored in the same transaction,
-//! and starts nothing.
+//! Earlier messages that are sent with the request that creates a thread. They are stored in the same
+//! transaction, and do not start a run.
 
 use serde_json::Value;
 

@@ -1,12 +1,15 @@
-//! What the routes of a thread answer: [`Thread::handle`] and [`Thread::serve`] give each route to its function. What changes
-//! the thread is in the engine; here is what only reads, and answers that have a form of their own.
+//! The routes of a thread. [`Thread::handle`] and [`Thread::serve`] dispatch each route to its function.
+//! Changes to the thread are in the engine; this module has the reads, and the responses that have their own
+//! format.
 //!
-//! * `create`: a new thread; `history`: what was said before it. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
-//!   files. `runs`: the runs, and what came of them; `trace`: what happened in one; `spans`: the same for tracing systems.
-//! * `context`: what the next request to a model would hold; `steps`: what an earlier one has held, `step_parts`: how large its parts are. `budget`: what runs may use, and have used.
-//! * `waits`: what people are asked, and what they say. [`wire`]: the protocols of other systems, made of a run's feed.
-//! * `servers`: MCP servers, and how they answer.
-//! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
+//! * `create`: a new thread; `history`: its earlier messages. `read`: the thread and its diagnostics.
+//!   `files`: the routes of the files. `runs`: the runs and their outcomes; `trace`: the events of one run;
+//!   `spans`: the same for tracing systems.
+//! * `context`: the next request to a model; `steps`: an earlier request, `step_parts`: the sizes of its parts.
+//!   `budget`: the limits of runs, and their use.
+//! * `waits`: questions to people, and their answers. [`wire`]: other protocols, derived from the feed of a run.
+//! * `servers`: MCP servers and their status.
+//! * `endpoints`: the application's own routes; `endpoint_answer`: their responses.
 
 mod budget;
 mod calls;

@@ -1,4 +1,4 @@
-//! `GET …/runs` and `GET …/runs/:run`: the runs of a thread, and what came of each.
+//! `GET …/runs` and `GET …/runs/:run`: the runs of a thread, and the outcome of each.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! `GET /api/mcp`: the MCP servers of the catalog, and how they answer. No value of a variable: addresses stand as the definition
-//! has them.
+//! `GET /api/mcp`: the MCP servers of the catalog and their status. Values of variables are not shown:
+//! addresses appear as in the definition.
 
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
-//! How large the parts of a request to a model are, in tokens, estimated as for [`Space`](crate::engine::context::space::Space).
-//! The request is read as JSON, because the one that was kept has its provider's form.
+//! The sizes of the parts of a request to a model, in tokens, estimated as for
+//! [`Space`](crate::engine::context::space::Space). The request is parsed as JSON, because a stored request
+//! has its provider's format.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! `GET …/steps/:message/request`: what the model was sent that wrote a reply. Its bytes, where they were kept; otherwise what follows
-//! from the rows that were there before it, by today's definitions.
+//! `GET …/steps/:message/request`: the request to the model that wrote a reply. Returns the stored bytes if
+//! they were kept. Otherwise the request is rebuilt from the rows before the reply, with today's definitions.
 
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -1,5 +1,5 @@
-//! The trace of a run: what happened in it, in the order of time. Nothing is stored for it but what code adds; it follows
-//! from the rows of the run, its log and its receipts.
+//! The trace of a run: its events in the order of time. It is derived from the rows of the run, its log and
+//! its receipts. Only the entries that code adds are stored for it.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! The routes of waits: what a thread asks of people, and what they say (docs/approvals.md).
+//! The routes of waits: a thread's questions to people, and their answers (docs/approvals.md).
 
 use std::ops::ControlFlow;
 

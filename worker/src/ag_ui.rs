@@ -1,5 +1,5 @@
-//! Clients of AG-UI (docs/clients.md): what they send is done in a thread, and the run is told in their words. Nothing of this is in
-//! the thread's object.
+//! Clients of AG-UI (docs/clients.md): their requests run in a thread, and the run is streamed in their
+//! protocol. The thread's object does not know the protocol.
 
 use bobbin::access::Caller;
 use bobbin::access::links::Links;

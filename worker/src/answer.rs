@@ -1,4 +1,4 @@
-//! Answers to clients: always JSON, never a stack, never in a cache.
+//! Responses to clients: always JSON, never with a stack trace, never cached.
 
 use bobbin::request::Reply;
 use bobbin::{Code, Error};

@@ -1,5 +1,5 @@
-//! Who sent a request, and browser tokens: the deployment's variables and the request's headers, handed to
-//! [`bobbin::access`], which decides.
+//! Authentication of requests, and browser tokens. Passes the deployment's variables and the request's
+//! headers to [`bobbin::access`], which decides.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;

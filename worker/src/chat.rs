@@ -1,5 +1,5 @@
-//! Chats of the AI SDK (docs/clients.md): what its pages send is done in the thread that the chat is, and the run is streamed back
-//! in its words. Nothing of this is in the thread's object.
+//! Chats of the AI SDK (docs/clients.md). A chat is a thread: requests of pages run in it, and the run is
+//! streamed in the SDK's protocol. The thread's object does not know the protocol.
 
 use std::cell::RefCell;
 

@@ -1,8 +1,10 @@
-//! The waits of one object. All of them share one timer of the platform: setting and clearing one for each took 110 of the 1,410 µs
-//! that the engine needed for a step, whose waits (for the first chunk, for silence, for the rest of an answer) hardly ever end by time.
+//! The timers of one object. All of them share one timer of the platform. Setting and clearing one for each
+//! took 110 of the 1,410 µs that the engine needs for a step, and these timers (for the first chunk, for
+//! silence, for the rest of a response) rarely expire.
 //!
-//! While the object is at work, a timer that nobody waits for any more stays set: the next wait is likely to be a longer one, and
-//! needs none of its own then. Once nothing is at work and nobody waits, it is cleared, as a timer keeps its object in memory.
+//! While the object is at work, the platform's timer stays set even if nothing waits for it: the next wait is
+//! probably longer and then needs no timer of its own. When the object is idle and nothing waits, the timer
+//! is cleared, because a timer keeps its object in memory.
 
 use std::cell::{Cell, RefCell};
 use std::panic::AssertUnwindSafe;

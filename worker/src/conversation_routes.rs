@@ -1,4 +1,4 @@
-//! `/v1/conversations` (docs/clients.md): threads, as clients of OpenAI make, read and delete them.
+//! `/v1/conversations` (docs/clients.md): clients of OpenAI create, read and delete threads.
 
 use bobbin::api::wire::conversation_items::{Made, NewConversation, added, changed, conversation, deleted};
 use bobbin::api::wire::item_id::message_of;

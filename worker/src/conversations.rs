@@ -1,5 +1,5 @@
-//! Conversations of clients of OpenAI: which thread one is, what is said in it, and what is answered to what it asks. A request
-//! that comes again finds what it has done.
+//! Conversations of clients of OpenAI: finds the thread, sends messages to it, and answers its questions. A
+//! repeated request finds what it has already done.
 
 use bobbin::api::wire::asked::Asked;
 use bobbin::api::wire::call_id;

@@ -1,5 +1,5 @@
-//! `POST /threads`: a new id, claimed in the owner's directory when the request has an `Idempotency-Key`, and the
-//! request handed on to the new thread's object.
+//! `POST /threads`: allocates a new id, claims it in the owner's directory if the request has an
+//! `Idempotency-Key`, and forwards the request to the new thread's object.
 
 use bobbin::access::{Action, Caller};
 use bobbin::directory::DirectoryCall;

@@ -1,4 +1,4 @@
-//! What makes an answer in another protocol of a feed, for the bridge in JavaScript.
+//! Encoders of a feed into another protocol, for the bridge in JavaScript.
 
 use std::cell::RefCell;
 

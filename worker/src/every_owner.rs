@@ -1,4 +1,4 @@
-//! Lists over the threads of all owners: their directories are asked, some at a time.
+//! Lists of the threads of all owners: requests them from the owners' directories, a few at a time.
 
 use bobbin::request::directory_call::ROOT;
 use bobbin::request::every_owner::{AT_ONCE, EveryOwner};

@@ -1,5 +1,6 @@
-//! What a response follows: another one, in its thread where nobody has said anything since, and in a copy of the thread otherwise. The
-//! copy has an id that the same request comes to again, so a request that is repeated finds what it has done, wherever it was lost.
+//! The response that another one follows. If its thread has no newer messages, the new response continues in
+//! that thread, otherwise in a copy. The copy's id is derived from the request, so a repeated request finds
+//! what it has already done.
 
 use bobbin::api::wire::item_id;
 use bobbin::api::wire::response_request::{ResponseRequest, parse_id};

@@ -1,4 +1,4 @@
-//! The engine's door on Cloudflare.
+//! The engine's host on Cloudflare.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

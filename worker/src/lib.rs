@@ -1,17 +1,18 @@
-//! Bobbin on Cloudflare: the stateless Worker, the three classes of Durable Objects, and the engine's host. Compiles to
-//! wasm only; `shim.js` beside it has the JavaScript classes that the platform constructs.
+//! Bobbin on Cloudflare: the stateless Worker, the three classes of Durable Objects, and the engine's host.
+//! Compiles to wasm only. `shim.js` beside it has the JavaScript classes that the platform constructs.
 //!
 //! # Layout
 //!
-//! * [`fetch`]: every request. `router` matches and answers it, `protocols` hands it on to what speaks another system's protocol, `auth` says who asks, `create`, `every_owner` and `events` are the
-//!   routes that take more than one call to an object.
-//! * [`objects`]: threads, directories and shared memories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
-//!   run on, `clock`: what they wait for. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
-//!   `streamed`: requests and answers whose bodies are streams. `bucket`: content that a bucket keeps.
-//!   `chat`: chats of the AI SDK; `openai`, `responses`, `following`, `conversations`, `conversation_routes`: clients of OpenAI; `mcp`, `mcp_calls`: those of MCP; `talk`, `encoder`: what all of
-//!   these have in common. `sandbox`: code that runs in the isolate Worker.
+//! * [`fetch`]: every request. `router` matches and answers it, `protocols` dispatches the protocols of other
+//!   systems, `auth` authenticates. `create`, `every_owner` and `events`: routes with several calls to objects.
+//! * [`objects`]: threads, directories and shared memories, for the shim's classes. `host`, `sql`, `fetch`,
+//!   `sockets`, `clock` (timers): their platform. `remote`: calls between the Worker and objects; `upgrade`: the
+//!   call for a socket. `streamed`: requests and responses with streamed bodies. `bucket`: content in a bucket.
+//!   `sandbox`: code that runs in the isolate Worker.
+//! * Protocols: `chat`: the AI SDK; `ag_ui`: AG-UI; `openai`, `responses`, `following`, `conversations`,
+//!   `conversation_routes`: OpenAI; `mcp`, `mcp_calls`, `mcp_offered`: MCP; `talk`, `encoder`: shared code.
 //! * `answer`: responses. `bindings`: the platform's JavaScript objects. `lifecycle`: the wasm instance.
-//! * `platform` (a feature): what is bound to the Worker, for an application's own Rust.
+//! * `platform` (a feature): the Worker's bindings, for an application's own Rust.
 //!
 //! A crate of your own may depend on this one, register native tools, and be built in its place.
 #![cfg(target_arch = "wasm32")]

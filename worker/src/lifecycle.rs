@@ -1,7 +1,7 @@
-//! Birth and loss of the wasm instance, which all objects of an isolate share.
+//! Start and loss of the wasm instance, which all objects of an isolate share.
 //!
-//! A panic unwinds and stays the error of one event. A trap destroys the instance: the next entry then gets a new
-//! one, and the shim, which counts instances through [`state`], drops the objects of the old.
+//! A panic unwinds and is the error of one event only. A trap destroys the instance: the next entry gets a
+//! new one, and the shim, which counts instances through [`state`], drops the objects of the old one.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;

@@ -1,5 +1,5 @@
-//! Clients of MCP (docs/mcp.md): agents are tools, and what they are asked is done in threads. Nothing of this is in the thread's
-//! object, and nothing is remembered between two requests.
+//! Clients of MCP (docs/mcp.md): agents are tools, and their calls run in threads. The thread's object does
+//! not know the protocol, and no state is kept between two requests.
 
 use bobbin::access::{Caller, Scope};
 use bobbin::api::wire::mcp::{

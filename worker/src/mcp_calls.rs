@@ -1,4 +1,4 @@
-//! The tools of MCP: what is said to an agent, what is done with a thread, and tasks.
+//! The tools of MCP: messages to an agent, operations on a thread, and tasks.
 
 use bobbin::access::no_thread;
 use bobbin::api::wire::mcp::{Accepts, Era, INVALID_PARAMS, INVALID_REQUEST, Message, Refusal};

@@ -1,5 +1,5 @@
-//! What a folder offers clients of MCP besides its agents: tools, and the prompts and resources that tools make. Each call has a thread of
-//! its own.
+//! The folder's offers to MCP clients besides its agents: tools, and the prompts and resources that tools
+//! make. Each call has its own thread.
 
 use bobbin::api::wire::mcp::{self, Accepts, Era, Message};
 use bobbin::api::wire::mcp_ask::{Settings, Shape};

@@ -1,5 +1,5 @@
-//! Clients of OpenAI (docs/clients.md): what they ask is done in a thread, and the run is told in their words. Nothing of this is
-//! in the thread's object.
+//! Clients of OpenAI (docs/clients.md): their requests run in a thread, and the run is streamed in their
+//! protocol. The thread's object does not know the protocol.
 
 use bobbin::access::Caller;
 use bobbin::api::wire::call_id;

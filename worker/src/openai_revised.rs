@@ -1,8 +1,9 @@
-//! Lists of chat programs that are not the thread's and something new (docs/clients.md): the thread becomes what they say, and the last
-//! message of a person is answered.
+//! Lists of chat programs that differ from the thread in more than new messages (docs/clients.md). The thread
+//! is changed to match the list, and the last message of a person is answered.
 //!
-//! Messages are deleted only in the transaction that stores or answers the new message, so a refusal or a crash loses nothing. Earlier
-//! messages with another text are changed before that, one request each. A repeated request changes those that are left.
+//! Messages are deleted only in the transaction that stores or answers the new message, so a refusal or a
+//! crash loses nothing. Earlier messages with another text are changed before that, one request each. A
+//! repeated request changes the remaining ones.
 
 use bobbin::api::wire::completion_request::CompletionRequest;
 use bobbin::api::wire::completion_revision::{Lists, Replaced, Revision, patch, revision, stored_by};

@@ -1,4 +1,4 @@
-//! The platform for an application's own Rust: what is bound to the Worker, through the crate `worker`.
+//! The Worker's bindings for an application's own Rust, through the crate `worker`.
 
 use wasm_bindgen::prelude::*;
 use worker::Env;

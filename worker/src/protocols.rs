@@ -1,4 +1,4 @@
-//! The protocols of other systems that a deployment answers: what a request is handed to.
+//! Dispatches requests in the protocols of other systems that a deployment serves.
 
 use bobbin::access::{Action, Caller};
 use bobbin::request::surfaces::Surface;

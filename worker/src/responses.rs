@@ -1,5 +1,5 @@
-//! Responses of OpenAI (docs/clients.md): each is what came of one message, or of what was decided about the calls of one reply. Its
-//! id names the thread and that message.
+//! OpenAI's responses (docs/clients.md). Each is the outcome of one message, or of the decisions about the
+//! calls of one reply. Its id names the thread and that message.
 
 use bobbin::Error;
 use bobbin::api::wire::encode::Encode;

@@ -1,5 +1,5 @@
-//! The stateless part: every request comes in here, is authenticated and matched, and is answered here or by the one
-//! object that it concerns, in one remote call.
+//! The stateless part. Every request is authenticated and matched here, and answered here or by one object in
+//! one remote call.
 
 use bobbin::access::links::{EXPIRES, LIFE, SIGNATURE};
 use bobbin::access::{Action, Caller, Scope, no_thread};

@@ -1,4 +1,4 @@
-//! Code in the isolate Worker: the engine's request on its way there, and what the sandbox asks on its way back.
+//! Code in the isolate Worker: requests of the engine to it, and requests of the sandbox to the engine.
 
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;

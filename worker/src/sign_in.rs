@@ -1,5 +1,5 @@
-//! `GET /api/oauth/callback`: a browser that comes back from where somebody has signed in to an MCP server. Which thread waits for
-//! it says the state that it brings; the thread looks at the rest. What people see is a page without anything of what was brought.
+//! `GET /api/oauth/callback`: the browser returns after a sign-in to an MCP server. The `state` parameter
+//! names the waiting thread, which checks the rest. The page that is shown contains none of the parameters.
 
 use bobbin::access::{Caller, Scope, Via};
 use bobbin::request::{Query, ThreadRequest, ThreadRoute, thread_id};

@@ -1,4 +1,4 @@
-//! Who listens to a thread: hibernating sockets, each with the filter it asked for.
+//! The listeners of a thread: hibernating sockets, each with its own filter.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! The object's SQLite as the engine sees it.
+//! The object's SQLite for the engine.
 
 use std::cell::{Cell as Counter, RefCell};
 use std::collections::HashMap;

@@ -1,5 +1,6 @@
-//! Requests whose bodies pass as streams between the client and an object, and answers with any headers and bodies: the
-//! door beside the calls of `remote`, for what is no short JSON. Nothing is held but the piece on its way.
+//! Requests whose bodies are streamed between the client and an object, and responses with any headers and
+//! bodies. Complements the calls of `remote`, which carry short JSON. Only the current piece is held in
+//! memory.
 
 use std::cell::RefCell;
 use std::future::poll_fn;

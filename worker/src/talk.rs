@@ -1,4 +1,4 @@
-//! How a protocol of another system talks to a thread: in the requests of the API, one after the other.
+//! The client with which other protocols call a thread: requests of the API, one after the other.
 
 use std::pin::Pin;
 

@@ -1,4 +1,4 @@
-//! What the Worker tells a thread's object when it asks for a socket.
+//! The Worker's request to a thread's object for a socket.
 
 use bobbin::access::Caller;
 use bobbin::engine::feed::FeedOf;

@@ -1,5 +1,5 @@
-//! Custom endpoints (spec §26): routes of the application's own below a thread. What runs sees the thread and starts no run by
-//! itself; a run that is under way goes on beside it.
+//! Custom endpoints (spec §26): the application's own routes below a thread. An endpoint has access to the
+//! thread but does not start a run. A run that is in progress continues meanwhile.
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;

@@ -1,15 +1,16 @@
-//! The events of AG-UI, made of the feed of a run.
+//! AG-UI events, derived from the feed of a run.
 //!
-//! Clients refuse what continues before it begins, a run that ends while something of it is open, and anything behind the end. They add
-//! what comes under a known id to what they have. So what was said in an attempt that was lost is taken back by a snapshot of the
-//! messages without it. Reasoning stays, as snapshots do not take that back, and the next attempt's has an id of its own; so has the text
-//! where the conversation is too long to be kept for snapshots.
+//! Clients reject a continuation without its start, a run that ends while a part of it is open, and events
+//! after the end. They append content with a known id to the content that they have. So a snapshot of the
+//! messages without the text of a lost attempt retracts that text. Snapshots do not retract reasoning, so
+//! reasoning stays and the next attempt uses a new id. The text also gets a new id if the conversation is too
+//! long to be kept for snapshots.
 //!
-//! A client that comes back with the id of the last event that it has read is told what comes behind that ([`Places`]). If it has read of an
-//! attempt that was lost, a snapshot takes that back here, too.
+//! A client that reconnects with the id of its last event receives the events after it ([`Places`]). If that
+//! client has read text of a lost attempt, a snapshot retracts the text here too.
 //!
-//! The thread's values are read once it is listened to, so that no change is missed in between; until then nothing else is said. The end
-//! waits until all that has changed before it is told.
+//! The thread's values are read after the socket is open, so that no change between the two is missed. No
+//! other event is sent before them. The end of the run is sent after all earlier changes of values.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! What a client of AG-UI has answered, against what a thread asks: what is still to be decided, and with which reply the run goes on.
+//! Answers of an AG-UI client, matched with the waits of the thread: the decisions that remain, and the reply
+//! with which the run continues.
 
 use std::collections::HashSet;
 

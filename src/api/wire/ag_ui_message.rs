@@ -1,4 +1,5 @@
-//! Messages of AG-UI, made of a thread's rows: what a client that reads the history holds is what one that has read the stream holds.
+//! AG-UI messages, derived from a thread's rows. A client that reads the history gets the same messages as a
+//! client that has read the stream.
 
 use serde_json::Value;
 

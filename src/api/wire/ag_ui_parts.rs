@@ -1,4 +1,4 @@
-//! What events and histories of AG-UI are made of: messages, and what somebody is asked.
+//! The parts of AG-UI events and histories: messages, and interrupts.
 
 use serde_json::Value;
 

@@ -1,9 +1,11 @@
-//! The ids of AG-UI's events: how far a client has read a run, whatever pieces the text came in and however often it is told.
+//! The ids of AG-UI events. An id says how far a client has read a run, independent of how the text was cut
+//! and how often it was sent.
 //!
-//! A place is the message that an event is of, how much of that message was told up to it, in events and characters, and a check of
-//! that. All messages but the one that is being written are settled, so a client has what comes before the message that its
-//! place names; of that message it has what the check fits, and of an attempt that was lost it has something else, or more. What a client
-//! is told of reasoning, of values and of what tools emit has no place: it is not told again.
+//! A place holds the message of the event, the amount of that message that was sent by then (events and
+//! characters), and a checksum of that amount. Only the message in progress can change, so the client has
+//! everything before the message that its place names. If the checksum fits, the client has that part of the
+//! message. After a lost attempt it may have something else, or more. Reasoning, values and events emitted by
+//! tools have no place and are not sent again.
 
 use serde_json::Value;
 

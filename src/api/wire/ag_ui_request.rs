@@ -1,5 +1,6 @@
-//! What clients of AG-UI send: always the whole conversation, with an id for each message. A thread has most of it already; only what
-//! comes behind the last answer is new to it. Answers to interrupts come beside the messages.
+//! Requests of AG-UI clients. They always send the whole conversation, with an id for each message. The
+//! thread has most of it already; only the messages after the last reply are new. Answers to interrupts are
+//! sent beside the messages.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

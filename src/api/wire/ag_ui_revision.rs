@@ -1,5 +1,6 @@
-//! What a client of AG-UI means that sends a message of a person again: that request once more, another text, or another answer. The
-//! protocol has no word for it; the id of the run says whether it is a request that was made before.
+//! The meaning of an AG-UI request that repeats a person's message: a retry of the request, an edit of the
+//! text, or a regeneration of the reply. The protocol does not say which. The run's id shows whether the same
+//! request was sent before.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! The state of AG-UI: the values of a thread as a client has been told them. Frames say which key has changed; the thread is asked for
-//! its value.
+//! The state of AG-UI: the values of a thread that were sent to a client. Frames name the key that has
+//! changed; its value is then requested from the thread.
 
 use serde_json::{Map, Value};
 

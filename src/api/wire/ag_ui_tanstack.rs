@@ -1,5 +1,5 @@
-//! What clients of TanStack AI want beside AG-UI: messages with parts where they read a history, and a mark on interrupts without which
-//! they show them and let nobody answer.
+//! Extensions of AG-UI for TanStack AI: messages with parts in a history, and the mark without which its
+//! clients show interrupts but do not let people answer them.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};

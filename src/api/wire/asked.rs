@@ -1,4 +1,4 @@
-//! The waits of a thread, as clients that answer name them: by their ids, or by the calls that they are about.
+//! The waits of a thread, by the keys that clients answer with: their own ids, or the ids of their calls.
 
 use std::collections::HashMap;
 

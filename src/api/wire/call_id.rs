@@ -1,4 +1,5 @@
-//! Ids of calls that are left to clients: they name the thread, so that a client which keeps no conversation finds it with the results.
+//! Ids of calls that are left to clients. An id names the thread, so that results find it although the client
+//! keeps no conversation.
 
 use crate::api::wire::response_request::dashed;
 

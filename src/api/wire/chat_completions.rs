@@ -1,8 +1,9 @@
-//! The answers of OpenAI's chat completions: the feed of a run as one `chat.completion`, or as its chunks.
+//! Responses of OpenAI's chat completions: the feed of a run as one `chat.completion`, or as its chunks.
 //!
-//! The texts of all replies of the run are one text, with a blank line between them. What the server's own tools do is not shown as
-//! `tool_calls`, because clients try to run those. What was sent of an attempt that was lost cannot be taken back: the next one
-//! follows after a blank line; the stored message, and a whole answer, have that one alone.
+//! The texts of all replies of the run form one text, with a blank line between them. Calls of the server's
+//! own tools are not shown as `tool_calls`, because clients try to run those. Text of a lost attempt cannot
+//! be retracted from a stream: the next attempt follows after a blank line. The stored message, and a whole
+//! response, contain the last attempt only.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! What clients of OpenAI's chat completions send: always the whole conversation. A thread has most of it already; only what comes
-//! behind the last answer is new to it.
+//! Requests of clients of OpenAI's chat completions. They always send the whole conversation. The thread has
+//! most of it already; only the messages after the last reply are new.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,9 +1,10 @@
-//! What the list of a request for a completion says of the thread that it names. Chat programs send the conversation as it is to be: as a
-//! rule what there is and something new. It may also ask for another answer, have another text somewhere, or go on from an earlier
-//! place; what it leaves out is dropped then, as the page does not show it any more.
+//! Compares the list of a completion request with the thread that it names. Chat programs send the
+//! conversation as it should be: usually the stored messages and a new one. The list may also request another
+//! reply, change a text, or continue from an earlier message. Messages that it leaves out are then deleted,
+//! because the page no longer shows them.
 //!
-//! Messages have no ids there, so places are found by what people have said, from the end of the list: programs leave out the beginning
-//! of a long conversation.
+//! Messages have no ids in this protocol. They are matched by the texts of people, from the end of the list,
+//! because programs leave out the beginning of a long conversation.
 
 use serde_json::{Map, Value};
 

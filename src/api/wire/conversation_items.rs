@@ -1,5 +1,5 @@
-//! Conversations of OpenAI's: threads, and what was said in them as items. Items have the ids that they have in responses. A reply
-//! and its calls are never apart: pages of items end behind whole ones.
+//! OpenAI's conversations: threads, with their messages as items. Items have the same ids as in responses. A
+//! page of items never separates a reply from its calls.
 
 use serde_json::{Map, Value};
 

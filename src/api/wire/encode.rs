@@ -1,4 +1,4 @@
-//! What the Worker's bridge asks of whatever makes another protocol's answer of a feed.
+//! The interface between the Worker's bridge and the encoders that turn a feed into another protocol.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Ids of items that clients of OpenAI are sent. Each names its thread, and that of a message also the message: a client that keeps
-//! references to items instead of the items themselves finds with them what it follows.
+//! Ids of items for clients of OpenAI. Each names its thread, and the id of a message also names the message.
+//! A client that stores references instead of items finds with them the response that it continues.
 
 use crate::api::wire::call_id;
 use crate::api::wire::response_request::dashed;

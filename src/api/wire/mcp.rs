@@ -1,5 +1,5 @@
-//! Messages of MCP, as its clients send them by HTTP (docs/mcp.md): of the revision that has no sessions, and of the older ones, whose
-//! clients begin with `initialize`. Each is served by itself, whichever it is.
+//! Messages of MCP over HTTP (docs/mcp.md), in the revision without sessions and in the older ones, whose
+//! clients begin with `initialize`. Each message is served independently, in either revision.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
-//! What becomes of a message, as MCP's clients are told it: the feed of a run as the result of a tool with notes of how far it is, as the
-//! state of a thread, or as a task.
+//! Results for MCP clients, derived from the feed of a run: a tool result with progress notifications, the
+//! state of a thread, or a task.
 
 use serde_json::{Map, Value};
 

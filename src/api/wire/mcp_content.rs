@@ -1,4 +1,5 @@
-//! What came of a tool's call, as clients of MCP have it: the result of a tool, the messages of a prompt, the contents of a resource.
+//! The outcome of a call for MCP clients: the result of a tool, the messages of a prompt, or the contents of
+//! a resource.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a thread asks people, as clients of MCP show it, and what they answer.
+//! Questions of a thread to people, in the form that MCP clients show, and their answers.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,5 @@
-//! Prompts and resources, as clients of MCP list them: made by the folder's tools, and what threads have.
+//! The lists of prompts and resources for MCP clients: those made by the folder's tools, and those of
+//! threads.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,5 @@
-//! What a client of MCP gives back with its answers: which thread asked them what. It is signed, and nothing of it is stored.
+//! The state that an MCP client returns with its answers: the thread and the questions. It is signed and not
+//! stored.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

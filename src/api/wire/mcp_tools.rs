@@ -1,5 +1,5 @@
-//! The tools of MCP: `ask_<agent>` for each agent that is offered, `thread_…` for what is done with any thread, and those of the folder that
-//! its settings offer.
+//! The tools of MCP: `ask_<agent>` for each agent that is offered, `thread_…` for operations on any thread,
+//! and the folder's tools that its settings offer.
 
 use serde_json::Value;
 

@@ -1,20 +1,20 @@
-//! The protocols of clients that people already have, made of the feed of a run ([`crate::engine::feed`]). Pure: frames in,
-//! text out. The object of a thread knows none of them; the Worker's bridge calls them.
+//! Protocols of existing clients, derived from the feed of a run ([`crate::engine::feed`]). The code is pure:
+//! frames in, text out. A thread's object knows none of these protocols; the Worker's bridge calls them.
 //!
-//! * `sse`: server-sent events, read and written. `ui_stream`: the stream of the AI SDK. `ui_message`: its messages, made of
-//!   the same stream. `ui_request`: what its pages send. `ui_answers`: what they answer, against what was asked
-//!   (`asked`: waits, as answers name them).
-//! * `said`: what a run says, for all that follow; `encode`: what the bridge asks of them. `chat_completions` and
-//!   `completion_request` (with `completion_revision`: what its list changes of a thread), `responses` (with `response_items` and `response_events`) and `response_request`: those of OpenAI;
-//!   `conversation_items`: its conversations; `call_id`: calls that are left to its clients; `item_id`: ids of items. `models`: agents as its clients list
-//!   them. `openai_error`: errors as they know them.
-//! * `ag_ui`: the events of AG-UI, with `ag_ui_places`: their ids; `ag_ui_state`: the thread's values; `ag_ui_parts`: what events
-//!   are made of. `ag_ui_message`: its messages, made of rows. `ag_ui_request`: what its clients send; `ag_ui_answers`: what they
-//!   answer, against what was asked; `ag_ui_revision`: what they mean that send a message again. `ag_ui_tanstack`: what TanStack AI
-//!   wants besides.
-//! * `mcp`: messages of MCP. `mcp_tools`: its tools. `mcp_offers`: its prompts and resources. `mcp_ask`: what becomes of a message; `mcp_content`: what a tool
-//!   has given. `mcp_input`: what people are asked by
-//!   its clients; `mcp_state`: what these give back with the answers.
+//! * `sse`: parser and writer of server-sent events. `said`: the events of a run that all protocols use;
+//!   `encode`: the interface of encoders. `asked`: waits by the names that answers use.
+//! * AI SDK: `ui_stream`: the stream; `ui_tools`: calls in it; `ui_message`: messages, derived from the stream;
+//!   `ui_request`: requests of pages; `ui_answers`: their answers to waits.
+//! * OpenAI: `chat_completions`, `completion_request`, and `completion_revision`: changes that its list makes;
+//!   `responses` (with `response_items` and `response_events`) and `response_request`; `conversation_items`:
+//!   conversations; `call_id`: calls that are left to clients; `item_id`: ids of items; `models`: agents as
+//!   models; `openai_error`: errors.
+//! * AG-UI: `ag_ui`: events; `ag_ui_places`: their ids; `ag_ui_state`: the thread's values; `ag_ui_parts`: parts
+//!   of events; `ag_ui_message`: messages, derived from rows; `ag_ui_request`: requests; `ag_ui_answers`:
+//!   answers to waits; `ag_ui_revision`: repeated messages; `ag_ui_tanstack`: extensions for TanStack AI.
+//! * MCP: `mcp`: messages; `mcp_tools`: tools; `mcp_offers`: prompts and resources; `mcp_ask`: results;
+//!   `mcp_content`: the outcome of a tool's call; `mcp_input`: questions to people; `mcp_state`: the signed
+//!   state that clients return with the answers.
 
 pub mod ag_ui;
 pub mod ag_ui_answers;

@@ -1,4 +1,4 @@
-//! Errors as clients of OpenAI know them: `{ "error": { "message", "type", "param", "code" } }`.
+//! Errors in OpenAI's format: `{ "error": { "message", "type", "param", "code" } }`.
 
 use serde_json::Value;
 

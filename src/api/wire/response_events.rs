@@ -1,12 +1,12 @@
-//! The events of a response, numbered so that a client can say how far it has read.
+//! The events of a response, numbered so that a client can resume.
 //!
-//! The text of a run that is over is one piece, and was many when it was written. So a number is a place: an event is one further than the
-//! one before it, a piece of text as many as it has characters. In its lower bits there is what came before it, as a
-//! check: of an attempt that was lost a client may have read what is no part of the answer, and then it is told all of
-//! it anew.
+//! The text of a finished run is one piece, but was many pieces while it was written. So a number is a
+//! position: an event advances it by one, a piece of text by its number of characters. The lower bits hold a
+//! checksum of everything before the position. If a client has read text of a lost attempt, the checksum does
+//! not match and the client receives the whole response again.
 //!
-//! The helpers of OpenAI's packages (7.59 for JavaScript, 3.57 for Python) never send `starting_after` themselves; they drop what they
-//! know by its `sequence_number`, so that must not go back within a response.
+//! The helpers of OpenAI's packages (7.59 for JavaScript, 3.57 for Python) never send `starting_after`. They
+//! drop events with a known `sequence_number`, so the number must not decrease within a response.
 
 use serde_json::Value;
 

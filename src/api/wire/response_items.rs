@@ -1,4 +1,4 @@
-//! A response of OpenAI's, and its items.
+//! OpenAI's response object and its items.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! What clients of OpenAI's responses send: what is new, or the whole conversation, and what it belongs to.
+//! Requests of clients of OpenAI's responses: new items or the whole conversation, and the response or
+//! conversation that it continues.
 
 use serde_json::Value;
 use serde_json::value::RawValue;

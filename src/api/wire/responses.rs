@@ -1,8 +1,8 @@
-//! The answers of OpenAI's responses: the feed of a run as one `response`, or as its events.
+//! OpenAI's responses: the feed of a run as one `response`, or as its events.
 //!
-//! Clients refuse a delta without its item, an index twice or left out, and an end that does not have every item. So an item of an attempt
-//! that was lost is closed as `incomplete`, and the next one has an index of its own. Numbers of events say where a client is,
-//! however the text was cut on the way ([`Events`]).
+//! Clients reject a delta without its item, an index that is repeated or skipped, and an end that lacks an
+//! item. So an item of a lost attempt is closed as `incomplete`, and the next attempt gets a new index. The
+//! numbers of events say how far a client has read, independent of how the text was cut ([`Events`]).
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! What a run says, told by its feed: once each, in order, wherever the feed is cut and however often a frame comes. Protocols that
-//! stream one reply are made of it.
+//! The events of a run, derived from its feed. Each occurs once and in order, wherever the feed is cut and
+//! however often a frame is repeated. Protocols that stream one reply are built on it.
 
 use std::collections::{HashMap, HashSet};
 

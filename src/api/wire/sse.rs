@@ -1,4 +1,4 @@
-//! Server-sent events as the feed has them: one frame each.
+//! Server-sent events in the form of the feed: one frame each.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The stream of the AI SDK, made of feeds as they are live, replayed, and resumed after any frame.
+//! The stream of the AI SDK, derived from feeds that are live, replayed, and resumed after any frame.
 
 use serde_json::Value;
 

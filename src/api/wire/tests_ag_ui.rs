@@ -1,5 +1,5 @@
-//! Events of AG-UI, made of feeds as they are live, replayed, and told again after any frame, held against the rules that its clients
-//! enforce; and what clients send.
+//! AG-UI events, derived from feeds that are live, replayed, and repeated after any frame, checked against
+//! the rules that its clients enforce; and requests of clients.
 
 use serde_json::{Map, Value};
 

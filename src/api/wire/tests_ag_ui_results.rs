@@ -1,4 +1,4 @@
-//! Results of calls for clients of AG-UI that have messages of their own for them.
+//! Results of calls for AG-UI clients that have their own messages for them.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Events of AG-UI for clients that come back with the id of the last event that they have read: all of a run comes once, wherever the
-//! connection broke, and what was read of an attempt that was lost is taken back.
+//! AG-UI events for clients that reconnect with the id of their last event. Each part of a run is sent once,
+//! wherever the connection broke, and text of a lost attempt is retracted.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Threads as conversations of OpenAI's, and what clients send of them.
+//! Threads as OpenAI's conversations, and requests of their clients.
 
 use serde_json::Value;
 

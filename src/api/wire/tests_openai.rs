@@ -1,4 +1,5 @@
-//! Chat completions, made of feeds as they are live, replayed, and told again after any frame; and what clients send.
+//! Chat completions, derived from feeds that are live, replayed, and repeated after any frame; and requests
+//! of clients.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Responses, made of feeds as they are live, replayed, and read on behind any event.
+//! Responses, derived from feeds that are live, replayed, and resumed after any event.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! What a page has answered, against what a thread asks: what is still to be decided, and with which reply the page's message goes on.
+//! Answers of a page, matched with the waits of the thread: the decisions that remain, and the reply with
+//! which the page's message continues.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Messages of the AI SDK, made of the chunks of its stream: what a page that reads the history holds is what a page
-//! that has read the stream holds.
+//! Messages of the AI SDK, derived from the chunks of its stream. A page that reads the history gets the same
+//! messages as a page that has read the stream.
 
 use serde_json::{Map, Value};
 

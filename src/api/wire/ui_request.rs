@@ -1,5 +1,5 @@
-//! What pages of the AI SDK send: the whole chat, of which the last message counts. The thread is the truth; what a page says of earlier
-//! messages is passed over, except for answers to what was asked of it.
+//! Requests of AI SDK pages. A page sends the whole chat, of which only the last message is used. The thread
+//! is authoritative: earlier messages are ignored, except for answers to waits.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -1,9 +1,10 @@
-//! The stream of the AI SDK (`useChat`), of its majors 5, 6 and 7 at once: the feed of a run as `UIMessageChunk`s.
+//! The stream of the AI SDK (`useChat`) for its majors 5, 6 and 7 at once: the feed of a run as
+//! `UIMessageChunk`s.
 //!
-//! One message of theirs is a run from one message of a person to the next; each step of the model is one of its steps. Clients throw at a
-//! delta without its start, at a result without its call, and at two ends, so none of these is ever made, wherever a feed
-//! begins and however often it is cut. (7.0.173 has no error for a delta whose part
-//! has ended with its step: such a mistake shows only in the other two.)
+//! One message of the SDK is a run from one message of a person to the next. Each step of the model is one of
+//! its steps. Clients throw at a delta without its start, at a result without its call, and at a second end.
+//! The stream contains none of these, wherever a feed begins and however often it is cut. (Version 7.0.173
+//! accepts a delta whose part has ended with its step, so only the other two majors reveal that mistake.)
 
 use std::collections::HashSet;
 

@@ -1,7 +1,9 @@
-//! Calls of a reply as the AI SDK shows them: their arguments once they begin or are asked about, their results once.
+//! Calls of a reply in the AI SDK's form: their arguments when they begin or are asked about, their results
+//! once.
 //!
-//! A page carries out what comes as `tool-input-available` without `providerExecuted`. So that comes once, when the page is asked for it;
-//! where such a call is shown for another reason, its arguments come in pieces, which make the same part and start nothing.
+//! A page runs every `tool-input-available` without `providerExecuted`. So that chunk is sent once, when the
+//! page is to run the call. If such a call is shown for another reason, its arguments are sent as deltas,
+//! which make the same part and start nothing.
 
 use std::collections::HashMap;
 

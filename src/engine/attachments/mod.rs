@@ -1,9 +1,9 @@
-//! Attachments of messages (spec §16.4): files of the thread that a message shows. One that comes with the message is written
-//! to `/attachments/`; one that is there already is named by its path. A model that sees gets the newest images, and of
-//! everything else a line that says what it is and where.
+//! Attachments of messages (spec §16.4): files of the thread that a message shows. A file that is sent with
+//! the message is written to `/attachments/`. An existing file is named by its path. A model with vision gets
+//! the newest images; every other attachment becomes a line with its type and path.
 //!
-//! * `store`: how attachments become files and rows, and go with them. `picture`: what the bytes of an image say of themselves.
-//!   `shown`: which images a request to a model carries.
+//! * `store`: attachments become files and rows, and are deleted with them. `picture`: checks of image bytes.
+//!   `shown`: the images in a request to a model.
 
 pub(crate) mod picture;
 pub(crate) mod shown;

@@ -1,6 +1,6 @@
-//! What the bytes of an image say of themselves. A provider refuses a whole request for one file that is no image, or
-//! not all of one, and with it every later message of the thread: so nothing is sent as an image on its type's word.
-//! Pixels are not decoded; it is looked whether everything is there that the format says.
+//! Checks the bytes of an image. A provider refuses the whole request for one file that is not a complete
+//! image, and then refuses every later request of the thread. So the declared type alone is not trusted.
+//! Pixels are not decoded; the check only covers the structure of the format.
 
 use imagesize::ImageType;
 

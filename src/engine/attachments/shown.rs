@@ -1,4 +1,4 @@
-//! The images of one request to a model: the newest ones, as many as a request may carry.
+//! The images of one request to a model: the newest ones, up to the limit of a request.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
-//! How what is attached becomes a file, and how that goes with its message. All of it runs inside the transition that
-//! stores or deletes the message.
+//! Writes an attachment as a file, and deletes the file with its message. All of it runs inside the
+//! transition that stores or deletes the message.
 
 use bytes::Bytes;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Effects (spec §10): work that runs later, apart from any turn, at least once. `schedule`: they are scheduled, shown,
-//! cancelled and replayed. `run`: the alarm runs them. Their rows are in `store/effects`.
+//! Effects (spec §10): work that runs later, outside any turn, at least once. `schedule`: schedules, lists,
+//! cancels and replays them. `run`: the alarm runs them. Their rows are in `store/effects`.
 
 pub(crate) mod run;
 pub(crate) mod schedule;

@@ -1,5 +1,6 @@
-//! Running effects: the alarm's handler starts what is due, beside the run if there is one. An attempt is counted before
-//! it is made and may be made more than once, with the same idempotency key; each effect fails for itself.
+//! Running effects. The alarm's handler starts the effects that are due, in parallel with a run if there is
+//! one. An attempt is counted before it is made, and may be repeated with the same idempotency key. A failure
+//! of one effect does not affect others.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! Scheduling effects, looking at them, cancelling and replaying them: for clients (spec §27.5) and for code (spec §10.3).
+//! Schedules, lists, cancels and replays effects: for clients (spec §27.5) and for code (spec §10.3).
 
 use serde_json::Value;
 

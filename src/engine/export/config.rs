@@ -1,4 +1,4 @@
-//! Where spans are sent, by the deployment's variables (docs/observability.md).
+//! The destination of spans, from the deployment's variables (docs/observability.md).
 
 /// Where the collector is; without it nothing is exported.
 pub(crate) const ENDPOINT: &str = "BOBBIN_OTLP_ENDPOINT";

@@ -1,9 +1,9 @@
-//! The export of spans to a collector (docs/observability.md): a job that is written when a run ends or parks, or has made many
-//! steps. It reads the rows from where it was, sends one request, and notes how far it is. The collector holds up nothing: what it
-//! does not take is tried again for a while and then dropped.
+//! The export of spans to a collector (docs/observability.md). A job is written when a run ends, parks, or
+//! has made many steps. It reads the rows from its last position, sends one request, and stores the new
+//! position. A collector never delays a run: a rejected request is retried for a while and then dropped.
 //!
-//! * Here: what is owed of runs, and the job. `works`: work beside runs. `config`: the collector. `send`: one request and what its
-//!   answer means.
+//! * This file: the runs that are to be exported, and the job. `works`: detached work. `config`: the collector.
+//!   `send`: one request and its response.
 
 pub(crate) mod config;
 pub(crate) mod send;

@@ -1,4 +1,4 @@
-//! One request to a collector, and what its answer means.
+//! One request to a collector, and the interpretation of its response.
 
 use bytes::Bytes;
 use futures::StreamExt;

@@ -1,6 +1,6 @@
-//! Work beside runs that a collector is told of: effects, endpoints, jobs. Each is one span in a trace of its own, linked to what has
-//! made it necessary. What no other row says of it is written in the transactions that begin and end it, where there is a collector,
-//! and deleted once its span was taken.
+//! Detached work that is exported to a collector: effects, endpoints and jobs. Each is one span in its own
+//! trace, linked to its cause. If a collector is configured, facts that no other row has are written in the
+//! transactions that begin and end the work, and deleted after the span was accepted.
 
 use crate::engine::export::config::Collector;
 use crate::engine::export::{Place, encoded};

@@ -1,4 +1,4 @@
-//! Files of messages, for the transitions that store, send and delete those.
+//! Files of messages, for the transitions that store, send and delete messages.
 
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::write::{Content, Draft, check_room, install};

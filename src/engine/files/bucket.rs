@@ -1,8 +1,9 @@
-//! Large content in a bucket beside the database (docs/http.md, Files). It is written into the database like any other;
-//! then it is copied into the bucket, and one transition says that it is there and deletes it here.
+//! Large content in a bucket beside the database (docs/http.md, Files). It is first written into the database
+//! like any other content. Then it is copied into the bucket, and one transaction marks it as copied and
+//! deletes it from the database.
 //!
-//! The row says at each moment what there may be (`Storage`), and says so before it is there. So whatever breaks off in
-//! between, the content is read from where it is whole, and no object is ever without a row that names it.
+//! The row names each possible location (`Storage`) before content is written there. So after an interruption
+//! the content is read from the location that is complete, and no object exists without a row that names it.
 
 use bytes::Bytes;
 use futures::channel::oneshot;

@@ -1,4 +1,4 @@
-//! What a request's headers ask for (RFC 9110): conditions on what is stored, and a range of it.
+//! Request headers (RFC 9110): preconditions on the stored content, and a range of it.
 
 use std::ops::Range;
 

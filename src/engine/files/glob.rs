@@ -1,8 +1,9 @@
-//! Patterns of paths (spec §16.2): `*` is any run of characters within a part, `**` any run at all, `?` one character
-//! within a part; everything else is itself. A pattern that does not begin with `/` matches from any part on.
+//! Patterns of paths (spec §16.2): `*` matches any characters within a part, `**` any characters, `?` one
+//! character within a part. Every other character matches itself. A pattern that does not begin with `/`
+//! matches from any part on.
 //!
-//! All the places that a pattern can have come to are followed at once, one bit each, so that nothing is ever tried
-//! again: a path costs its characters times the words that the pattern's bits fill, whatever the pattern.
+//! All possible positions in the pattern are tracked at once, one bit each, so there is no backtracking. The
+//! cost of a path is its characters times the words that the pattern's bits fill, for every pattern.
 
 use crate::sorted::SortedMap;
 /// A pattern, ready to match.

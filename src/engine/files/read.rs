@@ -1,5 +1,5 @@
-//! Reading content. A reader never sees a mixture: what is under an id does not change, and when it is replaced in the
-//! middle the read breaks off.
+//! Reading content. A reader never sees a mixture of two versions: the content of an id does not change, and
+//! a read ends with an error if the content is replaced meanwhile.
 
 use std::ops::Range;
 

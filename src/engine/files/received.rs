@@ -1,5 +1,5 @@
-//! Files of another thread. Their content comes in without a place in the tree; they get their places in the transition
-//! that stores the message that shows them. What never gets one is deleted by a later write.
+//! Files of another thread. Their content is stored without a path. The transition that stores the message
+//! that shows them gives them their paths. Content that never gets a path is deleted by a later write.
 
 use futures::StreamExt;
 use serde_json::Value;

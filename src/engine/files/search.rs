@@ -1,8 +1,8 @@
-//! Searching: by path with a pattern, by text with a piece of it.
+//! Search: by path with a pattern, or for a piece of text.
 //!
-//! A text is found by reading files line by line. An index of three-letter groups only says which files are worth
-//! reading; it is made with the first text, so that a thread without texts pays nothing. Whatever the index says, a
-//! result is a line that was read, so that it is never out of date.
+//! A text is found by reading files line by line. An index of trigrams only selects the files to read. It is
+//! created with the first text, so that a thread without texts has no cost. Every result is a line that was
+//! read, so an outdated index cannot cause a wrong result.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! The tree: directories, moving, removing, listing.
+//! The tree: creates, moves, removes and lists entries.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,6 +1,6 @@
-//! Uploads that survive anything: content that comes chunk by chunk, each in a request of its own that may be repeated,
-//! and takes its place when all are there. An upload's id is the id of its content, so that completing it twice is the
-//! same as once.
+//! Resumable uploads: content that is sent chunk by chunk, each in a request that may be repeated. It gets
+//! its path when all chunks are there. The id of an upload is the id of its content, so completing it twice
+//! has the same effect as once.
 
 use futures::StreamExt;
 use serde_json::Value;

@@ -1,5 +1,6 @@
-//! Writing a file. Its content is stored under a new id, in as many rows as it takes, and takes its place in the tree in
-//! one transaction when it is complete: a write that breaks off is never seen, and what was there before stays as it was.
+//! Writes a file. The content is stored under a new id, in as many rows as needed. One transaction gives it
+//! its path when it is complete. An interrupted write is therefore never visible and leaves the previous
+//! content unchanged.
 
 use futures::StreamExt;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! `POST …/fork`, in the thread that is copied: up to where, and to which thread.
+//! `POST …/fork` in the source thread: up to which message, and to which thread.
 
 use serde_json::Value;
 

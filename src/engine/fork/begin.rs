@@ -1,5 +1,5 @@
-//! A copy comes to be: its tables and the job that fetches what is in them, in one transaction. Until all is there it can be looked
-//! at and deleted, and nothing else.
+//! Begins a copy: one transaction creates its tables and the job that fetches their content. Until the copy
+//! is complete, clients can only read and delete it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

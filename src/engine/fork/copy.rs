@@ -1,5 +1,5 @@
-//! The job `fork`: a copy fetches what it is to have, a page at a time. Messages are all of one moment: when one was changed
-//! meanwhile they are fetched anew. Values and files are as they are when their page is made.
+//! The job `fork`: a copy fetches its content, one page at a time. The messages form one snapshot: if one
+//! changes meanwhile, all are fetched again. Values and files are read when their page is made.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,9 +1,9 @@
-//! Copies of threads: what was said up to a message, values, files and the thread's own settings; never effects, waits or
-//! subagents.
+//! Copies of threads: the messages up to a given one, values, files and the thread's own settings. Effects,
+//! waits and subagents are never copied.
 //!
-//! * `ask`: `POST …/fork`, in the thread that is copied. `begin`: the copy comes to be, and holds off everybody until all is there.
-//! * `copy`: its job, which fetches one page after the other; each is one transaction, so that a lost process goes on where it
-//!   was. `page`: what the copied thread gives, bounded in bytes, whatever it does meanwhile.
+//! * `ask`: `POST …/fork` in the source thread. `begin`: creates the copy, which is locked until it is complete.
+//! * `copy`: the job of the copy. It fetches one page per transaction, so that it resumes after a crash.
+//!   `page`: the source's pages, bounded in bytes, while the source continues to work.
 
 pub(crate) mod ask;
 pub(crate) mod begin;

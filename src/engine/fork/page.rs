@@ -1,4 +1,4 @@
-//! What a thread gives to its copy: a page at a time, of bounded bytes.
+//! The pages that a thread sends to its copy, each bounded in bytes.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,5 @@
-//! The job `index`: texts of a memory are cut and get vectors, a batch at a time, beside whatever else goes on.
+//! The job `index`: cuts the texts of a memory and requests their vectors, one batch at a time, in parallel
+//! with other work.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What the log has of memories: each request for vectors, and each search that a run has waited for.
+//! Log entries of memories: each request for vectors, and each search that a run has waited for.
 
 use crate::engine::budget::estimate;
 use crate::engine::definitions::Definitions;

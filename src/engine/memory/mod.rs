@@ -1,9 +1,10 @@
-//! Memories of a thread (docs/memory.md): those that are its own lie in its database, the others in objects of their own.
+//! Memories of a thread (docs/memory.md). A thread's own memories are in its database; shared memories have
+//! their own objects.
 //!
-//! * Here: the thread as a keeper, and the routes of its own. `shared`: those that have objects of their own. `job`: the work that
-//!   makes documents found. `recall`: what is put before a turn, and what a reply cites. `tools`: what models do with memories, and
-//!   the scratchpad. `sources`: what comes in by itself, noted where it changes; `take`: and taken in beside runs. `log`: the rows
-//!   of all that.
+//! * This file: the thread's own memories and their routes. `shared`: memories in other objects. `job`: makes
+//!   documents searchable. `recall`: entries added before a turn, and citations. `tools`: the tools for models, and
+//!   the scratchpad. `sources`: notes content that memories take in automatically; `take`: takes it in, in
+//!   parallel with runs. `log`: log entries.
 
 pub(crate) mod job;
 pub(crate) mod log;

@@ -1,4 +1,4 @@
-//! What is put before a turn's first message out of memories, and the places that a reply cites.
+//! Entries of memories that are added before a turn's first message, and the entries that a reply cites.
 
 use serde_json::Value;
 

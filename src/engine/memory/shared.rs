@@ -1,5 +1,5 @@
-//! Memories that several threads share have objects of their own: what is looked up there, and what is kept there. The object
-//! follows from the thread's owner and the definitions, whatever a model says.
+//! Memories that several threads share: searching and storing in their objects. The object is derived from
+//! the thread's owner and the definitions. A model cannot choose it.
 
 use futures::future::{LocalBoxFuture, join_all};
 use serde::de::DeserializeOwned;

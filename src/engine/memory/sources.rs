@@ -1,6 +1,7 @@
-//! What memories take in by themselves (docs/memory.md): what is said in a thread, once its run has ended, and files. A transition
-//! that changes such a thing notes at its end, in the same transaction, where a memory has to look; what is gone is found no more
-//! from then on. `take` does the looking. Threads whose agent has no such memory pay nothing.
+//! Content that memories take in automatically (docs/memory.md): the messages of a thread after their run has
+//! ended, and files. A transition that changes them notes the change in the same transaction. Deleted content
+//! is no longer found from then on. `take` processes the notes. Threads whose agent has no such memory have
+//! no cost.
 
 use sha2::{Digest, Sha256};
 

@@ -1,5 +1,5 @@
-//! Memories take in what is to come into them by itself, a step at a time, each one transaction: what `sources` has noted is looked
-//! at, and what is there now counts. A process that is lost looks again.
+//! Takes noted content into memories, one step per transaction. A step reads the content as it is now. After
+//! a crash the step is repeated.
 
 use std::ops::ControlFlow;
 

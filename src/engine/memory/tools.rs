@@ -1,4 +1,5 @@
-//! The tools of memories, and the scratchpad. They are made in a step of a prompt, which says what of which memory its model has.
+//! The tools of memories, and the scratchpad. A step of a prompt creates them; the prompt defines which
+//! memories its model may use and how.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};

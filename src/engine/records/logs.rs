@@ -1,4 +1,4 @@
-//! The log as clients read it (spec §27.3, §29): attempts at models, receipts of calls, and events, in one list.
+//! The log for clients (spec §27.3, §29): attempts at models, receipts of calls, and events, in one list.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The records of a thread as clients and code read them, in pages: messages here, the log in `logs`.
+//! The records of a thread for clients and code, in pages: messages in this file, the log in `logs`.
 
 mod logs;
 

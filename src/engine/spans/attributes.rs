@@ -1,4 +1,4 @@
-//! What spans are told with: names and values by the conventions for generative AI, and our own beside them.
+//! The attributes of spans: names and values of the conventions for generative AI, and our own.
 
 use crate::engine::call::tier_of_call;
 use crate::engine::memory::tools::is_of_memory;

@@ -1,5 +1,5 @@
-//! A run's rows as spans: the run, its steps, in each its requests to models and its calls, in each call what it did. They come
-//! in the order of the steps, so that a part of them can be told of and the rest later.
+//! Builds spans from a run's rows: the run, its steps, the requests to models and calls of each step, and the
+//! work of each call. They are in the order of the steps, so that a part can be exported and the rest later.
 
 use crate::engine::spans::attributes::Telling;
 use crate::engine::spans::facts::{Facts, Logged};

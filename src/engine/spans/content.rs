@@ -1,5 +1,5 @@
-//! What was said in a run, for spans of deployments that want it (`BOBBIN_OTLP_CONTENT`): from the messages as they are stored,
-//! without secrets, and each cut.
+//! Texts of a run in its spans, for deployments that set `BOBBIN_OTLP_CONTENT`. They come from the stored
+//! messages, without secrets, and each is cut.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The rows that a run's spans are derived from.
+//! The rows from which a run's spans are derived.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Sums over spans: how long and how much. Each counts what the spans of one request say and no more, so that a collector adds
-//! them up.
+//! Metrics, summed over spans: durations and amounts. Each covers the spans of one request only, so that a
+//! collector can add them up.
 
 use serde_json::Value;
 

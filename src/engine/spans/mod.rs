@@ -1,10 +1,10 @@
-//! Spans of a run: what it did, as tracing systems show it. All of it is derived from rows that are there anyway (its own, those
-//! of the log, its receipts); nothing is recorded for it. Names and attributes follow the conventions for generative AI of
-//! OpenTelemetry (docs/observability.md).
+//! Spans of a run, as tracing systems show it. They are derived from existing rows: those of the run, the log
+//! and the receipts. Nothing is recorded for them. Names and attributes follow OpenTelemetry's conventions
+//! for generative AI (docs/observability.md).
 //!
-//! * Here: a span. `facts`: the rows. `build`: what they say, as spans, of which `attributes` are what each is told with;
-//!   `content`: what was said, where a deployment wants that. `work`: the span of work beside runs. `otlp`: their JSON, and
-//!   `protobuf` the same in bytes. `metrics`: sums over them.
+//! * This file: a span. `facts`: the rows. `build`: the spans of a run; `attributes`: their attributes; `content`:
+//!   texts, if the deployment exports them. `work`: the span of detached work. `otlp`: the JSON format, and
+//!   `protobuf` the same in bytes. `metrics`: sums over spans.
 
 pub(crate) mod attributes;
 pub(crate) mod build;

@@ -1,5 +1,5 @@
-//! Spans and metrics as OTLP writes them in JSON: ids in hexadecimal, enums as numbers, 64-bit integers as decimal texts, times
-//! in nanoseconds.
+//! Spans and metrics as OTLP's JSON: ids in hexadecimal, enums as numbers, 64-bit integers as decimal texts,
+//! times in nanoseconds.
 
 use serde_json::Value;
 

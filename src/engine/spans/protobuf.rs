@@ -1,5 +1,6 @@
-//! OTLP as protobuf: what `otlp` has written in JSON, by the field numbers of the official definitions (opentelemetry-proto 1.x),
-//! and the two messages of an answer that are read. JSON comes first, because secrets are taken out of it.
+//! OTLP as protobuf: converts the JSON of `otlp` by the field numbers of the official definitions
+//! (opentelemetry-proto 1.x), and parses the two messages of a response. JSON is made first, because secrets
+//! are removed from JSON.
 
 use serde_json::Value;
 

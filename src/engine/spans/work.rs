@@ -1,4 +1,4 @@
-//! The span of work beside runs: an effect, an endpoint, a job.
+//! The span of detached work: an effect, an endpoint, a job.
 
 use crate::engine::spans::{Span, SpanKind, SpanLink, Subject};
 use crate::store::works::{Work, WorkKind};

@@ -1,9 +1,9 @@
-//! Prompts that are called (spec §23): one request to a model and the calls of its reply, in the same thread. Here is that
-//! step; `request` makes the request, `result` what the caller gets.
+//! Prompts that are called as tools (spec §23): one request to a model and the calls of its reply, in the
+//! same thread. This file has that step; `request` makes the request, `result` the caller's result.
 //!
-//! The messages belong under the result of the outer call, one level deeper, and take a block of seqs of their own. The receipt
-//! of the outer call says how far the step is, so that it is entered again wherever the process is lost: a stored reply is not
-//! asked for again, and no call is made twice.
+//! The messages are stored under the result of the outer call, one level deeper, in their own block of seqs.
+//! The receipt of the outer call records how far the step is, so that it resumes after a crash: a stored
+//! reply is not requested again, and no call is made twice.
 
 pub(crate) mod request;
 pub(crate) mod result;

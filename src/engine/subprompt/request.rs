@@ -1,5 +1,5 @@
-//! The one request of a prompt that is called (spec §23): its own text, the thread's history only if it asks for that,
-//! and the message that the call begins with.
+//! The request of a prompt that is called (spec §23): its own text, the message that the call begins with,
+//! and the thread's history if the prompt includes it.
 
 use serde_json::Value;
 

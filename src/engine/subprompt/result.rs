@@ -1,4 +1,5 @@
-//! What the caller of a prompt gets (spec §23): its text, what it called, and what went wrong, as the entry asks.
+//! The result for the caller of a prompt (spec §23): its text, its calls, and its errors, as the entry
+//! requests.
 
 use crate::limits;
 use crate::spec::ToolEntry;

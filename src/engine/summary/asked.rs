@@ -1,4 +1,4 @@
-//! `POST …/context/summarize` and `DELETE …/context/summary`: a summary that somebody asks for, or takes away.
+//! `POST …/context/summarize` and `DELETE …/context/summary`: a client requests or deletes a summary.
 
 use crate::engine::context::{next_span, window_from};
 use crate::engine::definitions::Definitions;

@@ -1,9 +1,9 @@
-//! A summary that stands in requests for the older messages of the thread (docs/context.md). It is written by a model in a job,
-//! beside the run, and is stored only if nothing that it covers has changed meanwhile. Whatever becomes of it, messages stay and
-//! turns go on.
+//! A summary that replaces the older messages of the thread in requests (docs/context.md). A job writes it
+//! with a model, in parallel with the run. It is stored only if none of the messages that it covers has
+//! changed meanwhile. Messages and turns do not depend on its success.
 //!
-//! * Here: when one is owed, and what becomes of it when messages change. `plan`: how far it goes. `write`: the job; `render`:
-//!   messages as text for it. `paid`: what its requests use. `asked`: one that somebody asks for, or takes away.
+//! * This file: when a summary is due, and how it changes with messages. `plan`: its range. `write`: the job;
+//!   `render`: messages as its input. `paid`: the costs of its requests. `asked`: the routes.
 
 pub(crate) mod asked;
 pub(crate) mod paid;

@@ -1,5 +1,5 @@
-//! What requests for summaries use: it is booked on the run that has caused them while that goes on, else on the thread
-//! (`engine/budget/apart`), and their rows in the log say of which run they are.
+//! Costs of requests for summaries. They are charged to the run that caused them while it is in progress,
+//! otherwise to the thread (`engine/budget/apart`). Their log entries name the run.
 
 use crate::engine::budget::estimate;
 use crate::engine::features::Summarizer;

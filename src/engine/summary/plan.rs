@@ -1,5 +1,5 @@
-//! How far a summary is to go: up to a boundary between turns that leaves a share of the room to messages, or between two steps
-//! of a turn that is too long by itself. Neither separates a call from its result.
+//! The range of a summary. It ends at a boundary between turns that leaves a share of the space to messages,
+//! or between two steps of a turn that is too long by itself. Neither separates a call from its result.
 
 use crate::spec::context::SummarySettings;
 use crate::spec::message::Role;

@@ -1,4 +1,4 @@
-//! Messages as text with labels, for the model that makes a summary of them.
+//! Renders messages as labelled text, for the model that summarizes them.
 
 use std::ops::ControlFlow;
 

@@ -1,6 +1,7 @@
-//! The job that makes a summary. Each attempt asks a model once, for as many messages as fit; what comes is the beginning of the
-//! next one's, until all are in. The end is stored only if the epoch is still the one that the job began from and nothing that
-//! it covers was changed.
+//! The job that writes a summary. Each attempt makes one request to a model, for as many messages as fit. Its
+//! result is the beginning of the next attempt's summary, until all messages are covered. The final summary
+//! is stored only if the epoch is still the one that the job began with and no message that it covers was
+//! changed.
 
 use std::rc::Rc;
 

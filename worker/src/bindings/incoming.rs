@@ -1,4 +1,4 @@
-//! The request that came in.
+//! The incoming request.
 
 use wasm_bindgen::prelude::*;
 

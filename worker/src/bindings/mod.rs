@@ -1,13 +1,13 @@
-//! The platform as the Worker uses it: thin externs over its JavaScript objects, without wrappers between. `incoming`: the
-//! request that came in; `outside`: requests that leave, time, chance, the log; `objects`, `storage`, `sockets`: what an object
-//! has; `sandbox`: runs in the isolate Worker.
+//! The platform as the Worker uses it: thin externs over its JavaScript objects, without wrappers between.
+//! `incoming`: the incoming request; `outside`: outgoing requests, time, randomness, the log; `objects`,
+//! `storage`, `sockets`: the APIs of an object; `sandbox`: runs in the isolate Worker.
 //!
-//! Each is marked `catch`: what JavaScript throws comes back as an `Err`. Without it the exception would pass through
-//! Rust frames and skip their drops.
+//! Each is marked `catch`, so that a JavaScript exception becomes an `Err`. Without it the exception would
+//! pass through Rust frames and skip their drops.
 //!
-//! The crate `worker` wraps the same objects. An application's own Rust has it, by the feature `platform`. The Worker itself
-//! does without: each file here says what its part would cost there or what is missing, and
-//! docs/decisions/013-the-crate-worker-is-for-an-applications-rust.md how that was measured.
+//! The crate `worker` wraps the same objects. The feature `platform` offers it to an application's own Rust.
+//! The Worker itself does not use it: each file here names the costs or the missing parts, and
+//! docs/decisions/013-the-crate-worker-is-for-an-applications-rust.md has the measurements.
 
 mod incoming;
 mod objects;

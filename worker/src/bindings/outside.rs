@@ -1,4 +1,4 @@
-//! The world outside: requests, time, chance, the log.
+//! Outgoing requests, time, randomness, the log.
 
 use wasm_bindgen::prelude::*;
 

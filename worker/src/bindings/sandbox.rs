@@ -1,4 +1,4 @@
-//! Runs in the isolate Worker, as `sandbox.js` has them.
+//! Runs in the isolate Worker, through `sandbox.js`.
 
 use wasm_bindgen::prelude::*;
 
