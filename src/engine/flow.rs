@@ -1,5 +1,5 @@
-//! The flow: what drives the active run from step to step. One per thread, ever. It may end anywhere (crash, panic,
-//! stop); the stored phase is where the next one enters.
+//! The flow, which drives the active run from step to step. A thread has at most one. It may end anywhere
+//! (crash, panic, stop); the next flow enters at the stored phase.
 
 use futures::channel::oneshot;
 use futures::future::abortable;
@@ -28,34 +28,34 @@ use crate::store::state::State;
 use crate::store::waits::Wait;
 use crate::trace::Trace;
 
-/// Why a flow starts.
+/// The reason why a flow starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     /// The run begins.
     Begins,
-    /// What it was parked for is there: just now it was written that it goes on.
+    /// The reason for which it was parked is gone: a transition has just stored that it continues.
     GoesOn,
-    /// It is stored that it is under way, and nobody drives it.
+    /// It is stored as running, and no flow drives it.
     Found,
 }
 
-/// How an unfinished run was found.
+/// The state in which an unfinished run was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reentry {
-    /// It was to go on now.
+    /// It was scheduled to continue now.
     Scheduled,
-    /// Its process was lost.
+    /// Its process crashed.
     Recovered,
-    /// Its process was lost again: it goes on after a pause, by the alarm.
+    /// Its process crashed again. The alarm continues it after a pause.
     Later,
-    /// Its process was lost too often.
+    /// Its process crashed too often.
     Exhausted,
-    /// Its process was lost in an answer of which a part was shown, and which may not begin anew.
+    /// Its process crashed in a response that was partly shown, and that must not be restarted.
     BrokeOff,
 }
 
-/// Counts a recovery in the run's row, unless the run was scheduled. The first one of a step goes on at once; later
-/// ones wait 1 s, 2 s, 4 s, … so that a step that kills the process does not do so in a loop.
+/// Counts a recovery in the run's row, unless the run was scheduled. The first recovery of a step continues
+/// at once; later ones wait 1 s, 2 s, 4 s, … so that a step that kills the process does not do so in a loop.
 fn reenter(run: &mut Run, now: i64) -> Reentry {
     if run.resume_us.take().is_some() {
         return Reentry::Scheduled;
@@ -75,7 +75,7 @@ fn reenter(run: &mut Run, now: i64) -> Reentry {
 }
 
 impl Thread {
-    /// Goes on with an unfinished run that nobody drives.
+    /// Continues an unfinished run that no flow drives.
     pub(crate) fn wake(&self) -> Result<()> {
         self.hooks().start_created_hook()?;
         if self.ephemeral.flow.borrow().is_some() {
@@ -95,7 +95,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Starts the flow of a run that begins or, where it was parked, goes on; unless a flow is running.
+    /// Starts the flow of a run that begins or, if it was parked, continues; unless a flow is running.
     pub(crate) fn start_flow(&self, entered: Entered) {
         self.begin_flow(match entered {
             Entered::First => Entry::Begins,
@@ -116,7 +116,7 @@ impl Thread {
             let _guard = guard;
             let _lost = LostFrames(&*thread.host);
             if let Err(error) = thread.drive(entry).await {
-                // The stored phase is intact; the alarm, or any other wake, enters it again as a recovery.
+                // The stored phase is intact. The alarm, or any other wake, enters it again as a recovery.
                 thread.variables().log(&format!("the flow broke off: {error}"));
                 thread.state.borrow_mut().take();
                 thread.host.listeners().close("the thread had to start over");
@@ -124,12 +124,13 @@ impl Thread {
         });
         *self.ephemeral.flow.borrow_mut() = Some(Flow { number, abort });
         self.host.spawn(Box::pin(async move {
-            // An aborted flow was ended by whoever aborted it.
+            // The code that aborted the flow has also ended it.
             let _aborted = flow.await;
         }));
     }
 
-    /// Drops the running flow at its next await. The caller has already committed what ends or moves the run.
+    /// Drops the running flow at its next await. The caller has already committed the end or change of the
+    /// run.
     pub(crate) fn abort_flow(&self) {
         if let Some(flow) = self.ephemeral.flow.borrow_mut().take() {
             flow.abort.abort();
@@ -155,7 +156,7 @@ impl Thread {
                     self.yield_now()?;
                     false
                 }
-                // The next run, if messages were queued.
+                // Continue with the next run, if messages were queued.
                 Next::Ended => {
                     let next = self.read(|state, _| Ok(state.active().is_some()))?;
                     if next {
@@ -168,7 +169,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Counts a recovery before any work, unless the run was started or scheduled on purpose.
+    /// Counts a recovery before any work, unless the run has just begun or was scheduled.
     fn enter(&self, entry: Entry) -> Result<bool> {
         self.ephemeral.entered.set(if entry == Entry::Begins { Entered::First } else { Entered::Again });
         match entry {
@@ -237,7 +238,7 @@ impl Thread {
         self.read(|state, _| Ok(state.active().is_some()))
     }
 
-    /// Whoever listened to the lost attempt drops its text.
+    /// Makes clients drop the text of the lost attempt.
     fn drop_lost_text(&self) -> Result<()> {
         let open = self.read(|state, _| {
             let run = state.active().filter(|run| run.phase == Phase::Model);
@@ -249,7 +250,7 @@ impl Thread {
         }
     }
 
-    /// The model that the open step has asked, if its answers may not begin anew.
+    /// The model of the open request, if its responses must not be restarted.
     fn fragile_model(&self) -> Result<Option<&Model>> {
         let asked = self.read(|state, _| {
             let run = state.active().filter(|run| run.phase == Phase::Model);
@@ -265,7 +266,7 @@ impl Thread {
         self.ephemeral.outgoing.get() < self.outgoing_limit()
     }
 
-    /// Goes on in a fresh event, whose limit on requests starts anew.
+    /// Continues in a fresh event, which has its own limit on requests.
     fn yield_now(&self) -> Result<()> {
         let now = self.host.now_us();
         self.transition(|state, sql| {
@@ -281,12 +282,12 @@ impl Thread {
         configured.unwrap_or(limits::OUTGOING_PER_EVENT)
     }
 
-    /// Ends the active run, tells who waits, and starts the next one if messages are queued.
+    /// Ends the active run, notifies waiting clients, and starts the next run if messages are queued.
     pub(crate) fn end_run(&self, reason: Reason, message: Option<String>) -> Result<()> {
         let now = self.host.now_us();
         let (results, last) = self.transition(|state, sql| {
             let results = match reason {
-                // These alone end a run in the middle of a step's calls.
+                // Only these reasons end a run in the middle of a step's calls.
                 Reason::RecoveryExhausted
                 | Reason::DefinitionMissing
                 | Reason::DefinitionChanged
@@ -304,8 +305,8 @@ impl Thread {
         self.announce_end(last)
     }
 
-    /// The part of [`Thread::end_run`] inside a transition. Gives back the run and the message that a waiting client
-    /// is shown.
+    /// The part of [`Thread::end_run`] inside a transition. Returns the run and the message for waiting
+    /// clients.
     pub(crate) fn finish(
         &self,
         state: &mut State,
@@ -328,7 +329,7 @@ impl Thread {
         self.ephemeral.told_failures.borrow_mut().clear();
         self.ephemeral.aborted.borrow_mut().take();
         if matches!(reason, Reason::DefinitionMissing | Reason::StrictDiagnostics) && !run.block_open() {
-            // Nothing can take in what waits: it has failed with this run and starts no other.
+            // No run can take in the queued messages: they fail with this run and start no other.
             run.block = state.next_seq();
             state.drain();
             state.queued_tools.clear();
@@ -373,7 +374,7 @@ impl Thread {
         self.start_for_queue(state, sql, trace.as_ref(), now).map(|_| ())
     }
 
-    /// Starts a run for what is queued, in the trace of what causes it. The run's id.
+    /// Starts a run for the queued messages, in the trace of their cause. Returns the run's id.
     pub(crate) fn start_for_queue(
         &self,
         state: &mut State,
@@ -384,7 +385,7 @@ impl Thread {
         self.start_with(state, sql, Wishes::default(), trace, now)
     }
 
-    /// The same for a message that says how the run is to be.
+    /// Starts a run for a message with run options.
     pub(crate) fn start_with(
         &self,
         state: &mut State,
@@ -397,7 +398,7 @@ impl Thread {
         self.begin_run(state, sql, run, wishes, trace, now)
     }
 
-    /// The same for a run that is made already.
+    /// Starts a run that the caller has built.
     pub(crate) fn begin_run(
         &self,
         state: &mut State,
@@ -423,7 +424,7 @@ impl Thread {
         Ok(id)
     }
 
-    /// Tells streams and waiting clients.
+    /// Notifies streams and waiting clients of the end of a run.
     pub(crate) fn announce_end(&self, finished: Finished) -> Result<()> {
         let Finished { run, answer, status, handed, waits, outcomes, near } = finished;
         self.budgets().announce_budget("warning", &near);
@@ -440,11 +441,11 @@ impl Thread {
         }
         self.broadcast_stopped(&run);
         self.tell_ended(&run)?;
-        // A run that opened no step has taken in what it failed with.
+        // A run that opened no step has still taken in the messages with which it failed.
         for waiter in self.ephemeral.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq < run.block) {
             waiter.run = waiter.run.or(Some(run.id));
         }
-        // What is queued behind a run that code has stopped stays there.
+        // Messages behind a run that code has stopped stay queued.
         let held = self.read(|state, _| Ok(state.active().is_none()))?;
         if held {
             self.tell_held(None)?;
@@ -457,7 +458,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Answers every waiting client for whom `verdict` has one.
+    /// Answers every waiting client for which `verdict` returns an answer.
     pub(crate) fn settle(&self, verdict: impl Fn(&crate::engine::ephemeral::Waiter) -> Option<Verdict>) {
         let waiting = std::mem::take(&mut *self.ephemeral.waiters.borrow_mut());
         for waiter in waiting {
@@ -470,7 +471,7 @@ impl Thread {
         }
     }
 
-    /// Answers waiting clients from what is stored: a flow that was lost may have ended its run without telling them.
+    /// Answers waiting clients from the stored rows: a lost flow may have ended its run without an answer.
     pub(crate) fn settle_stored(&self) -> Result<()> {
         let seqs: Vec<i64> = self.ephemeral.waiters.borrow().iter().map(|waiter| waiter.seq).collect();
         for seq in seqs {
@@ -491,12 +492,12 @@ impl Thread {
     }
 }
 
-/// What a message wants of the run that it starts.
+/// The options of a message for the run that it starts.
 #[derive(Default)]
 pub(crate) struct Wishes {
-    /// How what fails is tried again, as JSON.
+    /// The retry policy, as JSON.
     pub(crate) retry: Option<String>,
-    /// What it may use.
+    /// The budget.
     pub(crate) budget: Option<Budget>,
 }
 
@@ -505,15 +506,15 @@ pub(crate) struct Finished {
     pub(crate) run: Run,
     /// Its last reply, if it has one.
     pub(crate) answer: Option<Shared>,
-    /// The row that tells a person why it failed.
+    /// The row that tells people why it failed.
     pub(crate) status: Option<Shared>,
     /// The agent that its last step handed off to.
     pub(crate) handed: Option<Handed>,
-    /// What was open then, and is cancelled.
+    /// Waits that were open at its end, and are cancelled.
     pub(crate) waits: Vec<Wait>,
-    /// Messages of what workers have come to and nobody has waited for.
+    /// Messages with unclaimed outcomes of workers.
     pub(crate) outcomes: Vec<Shared>,
-    /// Limits that were near then.
+    /// Limits that were nearly used up at its end.
     pub(crate) near: Vec<Reached>,
 }
 
@@ -533,12 +534,12 @@ impl Drop for FlowGuard {
     }
 }
 
-/// What a step led to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Another step follows.
     Step,
-    /// This step goes on in a fresh event: it has made as many requests as one may make.
+    /// The step continues in a fresh event, because this one has reached its limit on requests.
     Yield,
     /// The run is over.
     Ended,

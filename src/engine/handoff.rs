@@ -1,6 +1,6 @@
-//! Hand-off (spec §22): an exposed agent that is called takes the thread over. The call has its result at once; the
-//! change happens when its step is closed, in the same transition, and so exactly once: until then it is derived from
-//! the receipts of the open step that have no end yet, of which the last one wins.
+//! Hand-off (spec §22): an exposed agent that is called takes the thread over. The call has its result at
+//! once. The agent changes when the step is closed, in the same transition, and so exactly once. Until then
+//! the hand-off is derived from the open step's receipts without an end; the last one wins.
 
 use crate::engine::features::Outbox;
 use crate::error::{Code, Error, Result};
@@ -15,7 +15,7 @@ use crate::store::receipts::Receipt;
 use crate::store::side::Side;
 use crate::store::state::State;
 
-/// What a model is told.
+/// The result text for the model.
 pub(crate) fn told(agent: &str) -> String {
     format!("Handed off to \"{agent}\", which goes on from here.")
 }
@@ -24,12 +24,13 @@ pub(crate) fn told(agent: &str) -> String {
 pub(crate) struct Handed {
     agent: String,
     title: Option<String>,
-    /// The message that the agent begins with, or the note that it could not take over.
+    /// The first message for the agent, or the note that it could not take over.
     row: Option<Shared>,
 }
 
 impl Outbox<'_> {
-    /// Changes the thread's agent, if a call of the step that is being closed asked for it. The directory is told.
+    /// Changes the thread's agent, if a call of the closing step requested it. Posts an update to the
+    /// directory.
     pub(crate) fn hand_off(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Handed>> {
         let Some(id) = state.handoff.take() else { return Ok(None) };
         let Some(Receipt { name, data, .. }) = receipts::find(sql, id)? else { return Ok(None) };
@@ -53,7 +54,8 @@ impl Outbox<'_> {
         Ok(Some(Handed { agent: agent.name.clone(), title: agent.title.clone(), row }))
     }
 
-    /// From the next step on this agent acts, its side A first. What begins with its prompts begins then.
+    /// Makes an agent active from the next step on, its side A first. Its `activate` subagents start with
+    /// that step.
     fn take_over(&self, state: &mut State, sql: &dyn Sql, agent: &Agent, now: i64) -> Result<()> {
         state.meta.agent.clone_from(&agent.name);
         state.meta.version += 1;
@@ -61,7 +63,7 @@ impl Outbox<'_> {
         state.meta.update(sql)?;
         if let Some(run) = state.run.as_mut() {
             run.side = Side::A;
-            // What the next agent may use can only be tighter.
+            // The next agent's budget can only be tighter.
             if let Some(ledger) = &mut run.ledger {
                 ledger.tighten(&agent.budget);
             }
@@ -69,10 +71,10 @@ impl Outbox<'_> {
         self.post_row(state, sql, now)
     }
 
-    /// What a new agent must be, before anything is awaited: `PATCH /threads/:id`.
+    /// Checks a new agent for `PATCH /threads/:id`, before anything is awaited.
     ///
     /// # Errors
-    /// `agent_not_found`; `invalid_field` for one that the thread cannot have.
+    /// `agent_not_found`; `invalid_field` for an agent that the thread cannot have.
     pub(crate) fn may_be_agent(&self, state: &State, name: &str) -> Result<()> {
         let agent = self.meant(state, name)?;
         if state.meta.parent.is_some() && agent.kind != AgentKind::DualAi {
@@ -86,10 +88,10 @@ impl Outbox<'_> {
         Ok(())
     }
 
-    /// Changes the agent of a thread in which nothing runs. Whoever listens is told afterwards.
+    /// Changes the agent of a thread without an active run. Listeners are notified afterwards.
     ///
     /// # Errors
-    /// As [`Thread::may_be_agent`]; `terminated`; `conflict` while a run is active.
+    /// Those of [`Outbox::may_be_agent`]; `terminated`; `conflict` while a run is active.
     pub(crate) fn change_agent(
         &self,
         state: &mut State,
@@ -109,7 +111,7 @@ impl Outbox<'_> {
                 .hint("Wait until it has ended, or stop it."));
         }
         self.take_over(state, sql, agent, now)?;
-        // A session of the new agent's own; `continue` goes on with the side of the last run.
+        // Start a new session for the new agent; `continue` keeps the side of the last run.
         if let Some(run) = state.run.as_mut() {
             run.turns = 0;
             run.update(sql)?;
@@ -117,13 +119,13 @@ impl Outbox<'_> {
         Ok(Some(Handed { agent: agent.name.clone(), title: agent.title.clone(), row: None }))
     }
 
-    /// The agent that a client means: one that it sees, or that of the thread.
+    /// The agent that a client names: one that clients may see, or the thread's own.
     fn meant(&self, state: &State, name: &str) -> Result<&Agent> {
         let own = || self.catalog.agents.get(name).filter(|agent| agent.name == state.meta.agent);
         self.catalog.shown_agent(name).or_else(own).ok_or_else(|| self.no_agent(name))
     }
 
-    /// An agent that is not among the definitions.
+    /// The error for an unknown agent.
     pub(crate) fn no_agent(&self, name: &str) -> Error {
         let names: Vec<&str> = self.catalog.shown_agents().map(|agent| agent.name.as_str()).collect();
         Error::new(Code::AgentNotFound, format!("No agent named “{name}”."))
@@ -143,7 +145,7 @@ impl Outbox<'_> {
         state.insert(sql, row)
     }
 
-    /// Tells whoever listens.
+    /// Notifies listeners.
     pub(crate) fn announce_handed(&self, handed: Option<Handed>) -> Result<()> {
         let Some(Handed { agent, title, row }) = handed else { return Ok(()) };
         self.announce_handoff(&agent, title.as_deref());

@@ -1,8 +1,8 @@
-//! What exists only while the object lives. Everything here can be lost at any moment; nothing here is shared with another
-//! object.
+//! State that exists only while the object lives. All of it can be lost at any moment. Nothing here is shared
+//! with another object.
 //!
-//! * Here: the flow, clients that wait, the partial text, the alarm that is set. `works`: work apart from any run. `values`:
-//!   values of variables that were read. `offers`: what the requests of a prompt have in common.
+//! * Here: the flow, waiting clients, the partial text, the alarm. `works`: detached work. `values`: values
+//!   of variables that were read. `offers`: the tools that the requests of a prompt share.
 
 pub(crate) mod offers;
 pub(crate) mod values;
@@ -34,16 +34,16 @@ use crate::store::mcp::List;
 use crate::store::messages::Shared;
 use crate::store::runs::Run;
 
-/// What one life of the object knows; each begins with nothing.
+/// The memory of one life of the object; each life begins with an empty one.
 #[derive(Default)]
 pub(crate) struct Ephemeral {
     pub(crate) flow: RefCell<Option<Flow>>,
     pub(crate) flows: Cell<u64>,
-    /// Told when the alarm's handler should look again.
+    /// Notified when the alarm's handler should check again.
     pub(crate) alarm_waiters: RefCell<Vec<oneshot::Sender<()>>>,
-    /// Attempts at effects that are under way.
+    /// Running attempts at effects.
     pub(crate) effects: RefCell<SortedMap<i64, RunningEffect>>,
-    /// How the collector has refused metrics: logged once.
+    /// The last refusal of metrics by the collector; logged once.
     pub(crate) metrics_refused: RefCell<Option<String>>,
     pub(crate) waiters: RefCell<Vec<Waiter>>,
     pub(crate) partial: RefCell<Option<Partial>>,
@@ -52,13 +52,13 @@ pub(crate) struct Ephemeral {
     pub(crate) alarm: Armed,
     /// Requests sent since this event began.
     pub(crate) outgoing: Cell<u32>,
-    /// Whether an envelope was written that nobody has begun to send. What an earlier life has left is the alarm's.
+    /// Whether an envelope was written whose delivery has not begun. Those of earlier lives are the alarm's.
     pub(crate) posted: Cell<bool>,
-    /// Targets of the outbox that are being told, and whether there is more for them.
+    /// Targets of the outbox with a delivery in progress, and whether more was written for them.
     pub(crate) delivering: RefCell<SortedMap<String, bool>>,
-    /// Letters to memories whose answers are waited for, by subject, and what came.
+    /// Messages to memories whose responses are awaited, by subject, with the response.
     pub(crate) letters: RefCell<SortedMap<String, Option<Result<String>>>>,
-    /// The turn in which a memory that threads share did not say what its places hold: it is not asked again in it.
+    /// The turn in which a shared memory did not list its contents. It is not queried again in that turn.
     pub(crate) silent_memory: Cell<Option<i64>>,
     /// Whether the open step may have receipts of an earlier flow.
     pub(crate) entered: Cell<Entered>,
@@ -66,54 +66,55 @@ pub(crate) struct Ephemeral {
     pub(crate) halved: Cell<Option<i64>>,
     /// Values of variables.
     pub(crate) env: Values,
-    /// What prompts offer, each once it was asked with.
+    /// The tools that prompts offer, each built at the prompt's first request.
     pub(crate) offers: RefCell<Vec<Offers>>,
-    /// Ids of contents that are being written; the others of their kind are left over from an earlier life.
+    /// Ids of contents that are being written. Other unfinished ones are left over from an earlier life.
     pub(crate) writing: RefCell<SortedSet<i64>>,
     /// Scratch space of the code of the active run.
     pub(crate) context: RefCell<Context>,
-    /// Resolves when the active run ends; made when code asks for it.
+    /// Resolves when the active run ends; created on the first request of code.
     pub(crate) aborted: RefCell<Option<Abort>>,
-    /// Who moves files between the database and the bucket.
+    /// The state of moving files between the database and the bucket.
     pub(crate) mover: BucketSync,
-    /// Who waits for the hooks of a new thread, while they run.
+    /// Waiters for the hooks of a new thread, while they run.
     pub(crate) created_hook: Telling,
-    /// Work apart from any run.
+    /// Detached work.
     pub(crate) works: Works,
-    /// Failures of this run that the operator was told of.
+    /// Failures of this run that were reported to the operator.
     pub(crate) told_failures: RefCell<ToldFailures>,
-    /// What runs of an agent begin with.
+    /// The snapshots of definitions with which runs begin, by agent.
     pub(crate) snapshots: RefCell<SortedMap<String, Rc<Snapshot>>>,
-    /// Whether the log has what the thread's first run began with, as far as is known.
+    /// Whether the log is known to have the snapshot of the thread's first run.
     pub(crate) snapshot_logged: Cell<bool>,
-    /// What was noted in a run: its id, the code, what it is about.
+    /// Notes of the run: its id, the code, the subject.
     pub(crate) noted: RefCell<SortedSet<(i64, &'static str, String)>>,
-    /// Whether a job is under way.
+    /// Whether a job is running.
     pub(crate) job: Cell<bool>,
-    /// What was told last of what the run does.
+    /// The last progress of the run.
     pub(crate) progress: Progress,
-    /// What is being spent.
+    /// The spending in progress.
     pub(crate) spending: Spending,
-    /// What is known of summaries.
+    /// The state of summaries.
     pub(crate) summaries: Summaries,
     /// Sessions with MCP servers, by the servers' names.
     pub(crate) mcp: RefCell<SortedMap<String, KnownSession>>,
-    /// What MCP servers have listed for the thread, by the servers' names; `None` until it was read.
+    /// The tool lists of MCP servers for the thread, by the servers' names; `None` until read.
     pub(crate) mcp_lists: RefCell<Option<SortedMap<String, List>>>,
-    /// What the catalog has grown with.
+    /// The lists with which the catalog was last extended.
     pub(crate) grown: RefCell<String>,
-    /// How requests to MCP servers went, by the subjects of letters, until the deployment is told.
+    /// Results of requests to MCP servers, by the subjects of envelopes, until they are reported to the
+    /// deployment.
     pub(crate) mcp_reports: RefCell<SortedMap<String, McpReport>>,
-    /// Tokens for MCP servers, by where they are kept.
+    /// Tokens for MCP servers, by their storage keys.
     pub(crate) tokens: RefCell<SortedMap<String, KnownToken>>,
-    /// Those that are being renewed.
+    /// Tokens that are being renewed.
     pub(crate) renewing: RefCell<Vec<String>>,
     /// System messages of the last requests.
     pub(crate) system: RefCell<Vec<CachedJson<ChatMessage>>>,
 }
 
 impl Ephemeral {
-    /// Makes the alarm's handler look again: the flow or an effect has ended, or an effect was scheduled.
+    /// Makes the alarm's handler check again: the flow or an effect has ended, or an effect was scheduled.
     pub(crate) fn notify_alarm(&self) {
         for waiting in self.alarm_waiters.borrow_mut().drain(..) {
             let _nobody_waits = waiting.send(());
@@ -121,7 +122,7 @@ impl Ephemeral {
     }
 }
 
-/// An attempt at an effect that is under way.
+/// A running attempt at an effect.
 pub(crate) struct RunningEffect {
     /// Name of the definition.
     pub(crate) name: String,
@@ -143,14 +144,14 @@ pub(crate) struct Waiter {
     pub(crate) send: oneshot::Sender<Verdict>,
 }
 
-/// What a waiting client is told.
+/// The result for a waiting client.
 #[derive(Clone, Debug)]
 pub(crate) enum Verdict {
     /// The run is over; with the message that ended it.
     Ended(Run, Option<Shared>),
     /// It waits for something outside.
     Parked(Option<Run>),
-    /// The thread is stopped and the message still queued.
+    /// The thread is stopped and the message is still queued.
     Stopped,
 }
 
@@ -165,11 +166,11 @@ pub(crate) struct Partial {
     pub(crate) text: String,
 }
 
-/// What is known of the object's alarm.
+/// The known state of the object's alarm.
 #[derive(Default)]
 pub(crate) struct Armed(Cell<Alarm>);
 
-/// States of the alarm slot, as far as this object knows.
+/// The states of the alarm slot, as far as this object knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Alarm {
     /// Not known: just started, or a transaction was rolled back.
@@ -179,7 +180,7 @@ pub(crate) enum Alarm {
     None,
     /// Set for that time.
     At(i64),
-    /// Its handler is running, and looks at what is due before it returns.
+    /// The handler is running. It checks what is due before it returns.
     Held,
 }
 
@@ -192,14 +193,14 @@ impl Armed {
         self.0.set(alarm);
     }
 
-    /// None is set, if nothing is known.
+    /// Records that no alarm is set, if the state was unknown.
     pub(crate) fn is_none(&self) {
         if self.0.get() == Alarm::Unknown {
             self.0.set(Alarm::None);
         }
     }
 
-    /// What was set may be gone. A running handler is still running.
+    /// Marks the state as unknown. A running handler is still running.
     pub(crate) fn forget(&self) {
         if self.0.get() != Alarm::Held {
             self.0.set(Alarm::Unknown);
@@ -232,15 +233,15 @@ impl Drop for Forgetting<'_> {
     }
 }
 
-/// Whether files are being moved, and who waits for the end of it.
+/// Whether files are being moved, and the waiters for the end of the move.
 #[derive(Default)]
 pub(crate) struct BucketSync {
     pub(crate) busy: Cell<bool>,
     pub(crate) waiting: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
-/// The last failures that were told in this run.
+/// The last failures that were reported in this run.
 pub(crate) type ToldFailures = VecDeque<String>;
 
-/// Who waits for `after_thread_created` while it runs.
+/// Waiters for `after_thread_created` while it runs.
 pub(crate) type Telling = std::cell::RefCell<Option<Vec<oneshot::Sender<()>>>>;

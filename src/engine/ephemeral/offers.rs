@@ -1,9 +1,9 @@
-//! What the requests of a prompt have in common, made once.
+//! The tools that the requests of a prompt share, built once.
 
 use crate::models::{CachedJson, ToolDefinition};
 use crate::spec::ToolEntry;
 
-/// What the requests of a prompt have in common.
+/// The tools of a prompt, for its requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Offers {
     pub(crate) prompt: String,
@@ -11,21 +11,21 @@ pub(crate) struct Offers {
     pub(crate) tools: CachedJson<Vec<ToolDefinition>>,
 }
 
-/// What may change of a prompt's offers: nothing of one that lists no subagents.
+/// The variable part of a prompt's tools; empty for a prompt without subagents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Family {
-    /// Entries that are not there today, by their places.
+    /// Entries that are currently off, by index.
     pub(crate) off: Vec<usize>,
-    /// The children that may be written to, as they are listed.
+    /// The children that accept messages, in listed order.
     pub(crate) children: Vec<String>,
-    /// How many more there are.
+    /// The number of children beyond the listed ones.
     pub(crate) more: usize,
-    /// The tools for workers that it offers.
+    /// The tools for managing workers that it offers.
     pub(crate) leads: Vec<&'static str>,
 }
 
 impl Family {
-    /// The entries that are there.
+    /// The entries that are on.
     pub(crate) fn on<'a>(&self, entries: &'a [ToolEntry]) -> impl Iterator<Item = &'a ToolEntry> {
         let on = move |(place, entry)| (!self.off.contains(&place)).then_some(entry);
         entries.iter().enumerate().filter_map(on)

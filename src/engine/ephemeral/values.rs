@@ -7,12 +7,12 @@ use crate::env::level::Level;
 use crate::env::{Held, Redactor};
 use crate::spec::graph::Declared;
 
-/// What is known of them.
+/// The levels of the account and the instance.
 #[derive(Default)]
 pub(crate) struct Levels {
     pub(crate) account: Level,
     pub(crate) instance: Level,
-    /// The run that the copies were asked for.
+    /// The run for which the copies were fetched.
     pub(crate) fresh: Cell<Option<i64>>,
 }
 
@@ -35,34 +35,34 @@ impl Levels {
     }
 }
 
-/// What is known of secrets.
+/// The known secrets.
 #[derive(Default)]
 pub(crate) struct Secrets {
     pub(crate) redactor: RefCell<Rc<Redactor>>,
     /// Names and values.
     pub(crate) known: RefCell<Vec<(String, String)>>,
-    /// Whether `redactor` knows all that is known.
+    /// Whether `redactor` covers all known secrets.
     pub(crate) whole: Cell<bool>,
-    /// Lines that were logged, each of them once.
+    /// Lines that were logged once.
     pub(crate) told: RefCell<Vec<String>>,
 }
 
 impl Secrets {
-    /// Something was set: it is to be looked at anew.
+    /// Marks the redactor as incomplete after a value was set.
     pub(crate) fn forget(&self) {
         self.whole.set(false);
     }
 }
 
-/// What is known of values while the object lives.
+/// The values known to this life of the object.
 #[derive(Default)]
 pub(crate) struct Values {
-    /// Of the account and the instance.
+    /// Values of the account and the instance.
     pub(crate) levels: Levels,
-    /// What must not be shown.
+    /// Values that must not be shown.
     pub(crate) secrets: Secrets,
-    /// What the definitions say about names.
+    /// The declarations of names.
     pub(crate) declared: OnceCell<Declared>,
-    /// The agent that was looked at last, and whether it uses values.
+    /// The last agent that was checked, and whether it uses values.
     pub(crate) uses: std::cell::RefCell<Option<(String, bool)>>,
 }

@@ -1,24 +1,24 @@
-//! Work apart from any run: what this life knows of it.
+//! The detached work of this life of the object.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What this life knows of it.
+/// The detached work of this life of the object.
 #[derive(Default)]
 pub(crate) struct Works {
-    /// How many are under way.
+    /// The number that is running.
     pub(crate) open: Cell<u32>,
-    /// Those that have ended and whose calls are still to be settled.
+    /// Ended work whose calls are still to be settled.
     pub(crate) ended: RefCell<Vec<Ended>>,
-    /// Whether what earlier lives have left was looked for.
+    /// Whether the leftovers of earlier lives were checked.
     pub(crate) looked: Cell<bool>,
 }
 
-/// Work that is over.
+/// Detached work that has ended.
 #[derive(Clone, Debug)]
 pub(crate) enum Ended {
-    /// That of lives before this one, whose receipts are those up to this id.
+    /// Work of earlier lives, whose receipts have ids up to this one.
     Lost(i64),
-    /// This, in this life. Its receipts follow the one with that id.
+    /// Work of this life. Its receipts have ids above this one.
     Work(Rc<str>, i64),
 }
