@@ -1,4 +1,4 @@
-//! What an envelope has changed, to be announced once its transaction is over.
+//! The changes that an envelope made. They are announced after its transaction commits.
 
 use crate::engine::budget::lend::BudgetNotice;
 use crate::engine::control::Halted;
@@ -9,26 +9,26 @@ use crate::store::children::Child;
 use crate::store::messages::Shared;
 use crate::store::waits::Wait;
 
-/// What is left to do once an envelope's transition is committed.
+/// The work that is left after the transition of an envelope has committed.
 #[derive(Default)]
 pub(crate) struct Applied {
-    /// Messages that it brought.
+    /// Messages that the envelope added.
     pub(crate) rows: Vec<Shared>,
-    /// How the flow comes to the run that starts or goes on.
+    /// How the flow enters the run that starts or continues.
     pub(crate) entry: Option<Entered>,
-    /// A call that waited has its result.
+    /// The status of a waiting call that received its result.
     pub(crate) ended: Option<ToolStatus>,
-    /// Waits that have opened, or have what they waited for.
+    /// Waits that opened or closed.
     pub(crate) closed: Vec<Wait>,
-    /// What clients are told of children.
+    /// Frames for clients about children.
     pub(crate) told: Vec<ChildEvent>,
-    /// What they are told of the waits of children, or of threads below those; each with the child's reference.
+    /// Frames for clients about the waits of descendants, each with the reference of the child.
     pub(crate) asked: Vec<(String, WaitFrame)>,
-    /// A run that it ended.
+    /// A run that the envelope ended.
     pub(crate) halted: Option<Halted>,
-    /// A run that has failed by it.
+    /// A run that the envelope made fail.
     pub(crate) failed: Option<Halted>,
-    /// What clients are told of budgets.
+    /// Frames for clients about budgets.
     pub(crate) budgets: Vec<BudgetNotice>,
     /// Whether the thread was terminated.
     pub(crate) terminated: bool,
@@ -44,7 +44,7 @@ pub(crate) struct ChildEvent {
 }
 
 impl Applied {
-    /// Something has happened to a child.
+    /// Adds a frame about a child.
     pub(crate) fn tells(&mut self, event: &'static str, child: &Child) {
         let (alias, reference, agent) =
             (child.facts.alias.clone(), child.reference.clone(), child.agent.clone());

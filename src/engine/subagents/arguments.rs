@@ -1,5 +1,5 @@
-//! What a call asks of subagents, out of its arguments (spec §8.3, §8.4, §8.6). Whatever is wrong with them is an error
-//! result that says what to do.
+//! Parses the arguments of calls for subagents (spec §8.3, §8.4, §8.6). Invalid arguments become an error
+//! result that tells the model what to do.
 
 use std::collections::HashSet;
 
@@ -13,15 +13,16 @@ use crate::spec::message::ToolResult;
 use crate::spec::subagent::{CREATE, MESSAGE};
 use crate::spec::{Agent, Catalog, Receives, ToolEntry, schema};
 
-/// The error code of arguments that an agent cannot be created with.
+/// The error code for arguments from which no agent can be created.
 const ARGUMENTS: &str = "subagent_arguments_required";
 
-/// An agent of two AI sides that may be called, by its name.
+/// The agent of this name, if it has two AI sides and may be called.
 pub(crate) fn agent<'a>(catalog: &'a Catalog, name: &str) -> Option<&'a Agent> {
     catalog.agents.get(name).filter(|agent| agent.expose_as_tool && agent.side_b.is_some())
 }
 
-/// The schema of the arguments that the subagent of an entry is created with: that of the prompt which hears the parent.
+/// The schema of the arguments for the subagent of an entry: that of the prompt that receives the parent's
+/// messages.
 pub(crate) fn arguments_of<'a>(
     catalog: &'a Catalog,
     agent: &'a Agent,
@@ -34,7 +35,7 @@ pub(crate) fn arguments_of<'a>(
     catalog.prompts.get(&side.prompt)?.required_schema.as_ref()
 }
 
-/// A call of `subagent_create`. `entries`: what the prompt lists and is there today.
+/// Parses a call of `subagent_create`. `entries`: the prompt's entries that are available now.
 pub(crate) fn create<'a>(
     catalog: &'a Catalog,
     entries: &[&'a ToolEntry],
@@ -90,7 +91,7 @@ pub(crate) fn create<'a>(
     Ok(NewChild { agent, entry, name: Some(name), arguments, words, begun: None, worker: None })
 }
 
-/// A call of `subagent_message`.
+/// Parses a call of `subagent_message`.
 pub(crate) fn message(args: &Value) -> Result<SubagentCall<'static>, ToolResult> {
     let args = object(MESSAGE, args, &["referenceId", "message", "attachments"])?;
     let reference = text(args, "referenceId")
@@ -102,8 +103,8 @@ pub(crate) fn message(args: &Value) -> Result<SubagentCall<'static>, ToolResult>
     Ok(SubagentCall::Message { reference: reference.to_owned(), words })
 }
 
-/// A call of an agent's own name, with arguments that fit. Its first message is the argument that the entry names, or
-/// else all arguments; what the message does not say comes with it as arguments.
+/// Parses a call of an agent's own name, with valid arguments. The first message is the argument that the
+/// entry names, or else all arguments. Arguments that the message does not contain are passed beside it.
 pub(crate) fn direct<'a>(
     agent: &'a Agent,
     entry: &'a ToolEntry,
@@ -154,7 +155,7 @@ fn refused(text: impl Into<String>) -> ToolResult {
     ToolResult::error(text)
 }
 
-/// Arguments that do not fit an agent.
+/// The error result for arguments that do not match an agent's schema.
 fn unfit(agent: &str, schema: &Value, problems: &[schema::Problem]) -> ToolResult {
     let required: Vec<&str> = schema.as_object().into_iter().flat_map(schema::required).collect();
     let data = json!({ "agent": agent, "required": required });
@@ -166,7 +167,7 @@ fn unfit(agent: &str, schema: &Value, problems: &[schema::Problem]) -> ToolResul
     }
 }
 
-/// The arguments of a tool, of which it takes no others.
+/// The arguments of a tool, which accepts no other properties.
 fn object<'v>(tool: &str, args: &'v Value, known: &[&str]) -> Result<&'v Map<String, Value>, ToolResult> {
     let args = args.as_object();
     let args = args.ok_or_else(|| refused(format!("The arguments for \"{tool}\" must be an object.")))?;
@@ -176,17 +177,17 @@ fn object<'v>(tool: &str, args: &'v Value, known: &[&str]) -> Result<&'v Map<Str
     }
 }
 
-/// A text that is not blank, without the white space around it.
+/// A text that is not blank, trimmed.
 fn text<'v>(args: &'v Map<String, Value>, property: &str) -> Option<&'v str> {
     args.get(property)?.as_str().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// A value as text: JSON, unless it is one.
+/// A value as text. A string stays as it is; other values become JSON.
 fn spoken(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A name as a line of bounded length.
+/// A name as a single line of bounded length.
 pub(crate) fn label(text: &str) -> Option<String> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let label: String = line.chars().take(limits::SUBAGENT_NAME_CHARS).collect();
@@ -199,8 +200,8 @@ fn attachments(args: &Map<String, Value>) -> Result<Vec<String>, ToolResult> {
     })
 }
 
-/// The paths of a list, each once; of texts, or of objects with a `path`. `one`: a path alone will do, and a blank one is
-/// none.
+/// The distinct paths of a list of strings or of objects with a `path`. `one`: also accept a single path; a
+/// blank one counts as none.
 pub(crate) fn paths(given: &Value, one: bool) -> Option<Vec<String>> {
     let list = match given {
         Value::Array(list) => list.as_slice(),
@@ -250,7 +251,7 @@ mod tests {
         crate::json::from_value(value).unwrap()
     }
 
-    /// The subagents that a prompt lists; `coder` is called by its name, `gone` has no definition.
+    /// The subagents of the test prompt. `coder` is called by its name; `gone` has no definition.
     fn entries() -> Vec<ToolEntry> {
         let resumable = |name: &str, side: &str| {
             entry(json!({ "name": name, "resumable": { "receives_messages": side } }))

@@ -1,4 +1,4 @@
-//! What one thread asks another: requests of the API, as an admin's.
+//! Requests to other threads through the API, with admin scope.
 
 use futures::StreamExt;
 use futures::future::LocalBoxFuture;
@@ -13,7 +13,8 @@ use crate::request::between::error_of;
 use crate::request::{Reply, ThreadRequest, thread_id};
 
 impl Subagents<'_> {
-    /// A request that reaches the thread that is meant, and not one that has its place by now.
+    /// Adds the family's generation to a request, so that it reaches the intended thread and not a later
+    /// thread with the same key.
     pub(crate) fn aimed(&self, request: ThreadRequest) -> Result<ThreadRequest> {
         if request.life.is_some() || !thread_id::is_of_key(&request.thread_id) {
             return Ok(request);
@@ -22,10 +23,11 @@ impl Subagents<'_> {
         Ok(ThreadRequest { life: Some(life), ..request })
     }
 
-    /// Asks another thread.
+    /// Sends a request to another thread.
     ///
     /// # Errors
-    /// Its error when it refuses; `overloaded` when it does not answer: whether it did what was asked is not known then.
+    /// The other thread's error when it refuses. `overloaded` when it does not answer: the request may have
+    /// taken effect.
     pub(crate) async fn ask(&self, request: ThreadRequest) -> Result<Reply> {
         let mut request = self.aimed(request)?;
         let to = Sibling::Thread(request.thread_id.clone());
@@ -57,7 +59,8 @@ impl Subagents<'_> {
         self.host.sibling_stream(request.thread_id.clone(), call).await
     }
 
-    /// Asks several threads, a bounded number at the same time. The answers are in the order of the requests.
+    /// Sends requests to several threads, a bounded number at a time. The replies are in the order of the
+    /// requests.
     pub(crate) async fn ask_all(&self, requests: Vec<ThreadRequest>) -> Vec<Result<Reply>> {
         let mut waiting = requests.into_iter().enumerate();
         let mut asked: FuturesUnordered<LocalBoxFuture<'_, (usize, Result<Reply>)>> = FuturesUnordered::new();

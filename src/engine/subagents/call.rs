@@ -1,5 +1,5 @@
-//! What a call of a model or of code wants of subagents: a new one, or a message to one that there is; of workers also to wait
-//! for some, or to end one.
+//! The subagent action of a call by a model or code: create a child or send it a message. Calls for workers
+//! can also wait for several of them, or close one.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ use crate::store::side::Side;
 use crate::store::waits::Wait;
 use crate::trace::Trace;
 
-/// A child that is to be made.
+/// A child to create.
 #[derive(Clone)]
 pub(crate) struct NewChild<'a> {
     pub(crate) agent: &'a Agent,
@@ -25,41 +25,41 @@ pub(crate) struct NewChild<'a> {
     pub(crate) name: Option<String>,
     pub(crate) arguments: Map<String, Value>,
     pub(crate) words: Content,
-    /// How an activation of the prompt began it.
+    /// The activation of the prompt that began it, if one did.
     pub(crate) begun: Option<ImmediateStart>,
-    /// What it is as a worker, if it is to be one.
+    /// The settings of a worker, if the child is one.
     pub(crate) worker: Option<NewWorker>,
 }
 
-/// A worker that is to be made.
+/// A worker to create.
 #[derive(Clone)]
 pub(crate) struct NewWorker {
-    /// The id that it is to have; counted unless given.
+    /// The id to use; a counted one unless given.
     pub(crate) alias: Option<String>,
-    /// What counted ids begin with.
+    /// The prefix of counted ids.
     pub(crate) prefix: String,
-    /// How many workers the thread may have.
+    /// The maximum number of workers of the thread.
     pub(crate) most: u32,
     /// Whether it may lead workers of its own.
     pub(crate) can_spawn: bool,
-    /// The tools that it may call, sorted, where these are a part of its agent's.
+    /// The tools that it may call, sorted; `None` allows all of its agent's.
     pub(crate) tools: Option<Vec<String>>,
-    /// What it is for, if that is said.
+    /// Its purpose, if given.
     pub(crate) description: Option<String>,
-    /// What it may hold of the budget, if that is said.
+    /// Its share of the budget, if given.
     pub(crate) budget: Option<Share>,
-    /// Whether it is given no message yet.
+    /// Whether it starts without a message.
     pub(crate) idle: bool,
 }
 
 impl NewChild<'_> {
-    /// What it may hold of the budget of who makes it: what the call says, else what the entry does.
+    /// The child's share of its creator's budget. The call's share precedes the entry's.
     pub(crate) fn share(&self) -> Option<&Share> {
         let said = self.worker.as_ref().and_then(|worker| worker.budget.as_ref());
         said.or(self.entry.budget.as_ref())
     }
 
-    /// Its row.
+    /// The child's row.
     pub(crate) fn child(&self, reference: String, side: Side, group: Option<String>, now: i64) -> Child {
         let idle = self.worker.as_ref().is_some_and(|worker| worker.idle);
         Child {
@@ -79,7 +79,7 @@ impl NewChild<'_> {
         }
     }
 
-    /// What it is told of itself, but what follows from its parent.
+    /// The child's specification, except for the parts that depend on the parent's state.
     pub(crate) fn spec(&self, child: &Child) -> ChildSpec {
         ChildSpec {
             agent: child.agent.clone(),
@@ -100,7 +100,7 @@ impl NewChild<'_> {
         }
     }
 
-    /// It is made by a call that an activation has queued, if the message of the call says so.
+    /// Applies the activation that queued the call, if the message of the call names one.
     pub(crate) fn begun_by(&mut self, reply: &Row) {
         self.begun = ImmediateStart::of(reply);
         let Some(begun) = &self.begun else { return };
@@ -110,7 +110,7 @@ impl NewChild<'_> {
         }
     }
 
-    /// How many of its kind there may be.
+    /// The maximum number of instances of this entry.
     pub(crate) fn most(&self) -> Option<u32> {
         self.entry.resumable.as_ref().and_then(|resumable| resumable.max_instances)
     }
@@ -150,7 +150,7 @@ impl NewChild<'_> {
             .map_or(Communication::Implicit, |resumable| resumable.parent_communication)
     }
 
-    /// The side that hears the parent; of a child that hears once, the one that begins.
+    /// The side that receives the parent's messages. In a child that receives only one, the side that begins.
     pub(crate) fn hears(&self) -> Side {
         match self.entry.resumable.as_ref().map(|resumable| resumable.receives_messages) {
             Some(Receives::SideB) => Side::B,
@@ -159,7 +159,7 @@ impl NewChild<'_> {
     }
 }
 
-/// What a call wants of subagents.
+/// The subagent action of a call.
 #[derive(Clone)]
 pub(crate) enum SubagentCall<'a> {
     Create(Box<NewChild<'a>>),
@@ -169,7 +169,7 @@ pub(crate) enum SubagentCall<'a> {
     },
     Send(WorkerMessage),
     Wait(WorkersWait),
-    /// Ends the worker with this id.
+    /// Closes the worker with this id.
     Close(String),
 }
 
@@ -178,26 +178,26 @@ pub(crate) enum SubagentCall<'a> {
 pub(crate) struct WorkerMessage {
     pub(crate) id: String,
     pub(crate) words: Content,
-    /// Whether the call waits for what comes of it.
+    /// Whether the call waits for the outcome.
     pub(crate) waits: bool,
-    /// Whether it may be written to while it works: it reads that with its next step.
+    /// Whether a busy worker accepts the message: it then reads it at its next step.
     pub(crate) queues: bool,
 }
 
-/// That a call waits for workers.
+/// A call that waits for workers.
 #[derive(Clone)]
 pub(crate) struct WorkersWait {
     pub(crate) ids: Vec<String>,
-    /// Whether one of them is enough.
+    /// Whether one outcome is enough.
     pub(crate) any: bool,
-    /// How long; 0: it takes what there is.
+    /// The timeout; 0 returns what is available now.
     pub(crate) lasts_us: i64,
-    /// Seq of the reply with the call; 0 of a call that code makes.
+    /// Seq of the reply with the call; 0 for a call from code.
     pub(crate) batch: i64,
 }
 
 impl SubagentCall<'_> {
-    /// The same, in this trace.
+    /// The same call in another trace.
     pub(crate) fn in_trace(&self, trace: Option<Trace>) -> Self {
         let mut call = self.clone();
         let words = match &mut call {
@@ -211,19 +211,19 @@ impl SubagentCall<'_> {
     }
 }
 
-/// A child that a call has made or written to.
+/// The effects of a call that created or messaged a child.
 #[derive(Default)]
 pub(crate) struct Dispatched {
-    /// What the call gives at once; none when the child's answer is waited for.
+    /// The immediate result; `None` when the call waits for the child's answer.
     pub(crate) result: Option<ToolResult>,
-    /// The wait that it has opened, with which the run is parked.
+    /// The wait that the call opened; it parks the run.
     pub(crate) opened: Option<Wait>,
-    /// What else has followed.
+    /// Other changes of the transition.
     pub(crate) applied: Applied,
 }
 
 impl Dispatched {
-    /// One whose result is there.
+    /// A call with an immediate result.
     pub(crate) fn now(result: ToolResult) -> Dispatched {
         Dispatched { result: Some(result), ..Dispatched::default() }
     }

@@ -1,4 +1,4 @@
-//! Stop and terminate reach the children, and theirs (spec §30, §35.23).
+//! Stop and terminate cascade to all descendants (spec §30, §35.23).
 
 use crate::engine::features::Descendants;
 use crate::engine::subagents::envelope::{Ending, EnvelopeBody};
@@ -12,7 +12,7 @@ use crate::store::messages::message_seq;
 use crate::store::state::State;
 
 impl Descendants<'_> {
-    /// Stops the children that work. What they were waited for is answered by whoever stops.
+    /// Stops the children that work. The caller closes the waits for them.
     pub(crate) fn stop_children(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         self.each_child(
             state,
@@ -41,15 +41,15 @@ impl Descendants<'_> {
         )
     }
 
-    /// Ends the children that calls of messages from this one on have made: those messages are cut out. What is still on its
-    /// way from them is not heard.
+    /// Ends the children of calls in messages from seq `from` on, because these messages are cut out.
+    /// Envelopes that are still on their way from these children are ignored.
     pub(crate) fn end_children_of(&self, state: &mut State, sql: &dyn Sql, from: i64) -> Result<()> {
         let stem = state.meta.stem.clone();
         let made = |child: &Child| {
             let group = child.facts.group.as_deref().and_then(|group| message_seq(&stem, group).ok());
             group.is_some_and(|seq| seq >= from)
         };
-        // Those that have ended may have said something that is not here yet.
+        // A child that has ended may still have an envelope on its way.
         for mut child in registry::all(sql)?.into_iter().filter(|child| !child.is_open() && made(child)) {
             child.facts.cut = true;
             state.update_child(sql, child)?;
@@ -86,7 +86,7 @@ impl Descendants<'_> {
         Ok(())
     }
 
-    /// The thread takes no more work: the part of a termination that needs no run.
+    /// Marks the thread as terminated: the part of a termination that needs no run.
     pub(crate) fn end_for_good(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
         state.meta.terminated_us = Some(now);
         state.meta.version += 1;

@@ -1,4 +1,5 @@
-//! What keeps a call from making a child or writing to one: error results that say what to do.
+//! Checks before a call creates or messages a child. A failed check is an error result that tells the model
+//! what to do.
 
 use crate::engine::features::Subagents;
 use crate::engine::subagents::call::NewChild;
@@ -17,7 +18,7 @@ pub(crate) fn refused(text: impl Into<String>) -> ToolResult {
     ToolResult::error(text)
 }
 
-/// Waiting is for the run alone.
+/// Refuses to wait where the run cannot be parked.
 pub(crate) fn may_wait(
     waits: bool,
     receipt: Option<i64>,
@@ -32,7 +33,7 @@ pub(crate) fn may_wait(
 }
 
 impl Subagents<'_> {
-    /// Whether one more child may be made.
+    /// Checks the limits on depth and number of children, and the content of the first message.
     pub(crate) fn room_for(
         &self,
         state: &mut State,
@@ -67,8 +68,8 @@ impl Subagents<'_> {
         Ok(self.check_content(sql, &new.words)?.map_or(Ok(()), Err))
     }
 
-    /// Ends the oldest child that a person has stopped and that no call can go on with, so that another has its place.
-    /// Whether there was one.
+    /// Terminates the oldest child that a person stopped and that no call can resume, to make room. Returns
+    /// whether there was one.
     fn end_stopped_child(&self, state: &mut State, sql: &dyn Sql) -> Result<bool> {
         let Some(mut child) = state.open_children(sql)?.iter().find(|child| child.rests_for_good()).cloned()
         else {
@@ -84,7 +85,7 @@ impl Subagents<'_> {
         Ok(true)
     }
 
-    /// What is wrong with the words of an envelope.
+    /// Checks the text and files of an envelope.
     pub(crate) fn check_content(&self, sql: &dyn Sql, words: &Content) -> Result<Option<ToolResult>> {
         let mut missing = Vec::new();
         for path in &words.files {

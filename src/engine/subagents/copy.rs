@@ -1,6 +1,6 @@
-//! Files that go from one thread to another (spec §24): whoever is sent an envelope pulls them, piece by piece, and gives them
-//! their places in the transition that stores what the envelope says. So an envelope's messages and its files are there
-//! together, and of an envelope that was received before nothing stays.
+//! File copies between threads (spec §24). The receiver of an envelope pulls its files one by one, and
+//! attaches them in the transition that stores the envelope's message. Message and files therefore appear
+//! together, and a repeated envelope leaves no files behind.
 
 use futures::StreamExt;
 use futures::future::LocalBoxFuture;
@@ -18,22 +18,22 @@ use crate::request::between::{error_of, to_thread};
 use crate::store::attachment::AttachmentRef;
 use crate::store::state::State;
 
-/// Bytes of an answer about a file, or of an error.
+/// The maximum size of a reply about a file, or of an error, in bytes.
 const TOLD_BYTES: usize = 1 << 20;
 
-/// Files of another thread whose content is here and which have no place yet.
+/// Files of another thread that are stored here but not attached yet.
 pub(crate) struct Copies {
     files: Vec<Received>,
-    /// What could not be copied, and would not be another time.
+    /// Files that cannot be copied. Another attempt would not help.
     pub(crate) missing: Vec<Missing>,
 }
 
-/// A file that is not there to be copied.
+/// A file that cannot be copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// Where it was said to be, in the other thread.
+    /// The path in the other thread.
     pub(crate) path: String,
-    /// Why there is no copy, in a sentence.
+    /// The reason, as a sentence.
     pub(crate) why: String,
 }
 
@@ -43,7 +43,7 @@ impl std::fmt::Display for Missing {
     }
 }
 
-/// What came of a file.
+/// The result of pulling one file.
 enum Pulled {
     Here(Received),
     Missing(String),
@@ -56,12 +56,13 @@ struct StatAnswer {
 }
 
 impl Copies {
-    /// Nothing to copy.
+    /// No copies.
     pub(crate) const fn none() -> Copies {
         Copies { files: Vec::new(), missing: Vec::new() }
     }
 
-    /// Gives every file its place below `/attachments/`, as the message shows it that is stored in the same transition.
+    /// Attaches every file below `/attachments/`. The message with these paths is stored in the same
+    /// transition.
     pub(crate) fn place(
         &self,
         thread: &Thread,
@@ -74,12 +75,13 @@ impl Copies {
 }
 
 impl Subagents<'_> {
-    /// Takes in the content of files of another thread, one after the other; at most [`limits::ATTACHMENTS`]. Call
-    /// [`Thread::copied`] when they have their places, or shall have none.
+    /// Copies files of another thread, one after the other, at most [`limits::ATTACHMENTS`]. Call
+    /// [`Subagents::copied`] once they are attached or rejected.
     ///
     /// # Errors
-    /// What another try may get over: `overloaded` when the other thread does not answer, a file breaks off, or is replaced
-    /// or removed while it is read. Files that came before are then deleted.
+    /// Errors that another attempt may overcome: `overloaded` when the other thread does not reply, a file
+    /// breaks off, or a file is replaced or removed during the copy. Files copied before the error are
+    /// deleted.
     pub(crate) fn copy_from<'a>(
         &'a self,
         from: &'a str,
@@ -90,7 +92,7 @@ impl Subagents<'_> {
             if paths.is_empty() {
                 return Ok(copies);
             }
-            // What an earlier try has left.
+            // Delete the rest of an earlier attempt.
             self.files().prune_files();
             for (place, path) in paths.iter().enumerate() {
                 if place >= limits::ATTACHMENTS {
@@ -104,7 +106,8 @@ impl Subagents<'_> {
                     Err(mut error) => {
                         drop(copies);
                         self.files().prune_files();
-                        // An envelope that is refused for another reason is not sent again.
+                        // `overloaded`, because an envelope that is refused with another code is not sent
+                        // again.
                         if error.code == Code::Conflict {
                             error.code = Code::Overloaded;
                         }
@@ -116,7 +119,7 @@ impl Subagents<'_> {
         })
     }
 
-    /// Deletes what of the copies has no place.
+    /// Deletes the copies that were not attached.
     pub(crate) fn copied(&self, copies: Copies) {
         let any = !copies.files.is_empty();
         drop(copies);
@@ -133,7 +136,7 @@ impl Subagents<'_> {
         let (Some(etag), false) = (&file.etag, file.is_directory) else {
             return Ok(Pulled::Missing(format!("{path} is a directory.")));
         };
-        // The version that was looked at, or nothing.
+        // Request the version from the look-up. A newer version gives 412.
         let mut request = to_thread(from, ThreadRoute::GetFile(path.to_owned()));
         request.headers.push(("if-match".to_owned(), etag.clone()));
         let answer = self.ask_streamed(&request).await.map_err(|error| lost(path, &error))?;
@@ -146,13 +149,13 @@ impl Subagents<'_> {
             _ => return Err(refused(path, answer).await?),
         }
         match self.files().receive(file, answer.body).await {
-            // It would be too large another time, too.
+            // Another attempt would find the same size.
             Err(error) if error.code == Code::TooLarge => Ok(Pulled::Missing(error.into_message())),
             received => received.map(Pulled::Here),
         }
     }
 
-    /// What there is at a path of another thread, or why there is nothing.
+    /// Returns the file at a path of another thread, or the reason why there is none.
     async fn look_at(&self, from: &str, path: &str) -> Result<Result<Foreign, String>> {
         let mut request = to_thread(from, ThreadRoute::GetFile(path.to_owned()));
         request.query.0.push(("stat".to_owned(), "1".to_owned()));
@@ -168,7 +171,7 @@ impl Subagents<'_> {
     }
 }
 
-/// The error that another thread answered with.
+/// The error in another thread's response.
 async fn refused(path: &str, answer: Response) -> Result<Error> {
     let text = text_of(path, answer.body).await?;
     Ok(error_of(answer.status, None, &text))

@@ -1,5 +1,5 @@
-//! What a thread and all below it have spent (`GET …/cost`): the sums of the log's attempts. Each thread asks its children,
-//! so that a tree is summed up level by level.
+//! The costs of a thread and its descendants (`GET …/cost`): sums over the attempts in the log. Each thread
+//! requests the sums of its children, so a tree is summed level by level.
 
 use std::ops::AddAssign;
 
@@ -17,20 +17,20 @@ use crate::request::{Query, Reply, ThreadRoute};
 use crate::store::children::{Child, ChildState};
 use crate::store::{children as registry, logs};
 
-/// What requests to models have taken.
+/// The usage of requests to models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Spent {
-    /// USD, of the requests whose models have a price.
+    /// USD, for requests to models with a known price.
     cost: f64,
     input_tokens: i64,
     cached_tokens: i64,
     output_tokens: i64,
     reasoning_tokens: i64,
     requests: i64,
-    /// Requests that were answered, and of which nobody knows what they cost.
+    /// Answered requests whose cost is unknown.
     unpriced: i64,
-    /// Whether of one nobody was told what it has used: the sums are a budget's estimate then, or lack it.
+    /// Whether the usage of a request is unknown. The sums then contain a budget's estimate, or lack it.
     #[serde(default)]
     estimated: bool,
 }
@@ -48,7 +48,7 @@ impl AddAssign for Spent {
     }
 }
 
-/// What a child answers.
+/// A child's response.
 #[derive(Deserialize)]
 struct CostAnswer {
     own: Spent,
@@ -67,7 +67,7 @@ impl Subagents<'_> {
         let requests = made.iter().map(|child| to_thread(&child.reference, ThreadRoute::GetCost)).collect();
         let answers = self.ask_all(requests).await;
         let (mut descendants, mut incomplete) = (Spent::default(), Vec::new());
-        // The sums are of all, also where there is no room to list them.
+        // The sums include all children, even those that do not fit in the list.
         let mut listed = Page::new(limits::PAGE_MAX);
         for (child, answer) in made.iter().zip(answers) {
             match answer.and_then(told) {
@@ -78,7 +78,7 @@ impl Subagents<'_> {
                     })?;
                     incomplete.extend(more);
                 }
-                // It was deleted, or is not made yet.
+                // The child was deleted, or does not exist yet.
                 Err(error) if error.code == Code::ThreadNotFound => {}
                 Err(_) => incomplete.push(child.reference.clone()),
             }
@@ -123,12 +123,12 @@ fn told(reply: Reply) -> Result<CostAnswer> {
     crate::json::from_str(body).map_err(Error::internal)
 }
 
-/// Dollars to the billionth: what a sum of fractions adds to that is no cost.
+/// Dollars rounded to billionths. This drops floating-point noise from the sum.
 fn rounded(dollars: f64) -> f64 {
     (dollars * 1e9).round() / 1e9
 }
 
-/// The sums of the log.
+/// The sums over the log.
 fn spent(sql: &dyn Sql) -> Result<Spent> {
     let sums = logs::sums(sql)?;
     Ok(sums.map_or(Spent::default(), |sums| Spent {

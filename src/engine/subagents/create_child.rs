@@ -1,5 +1,5 @@
-//! A child comes to be: its tables, what it begins with and its first run. The same envelope may come again, and finds it
-//! there.
+//! Creates the thread of a child: its tables, first messages and first run. Idempotent: a repeated envelope
+//! finds the thread.
 
 use crate::engine::accept::room;
 use crate::engine::features::Subagents;
@@ -19,7 +19,7 @@ use crate::store::parent::Parent;
 use crate::store::state::State;
 use crate::trace::Trace;
 
-/// What a child knows of its parent.
+/// The data that a child stores about its parent.
 fn parent_of(envelope: &Envelope, birth: &ChildSpec) -> Parent {
     Parent {
         thread: envelope.from.clone(),
@@ -40,8 +40,8 @@ fn parent_of(envelope: &Envelope, birth: &ChildSpec) -> Parent {
 }
 
 impl Subagents<'_> {
-    /// Creates this thread as a child and receives the envelope, in one transaction. None when the thread exists: then it must
-    /// be the same child.
+    /// Creates this thread as a child and receives the envelope, in one transaction. Returns `None` if the
+    /// thread exists as a child of the same parent.
     pub(crate) fn create_as_child(
         &self,
         id: &str,
@@ -62,7 +62,7 @@ impl Subagents<'_> {
             let message = format!("The agent “{}” is not among the definitions any more.", birth.agent);
             return Err(Error::new(Code::AgentNotFound, message));
         }
-        // Before anything is written: a thread whose values cannot be decrypted is not created.
+        // Before the first write: do not create a thread whose values cannot be decrypted.
         self.descendants()
             .open_sealed(id, birth.env.clone())
             .map_err(|error| Error::new(Code::Conflict, format!("Its values cannot be read: {error}")))?;
@@ -81,7 +81,8 @@ impl Subagents<'_> {
         state.created_told = self.hooks().nobody_is_told(&state.meta.agent);
         state.effects.set(Tally::of_none());
         self.ephemeral.alarm.is_none();
-        // Files can only be copied into what exists; then the envelope is received afterwards.
+        // Files can only be copied into an existing thread. The envelope is then received in a later
+        // transition.
         let applied = self.transaction(|sql| {
             self.create_tables(&state, sql, now)?;
             match birth.words.files.is_empty() {
@@ -93,7 +94,7 @@ impl Subagents<'_> {
         Ok(applied)
     }
 
-    /// What the parent says to this thread for the first time: its arguments, then its words.
+    /// Adds the parent's first input to this thread: the arguments, then the message.
     pub(crate) fn begin(
         &self,
         state: &mut State,
@@ -128,7 +129,7 @@ impl Subagents<'_> {
         if birth.held { Ok(()) } else { self.start_for_parent(state, sql, applied) }
     }
 
-    /// A message of the parent's, which starts a run.
+    /// Adds a message of the parent and starts a run.
     pub(crate) fn receive_words(
         &self,
         state: &mut State,
@@ -142,7 +143,7 @@ impl Subagents<'_> {
         self.start_for_parent(state, sql, applied)
     }
 
-    /// Starts a run for what the parent has said, unless one is active.
+    /// Starts a run for the parent's message, unless one is active.
     pub(crate) fn start_for_parent(
         &self,
         state: &mut State,
@@ -157,7 +158,7 @@ impl Subagents<'_> {
         Ok(())
     }
 
-    /// A message of the parent's: a silent row for each file, then the text.
+    /// Inserts a message of the parent: a silent row for each file, then the text.
     fn take_words(
         &self,
         state: &mut State,
@@ -195,13 +196,14 @@ impl Subagents<'_> {
             parent.trace.clone_from(&words.trace);
         }
         applied.rows.push(row);
-        // A message goes on with what the parent has stopped.
+        // A message resumes a child that the parent stopped.
         state.meta.stopped = false;
         Ok(())
     }
 }
 
-/// The trace of the parent's last message, which a run takes up; its row is still to be written.
+/// Takes the trace of the parent's last message, which a new run continues. `meta` must be written
+/// afterwards.
 pub(crate) fn asked_in(state: &mut State) -> Option<Trace> {
     let trace = state.meta.parent.as_mut()?.trace.take()?;
     Trace::parse(&trace)

@@ -1,6 +1,7 @@
-//! Children that wait for values of variables (spec §25). A creation that lacks some is an error result, and a row of the
-//! registry in [`ChildState::Pending`] that holds what the child is to be made with. Whoever may manage the thread gives
-//! the values, and that makes the child; nobody ever sees them again. After [`limits::WAIT_US`] the row is given up.
+//! Children that wait for values of variables (spec §25). A creation that lacks values returns an error
+//! result, and stores a row in state [`ChildState::Pending`] with the child's specification. A user who may
+//! manage the thread posts the values, which creates the child; the values are never shown again. After
+//! [`limits::WAIT_US`] the row is given up.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,18 +25,18 @@ use crate::store::log::Event;
 use crate::store::messages::Inbound;
 use crate::store::state::State;
 
-/// What a child that waits is to be made with: [`Child::body`].
+/// The stored specification of a pending child: [`Child::body`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Deferred {
-    /// Its `env` holds the values that it was given at its creation, without those that it will inherit.
+    /// Its `env` holds only the values given at the creation, without inherited ones.
     pub(crate) birth: ChildSpec,
-    /// Names that it does not inherit.
+    /// Names that the child does not inherit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) withheld: Vec<String>,
-    /// How many of its kind there may be.
+    /// The maximum number of instances of its entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) most: Option<u32>,
-    /// Whose calls asked for it last: a message, or the code that worked in a call.
+    /// The latest requester: a message, or the code that ran in a call.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) by: String,
 }
@@ -49,7 +50,8 @@ impl Deferred {
 }
 
 impl Deferred {
-    /// Whether it says the same, whichever call says it. Values that were given are new ones each time.
+    /// Whether both requests are equal, apart from requester and trace. A request with given values equals no
+    /// other, because it is encrypted.
     fn is_same(&self, other: &Deferred) -> bool {
         let plain = |of: &Deferred| {
             let mut of = Deferred { by: String::new(), ..of.clone() };
@@ -79,7 +81,7 @@ impl Subagents<'_> {
         Ok(Reply::json(200, &body))
     }
 
-    /// `POST /threads/:id/variables/:request`: makes the child.
+    /// `POST /threads/:id/variables/:request`: creates the child.
     pub(crate) async fn post_variables(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
         let answer = json!({ "request_id": id, "child_thread_id": id, "status": "success" });
         let now = self.host.now_us();
@@ -87,7 +89,7 @@ impl Subagents<'_> {
         let env = body.take("env").ok_or_else(|| Error::missing("env"))?;
         let types = ("env_types", body.take("env_types"));
         let change = Change::parse(("env", Some(env)), types, ("", None), Level::Thread, &self.catalog)?;
-        // Bound to the names alone: nothing that could be guessed from is kept of the values.
+        // The idempotency key covers only the names. The values leave no trace that could be guessed from.
         let names = change.set().collect::<Vec<_>>().join(" ");
         let key = Key::of(&ThreadRequest { body: names, ..request.clone() }, &format!("variables/{id} "))?;
         let replayed = |sql: &dyn Sql| match &key {
@@ -107,7 +109,7 @@ impl Subagents<'_> {
             )
             .at("env"));
         }
-        // What was awaited above may have let another request come first.
+        // Another request may have completed during the awaits above.
         let made = self.transition(|state, sql| {
             if replayed(sql)? {
                 return Ok(false);
@@ -123,7 +125,7 @@ impl Subagents<'_> {
         Ok(Reply::json(200, &answer))
     }
 
-    /// A child that waits, and what it needs once it is given these values.
+    /// A pending child, and its needs when it is given these values.
     async fn waiting_child(&self, id: &str, given: &OwnValues) -> Result<(Child, Needs)> {
         let look = || {
             self.read_mut(|state, sql| {
@@ -151,7 +153,7 @@ impl Subagents<'_> {
         })
     }
 
-    /// What it was given at its creation, and what it is given now.
+    /// The values from the creation, merged with the values given now.
     fn deferred_values(&self, id: &str, deferred: Deferred, given: &OwnValues) -> Result<OwnValues> {
         let mut values = self.descendants().open_sealed(id, deferred.birth.env)?.plain();
         values.retain(|value| given.values.iter().all(|new| new.name != value.name));
@@ -181,7 +183,7 @@ impl Subagents<'_> {
         child.state = ChildState::Creating;
         "running".clone_into(&mut child.status);
         (child.due_us, child.body) = (None, None);
-        // One for which nothing is left asks for it.
+        // If nothing is left to allocate, the child starts without a grant and requests one.
         birth.words.grant = match self.budgets().lend(state, sql, &mut child, None, false)? {
             Ok(grant) => grant,
             Err(_) => self.budgets().lend(state, sql, &mut child, None, true)?.unwrap_or_default(),
@@ -191,7 +193,7 @@ impl Subagents<'_> {
         state.update_child(sql, child)
     }
 
-    /// Gives a child up that has waited too long.
+    /// Gives up a child that has waited too long.
     pub(crate) fn give_up(&self, reference: &str) -> Result<()> {
         let now = self.host.now_us();
         let applied = self.transition(|state, sql| {
@@ -201,7 +203,7 @@ impl Subagents<'_> {
             };
             let Some(mut child) = state.child(sql, reference)?.filter(waits) else { return Ok(applied) };
             if room(state).is_err() {
-                // The thread cannot be told now.
+                // The thread's queue has no room for the message. Try again later.
                 child.due_us = Some(now + limits::CHECK_MAX_US);
                 state.update_child(sql, child)?;
                 return Ok(applied);
@@ -232,8 +234,8 @@ impl Subagents<'_> {
         self.after_commit(applied)
     }
 
-    /// Enters a child that waits for variables. A model that asks for the same once more, later, finds the one that waits
-    /// already; calls of one message that are equal mean as many children.
+    /// Stores a pending child. If the model repeats an equal request in a later message, it finds the
+    /// existing row. Equal calls in one message create separate children.
     pub(crate) fn defer_child(
         &self,
         state: &mut State,
@@ -265,7 +267,7 @@ impl Subagents<'_> {
     }
 }
 
-/// A child that waits for variables.
+/// The pending child with this id.
 fn pending(state: &mut State, sql: &dyn Sql, id: &str) -> Result<(Child, Deferred)> {
     let child = state.child(sql, id)?.filter(|child| child.state == ChildState::Pending);
     let child = child.ok_or_else(|| unknown(id))?;

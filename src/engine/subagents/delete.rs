@@ -1,5 +1,5 @@
-//! A thread that is deleted takes its tree with it: children first, each with all below it. What was deleted stays
-//! deleted when something fails, and a thread goes only when all below it are gone: so it can be deleted again.
+//! Deletion of a thread with its tree, children first. A thread is deleted only after all its descendants. A
+//! failed deletion keeps its progress, so it can be repeated.
 
 use serde::Deserialize;
 
@@ -13,22 +13,22 @@ use crate::store::children::{Child, ChildState};
 use crate::store::outbox::TO_THREAD;
 use crate::store::{children as registry, outbox};
 
-/// How often it is looked whether an envelope was taken.
+/// The interval of the checks whether an envelope was delivered.
 const LOOK_US: i64 = limits::SECOND_US / 100;
 
 /// The header of a parent's request to delete its child.
 pub(crate) const BY_PARENT: &str = "x-bobbin-parent";
 
-/// Whether the parent is still to be told that its child is gone.
+/// Whether the parent must still receive the notice that its child is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParentNotice {
-    /// It is, if there is one.
+    /// Send the notice, if there is a parent.
     Owed,
-    /// It wants it so, or is gone itself.
+    /// The parent requested the deletion, or is deleted itself.
     NotOwed,
 }
 
-/// What a child answers.
+/// A child's response.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Gone {
@@ -36,10 +36,10 @@ struct Gone {
 }
 
 impl Descendants<'_> {
-    /// Deletes all below this thread, which is terminated. Their ids.
+    /// Deletes all descendants of this thread, which is terminated, and returns their ids.
     ///
     /// # Errors
-    /// `overloaded` when one of them could not be deleted, or did not say so.
+    /// `overloaded` when a descendant could not be deleted, or did not confirm it.
     pub(crate) async fn delete_children(&self) -> Result<Vec<String>> {
         let (id, children) =
             self.read(|state, sql| Ok((state.meta.thread_id.clone(), registry::all(sql)?)))?;
@@ -67,20 +67,21 @@ impl Descendants<'_> {
                     deleted.extend(below.deleted_thread_ids);
                     gone.push(reference);
                 }
-                // Or it is not made yet: then it asks for its parent, and deletes itself.
+                // It may also not exist yet. When it is created, it looks for its parent and deletes itself.
                 Err(error) if error.code == Code::ThreadNotFound => {}
                 Err(error) => left = Some((reference, error)),
             }
         }
         let Some((reference, error)) = left else {
-            // What they were still to be told they need not know.
+            // The children are deleted: drop all envelopes but those to the parent.
             self.read(|state, sql| {
                 let parent = state.meta.parent.as_ref().map(|parent| format!("{TO_THREAD}{}", parent.thread));
                 outbox::forget_threads_but(sql, parent.as_deref())
             })?;
             return Ok(deleted);
         };
-        // Another try need not ask these again; there may be more than one event can ask.
+        // Another attempt need not repeat these requests. There may be more children than one event can
+        // reach.
         self.transition(|state, sql| {
             state.children = None;
             gone.iter().try_for_each(|reference| registry::delete(sql, reference))
@@ -91,8 +92,8 @@ impl Descendants<'_> {
             .hint("The thread is terminated; delete it again."))
     }
 
-    /// Takes back the envelopes to children that are still to be made, and waits for those that are on their way: a child
-    /// that is not there afterwards will not be, or finds its parent gone and deletes itself.
+    /// Withdraws the envelopes to children that are not created yet, and waits for deliveries in progress. A
+    /// child that does not exist afterwards is never created, or finds its parent deleted and deletes itself.
     async fn cancel_creations(&self, children: &[Child]) -> Result<()> {
         let creating: Vec<String> = children
             .iter()
@@ -114,10 +115,10 @@ impl Descendants<'_> {
         Ok(())
     }
 
-    /// Delivers what the parent is still to be told: that this thread is terminated.
+    /// Delivers the outstanding envelopes to the parent, which report the termination.
     ///
     /// # Errors
-    /// `overloaded` when it could not be told.
+    /// `overloaded` when the delivery fails.
     pub(crate) async fn flush_parent_notice(&self) -> Result<()> {
         let left = || {
             self.read(|state, sql| {

@@ -1,5 +1,6 @@
-//! What a thread and its child tell each other: envelopes, written to the outbox in the transaction of what they report,
-//! delivered at least once and in order, and received once. Nothing depends on either of the two being awake.
+//! Messages between a thread and its children. The sender writes an envelope to the outbox in the transaction
+//! that it reports on. Delivery is in order and at least once, and the receiver drops duplicates. Neither
+//! side has to be awake.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -22,59 +23,60 @@ use crate::store::runs::ledger::Amounts;
 use crate::store::state::State;
 use crate::text::first_bytes;
 
-/// One of them.
+/// A message between a thread and its child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {
-    /// The thread that writes.
+    /// The sending thread.
     pub(crate) from: String,
-    /// Its number, which grows by one for each pair and way; 0 for a question, which is answered and not received.
+    /// The sequence number for this pair and direction. 0 marks a question, which is answered at once and not
+    /// stored.
     pub(crate) n: i64,
     pub(crate) what: EnvelopeBody,
-    /// Which thread in its place the top of the family is.
+    /// The generation of the thread at the top of the family.
     #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
     pub(crate) life: i64,
 }
 
-/// What it says.
+/// The content of an envelope.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EnvelopeBody {
-    /// To a child that is to exist.
+    /// Creates the child that receives it.
     Create(Box<ChildSpec>),
-    /// To a child that was held: the parent's hooks know of it, and it may begin.
+    /// Starts a child that was held. The parent's hooks have been notified of it.
     Begin,
     /// A message to the child.
     Message(Content),
-    /// Values of variables have changed.
+    /// Changes values of variables.
     SetEnv(EncryptedValues),
-    /// The run ends; the next message goes on.
+    /// Stops the run. The next message resumes the child.
     Stop,
-    /// No more work.
+    /// Terminates the child.
     Terminate,
-    /// How the child is (asked by the alarm of a parent that waits): the envelope whose answer is waited for.
+    /// A parent's poll of a child that it waits for: whether the answer to this envelope will still come.
     Check(i64),
     /// A run of the child has ended.
     Report(Report),
-    /// The child says how it is.
+    /// A custom status of the child.
     Status(String),
-    /// Somebody is asked something in the child or below it, or is not any more.
+    /// A wait of the child or of a thread below it has opened or closed.
     Asks(AsksNews),
-    /// Code in the child says something.
+    /// A notification from code in the child.
     Notify(String),
     /// The child was terminated.
     Terminated,
-    /// What a child has used of what it was lent, where no report says so.
+    /// The usage of a child's grant, sent when no report contains it.
     Books(Books),
-    /// What a child has used apart from its runs, and is not of what it was lent.
+    /// Usage of a child outside its runs, which is not part of its grant.
     Spent(Amounts),
-    /// A child needs more than it was lent.
+    /// A child's request for more budget.
     TopUp { wanted: Need, books: Books },
-    /// What is answered to that.
+    /// The reply to that request.
     Grant(Granted),
 }
 
 impl EnvelopeBody {
-    /// What it lends.
+    /// The grant that the envelope carries.
     pub(crate) fn grant(&self) -> Option<&Caps> {
         match self {
             EnvelopeBody::Create(birth) => birth.words.grant.as_ref(),
@@ -84,7 +86,7 @@ impl EnvelopeBody {
     }
 }
 
-/// What a child begins with.
+/// The specification of a new child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ChildSpec {
     pub(crate) agent: String,
@@ -94,7 +96,7 @@ pub(crate) struct ChildSpec {
     pub(crate) resumable: bool,
     #[serde(default)]
     pub(crate) communication: Communication,
-    /// The side that hears the parent, `a` or `b`.
+    /// The side that receives the parent's messages, `a` or `b`.
     pub(crate) hears: String,
     #[serde(default)]
     pub(crate) name: Option<String>,
@@ -104,48 +106,48 @@ pub(crate) struct ChildSpec {
     #[serde(default, skip_serializing_if = "EncryptedValues::is_empty")]
     pub(crate) env: EncryptedValues,
     pub(crate) words: Content,
-    /// Whether it waits for [`EnvelopeBody::Begin`] before its first run.
+    /// Whether the child waits for [`EnvelopeBody::Begin`] before its first run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) held: bool,
-    /// Whether it is given no message yet, and has nothing to do.
+    /// Whether the child starts without a message, and therefore idle.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) idle: bool,
-    /// The tools that it may call, where these are a part of its agent's.
+    /// The tools that the child may call; `None` allows all of its agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<Vec<String>>,
-    /// Whether it may lead workers of its own.
+    /// Whether the child may lead workers.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub(crate) spawns: bool,
 }
 
 impl Envelope {
-    /// Whether the child that it makes is held.
+    /// Whether the envelope creates a held child.
     pub(crate) fn holds(&self) -> bool {
         matches!(&self.what, EnvelopeBody::Create(birth) if birth.held)
     }
 }
 
-/// A message and the paths of its files, which are the writer's.
+/// A message, and the paths of its files in the sender's thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Content {
     pub(crate) text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<String>,
-    /// The trace that what it causes is part of ([`crate::trace::Trace`]).
+    /// The trace that continues in the receiver ([`crate::trace::Trace`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
-    /// What the child is lent with it.
+    /// The budget granted with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) grant: Option<Caps>,
 }
 
-/// That a wait has opened or closed.
+/// The news that a wait opened or closed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct AsksNews {
-    /// How many of the child's own are open by now; none of one in a thread below it.
+    /// The number of the child's own open waits. `None` when the wait belongs to a thread below the child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) open: Option<i64>,
-    /// What clients are told of it.
+    /// The frame for clients.
     pub(crate) told: WaitFrame,
 }
 
@@ -157,27 +159,27 @@ pub(crate) enum WaitFrame {
     Closed(Value),
 }
 
-/// What a run of a child came to.
+/// The outcome of a child's run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// The run.
+    /// The id of the run.
     pub(crate) run: i64,
-    /// The newest envelope that it took in.
+    /// The newest envelope that the run received.
     pub(crate) answers: i64,
     pub(crate) ending: Ending,
     pub(crate) words: Content,
-    /// What the child has used of what it was lent.
+    /// The usage of the child's grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) books: Option<Books>,
 }
 
-/// How it ended.
+/// The kind of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Ending {
     Result,
     Failure,
-    /// Somebody stopped it.
+    /// A person stopped the run.
     Stopped,
 }
 
@@ -191,7 +193,7 @@ impl Ending {
     }
 }
 
-/// A text as an envelope holds it; the end of one that is too long is cut off, with a note.
+/// Cuts a text to the size limit of an envelope, with a note about the cut.
 pub(crate) fn bounded(text: &str) -> String {
     let mut most = limits::REPORT_BYTES;
     if text.len() <= most && serde_json::to_string(text).is_ok_and(|json| json.len() <= limits::LETTER_BYTES)
@@ -209,13 +211,13 @@ pub(crate) fn bounded(text: &str) -> String {
 }
 
 impl Subagents<'_> {
-    /// The request that carries an envelope: the call of an object, up to the envelope's JSON.
+    /// The head of the request that carries an envelope; the envelope's JSON follows it.
     pub(crate) fn envelope_head(&self, to: &str) -> Result<String> {
         let request = self.aimed(to_thread(to, ThreadRoute::Envelope))?;
         request.to_json()
     }
 
-    /// Writes an envelope to a child; its row must be written afterwards.
+    /// Sends an envelope to a child. The child's row must be written afterwards.
     pub(crate) fn tell_child(
         &self,
         state: &State,
@@ -227,7 +229,7 @@ impl Subagents<'_> {
         self.post_envelope(state, sql, &child.reference, child.envelopes.sent, what)
     }
 
-    /// Writes an envelope to the parent; without one nothing happens.
+    /// Sends an envelope to the parent, if there is one.
     pub(crate) fn tell_parent(&self, state: &mut State, sql: &dyn Sql, what: EnvelopeBody) -> Result<()> {
         let Some(parent) = state.meta.parent.as_mut() else { return Ok(()) };
         parent.envelopes.sent += 1;
@@ -257,5 +259,5 @@ impl Subagents<'_> {
     }
 }
 
-/// What a child is told that is to begin without further words.
+/// The first message of a child that starts without any other text.
 pub(crate) const BEGIN: &str = "Begin.";

@@ -1,10 +1,12 @@
-//! Subagents that begin when their prompt becomes active (spec §8.7): with the first run of a thread, before its first
-//! request to a model, and after a hand-off. Each is a call in the tool queue, stored in the transition that notes that
-//! the prompt was active, and so once, whatever happens; from there on it is a call like any other.
+//! Subagents that begin when their prompt becomes active (spec §8.7): before the first model request of a
+//! thread's first run, and after a hand-off. Each is a call in the tool queue. The transition that marks the
+//! prompt as activated stores these calls, so they are stored exactly once. Afterwards they are ordinary
+//! calls.
 //!
-//! An entry may name variables as hints. `NAME`, `NAME__2`, `NAME__3` … of the thread's own values stand in a row: each
-//! place of the row is a child. The values of `nameEnv` and `descriptionEnv` become its name and its first message, those
-//! of `scopedEnv` its own values, in the transition that creates it, which takes all of them from the thread.
+//! An entry may name variables as hints. The thread's own values of `NAME`, `NAME__2`, `NAME__3` … form a
+//! row, and each place in the row becomes a child. The values of `nameEnv` and `descriptionEnv` become its
+//! name and first message, those of `scopedEnv` its own values. The transition that creates the child removes
+//! all of them from the thread.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -25,40 +27,41 @@ use crate::store::runs::Phase;
 use crate::store::side::Side;
 use crate::store::state::State;
 
-/// Where the message of a queued call says that it is one of these.
+/// The metadata key that marks the message of such a call.
 const MARK: &str = "immediate";
 
-/// What the message of such a call keeps.
+/// The data in the message of such a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImmediateStart {
-    /// The place in the row of its variables; none without hints.
+    /// The place in the row of its variables; 1 without hints.
     #[serde(default)]
     place: u32,
     /// The child's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// Its first message.
+    /// The child's first message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
 }
 
 impl ImmediateStart {
-    /// That of a call's message, if it is such a call.
+    /// The data in a call's message, if an activation queued the call.
     pub(crate) fn of(reply: &Row) -> Option<ImmediateStart> {
         let metadata: Map<String, Value> = crate::json::from_str(reply.metadata.as_deref()?).ok()?;
         crate::json::from_value(metadata.get(MARK)?.clone()).ok()
     }
 }
 
-/// Values that a child takes from the thread.
+/// Values that move from the thread to a child.
 #[derive(Default)]
 pub(crate) struct ConsumedValues {
     pub(crate) given: OwnValues,
-    /// Names of the thread's values that go with it.
+    /// Names of the thread's values to delete.
     pub(crate) names: Vec<String>,
 }
 
-/// The prompts of a new thread that are still to become active, as `meta.activates` has them: a bit for each side.
+/// The bit of a side in `meta.activates`, which holds the prompts of a new thread that have not become active
+/// yet.
 const fn bit(side: Side) -> i64 {
     match side {
         Side::A => 1,
@@ -66,18 +69,18 @@ const fn bit(side: Side) -> i64 {
     }
 }
 
-/// The name of a variable at a place of its row; the first has the plain name.
+/// The name of a variable at a place of its row. The first place has the plain name.
 pub(crate) fn at(name: &str, place: u32) -> String {
     if place < 2 { name.to_owned() } else { format!("{name}__{place}") }
 }
 
-/// The names of an entry's hints.
+/// The names of the variables that an entry uses as hints.
 pub(crate) fn hints(immediate: &Immediate) -> impl Iterator<Item = &str> {
     let Immediate { name_env, description_env, scoped_env } = immediate;
     name_env.iter().chain(description_env).chain(scoped_env).map(String::as_str)
 }
 
-/// The places that some hint has a value at, in order.
+/// The places at which a hint has a value, in order.
 pub(crate) fn places(immediate: &Immediate, own: &Set) -> Vec<u32> {
     let mut found = SortedSet::new();
     for hint in hints(immediate) {
@@ -96,7 +99,7 @@ pub(crate) fn places(immediate: &Immediate, own: &Set) -> Vec<u32> {
 }
 
 impl Subagents<'_> {
-    /// The sides of an agent whose prompts begin subagents.
+    /// The bits of the sides whose prompts begin subagents.
     pub(crate) fn activations(&self, agent: &str) -> i64 {
         let Some(agent) = self.catalog.agents.get(agent) else { return 0 };
         let begins = |prompt: &str| {
@@ -110,7 +113,7 @@ impl Subagents<'_> {
         side(Side::A, &agent.side_a.prompt) | b
     }
 
-    /// Before a step: queues the calls of a prompt that has become active.
+    /// Queues the calls of a prompt that has become active. Runs before a step.
     pub(crate) async fn activate(&self, definitions: &Definitions<'_>) -> Result<()> {
         let bit = bit(definitions.active);
         let due = self.read(|state, _| {
@@ -121,7 +124,7 @@ impl Subagents<'_> {
             return Ok(());
         }
         self.variables().refresh_env().await?;
-        // From here to the transition nothing is awaited.
+        // No await between here and the transition.
         let mut calls = Vec::new();
         for entry in definitions.prompt.tools.iter().filter(|entry| self.is_on(definitions, entry)) {
             if let Some(immediate) = &entry.immediate {
@@ -139,7 +142,7 @@ impl Subagents<'_> {
                 let mark = [(MARK.to_owned(), json!(begun))].into_iter().collect();
                 match self.queue_call(state, sql, &name, args.to_string(), mark, now) {
                     Ok(row) => rows.push(row),
-                    // So many wait already that no more are taken in: the prompt begins without them.
+                    // The queue is full. The prompt starts without the remaining calls.
                     Err(error) if error.code == Code::QueueFull => break,
                     Err(error) => return Err(error),
                 }
@@ -179,7 +182,7 @@ impl Subagents<'_> {
         };
         let plain = *immediate == Immediate::default();
         if places.is_empty() && active == 0 {
-            // Hints that the definitions or the levels above give are there for one child.
+            // Hints from the definitions or higher levels apply to a single child.
             let first = begun(1);
             if plain || first.name.is_some() || first.text.is_some() {
                 places.push(1);
@@ -192,7 +195,7 @@ impl Subagents<'_> {
         Ok(places.into_iter().take(free).map(begun).collect())
     }
 
-    /// The call that makes such a child.
+    /// The call that creates such a child.
     fn call_of(&self, entry: &ToolEntry, begun: ImmediateStart) -> (String, Value, ImmediateStart) {
         if entry.resumable.is_some() {
             let title = self.catalog.agents.get(&entry.name).and_then(|agent| agent.title.clone());
@@ -220,7 +223,7 @@ impl Subagents<'_> {
         (entry.name.clone(), Value::Object(args), begun)
     }
 
-    /// What a child that begins this way takes from the thread, in the transition that makes it.
+    /// The values that such a child takes from the thread, in the transition that creates it.
     pub(crate) fn taken_by(
         &self,
         state: &mut State,
@@ -244,7 +247,7 @@ impl Subagents<'_> {
         Ok(taken)
     }
 
-    /// Takes them from the thread. Its other children keep what they have.
+    /// Deletes these values from the thread. Its other children keep theirs.
     pub(crate) fn take_away(
         &self,
         state: &mut State,

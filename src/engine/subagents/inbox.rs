@@ -1,5 +1,5 @@
-//! What is done with envelopes. Each is received in one transition, in the order of its number; one that was received before
-//! changes nothing, one that comes too early is sent again.
+//! Reception of envelopes. Each is processed in one transition, in the order of the sequence numbers. A
+//! duplicate changes nothing. An envelope that arrives too early is refused, and sent again later.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ use crate::store::state::State;
 use crate::text::first_bytes;
 
 impl Subagents<'_> {
-    /// Takes an envelope from the parent or a child.
+    /// Receives an envelope from the parent or a child.
     pub(crate) async fn receive_envelope(&self, request: &ThreadRequest) -> Result<Reply> {
         let mut envelope: Envelope = crate::json::from_str(&request.body)
             .map_err(|error| Error::new(Code::BadJson, format!("This is no envelope: {error}.")))?;
@@ -65,7 +65,8 @@ impl Subagents<'_> {
         Ok(Reply::json(200, &json!({ "received": envelope.n })))
     }
 
-    /// Whether an envelope was not received before, and comes from the parent, not a child.
+    /// Returns `Some` if the envelope is new: true for the parent's, false for a child's. `None` is a
+    /// duplicate.
     fn is_new(&self, state: &mut State, sql: &dyn Sql, envelope: &Envelope) -> Result<Option<bool>> {
         if let Some(parent) = state.meta.parent.as_ref().filter(|parent| parent.thread == envelope.from) {
             return Ok((envelope.n > parent.envelopes.received).then_some(true));
@@ -74,7 +75,7 @@ impl Subagents<'_> {
         Ok((envelope.n > child.envelopes.received).then_some(false))
     }
 
-    /// Copies the files that an envelope names; a report says which of them are not there.
+    /// Copies the files that an envelope names. Missing files are listed in the text of a report.
     async fn files_of(&self, envelope: &mut Envelope) -> Result<Copies> {
         let wanted = self.read_mut(|state, sql| {
             let new = self.is_new(state, sql, envelope)?.is_some() && state.meta.terminated_us.is_none();
@@ -91,7 +92,7 @@ impl Subagents<'_> {
                 _ => Vec::new(),
             })
         })?;
-        // Whatever went wrong on the way may go right another time; what never will is in `missing`.
+        // Transient, so the envelope is sent again. Permanent failures are in `missing`.
         let later = |error: Error| Error::new(Code::Overloaded, error.into_message());
         let copies = self.copy_from(&envelope.from, &wanted).await.map_err(later)?;
         if let EnvelopeBody::Report(report) = &mut envelope.what {
@@ -101,8 +102,8 @@ impl Subagents<'_> {
         Ok(copies)
     }
 
-    /// Takes nothing of an envelope whose files could not be copied: the parent hears that it failed. A child that was to
-    /// begin with it comes to its end.
+    /// Declines an envelope whose files could not be copied, and reports the failure to the parent. A child
+    /// that the envelope created is terminated.
     fn decline(
         &self,
         state: &mut State,
@@ -136,7 +137,7 @@ impl Subagents<'_> {
         Ok(applied)
     }
 
-    /// What follows a transition that received something.
+    /// Performs the effects of a received envelope after its transition.
     pub(crate) fn after_commit(&self, applied: Applied) -> Result<()> {
         if applied.terminated {
             self.effects().abort_effects();
@@ -207,8 +208,8 @@ impl Subagents<'_> {
                 applied.halted = Some(self.control().halt(state, sql, Reason::Terminated, now)?);
                 self.budgets().return_grant(state, sql, None)?;
                 applied.terminated = true;
-                // A parent that was deleted while this thread was being made does not know that it exists: who has
-                // nothing more to say would never learn that.
+                // Sent even when nothing else is left to report. If the parent was deleted while this thread
+                // was created, its refusal lets this thread delete itself.
                 self.tell_parent(state, sql, EnvelopeBody::Terminated)?;
             }
             EnvelopeBody::Begin | EnvelopeBody::Stop | EnvelopeBody::Terminate => {}
@@ -323,7 +324,7 @@ impl Subagents<'_> {
         if child.is_worker() {
             return self.delegates().receive_outcome(state, sql, child, report, &files, applied);
         }
-        // One that takes no more work has failed before it took the message in: nothing else will come.
+        // A terminated child may have failed before it received the message. No other answer will come.
         if child.wait.is_some() && (over || *answers >= child.asked) {
             let text = format!("{}\n\n[subagent {}]", with_files(&words.text, &files), listed(child));
             let result = match ending {
@@ -334,19 +335,20 @@ impl Subagents<'_> {
             let result = ToolResult { stored, scrubbed: answer.scrubbed, ..result };
             return self.end_wait(state, sql, child, &result, applied);
         }
-        // The first answer of one that was made after its call had ended is a message.
+        // The first answer of a deferred child arrives as a message: the call that created it is over.
         let first = child.facts.deferred && child.asked <= 1;
         let wanted = child.facts.blocking && first;
         if child.facts.communication == Communication::Explicit && !wanted {
             return Ok(());
         }
-        // What a person has stopped wakes nobody, and neither does an answer that nobody waits for any more.
+        // A stopped child starts no run, nor does an answer that no call waits for any longer.
         let late = child.facts.blocking && !first;
         let inbound = if *ending == Ending::Stopped || late { Inbound::Stored } else { Inbound::Triggers };
         self.queue_words(state, sql, child, ending.as_str(), words, files, inbound, applied)
     }
 
-    /// A silent message of what a child says, in the role that wakes the side that made it (spec §35.9).
+    /// Queues a silent message with a child's text, in the role that triggers the side that created it (spec
+    /// §35.9).
     #[expect(clippy::too_many_arguments, reason = "one message's facts")]
     pub(crate) fn queue_words(
         &self,
@@ -372,7 +374,7 @@ impl Subagents<'_> {
         Ok(())
     }
 
-    /// The message alone, for which there is room; none in a thread that takes no more.
+    /// Inserts the message without checking for room. Returns `None` in a terminated thread.
     #[expect(clippy::too_many_arguments, reason = "one message's facts")]
     pub(crate) fn insert_words(
         &self,
@@ -405,7 +407,7 @@ impl Subagents<'_> {
         state.insert(sql, row).map(Some)
     }
 
-    /// A child takes no more work, and whoever waits for it is told.
+    /// Marks a child as terminated, and ends the calls that wait for it.
     pub(crate) fn lose_child(
         &self,
         state: &mut State,
@@ -420,7 +422,7 @@ impl Subagents<'_> {
         let now = self.host.now_us();
         child.state = ChildState::Terminated;
         "terminated".clone_into(&mut child.status);
-        // What was lost on its way must not make it anew.
+        // A pending creation must not create the child again.
         outbox::forget_target(sql, &format!("{TO_THREAD}{}", child.reference))?;
         let text = format!("The subagent {} {how}.", listed(child));
         Event::subagent("terminated", child, state.active(), Some(&text)).insert(sql, now)?;
@@ -431,7 +433,7 @@ impl Subagents<'_> {
         }
     }
 
-    /// A thread has taken an envelope, or refused it for good.
+    /// Handles the reply to an envelope: received, or refused for good.
     pub(crate) async fn envelope_answered(&self, to: &str, n: i64, body: &str, reply: Reply) -> Result<()> {
         let taken = reply.status < 300;
         let error: Value = match reply.body {
@@ -446,11 +448,12 @@ impl Subagents<'_> {
             self.variables().log(&format!("the thread {to} refused envelope {n}: {code} {why}"));
         }
         if is_parent && code == "thread_not_found" {
-            // Its tree was deleted while this thread was being made.
+            // The parent's tree was deleted while this thread was created.
             self.control().delete_tree(ParentNotice::NotOwed).await?;
             return Ok(());
         }
-        // Before the envelope is forgotten: a process that dies here sends it again, and tells its hooks again.
+        // Before the envelope is forgotten. After a crash here the envelope is sent again, and its hooks run
+        // again.
         let envelope: Option<Envelope> =
             if n == 1 && taken { crate::json::from_str(body).ok() } else { None };
         let held = !is_parent && envelope.is_some_and(|envelope| envelope.holds());
@@ -484,7 +487,7 @@ impl Subagents<'_> {
         Ok(())
     }
 
-    /// A child will not take an envelope: it could not be made, or it takes no more work.
+    /// Handles an envelope that a child refused, because it could not be created or takes no more messages.
     #[expect(clippy::too_many_arguments, reason = "one refusal's facts")]
     fn refused_by(
         &self,
@@ -528,7 +531,7 @@ impl Subagents<'_> {
     }
 }
 
-/// A text and the paths of the files that come with it.
+/// A text, followed by the paths of its files.
 fn with_files(text: &str, files: &[AttachmentRef]) -> String {
     let mut told = if text.trim().is_empty() { "(no text)".to_owned() } else { text.to_owned() };
     for file in files {
@@ -537,7 +540,7 @@ fn with_files(text: &str, files: &[AttachmentRef]) -> String {
     told
 }
 
-/// An earlier envelope is still on its way.
+/// Refuses an envelope that arrives before its predecessor.
 fn in_order(n: i64, received: i64) -> Result<()> {
     if n == received + 1 {
         return Ok(());

@@ -1,18 +1,16 @@
-//! Subagents (spec §8, §24): threads of their own, siblings of this one, linked by envelopes. The rows of the children are in
-//! `store/children`, what a child knows of its parent in `store/parent`.
+//! Subagents (spec §8, §24): independent threads, linked to their parent by envelopes. The rows of the
+//! children are in `store/children`, a child's data about its parent in `store/parent`.
 //!
-//! * `toolset`: what models may call. `resolve`: whether a call is for subagents; `arguments`: what it asks; `call`: what comes
-//!   of that, a new child or a message to one.
-//! * `spawn`: a call makes a child, or writes to one; `checks`: what keeps it from that; `create_child`: the child's side of
-//!   it.
-//! * `envelope`: what a thread and its child tell each other. `inbox`: what is done with an envelope; `applied`: what it has
-//!   changed. `copy`: files that come with it.
-//! * `wait`: the receipt that is parked until a child answers. `report`: what a run of a child came to. `cascade`: stop and
-//!   terminate.
-//! * `values`: values of variables in envelopes. `deferred`: children that wait for some. `immediate`: children that begin with
-//!   their prompt.
-//! * `workers`: children that a model leads.
-//! * `shown`: what messages say of children. `ask`: requests to other threads of the family. `cost`, `delete`: of a whole tree.
+//! * Calls: `toolset` builds the tool definitions, `arguments` parses calls, `call` defines the actions,
+//!   `resolve` maps a call to its action.
+//! * Creation: `spawn` creates or messages a child, `checks` refuses it, `create_child` is the child's side,
+//!   `immediate` begins children with their prompt, `deferred` holds children that lack variables.
+//! * Envelopes: `envelope` defines them, `inbox` receives them, `applied` collects their effects, `copy`
+//!   transfers files, `values` transfers variables.
+//! * Results: `wait` parks a receipt until a child answers, `report` sends the outcome of a child's run.
+//! * Trees: `cascade` stops and terminates, `cost` sums up, `delete` deletes.
+//! * `workers`: children that a model leads. `shown`: subagents in messages. `ask`: requests to other
+//!   threads.
 
 #![expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
 

@@ -1,4 +1,4 @@
-//! What a run of a child came to, told to its parent in the transition that ends the run (spec §8.8, §24.2).
+//! Reports of a child's run to its parent, written in the transition that ends the run (spec §8.8, §24.2).
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::store::runs::end::{Outcome, Reason};
 use crate::store::state::State;
 
 impl Subagents<'_> {
-    /// Tells the parent, if there is one, that a run has ended. A child that hears its parent once is terminated with it.
+    /// Reports the end of a run to the parent, if there is one. Terminates a child that is not resumable.
     pub(crate) fn report(
         &self,
         state: &mut State,
@@ -53,7 +53,7 @@ impl Subagents<'_> {
         self.descendants().end_for_good(state, sql, now)
     }
 
-    /// What a run came to, in words that may be long and hold secrets.
+    /// The outcome of a run. Its text is neither bounded nor redacted yet.
     fn came_to(&self, state: &State, run: &Run, answer: Option<&Shared>) -> (Ending, Content) {
         let words = |text: &str| Content { text: text.to_owned(), files: Vec::new(), ..Content::default() };
         let Some(end) = &run.end else { return (Ending::Failure, words("")) };
@@ -96,7 +96,8 @@ impl Subagents<'_> {
         }
     }
 
-    /// Code in a child says something to the parent (spec §24.2); without a parent nothing happens.
+    /// Sends a notification from code in a child to the parent (spec §24.2). Without a parent it does
+    /// nothing.
     ///
     /// # Errors
     /// `missing_field` for a blank text; `terminated`.
@@ -104,7 +105,7 @@ impl Subagents<'_> {
         self.say_to_parent(text, "content", EnvelopeBody::Notify)
     }
 
-    /// How the child is, as the parent's registry shows it (spec §24.3); without a parent nothing happens.
+    /// Sets the child's status in the parent's registry (spec §24.3). Without a parent it does nothing.
     ///
     /// # Errors
     /// `missing_field` for a blank text; `terminated`.
@@ -135,10 +136,10 @@ impl Subagents<'_> {
     }
 }
 
-/// A custom status at most this long, in bytes.
+/// The maximum size of a custom status, in bytes.
 pub(crate) const STATUS_BYTES: usize = 512;
 
-/// The JSON of metadata on what a child says.
+/// The metadata of a message from a child.
 pub(crate) fn metadata(reference: &str, event: &str) -> Value {
     json!({ "subagent_id": reference, "subagent_event": event })
 }

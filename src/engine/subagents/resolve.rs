@@ -1,4 +1,4 @@
-//! What a call wants of subagents, if it is one for them.
+//! Maps a call to its subagent action, if it is a call for subagents.
 
 use serde_json::Value;
 
@@ -16,8 +16,8 @@ use crate::spec::subagent::{CREATE, OF_WORKERS, SPAWN, is_tool};
 use crate::spec::{Callable, ToolEntry};
 
 impl Subagents<'_> {
-    /// What a call wants of subagents, or what is wrong with it; none when it is for something else. `listed`: the entry
-    /// of its prompt, or one for what code calls.
+    /// The subagent action of a call, or its error result; `None` when the call is for something else.
+    /// `listed`: the prompt's entry, or the entry for calls from code.
     pub(crate) fn wanted<'a>(
         &'a self,
         definitions: &'a Definitions<'a>,
@@ -46,7 +46,8 @@ impl Subagents<'_> {
         Ok(Some(new.map(|new| SubagentCall::Create(Box::new(new)))))
     }
 
-    /// The same for the runtime's own tools. A model has them where its prompt lists agents for them, code everywhere.
+    /// The action of a call to the runtime's own subagent tools. A model has them if its prompt lists agents
+    /// for them; code always does.
     fn wanted_of_tool<'a>(
         &'a self,
         definitions: &'a Definitions<'a>,
@@ -71,7 +72,8 @@ impl Subagents<'_> {
         })
     }
 
-    /// The same for the tools of workers. A model has them where its prompt says so, code everywhere.
+    /// The action of a call to the worker tools. A model has them if its prompt enables them; code always
+    /// does.
     fn wanted_of_workers<'a>(
         &'a self,
         definitions: &'a Definitions<'a>,
@@ -90,7 +92,7 @@ impl Subagents<'_> {
         Ok(workers::arguments::of_call(&self.catalog, workers, call))
     }
 
-    /// What is told of a name that stands for nothing where it is called.
+    /// The error text for a name that is not callable here.
     pub(crate) fn unknown_tool(&self, definitions: &Definitions<'_>, name: &str) -> Result<String> {
         let offers = self.model_context().offers(definitions)?;
         let available: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();

@@ -1,5 +1,5 @@
-//! What messages say of the subagents that they are about (spec §14.1): their reference is stored, everything else is
-//! looked up in the registry when they are read.
+//! Subagents in messages (spec §14.1). A message stores only the reference; the other fields come from the
+//! registry when the message is read.
 
 use serde_json::Value;
 
@@ -11,14 +11,14 @@ use crate::store::children::open::find;
 use crate::store::messages::Row;
 use crate::store::state::State;
 
-/// A message as clients see it.
+/// A message in its public form.
 pub(crate) fn message(state: &State, sql: &dyn Sql, row: &Row) -> Result<Value> {
     let mut message = row.to_json(&state.meta.stem, state.is_queued(row));
     project(state, sql, &mut message)?;
     Ok(message)
 }
 
-/// Adds what the registry knows. Only a message that is about a subagent asks it.
+/// Adds the registry's data. Messages without a reference cause no lookup.
 pub(crate) fn project(state: &State, sql: &dyn Sql, message: &mut Value) -> Result<()> {
     let reference = message.get("subagent_id").and_then(Value::as_str);
     let child = reference.map(|reference| find(state, sql, reference)).transpose()?.flatten();
@@ -42,7 +42,7 @@ fn facts(child: &Child) -> [(&'static str, Value); 8] {
     ]
 }
 
-/// A child as lists for models name it: a worker by the id that they know.
+/// A child's entry in lists for models. A worker is listed by the id that models know.
 pub(crate) fn listed(child: &Child) -> String {
     let name = child.facts.name.as_deref().map_or(String::new(), |name| format!(" \"{name}\""));
     let id = child.facts.alias.as_ref().unwrap_or(&child.reference);

@@ -1,6 +1,7 @@
-//! The tool definitions for the subagents that a prompt lists (spec §8.2–§8.4). A one-shot subagent is a tool under its own
-//! name, among the other tools. Resumable ones share two tools of the runtime: `subagent_create`, in the place of the first
-//! of them, and `subagent_message`, which comes last and only while there is one to write to.
+//! The tool definitions for the subagents that a prompt lists (spec §8.2–§8.4). A one-shot subagent is a tool
+//! under its own name, among the other tools. Resumable ones share two tools of the runtime.
+//! `subagent_create` takes the place of the first of them. `subagent_message` comes last, and only while
+//! there is a child to message.
 
 use serde_json::Value;
 
@@ -19,13 +20,13 @@ use crate::spec::{Callable, Catalog, ParentCommunication, ToolEntry, Workers, sc
 use crate::store::children::{Child, ChildState};
 use crate::work::native::tools::execute;
 
-/// References that are listed at most.
+/// The maximum number of references in a list.
 const LISTED: usize = 50;
 
 impl Subagents<'_> {
-    /// Whether an entry is there at all (spec §8.2), in a thread that may call it.
+    /// Whether the prompt offers an entry (spec §8.2) and the thread may call it.
     pub(crate) fn is_on(&self, definitions: &Definitions<'_>, entry: &ToolEntry) -> bool {
-        // Where that cannot be read it is not: whoever goes on reads again, and fails.
+        // On a read error the entry is off. The caller reads again and reports the error.
         if !self.delegates().permits(&entry.name).unwrap_or(false) {
             return false;
         }
@@ -35,7 +36,7 @@ impl Subagents<'_> {
         })
     }
 
-    /// What the offers of a prompt depend on besides its definition.
+    /// The thread's state on which a prompt's tool definitions depend.
     pub(crate) fn family(&self, definitions: &Definitions<'_>) -> Result<Family> {
         let mut family = Family { leads: self.delegates().leads(definitions.prompt)?, ..Family::default() };
         let mut resumable = false;
@@ -52,7 +53,7 @@ impl Subagents<'_> {
             };
             self.read_mut(|state, sql| {
                 let mut open: Vec<&Child> = state.open_children(sql)?.iter().filter(addressed).collect();
-                // The same order whether they were read or have just been made.
+                // Stable order: new children are cached in order of creation, others as read.
                 open.sort_by_key(|child| (child.created_us, &child.reference));
                 family.children = open.iter().take(LISTED).map(|child| listed(child)).collect();
                 family.more = open.len().saturating_sub(LISTED);
@@ -63,7 +64,7 @@ impl Subagents<'_> {
     }
 }
 
-/// What is offered for these entries, which are there.
+/// The tool definitions for the entries that are on.
 pub(crate) fn offers(
     catalog: &Catalog,
     entries: &[ToolEntry],
@@ -92,7 +93,7 @@ pub(crate) fn offers(
     offers
 }
 
-/// Code that a model writes is told what it can call.
+/// Adds declarations of the callable tools to the description of the tool that runs a model's code.
 fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolDefinition]) {
     let runs_code = |offer: &&mut ToolDefinition| {
         let tool = catalog.tools.get(&offer.name);
@@ -104,14 +105,14 @@ fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolDefinitio
         crate::work::native::tools::execute::declarations::Declared {
             name: &offer.name,
             description: &offer.description,
-            // As it was written: the offer's makes every property required.
+            // The schema as written. The offer's strict schema makes every property required.
             schema: catalog
                 .callable(&offer.name)
                 .map_or(Some(&offer.parameters), |callable| callable.schema()),
         }
     }));
     let options = entries.iter().find(|entry| entry.name == own).map(|entry| &entry.options);
-    // Wrong options are said where the tool is called.
+    // Invalid options are reported when the tool is called.
     let settings =
         options.and_then(|options| crate::work::native::tools::execute::settings::Settings::of(options).ok());
     let reach = settings
@@ -124,7 +125,7 @@ fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolDefinitio
     }
 }
 
-/// A callable as a tool of its own name.
+/// The tool definition of a callable under its own name.
 fn own(callable: Callable<'_>) -> ToolDefinition {
     let (parameters, strict, description) = callable.offer();
     ToolDefinition {
@@ -144,7 +145,7 @@ fn create(catalog: &Catalog, entries: &[&ToolEntry]) -> Option<ToolDefinition> {
     let mut names = Vec::new();
     let mut lines = String::new();
     let mut schemas: Vec<Value> = Vec::new();
-    // Whether every one of them needs some.
+    // Whether every entry requires arguments.
     let mut always = true;
     for entry in entries {
         let Some(agent) = agent(catalog, &entry.name) else { continue };
@@ -226,7 +227,7 @@ fn attachments() -> Value {
         "description": "Paths of files of this thread that it gets copies of; [] for none." })
 }
 
-/// What a model is to expect of a subagent's answers.
+/// A hint for the model about how a subagent answers.
 fn how(entry: &ToolEntry) -> &'static str {
     let explicit =
         |resumable: &crate::spec::Resumable| resumable.parent_communication == ParentCommunication::Explicit;
@@ -242,7 +243,7 @@ fn cap(entry: &ToolEntry) -> String {
     most.map_or(String::new(), |most| format!("; at most {most} at a time"))
 }
 
-/// The arguments of a schema in a line.
+/// The arguments of a schema on one line.
 fn spelled(schema: Option<&Value>) -> String {
     let schema = schema.and_then(Value::as_object);
     let known = schema.and_then(|schema| schema.get("properties")?.as_object());

@@ -1,7 +1,7 @@
-//! Values of variables in a family (spec §11.4, §25; docs/variables.md). A child begins with the values of its parent's
-//! thread, but for those that the child's own definitions declare as `scoped`, and with what it is given besides. They
-//! travel in envelopes, encrypted for the child alone, which stores them as its own; from then on they are secrets of the
-//! child: what it reports is redacted before it leaves.
+//! Values of variables in a family of threads (spec §11.4, §25; docs/variables.md). A child starts with its
+//! own given values and with those of its parent's thread, except for names that the child's definitions
+//! declare as `scoped`. Values travel in envelopes, encrypted for the child, which stores them as its own.
+//! The child treats them as its secrets: its reports are redacted before they leave.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,28 +24,28 @@ use crate::store::state::State;
 pub(crate) struct EncryptedValues {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     values: Vec<Stored>,
-    /// Names whose values go.
+    /// Names to delete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deleted: Vec<String>,
 }
 
 impl EncryptedValues {
-    /// Whether it says nothing.
+    /// Whether it changes nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.values.is_empty() && self.deleted.is_empty()
     }
 }
 
-/// What a child is given besides what it inherits.
+/// Values and restrictions of a child beyond what it inherits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnValues {
     /// Its own values.
     pub(crate) values: Vec<Plain>,
-    /// Names of the parent's that it does not inherit, whatever their place in a row ([`base`]).
+    /// Names that the child does not inherit, at any place of their row ([`base`]).
     pub(crate) withheld: Vec<String>,
 }
 
-/// What the values in an envelope are bound to.
+/// The binding of the encrypted values in an envelope.
 fn object(child: &str) -> String {
     format!("envelope to thread {child}")
 }
@@ -58,23 +58,24 @@ pub(crate) fn base(name: &str) -> &str {
     }
 }
 
-/// Names that an agent's definitions declare as `scoped`: its threads do not inherit them.
+/// The names that an agent's definitions declare as `scoped`. Its threads do not inherit them.
 pub(crate) fn scoped<'c>(catalog: &'c crate::spec::Catalog, agent: &'c Agent) -> Vec<&'c str> {
     let found = graph::reach(catalog, agent);
     let variables = found.iter().flat_map(|found| found.item.variables());
     variables.filter(|variable| variable.scoped).map(|variable| variable.name.as_str()).collect()
 }
 
-/// Whether a name is among these, or stands in a row with one of them.
+/// Whether the list contains a name or the base of its row.
 fn names<S: AsRef<str>>(list: &[S], name: &str) -> bool {
     list.iter().any(|listed| listed.as_ref() == name || listed.as_ref() == base(name))
 }
 
 impl Descendants<'_> {
-    /// The values that a child of this agent begins with.
+    /// The initial values of a child of this agent.
     ///
     /// # Errors
-    /// `encryption_unavailable` for a value of the thread that cannot be read: nothing may take its place in a child.
+    /// `encryption_unavailable` for a value of the thread that cannot be read. No other value may take its
+    /// place in a child.
     pub(crate) fn child_values(
         &self,
         state: &mut State,
@@ -97,13 +98,13 @@ impl Descendants<'_> {
         Ok(values)
     }
 
-    /// What a child of this agent requires, and what of it has no value (spec §25): with these values, and what the
-    /// account, the instance, the Worker's variables and the definitions give.
+    /// The variables that a child of this agent requires, and those without a value (spec §25). Considers
+    /// these values, the account, the instance, the Worker's variables and the definitions.
     pub(crate) fn child_needs(&self, agent: &Agent, values: &[Plain]) -> Needs {
         self.variables().needs(agent, &|name| values.iter().any(|value| value.name == name))
     }
 
-    /// Before a child of this agent is made: what the account and the instance give is known, if it may need that.
+    /// Loads the values of the account and the instance if a child of this agent may need them.
     pub(crate) async fn ready_child(&self, agent: &Agent) -> Result<()> {
         if self.child_needs(agent, &[]).missing.is_empty() {
             Ok(())
@@ -112,8 +113,8 @@ impl Descendants<'_> {
         }
     }
 
-    /// The values that a child begins with, encrypted for it; and what it needs besides. A child that waits for more
-    /// keeps those that it was given alone.
+    /// The initial values of a child, encrypted for it, and its needs. A child that waits for more values
+    /// stores only its given ones.
     pub(crate) fn begin_with(
         &self,
         state: &mut State,
@@ -128,7 +129,7 @@ impl Descendants<'_> {
         Ok((self.seal_for(child, begins)?, needs))
     }
 
-    /// Encrypts what a child begins with. Without values nothing is needed for that.
+    /// Encrypts the initial values of a child. Without values it needs no keys.
     ///
     /// # Errors
     /// `encryption_unavailable` without keys; `too_large` for more than a thread may have.
@@ -141,8 +142,8 @@ impl Descendants<'_> {
         Ok(EncryptedValues { values: sealed, deleted: Vec::new() })
     }
 
-    /// Tells the children that exist of a change of the thread's values, in its transition (spec §11.3): but for names that
-    /// their definitions declare as `scoped`, and for values that were given to them alone.
+    /// Sends a change of the thread's values to its existing children, in the same transition (spec §11.3).
+    /// Skips names that their definitions declare as `scoped`, and values that were given to them alone.
     pub(crate) fn push_env(&self, state: &mut State, sql: &dyn Sql, change: &Change) -> Result<()> {
         if state.meta.children == 0 {
             return Ok(());
@@ -170,8 +171,8 @@ impl Descendants<'_> {
         Ok(())
     }
 
-    /// Does in a child what its parent says about values, inside the transition that hears it. What cannot be done here
-    /// is told to the operator; the parent cannot help it.
+    /// Applies the parent's change of values in a child, inside the transition that receives it. A failure is
+    /// logged for the operator, because the parent cannot correct it.
     pub(crate) fn hear_env(&self, state: &mut State, sql: &dyn Sql, sealed: EncryptedValues) -> Result<()> {
         if state.meta.terminated_us.is_some() {
             return Ok(());
@@ -183,7 +184,7 @@ impl Descendants<'_> {
                 return Ok(());
             }
         };
-        // Nothing is written unless all of it can be.
+        // All or nothing: check the whole change before the first write.
         let mut fits = self.variables().own_set(state, sql)?.changed(&change).map(drop);
         if change.set().next().is_some() {
             fits = fits.and_then(|()| self.variables().keys().map(drop));
@@ -201,18 +202,19 @@ impl Descendants<'_> {
         self.variables().log_once(format!("values that the parent has set were not taken over: {error}"));
     }
 
-    /// What an envelope to this thread says about its values.
+    /// Decrypts the values in an envelope to this thread.
     ///
     /// # Errors
     /// `encryption_unavailable` for a value that no key opens here.
     pub(crate) fn open_sealed(&self, thread_id: &str, sealed: EncryptedValues) -> Result<Change> {
-        // Names alone need no key.
+        // Deletions need no key.
         let keys = if sealed.values.is_empty() { env::Keys::default() } else { self.variables().keys()? };
         env::open(&object(thread_id), sealed.values, sealed.deleted, &keys)
     }
 }
 
-/// What the model is told when a child lacks values; `request` is where they can be given (spec §25).
+/// The error result for a child that lacks values. `request` is the id under which they can be posted (spec
+/// §25).
 pub(crate) fn env_required(agent: &str, needs: &Needs, thread: &str, request: &str) -> ToolResult {
     let endpoint = format!("/api/threads/{thread}/variables/{request}");
     let text = format!(

@@ -1,5 +1,5 @@
-//! The receipt that waits for a child: the run is parked, nothing of it is in memory, and the child's report brings it
-//! back. The alarm asks the child now and then how it is, and ends the wait when it has lasted too long.
+//! Receipts that wait for a child. The run is parked with nothing in memory, and the child's report resumes
+//! it. The alarm polls the child, and ends the wait when it expires.
 
 use serde_json::Value;
 
@@ -24,8 +24,8 @@ use crate::store::state::State;
 use crate::store::{outbox, receipts};
 
 impl Subagents<'_> {
-    /// Parks the run on a receipt, unless its result is there. Never comes back then: the flow ends here, and another one
-    /// goes on.
+    /// Parks the run on a receipt, unless its result exists already. When it parks, it never returns: this
+    /// flow ends, and another one continues the run.
     pub(crate) async fn park(&self, call: &Call) -> Result<ToolResult> {
         let parked = self.transition(|state, sql| {
             let receipt = receipts::find(sql, call.seq)?.filter(|receipt| receipt.kind == Kind::Subagent);
@@ -52,7 +52,7 @@ impl Subagents<'_> {
         std::future::pending().await
     }
 
-    /// A child has answered, or never will: the result is kept on the receipt, and the run goes on from there.
+    /// Ends the wait for a child. Stores the result on the receipt and resumes the run.
     pub(crate) fn end_wait(
         &self,
         state: &mut State,
@@ -78,7 +78,7 @@ impl Subagents<'_> {
         self.arm(Some(now))
     }
 
-    /// Looks after the children that are due. When a child cannot be asked it is asked again later.
+    /// Polls the children that are due. A child that cannot be reached is polled again later.
     pub(crate) async fn poll_children(&self) -> Result<()> {
         let now = self.host.now_us();
         let due: Vec<Child> = self.read_mut(|state, sql| {
@@ -111,7 +111,7 @@ impl Subagents<'_> {
         Ok(())
     }
 
-    /// Whether an open wait needs what this worker is still to come to.
+    /// Whether an open wait still needs an outcome of this worker.
     fn still_needs(&self, state: &State, sql: &dyn Sql, child: &Child) -> Result<bool> {
         Ok(outcome::works(child)? && self.delegates().is_awaited(state, sql, child)?)
     }
@@ -130,7 +130,7 @@ impl Subagents<'_> {
                     if expired && child.facts.resumable {
                         self.tell_child(state, sql, &mut child, EnvelopeBody::Stop)?;
                     } else if expired {
-                        // Nobody could ever write to it again.
+                        // It is not resumable, so no call could message it again.
                         self.tell_child(state, sql, &mut child, EnvelopeBody::Terminate)?;
                         child.state = ChildState::Terminated;
                         "terminated".clone_into(&mut child.status);
@@ -160,7 +160,7 @@ impl Subagents<'_> {
         self.after_commit(applied)
     }
 
-    /// Asks a child whether the answer to an envelope will still come; why not, if not.
+    /// Polls a child. Returns the reason if the answer to envelope `asked` will not come.
     async fn ask_child(&self, reference: &str, asked: i64) -> Result<Option<String>> {
         let (from, life) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.family_life())))?;
@@ -182,7 +182,7 @@ impl Subagents<'_> {
         let body: Value =
             reply.body.and_then(|body| crate::json::from_str(body.get()).ok()).unwrap_or_default();
         let gone = reply.status == 404 && body.pointer("/error/code") == Some(&"thread_not_found".into());
-        // An envelope that is on its way brings the answer, or makes the child.
+        // An undelivered envelope brings the answer, or creates the child.
         let letters = self.read(|_, sql| outbox::count_for(sql, &format!("{TO_THREAD}{reference}")))?;
         Ok(match (letters, gone, body.get("comes").and_then(Value::as_bool)) {
             (n, _, _) if n > 0 => None,
@@ -192,7 +192,7 @@ impl Subagents<'_> {
         })
     }
 
-    /// The child's answer to that.
+    /// The child's answer to a poll.
     pub(crate) fn answer_check(&self, asked: i64) -> Result<Value> {
         self.read(|state, sql| {
             let Some(parent) = &state.meta.parent else {
@@ -208,7 +208,7 @@ impl Subagents<'_> {
 }
 
 impl Phase {
-    /// The phase of a run that is parked in this one.
+    /// The parked form of a phase.
     pub(crate) const fn parked(self) -> Phase {
         match self {
             Phase::Start | Phase::ParkedAtStart => Phase::ParkedAtStart,
@@ -217,7 +217,7 @@ impl Phase {
         }
     }
 
-    /// The phase that a parked run goes on in.
+    /// The phase in which a parked run continues.
     pub(crate) const fn resumed(self) -> Phase {
         match self {
             Phase::ParkedAtStart => Phase::Start,
@@ -227,28 +227,29 @@ impl Phase {
         }
     }
 
-    /// Whether it waits for something outside, or for a time that is far away.
+    /// Whether the run is parked: it waits for an external event or a distant time.
     pub(crate) const fn is_parked(self) -> bool {
         matches!(self, Phase::Parked | Phase::ParkedAtStart | Phase::ParkedAtModel)
     }
 }
 
 impl Run {
-    /// It goes on with what it was parked for, in a flow that whoever writes this starts at once. Where that is an attempt at
-    /// the model it is written that no attempt was lost; elsewhere a crash before the flow counts as any other.
+    /// Resumes the run at the point where it was parked. The caller starts a flow at once. `resume_us`
+    /// records that no model attempt was lost; in other phases a crash before the flow starts counts as
+    /// usual.
     pub(crate) fn resume(&mut self, now: i64) {
         self.phase = self.phase.resumed();
         self.resume_us = (self.phase == Phase::Model).then_some(now);
     }
 
-    /// Whether nothing more is to be written before it goes on so.
+    /// Whether the run can continue without clearing `resume_us` first.
     pub(crate) const fn is_resumed(&self) -> bool {
         self.resume_us.is_none()
     }
 }
 
 impl ChildState {
-    /// Whether it works, as far as the registry knows.
+    /// Whether the child's thread exists or is being created, by the registry.
     pub(crate) const fn exists(self) -> bool {
         matches!(self, ChildState::Creating | ChildState::Live)
     }

@@ -1,5 +1,5 @@
-//! What a call of one of the tools asks of workers, out of its arguments; and the errors that say what to do, each with a code
-//! (docs/errors.md).
+//! Parses the arguments of calls of the worker tools. Invalid ones become error results that tell the model
+//! what to do, each with a code (docs/errors.md).
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -20,7 +20,7 @@ use crate::spec::message::{ToolCall, ToolResult};
 use crate::spec::subagent::{CLOSE, SEND, SPAWN};
 use crate::spec::{Catalog, Receives, Resumable, ToolEntry, Workers, schema};
 
-/// How a worker is called and answers: as an agent that can be written to again, and that nobody waits for.
+/// The tool entry of workers: resumable and non-blocking.
 static ENTRY: LazyLock<ToolEntry> = LazyLock::new(|| ToolEntry {
     blocking: Some(false),
     resumable: Some(Resumable {
@@ -31,7 +31,7 @@ static ENTRY: LazyLock<ToolEntry> = LazyLock::new(|| ToolEntry {
     ..ToolEntry::default()
 });
 
-/// What a call asks. `workers`: what the prompt says of them, if it does.
+/// The subagent action of a call. `workers`: the prompt's settings, if any.
 pub(crate) fn of_call<'a>(
     catalog: &'a Catalog,
     workers: Option<&'a Workers>,
@@ -70,7 +70,7 @@ pub(crate) fn of_call<'a>(
     }
 }
 
-/// The arguments, if they fit. What is `null` is not given, nor is it within `budget`.
+/// The validated arguments. `null` counts as absent, also within `budget`.
 fn arguments(call: &ToolCall) -> Result<Map<String, Value>, ToolResult> {
     let mut args = parsed(call).map_err(|problem| invalid(&call.name, vec![problem]))?;
     if let Some(fields) = args.as_object_mut() {
@@ -141,7 +141,7 @@ fn spawn<'a>(
     })
 }
 
-/// What a worker may hold of the budget.
+/// A worker's share of the budget.
 fn share_of(given: &Value) -> Result<Share, ToolResult> {
     let wrong = |problem: String| invalid(SPAWN, vec![problem]);
     let share = crate::json::from_value::<Share>(given.clone())
@@ -152,7 +152,7 @@ fn share_of(given: &Value) -> Result<Share, ToolResult> {
     }
 }
 
-/// The tools of a list, sorted, of which the agent must have each.
+/// The tools of a list, sorted. The agent must have each of them.
 fn part_of(
     catalog: &Catalog,
     agent: &crate::spec::Agent,
@@ -175,7 +175,7 @@ fn part_of(
     Ok(wanted.into_iter().map(str::to_owned).collect())
 }
 
-/// A text that is not blank, without the white space around it.
+/// A text that is not blank, trimmed.
 fn text<'v>(args: &'v Map<String, Value>, property: &str) -> Option<&'v str> {
     args.get(property)?.as_str().map(str::trim).filter(|text| !text.is_empty())
 }
@@ -195,20 +195,20 @@ fn blank(property: &str, what: &str) -> ToolResult {
     invalid(SEND, vec![format!("{property}: must be a text that is not blank: say {what}.")])
 }
 
-/// Arguments that do not fit.
+/// The error result for invalid arguments.
 pub(crate) fn invalid(tool: &str, problems: Vec<String>) -> ToolResult {
     let text = format!("Invalid arguments for \"{tool}\": {}", problems.join("\n"));
     coded("subagent_invalid_input", text, json!({ "problems": problems }))
 }
 
-/// No worker has this id, or it is closed. `known`: those that are there.
+/// The error result for an id that no open worker has. `known`: the existing ids.
 pub(crate) fn not_found(id: &str, known: &[String]) -> ToolResult {
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     let text = format!("There is no worker \"{id}\". Workers: {known}.");
     coded("subagent_not_found", text, json!({ "agentId": id }))
 }
 
-/// It works, and was not to be written to then.
+/// The error result for a message to a busy worker.
 pub(crate) fn busy(id: &str) -> ToolResult {
     let text = format!(
         "The worker \"{id}\" is at work. Wait for it with agent_wait, or send with `queue`: true: it reads this with its \
@@ -217,7 +217,7 @@ pub(crate) fn busy(id: &str) -> ToolResult {
     coded("subagent_busy", text, json!({ "agentId": id }))
 }
 
-/// There are as many workers as there may be.
+/// The error result when the limit of workers is reached.
 pub(crate) fn full(most: u32, ids: &[String]) -> ToolResult {
     let text = format!(
         "No worker was made: {most} are there, which is the limit: {}. Close one with agent_close, or write to one with \

@@ -1,4 +1,4 @@
-//! Workers are made, written to and ended. Each call is one transition, with the envelope that it writes.
+//! Creates, messages and closes workers. Each call is one transition that also writes the envelope.
 
 use crate::engine::features::Delegates;
 use crate::engine::subagents::applied::Applied;
@@ -18,17 +18,17 @@ use crate::store::log::Event;
 use crate::store::runs::Parking;
 use crate::store::state::State;
 
-/// Numbers in ids up to this one are not counted again.
+/// Ids given by the model raise the counter up to this number.
 const COUNTED: i64 = 1_000_000;
 
-/// The workers that are there, oldest first.
+/// The open workers, oldest first.
 fn workers(state: &mut State, sql: &dyn Sql) -> Result<Vec<Child>> {
     if state.meta.workers == 0 {
         return Ok(Vec::new());
     }
     let mut found: Vec<Child> =
         state.open_children(sql)?.iter().filter(|child| child.is_worker()).cloned().collect();
-    // Those of one reply may be of the same moment.
+    // Workers of one reply may have the same time of creation.
     found.sort_by_key(|child| {
         let id = child.facts.alias.clone().unwrap_or_default();
         (child.created_us, id.len(), id)
@@ -52,13 +52,13 @@ fn about(child: &Child, result: serde_json::Value) -> ToolResult {
     ToolResult { result: Some(result), subagent_id: Some(child.reference.clone()), ..ToolResult::success("") }
 }
 
-/// That a worker was made.
+/// The result for a new worker.
 pub(crate) fn started(child: &Child) -> ToolResult {
     about(child, json!({ "agentId": child.facts.alias, "status": "started" }))
 }
 
 impl Delegates<'_> {
-    /// Gives a worker that is to be made its id. A result instead if there is no room for it, or if it is there.
+    /// Assigns an id to a new worker. Returns a result instead if the id exists or the limit is reached.
     pub(crate) fn place_worker(
         &self,
         state: &mut State,
@@ -85,7 +85,7 @@ impl Delegates<'_> {
                 state.meta.workers += 1;
                 worker.alias = Some(format!("{}.{}", worker.prefix, state.meta.workers));
             }
-            // One that looks as if it were counted is.
+            // A given id with a number raises the counter, so that no counted id repeats it.
             Some(id) => {
                 let number = id.rsplit_once('.').and_then(|(_, number)| number.parse().ok());
                 let number = number.filter(|number| (1..=COUNTED).contains(number)).unwrap_or(1);
@@ -95,7 +95,7 @@ impl Delegates<'_> {
         Ok(Ok(()))
     }
 
-    /// Writes to a worker.
+    /// Sends a message to a worker.
     pub(crate) fn send_to_worker(
         &self,
         state: &mut State,
@@ -140,7 +140,7 @@ impl Delegates<'_> {
         }))
     }
 
-    /// Ends a worker for good: its place is free when this is committed. Its thread stays readable.
+    /// Closes a worker for good. Its place is free after the commit. Its thread stays readable.
     pub(crate) fn close_worker(
         &self,
         state: &mut State,
@@ -161,7 +161,7 @@ impl Delegates<'_> {
         let text = format!("The worker \"{id}\" was closed.");
         applied.tells("closed", &child);
         Event::subagent("closed", &child, state.active(), None).insert(sql, self.host.now_us())?;
-        // Only code can close one that is waited for.
+        // Only code can close a worker that a call waits for.
         self.subagents().end_wait(state, sql, &mut child, &ToolResult::error(text), &mut applied)?;
         state.update_child(sql, child.clone())?;
         self.answer_waits(state, sql, &mut applied)?;

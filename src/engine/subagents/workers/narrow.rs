@@ -1,4 +1,4 @@
-//! Which tools a worker may call, where these are a part of its agent's: neither its models nor its code reach any other.
+//! Restricts a worker to some of its agent's tools. The restriction applies to models and code.
 
 use crate::engine::features::Delegates;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::spec::mcp::PREFIX;
 use crate::spec::subagent::OF_WORKERS;
 use crate::spec::{Agent, Catalog, Implementation, Prompt, SideConfig};
 
-/// The tools that an agent has: what the prompts of its sides list, and those of the runtime's own that come with it.
+/// An agent's tools: those that its prompts list, and the runtime's own that come with them.
 pub(crate) fn tools_of<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<&'c str> {
     let mut tools = SortedSet::new();
     for side in sides(agent) {
@@ -25,7 +25,8 @@ fn sides(agent: &Agent) -> impl Iterator<Item = &SideConfig> {
     [Some(&agent.side_a), agent.side_b.as_ref()].into_iter().flatten()
 }
 
-/// The tools by which a side ends its turn or its session, or says how it is: without them it could not come to an end.
+/// The tools with which a side ends its turn or session, or sets its status. Always permitted, because the
+/// worker could not end without them.
 fn ends(side: &SideConfig) -> impl Iterator<Item = &str> {
     let session = [&side.session_stop, &side.session_fail, &side.session_status];
     let session = session.into_iter().flatten().map(|tool| tool.name.as_str());
@@ -33,7 +34,7 @@ fn ends(side: &SideConfig) -> impl Iterator<Item = &str> {
 }
 
 impl Delegates<'_> {
-    /// Whether this thread may call a tool of this name at all.
+    /// Whether this thread may call the tool.
     pub(crate) fn permits(&self, name: &str) -> Result<bool> {
         self.read(|state, _| {
             let Some(tools) = state.meta.parent.as_ref().and_then(|parent| parent.tools.as_ref()) else {
@@ -41,7 +42,7 @@ impl Delegates<'_> {
             };
             let agent = self.catalog.agents.get(&state.meta.agent);
             let ends = agent.into_iter().flat_map(sides).flat_map(ends).any(|tool| tool == name);
-            // Tools that a server lists while threads run are given as all of the server's.
+            // The tools of a live-listed MCP server are granted together, under the server's name.
             let server = match self.catalog.tools.get(name).map(|tool| &tool.run) {
                 Some(Implementation::Mcp(of)) => Some(of.server.as_str()),
                 _ => None,
@@ -52,12 +53,12 @@ impl Delegates<'_> {
         })
     }
 
-    /// What is told of a tool that it may not call.
+    /// The error text for a tool that this thread may not call.
     pub(crate) fn not_permitted(name: &str) -> String {
         format!("\"{name}\" cannot be called here: it is not among the tools that this subagent was given.")
     }
 
-    /// The tools for workers that a prompt's model is offered in this thread.
+    /// The worker tools that a prompt's model is offered in this thread.
     pub(crate) fn leads(&self, prompt: &Prompt) -> Result<Vec<&'static str>> {
         let may = || self.read(|state, _| Ok(state.meta.parent.as_ref().is_none_or(|parent| parent.spawns)));
         if prompt.workers().is_none() || !may()? {

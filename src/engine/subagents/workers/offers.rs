@@ -1,4 +1,4 @@
-//! The tools that a model leads workers with, as it is offered them.
+//! The definitions of the worker tools for models.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::models::ToolDefinition;
 use crate::spec::subagent::{CLOSE, OF_WORKERS, SEND, SPAWN, WAIT};
 use crate::spec::{Catalog, Workers, schema};
 
-/// Those of these names, for a prompt that says this of its workers.
+/// The definitions of the offered tools, with the prompt's settings for workers.
 pub(crate) fn offers<'a>(
     catalog: &'a Catalog,
     workers: &'a Workers,
@@ -53,7 +53,7 @@ fn described(catalog: &Catalog, workers: &Workers, name: &str) -> String {
     }
 }
 
-/// JSON Schema of the arguments of one of them.
+/// The JSON Schema of a tool's arguments.
 pub(crate) fn parameters(tool: &str) -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let texts = |description: &str| json!({ "type": "array", "items": { "type": "string" }, "description": description });

@@ -1,5 +1,5 @@
-//! What a worker came to. It is kept in the worker's row, and handed over once: to the call that waits for it, or as a message
-//! when the run ends without one, or at once when no run is active.
+//! Outcomes of workers. An outcome is stored in the worker's row and delivered once: to the call that waits
+//! for it, or as a message. The message is sent at the end of the run, or at once when no run is active.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,7 +20,7 @@ use crate::store::messages::{Inbound, Shared};
 use crate::store::state::State;
 use crate::text::first_bytes;
 
-/// What the last run of a worker came to: [`Child::body`].
+/// The outcome of a worker's last run, stored in [`Child::body`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerOutcome {
     /// The newest envelope that it answers.
@@ -32,7 +32,7 @@ pub(crate) struct WorkerOutcome {
     /// Its files, copied into this thread.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     files: Vec<Value>,
-    /// Whether it was handed over.
+    /// Whether the outcome was delivered.
     pub(crate) seen: bool,
 }
 
@@ -48,25 +48,25 @@ impl WorkerOutcome {
         })
     }
 
-    /// The one that a worker's row has.
+    /// The outcome in a worker's row.
     pub(crate) fn of(child: &Child) -> Result<Option<WorkerOutcome>> {
         let body = child.body.as_deref().filter(|_| child.is_worker() && child.state != ChildState::Pending);
         let damaged = |error| Error::internal(format!("the outcome of a worker is damaged: {error}"));
         body.map(crate::json::from_str).transpose().map_err(damaged)
     }
 
-    /// Puts it into the row, which is still to be written.
+    /// Stores the outcome in the row, which must be written afterwards.
     pub(crate) fn keep(&self, child: &mut Child) -> Result<()> {
         child.body = Some(serde_json::to_string(self).map_err(Error::internal)?);
         Ok(())
     }
 
-    /// Puts it into the row as one that was handed over.
+    /// Stores the outcome in the row as delivered.
     pub(crate) fn keep_seen(self, child: &mut Child) -> Result<()> {
         WorkerOutcome { seen: true, ..self }.keep(child)
     }
 
-    /// As models read it, with at most so many bytes of its text.
+    /// The outcome for models, with a text of at most `bytes` bytes.
     pub(crate) fn told(&self, child: &Child, bytes: usize) -> Result<Value> {
         let files = store::stored(&self.files)?;
         let mut told = json!({
@@ -80,7 +80,7 @@ impl WorkerOutcome {
         Ok(told)
     }
 
-    /// The files that come with it.
+    /// The files of the outcome.
     pub(crate) fn files(&self) -> &[Value] {
         &self.files
     }
@@ -94,7 +94,7 @@ impl WorkerOutcome {
         }
     }
 
-    /// The result of a call that has waited for this one alone.
+    /// The result of a call that waited for this worker alone.
     fn result(&self, child: &Child) -> Result<ToolResult> {
         let told = self.told(child, limits::OUTCOME_BYTES)?;
         let result = match self.ending {
@@ -105,7 +105,7 @@ impl WorkerOutcome {
     }
 }
 
-/// A text of at most so many bytes; what is left out is said.
+/// Cuts a text to a number of bytes, with a note about the cut.
 fn cut(text: &str, bytes: usize) -> String {
     match text.len() <= bytes {
         true => text.to_owned(),
@@ -113,13 +113,14 @@ fn cut(text: &str, bytes: usize) -> String {
     }
 }
 
-/// Whether something that a worker was told has no answer yet.
+/// Whether the worker still owes an answer to a message.
 pub(crate) fn works(child: &Child) -> Result<bool> {
     let answered = WorkerOutcome::of(child)?.map_or(0, |outcome| outcome.answers);
     Ok(child.is_open() && answered < child.asked)
 }
 
-/// Nothing more will come of what a worker was told, and whoever told it knows. One that nobody has heard of stays.
+/// Marks the worker's open messages as answered, because no answer will come and their sender knows. An
+/// undelivered outcome is kept.
 pub(crate) fn settle(child: &mut Child, ending: Ending, text: &str) -> Result<()> {
     if !works(child)? {
         return Ok(());
@@ -140,7 +141,7 @@ pub(crate) fn settle(child: &mut Child, ending: Ending, text: &str) -> Result<()
 }
 
 impl Delegates<'_> {
-    /// A run of a worker has ended. Writes the row.
+    /// Stores and delivers the outcome of a worker's run. Writes the row.
     pub(crate) fn receive_outcome(
         &self,
         state: &mut State,
@@ -151,7 +152,7 @@ impl Delegates<'_> {
         applied: &mut Applied,
     ) -> Result<()> {
         let mut outcome = WorkerOutcome::of_report(report, files)?;
-        // Of what was settled in the meantime nothing more comes.
+        // Messages that were settled meanwhile stay answered.
         let settled = WorkerOutcome::of(child)?.map_or(0, |known| known.answers);
         outcome.answers = outcome.answers.max(settled);
         self.replace_outcome(state, sql, child, applied)?;
@@ -164,7 +165,7 @@ impl Delegates<'_> {
         self.hand_over(state, sql, child, applied)
     }
 
-    /// Nothing more comes of what a worker was told, for a reason that nobody knows yet. Writes the row.
+    /// Ends a worker's open messages with a failure that was not reported yet. Writes the row.
     pub(crate) fn fail_worker(
         &self,
         state: &mut State,
@@ -193,7 +194,7 @@ impl Delegates<'_> {
         self.hand_over(state, sql, child, applied)
     }
 
-    /// An earlier outcome that nobody has taken makes way for a new one: it arrives as a message.
+    /// Delivers an earlier, undelivered outcome as a message, to make room for a new one.
     fn replace_outcome(
         &self,
         state: &mut State,
@@ -207,8 +208,8 @@ impl Delegates<'_> {
         }
     }
 
-    /// Gives a new outcome to the calls that wait for it. Without any it waits for the end of the run, if there is one and the
-    /// worker's row stays where that looks.
+    /// Delivers a new outcome to the calls that wait for it. Otherwise it stays in the row until the end of the
+    /// active run. Without an active run, or for a closed worker, it becomes a message at once.
     fn hand_over(
         &self,
         state: &mut State,
@@ -217,7 +218,7 @@ impl Delegates<'_> {
         applied: &mut Applied,
     ) -> Result<()> {
         if !works(child)? {
-            // Nobody need ask it how it is.
+            // No more polls are needed.
             (child.due_us, child.checks) = (None, 0);
         }
         state.update_child(sql, child.clone())?;
@@ -234,7 +235,7 @@ impl Delegates<'_> {
         }
     }
 
-    /// The outcome as a message; the row is still to be written.
+    /// Delivers the outcome as a message. The row must be written afterwards.
     fn outcome_message(
         &self,
         state: &mut State,
@@ -248,8 +249,8 @@ impl Delegates<'_> {
         known.keep_seen(child)
     }
 
-    /// The run is over: what workers have come to and nobody has waited for becomes messages. Nothing is read of a thread that
-    /// never had a worker.
+    /// Delivers the outcomes that no call waited for as messages, at the end of a run. Reads nothing in a
+    /// thread that never had workers.
     pub(crate) fn tell_untaken(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Shared>> {
         let mut rows = Vec::new();
         if state.meta.workers == 0 || state.meta.children == 0 {
@@ -260,7 +261,7 @@ impl Delegates<'_> {
         for mut child in workers {
             let Some(known) = WorkerOutcome::of(&child)?.filter(|known| !known.seen) else { continue };
             if room(state).is_err() {
-                // It comes with the end of another run.
+                // The queue is full. The rest follows at the end of another run.
                 break;
             }
             let (event, words, files, inbound) = known.as_message()?;
@@ -278,7 +279,7 @@ impl Delegates<'_> {
 }
 
 impl WorkerOutcome {
-    /// What a message says of it. What a person has stopped wakes nobody.
+    /// The content of the message. An outcome that a person stopped starts no run.
     fn as_message(&self) -> Result<(&'static str, Content, Vec<AttachmentRef>, Inbound)> {
         let inbound = if self.ending == Ending::Stopped { Inbound::Stored } else { Inbound::Triggers };
         let words = Content { text: self.text.clone(), ..Content::default() };

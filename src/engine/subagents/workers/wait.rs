@@ -1,5 +1,5 @@
-//! Several workers are waited for: a wait of the kind `children` (docs/approvals.md), which is closed in the transition that
-//! receives the last outcome that it needs, or by the alarm when it has lasted long enough.
+//! Waits for several workers (docs/approvals.md): a wait of the kind `children`. The transition that receives
+//! the last required outcome closes it, or else the alarm when it expires.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ use crate::store::state::State;
 use crate::store::waits::{Asked, AwaitedWorkers, DecidedBy, Wait, WaitKind, WaitState};
 use crate::store::{receipts, waits};
 
-/// Whether an answer is given although workers that it needs have not ended.
+/// Whether to wait until all required workers have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Patience {
     Has,
@@ -30,8 +30,8 @@ enum Patience {
 }
 
 impl Delegates<'_> {
-    /// A call waits for workers: what it gives, if it is there already or is not waited for; else the wait that it has opened,
-    /// and the run is parked.
+    /// Handles a call that waits for workers. Returns the outcomes if they are ready or the timeout is 0;
+    /// otherwise opens a wait and parks the run.
     pub(crate) fn wait_for_workers(
         &self,
         state: &mut State,
@@ -71,7 +71,7 @@ impl Delegates<'_> {
         Ok(Ok(Dispatched { opened: Some(opened), ..Dispatched::default() }))
     }
 
-    /// Those that work are asked now and then whether their outcome will still come.
+    /// Schedules polls of the busy workers, to learn whether their outcome will still come.
     fn look_after(&self, state: &mut State, sql: &dyn Sql, awaited: &AwaitedWorkers) -> Result<()> {
         let now = self.host.now_us();
         for (reference, _) in &awaited.named {
@@ -98,7 +98,7 @@ impl Delegates<'_> {
         Ok(waits::open(sql)?.iter().any(names))
     }
 
-    /// Closes the waits that have what they need, after an outcome was written or a worker was closed.
+    /// Closes the waits that have all they need. Called after an outcome was written or a worker was closed.
     pub(crate) fn answer_waits(&self, state: &mut State, sql: &dyn Sql, applied: &mut Applied) -> Result<()> {
         if state.meta.waits == 0 {
             return Ok(());
@@ -117,7 +117,7 @@ impl Delegates<'_> {
         Ok(())
     }
 
-    /// What a wait for workers gives whose time is over; none of another kind.
+    /// The result of an expired wait for workers; `None` for other kinds.
     pub(crate) fn answer_in_time(
         &self,
         state: &mut State,
@@ -130,7 +130,7 @@ impl Delegates<'_> {
         }
     }
 
-    /// The outcomes of these workers, which are handed over with this; none while more of them must have ended.
+    /// The outcomes of these workers, marked as delivered; `None` while too few of them have ended.
     fn gathered(
         &self,
         state: &mut State,
@@ -145,7 +145,7 @@ impl Delegates<'_> {
             if child.as_ref().map(works).transpose()? == Some(true) {
                 pending.push(id.as_str());
             } else {
-                // One that is closed is news, too.
+                // A closed worker counts as new.
                 let open = child.as_ref().is_some_and(Child::is_open);
                 new |= outcome.as_ref().map_or(!open, |outcome| !outcome.seen);
                 ended.push((id.as_str(), child, outcome));
@@ -174,14 +174,14 @@ impl Delegates<'_> {
     }
 }
 
-/// Of a worker that has done nothing yet, or is closed.
+/// The entry of a worker without an outcome: idle, or closed.
 fn without_outcome(id: &str, child: Option<&Child>) -> Value {
     let status = if child.is_some_and(Child::is_open) { "idle" } else { "closed" };
     json!({ "agentId": id, "status": status, "text": "", "attachments": [], "run": null })
 }
 
 impl Child {
-    /// Whether it was made, as far as is known.
+    /// Whether the child's thread exists, or is being created.
     fn exists(&self) -> bool {
         self.state.exists()
     }
