@@ -57,7 +57,7 @@ impl Thread {
             {
                 self.variables().log(&format!("waiting clients could not be answered: {error}"));
             }
-            // A job does not delay any of this, so it is waited for afterwards.
+            // Deliveries do not wait for a running job; the next round waits for it.
             if !matches!(held, Ok(Held::ForLetters)) {
                 break held;
             }

@@ -1,5 +1,5 @@
-//! Stop, continue, terminate, delete (spec §30). Each commits first and then drops the running flow, whose work in
-//! the air is cancelled with it.
+//! Stop, continue, terminate, delete (spec §30). Each operation commits first and then drops the running
+//! flow, which cancels the flow's requests in progress.
 
 use crate::engine::answered::is_being_made;
 use crate::engine::call::{interrupted, told};
@@ -34,8 +34,8 @@ use crate::store::waits::Wait;
 use crate::store::{messages as rows, receipts, schema};
 
 impl Control<'_> {
-    /// Ends the active run and keeps queued messages waiting until the next send or `continue`. The request may say which one: then
-    /// nothing is done unless that is active.
+    /// Ends the active run. Queued messages wait until the next send or `continue`. If the request names a
+    /// run, nothing happens unless that run is active.
     pub(crate) fn stop(&self, request: &str) -> Result<Reply> {
         let mut body = Body::parse(request)?.known(&["run", "answer_to"])?;
         let (run, answer_to) = (body.string("run")?, body.string("answer_to")?);
@@ -63,13 +63,13 @@ impl Control<'_> {
         };
         self.halted(halted)?;
         if self.read(|state, _| Ok(state.meta.children > 0))? {
-            // Until they hear of it they go on.
+            // They continue until they receive the message.
             self.subagents().send_envelopes();
         }
         Ok(Reply::json(200, &json!({ "status": "stopped", "message": message })))
     }
 
-    /// Refuses all further work; nothing is deleted. A second call changes nothing.
+    /// Refuses all further work. Deletes nothing. A second call changes nothing.
     pub(crate) async fn terminate(&self) -> Result<Reply> {
         self.terminate_now()?;
         self.outbox().deliver_now(Targets::All).await;
@@ -94,13 +94,13 @@ impl Control<'_> {
         self.halted(halted)
     }
 
-    /// The part of a stop inside a transition: the run ends, and a call that was running gets the result that nobody
-    /// knows it.
+    /// The part of a stop inside a transition: ends the run, and gives a running call the result "outcome
+    /// unknown".
     pub(crate) fn halt(&self, state: &mut State, sql: &dyn Sql, reason: Reason, now: i64) -> Result<Halted> {
         self.halt_saying(state, sql, reason, None, now)
     }
 
-    /// The same of a run that fails from outside, with what is told of it.
+    /// Like [`Control::halt`], for a run that fails from outside, with the text of its failure.
     pub(crate) fn halt_saying(
         &self,
         state: &mut State,
@@ -110,10 +110,10 @@ impl Control<'_> {
         now: i64,
     ) -> Result<Halted> {
         let Some(run) = state.active().cloned() else {
-            // What is asked for subagents belongs to no run.
+            // Waits for subagents' requests belong to no run.
             return Ok(Halted { waits: self.waits().cancel_waits(state, sql)?, ..Halted::default() });
         };
-        // One that waits for its next attempt has none under way.
+        // A run that waits for its next attempt has none in progress.
         if run.phase == Phase::Model && run.resume_us.is_none() {
             self.log_unfinished(state, sql, run.stream, Unfinished::Cancelled, now)?;
             self.ephemeral.spending.cut_off();
@@ -125,7 +125,7 @@ impl Control<'_> {
         Ok(Halted { finished: Some(finished), results, waits: Vec::new() })
     }
 
-    /// Gives the calls of a run that ends in the middle of its step the result that nobody knows theirs.
+    /// Gives the open calls of a run that ends in the middle of its step an error result.
     pub(crate) fn close_calls(
         &self,
         state: &mut State,
@@ -156,7 +156,7 @@ impl Control<'_> {
                 self.subprompts().log_cut_off(state, sql, seq, &name, why, now)?;
             }
             if reply <= 0 {
-                // Code made this call; it has no message.
+                // A call made by code has no message.
                 continue;
             }
             let of = rows::find(sql, reply)?;
@@ -177,13 +177,13 @@ impl Control<'_> {
         Ok(results)
     }
 
-    /// Whether no hook changes what is stored of the calls of an agent.
+    /// Whether no hook changes the stored results of an agent's calls.
     fn stores_as_is(&self, agent: &str, side: Side) -> bool {
         let definitions = self.definitions_of(agent, side);
         definitions.is_some_and(|definitions| !self.hooks().has_hooks(&definitions, &CHANGING))
     }
 
-    /// What follows the commit of a stop: nobody waits any more for what is queued.
+    /// Runs after the commit of a stop. Settles the clients that wait for queued messages.
     pub(crate) fn halted(&self, halted: Halted) -> Result<()> {
         self.cut_off(halted)?;
         self.tell_held(None)?;
@@ -191,7 +191,7 @@ impl Control<'_> {
         Ok(())
     }
 
-    /// What follows the commit that ended a run from outside.
+    /// Runs after the commit that ended a run from outside.
     pub(crate) fn cut_off(&self, halted: Halted) -> Result<()> {
         self.abort_flow();
         self.waits().announce_waits(&halted.waits)?;
@@ -201,7 +201,8 @@ impl Control<'_> {
         halted.finished.map_or(Ok(()), |finished| self.announce_end(finished))
     }
 
-    /// Goes on without a new message; counters go on too, unless messages were waiting.
+    /// Continues without a new message. The counters of the session continue too, unless messages were
+    /// queued.
     pub(crate) fn continue_run(&self, request: &ThreadRequest) -> Result<Reply> {
         let trace = request.trace().map(|trace| trace.to_string());
         let mut body = Body::parse(&request.body)?.known(&["side"])?;
@@ -246,7 +247,7 @@ impl Control<'_> {
         Ok(Reply::json(202, &body))
     }
 
-    /// Deletes the thread and all below it. Safe to repeat.
+    /// Deletes the thread and all threads below it. Safe to repeat.
     pub(crate) async fn delete(&self, request: &ThreadRequest) -> Result<Reply> {
         let id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let told = match request.header(BY_PARENT) {
@@ -261,8 +262,9 @@ impl Control<'_> {
         Ok(Reply::json(200, &body))
     }
 
-    /// Deletes the thread: its run is ended, all below it are deleted, its objects in the bucket too, its parent is told,
-    /// the directory forgets it, then its tables go. The ids of all that went, its own first.
+    /// Deletes the thread, in this order: ends its run, deletes the threads below it and its objects in the
+    /// bucket, notifies its parent, removes it from the directory, drops its tables. Returns the deleted ids,
+    /// its own first.
     pub(crate) async fn delete_tree(&self, parent: ParentNotice) -> Result<Vec<String>> {
         self.terminate_now()?;
         let below = self.descendants().delete_children().await?;
@@ -287,16 +289,17 @@ impl Control<'_> {
             )
             .hint("The thread is terminated; delete it again."));
         }
-        // Another delete may have finished meanwhile.
+        // Another delete may have finished in the meantime.
         self.read(|_, _| Ok(()))?;
-        // Nothing may be remembered of a thread that is gone, also when something goes wrong right after the commit.
+        // Clear the memory of the deleted thread first, in case something fails right after the commit.
         self.state.borrow_mut().take();
         self.transaction(|sql| {
             schema::drop_all(sql)?;
             if thread_id::is_of_key(&id) {
                 past.write(sql)?;
             }
-            // A running handler keeps its event: should the process be lost, it comes again to whatever is made in this place.
+            // A running handler keeps its event. After a crash the event goes to the next thread in this
+            // object.
             self.arm(None)
         })?;
         self.go();
@@ -321,8 +324,8 @@ fn unfinished(name: &str, kind: Kind, waited: bool, stopped: bool) -> ToolResult
     })
 }
 
-/// Whether a call of a reply has ended before its turn with a result that is nothing but text: files go with a message that
-/// its hooks have seen.
+/// Whether a reply's call ended before its turn with a result without files. Files are stored only with a
+/// message that its hooks have seen.
 fn ended_early(receipt: &Receipt) -> bool {
     let of_tool = receipt.reply > 0 && matches!(receipt.kind, Kind::Native | Kind::Http | Kind::Code);
     let mut result = receipt.result.clone().filter(|_| of_tool && receipt.state == ReceiptState::Started);
@@ -335,6 +338,6 @@ pub(crate) struct Halted {
     finished: Option<Finished>,
     /// Results of calls that were running.
     results: Vec<Shared>,
-    /// Waits that are cancelled, where no run was active.
+    /// Cancelled waits, if no run was active.
     waits: Vec<Wait>,
 }

@@ -1,8 +1,8 @@
-//! A conversation goes on from an earlier message: what follows that is cut out, and it may be answered anew.
+//! Cutting a conversation: deletes the messages behind an earlier one. A run may answer that message again.
 //!
-//! Only a thread at rest is cut, so no call, no wait and no reply of a run is among what goes. What remains of it beside its rows:
-//! subagents that it has made end, and say nothing here any more; files that came with its messages go; summaries and memories
-//! forget it. The log keeps what was done, because that was paid.
+//! Only a thread at rest is cut, so no call, wait or open reply is among the deleted rows. Other data
+//! follows: the subagents that the deleted messages created end and report nothing more, their files are
+//! deleted, and summaries and memories drop them. The log keeps its rows, because that work was charged.
 
 use serde_json::Value;
 
@@ -28,21 +28,21 @@ use crate::store::side::Side;
 use crate::store::state::State;
 use crate::trace::Trace;
 
-/// Where a message's id is expected: the last one.
+/// Stands for the last message where a message id is expected.
 const LAST: &str = "last";
 
-/// What was cut out.
+/// The result of a cut.
 pub(crate) struct Cut {
-    /// The last seq that is left. It need not belong to a message.
+    /// The last remaining seq. It need not belong to a message.
     pub(crate) after: i64,
-    /// How many messages.
+    /// The number of deleted messages.
     pub(crate) messages: usize,
-    /// The run that answers anew, if one does.
+    /// The run that answers again, if there is one.
     pub(crate) run: Option<i64>,
 }
 
 impl History<'_> {
-    /// `POST …/messages/:id/regenerate`: answers anew what was said before a message.
+    /// `POST …/messages/:id/regenerate`: answers the last person's message before a message again.
     pub(crate) fn regenerate(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
         Body::parse(&request.body)?.known(&[])?;
         let key = Key::of(request, &format!("messages/{id}/regenerate "))?;
@@ -74,7 +74,7 @@ impl History<'_> {
         })
     }
 
-    /// Delete a message and all later ones, in the transaction that stores their replacement.
+    /// Deletes a message and all later ones, in the transaction that stores their replacement.
     pub(crate) fn cut_from(&self, state: &mut State, sql: &dyn Sql, id: &str) -> Result<Cut> {
         may_be_cut(state)?;
         let seq = message_seq(&state.meta.stem, id)?;
@@ -85,7 +85,7 @@ impl History<'_> {
         self.cut_after(state, sql, row.seq - 1)
     }
 
-    /// Cuts out what follows a message. The state is read anew.
+    /// Deletes everything behind a message, and reloads the state.
     pub(crate) fn cut_after(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<Cut> {
         let first = seq + 1;
         let mut from = first;
@@ -102,20 +102,20 @@ impl History<'_> {
         self.summarizer().cut_summary(state, sql, first)?;
         self.descendants().end_children_of(state, sql, first)?;
         if state.meta.window_cut > seq {
-            // What was left out made room for what is gone.
+            // The cut of the window made room for messages that are deleted now.
             state.meta.window_cut = 0;
         }
         state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
         edited(state, sql)?;
         let mut changed = std::mem::take(&mut state.changed);
         changed.messages.extend(gone.iter().map(|seq| (*seq, MessageChange::Deleted)));
-        // Everything that was counted is counted anew.
+        // Recompute all counts.
         let counted = State::load(sql, |_| Ok(()))?.ok_or_else(no_thread)?;
         *state = State { changed, ..counted };
         Ok(Cut { after: seq, messages: gone.len(), run: None })
     }
 
-    /// Starts a run that answers a message once more.
+    /// Starts a run that answers a message again.
     pub(crate) fn answer_anew(
         &self,
         state: &mut State,
@@ -134,7 +134,7 @@ impl History<'_> {
         self.begin_run(state, sql, run, Wishes::default(), trace, now)
     }
 
-    /// What follows the commit of a cut.
+    /// Runs after the commit of a cut.
     pub(crate) fn announce_cut(&self, cut: &Cut) -> Result<()> {
         self.state.borrow_mut().take();
         self.settle(|waiter| (waiter.run.is_none() && waiter.seq > cut.after).then_some(Verdict::Stopped));
@@ -165,7 +165,7 @@ pub(crate) fn may_be_cut(state: &State) -> Result<()> {
     Ok(())
 }
 
-/// The message that is answered: this one, if a person has sent it, or else the last one before it.
+/// The message to answer: the named one if it was sent from outside, or else the last such one before it.
 fn said_before(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
     let seq = match id {
         LAST => i64::MAX >> 11,

@@ -1,26 +1,27 @@
-//! What the definitions say about the step that is open.
+//! The definitions for the open step.
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::spec::{Agent, Model, Prompt, SideConfig};
 use crate::store::side::Side;
 
-/// What the active side runs on.
+/// The definitions of the active side.
 pub(crate) struct Definitions<'a> {
     pub(crate) agent: &'a Agent,
-    /// The side that acts, and how it is set up.
+    /// The acting side, and its configuration.
     pub(crate) active: Side,
     pub(crate) side: &'a SideConfig,
     pub(crate) prompt: &'a Prompt,
-    /// The model and its fallbacks, usable ones first; empty of an agent that makes one call (`mcp` of `bobbin.json`) alone.
+    /// The model and its fallbacks, usable ones first. Empty for an agent that makes a single call (`mcp` of
+    /// `bobbin.json`).
     pub(crate) chain: Vec<&'a Model>,
 }
 
 impl Thread {
-    /// The definitions that the thread runs on today.
+    /// The current definitions of the thread.
     ///
     /// # Errors
-    /// `conflict` where one is gone.
+    /// `conflict` if one of them no longer exists.
     pub(crate) fn definitions_now(&self) -> Result<Definitions<'_>> {
         self.definitions()?.ok_or_else(|| {
             let text = "The thread's agent, its prompt or its model is not among the definitions.";

@@ -1,9 +1,10 @@
-//! Work apart from any run: effects, endpoints, hooks. What it calls ends with it. A call that it did not wait for, or that
-//! was running when the process was lost, is of unknown outcome: its receipt says so as soon as anybody looks, and no
-//! receipt stays `started` that nothing works on.
+//! Detached work, outside any run: effects, endpoints, hooks. Its calls end with it. A call that it did not
+//! await, or that was running during a crash, has an unknown outcome. Its receipt records that at the next
+//! read of the thread, so no receipt stays `started` without work.
 //!
-//! `meta.detached` is the mark: no receipt of such a call with a lower id is `started`; 0 while none is. It is written with the
-//! first such receipt, so that a thread whose work apart calls nothing pays nothing, here and when it wakes.
+//! `meta.detached` marks such calls: no receipt of a detached call with a lower id is `started`; 0 if there
+//! is none. It is written with the first such receipt, so that detached work without calls costs no write and
+//! no read.
 
 use crate::engine::ephemeral::works::Ended;
 use crate::engine::thread::Thread;
@@ -16,7 +17,7 @@ use crate::store::log::Unfinished;
 use crate::store::state::State;
 use crate::store::{meta, receipts};
 
-/// Work under way. However it ends, its calls have ended with it.
+/// Detached work in progress. However it ends, its calls end with it.
 pub(crate) struct DetachedWork {
     thread: Thread,
     scope: Scope,
@@ -35,7 +36,7 @@ impl Drop for DetachedWork {
 }
 
 impl State {
-    /// Notes, with the receipt, that a call apart from any run has started.
+    /// Marks, together with the receipt, that a detached call has started.
     pub(crate) fn starts_detached(&mut self, sql: &dyn Sql, scope: &Scope, receipt: i64) -> Result<()> {
         if !scope.is_detached() || (self.meta.detached > 0 && self.meta.detached <= receipt) {
             return Ok(());
@@ -51,12 +52,12 @@ impl State {
 }
 
 impl Thread {
-    /// Work apart from any run begins.
+    /// Begins detached work.
     pub(crate) fn begin_detached(&self, state: &ThreadState) -> Result<DetachedWork> {
         let scope = state.calls_api().scope().clone();
         let after = match scope.entered {
             Entered::First => self.read(|state, _| Ok(state.max_seq))?,
-            // It may make calls of an earlier attempt again.
+            // It may repeat calls of an earlier attempt.
             Entered::Again => 0,
         };
         let works = &self.ephemeral.works;
@@ -64,19 +65,19 @@ impl Thread {
         Ok(DetachedWork { thread: self.clone(), scope, after })
     }
 
-    /// It has ended: what it called and did not wait for was dropped with it, and its outcome is not known.
+    /// Ends detached work. Calls that it did not await were dropped with it; their outcome is unknown.
     pub(crate) fn end_detached(&self, detached: DetachedWork) -> Result<()> {
         drop(detached);
         self.ensure_loaded()
     }
 
-    /// Settles the calls of work that is over. Done by whoever looks at the thread next.
+    /// Settles the calls of detached work that has ended. Runs at the next read of the thread.
     pub(crate) fn settle_works(&self) -> Result<()> {
         let works = &self.ephemeral.works;
         if works.looked.get() && works.ended.borrow().is_empty() {
             return Ok(());
         }
-        // In the middle of another look it is left to the next one.
+        // Inside another read, leave it to the next one.
         let Ok(mut place) = self.state.try_borrow_mut() else { return Ok(()) };
         let Some(mut state) = place.take() else { return Ok(()) };
         drop(place);
@@ -109,7 +110,8 @@ impl Thread {
 }
 
 impl Thread {
-    /// Closes the receipts that work has left open. A prompt among the calls may have asked its model.
+    /// Closes the receipts that work has left open. A prompt among the calls may have sent a request to its
+    /// model.
     fn close_calls_of(&self, state: &mut State, sql: &dyn Sql, ended: &Ended, now: i64) -> Result<()> {
         let mark = state.meta.detached;
         let (prompts, why) = match ended {

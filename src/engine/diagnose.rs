@@ -1,6 +1,6 @@
-//! What is wrong with a run, and what becomes of it. What it will need is looked through when it begins, without a request
-//! and without a statement; what goes wrong later is added where it happens. A strict run ends with what it lacks, any
-//! other goes on (docs/http.md).
+//! Diagnostics of a run. The requirements are checked when the run begins, without a request and without a
+//! statement. Later problems are added where they occur. A strict run ends if a requirement is missing; other
+//! runs continue (docs/http.md).
 
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Diagnosis;
@@ -19,7 +19,7 @@ use crate::store::runs::{Phase, Run};
 use crate::store::state::State;
 use crate::work;
 
-/// What a memory did not take in.
+/// The diagnostic for an entry that a memory refused.
 fn told(refusal: &Refusal, now: i64) -> Diagnostic {
     let Refusal { memory, code, n, text } = refusal;
     let text = match n {
@@ -29,7 +29,7 @@ fn told(refusal: &Refusal, now: i64) -> Diagnostic {
     Diagnostic::warning(Kind::Adapter, code, ("memory", memory), text, now)
 }
 
-/// What is found wrong while a run is looked through.
+/// The problems found by the check of a run.
 struct Findings {
     now: i64,
     found: Vec<Diagnostic>,
@@ -46,7 +46,8 @@ impl Findings {
 }
 
 impl Diagnosis<'_> {
-    /// Looks through what a run that begins will need. Gives why it ends, when it is strict and lacks something.
+    /// Checks the requirements of a run that begins. Returns why it ends, if it is strict and lacks
+    /// something.
     pub(crate) fn look_through(&self, definitions: &Definitions<'_>) -> Result<Option<String>> {
         let (begins, strict, env_known) = self.read(|state, _| {
             let run = state.active().filter(|run| run.step == 0 && run.phase == Phase::Start);
@@ -60,10 +61,10 @@ impl Diagnosis<'_> {
         self.look_at_models(definitions, &mut findings);
         self.look_at_prices(definitions, &mut findings)?;
         self.look_at_memories(definitions, &mut findings);
-        // Values that were not read yet are read for strict runs alone.
+        // Values that are not loaded yet are loaded for strict runs only.
         self.look_at_tools(definitions, strict || env_known, &mut findings);
         self.look_at_hooks(definitions, strict || env_known, &mut findings);
-        // Any other run notes them when its model is asked, with a row of the log.
+        // Other runs note missing skills at the model request, with a row of the log.
         if strict {
             self.look_at_skills(definitions, &mut findings)?;
         }
@@ -72,7 +73,7 @@ impl Diagnosis<'_> {
         if found.is_empty() && known == 0 {
             return Ok(None);
         }
-        // The row is written when the first step opens, or with the run's end.
+        // The row is written when the first step opens, or at the end of the run.
         self.read_mut(|state, _| {
             let run = state.active_mut()?;
             run.diagnostics.forget_requirements();
@@ -83,7 +84,8 @@ impl Diagnosis<'_> {
         })
     }
 
-    /// What a step has come to, in a strict run that lacks something: it fails, unless it has failed already.
+    /// The outcome of a step. In a strict run that lacks something the run fails, unless it has failed
+    /// already.
     pub(crate) fn held_strictly(
         &self,
         definitions: &Definitions<'_>,
@@ -100,14 +102,14 @@ impl Diagnosis<'_> {
         Ok(ends(run).map(|text| (Reason::StrictDiagnostics, Some(text))).or(ended))
     }
 
-    /// Whether a run is strict: its folder, its agent or a message that it has taken in, below this seq, says so.
+    /// Whether a run is strict: by the settings, its agent, or a message below this seq that it has taken in.
     fn is_strict(&self, definitions: &Definitions<'_>, run: &Run, below: Option<i64>) -> bool {
         self.catalog.settings.diagnostics == Strictness::Strict
             || definitions.agent.diagnostics == Strictness::Strict
             || run.diagnostics.is_strict(below)
     }
 
-    /// A new run with what was given up beside the runs before it, which is told once.
+    /// Adds the work that was given up between runs to a new run's diagnostics. It is reported once.
     pub(crate) fn with_given_up(&self, state: &mut State, sql: &dyn Sql, mut run: Run) -> Result<Run> {
         let spans = std::mem::take(&mut state.meta.dropped);
         if spans > 0 {
@@ -131,7 +133,7 @@ impl Diagnosis<'_> {
         Ok(run)
     }
 
-    /// Adds what went wrong to the active run, if there is one. It is stored with the next write of the run's row.
+    /// Adds a problem to the active run, if there is one. It is stored with the next write of the run's row.
     pub(crate) fn note(&self, entry: Diagnostic) -> Result<()> {
         self.read_mut(|state, _| {
             if let Ok(run) = state.active_mut() {
@@ -141,7 +143,7 @@ impl Diagnosis<'_> {
         })
     }
 
-    /// The model has called what its prompt does not list.
+    /// Notes that the model called a tool that its prompt does not list.
     pub(crate) fn note_unlisted(&self, definitions: &Definitions<'_>, name: &str) -> Result<()> {
         let text =
             format!("The model called \"{name}\", which \"{}\" does not list.", definitions.prompt.name);
@@ -161,7 +163,8 @@ impl Diagnosis<'_> {
         }
     }
 
-    /// What the run costs is limited, by its own budget or by what it was lent, and nobody knows what a model costs.
+    /// Notes models without a price, if the cost of the run is limited by its own budget or by an allocated
+    /// one.
     fn look_at_prices(&self, definitions: &Definitions<'_>, findings: &mut Findings) -> Result<()> {
         let limited = |ledger: &Ledger| {
             let scopes = [BudgetScope::Run, BudgetScope::Thread, BudgetScope::Parent];
@@ -182,7 +185,7 @@ impl Diagnosis<'_> {
         Ok(())
     }
 
-    /// Memories whose texts cannot be found by their meaning.
+    /// Notes memories that cannot be searched by meaning.
     fn look_at_memories(&self, definitions: &Definitions<'_>, findings: &mut Findings) {
         for entry in &definitions.prompt.memory {
             let memory = self.catalog.memories.get(&entry.name);
@@ -198,7 +201,7 @@ impl Diagnosis<'_> {
         }
     }
 
-    /// Skills that the model is not given, or that do not exist.
+    /// Notes skills that the model does not receive, or that do not exist.
     fn look_at_skills(&self, definitions: &Definitions<'_>, findings: &mut Findings) -> Result<()> {
         let Some(model) = definitions.chain.first() else { return Ok(()) };
         for (code, skill, message) in self.skills().lacking_skills(definitions, model)? {
@@ -275,7 +278,7 @@ impl Diagnosis<'_> {
         }
     }
 
-    /// A server that did not list its tools.
+    /// Notes a server that did not list its tools.
     fn look_at_list(&self, entry: &ToolEntry, findings: &mut Findings) {
         let Some(server) = entry.mcp() else { return };
         let why = self.mcp().why_no_list(server).unwrap_or_else(|| "nobody has asked it".to_owned());
@@ -283,7 +286,7 @@ impl Diagnosis<'_> {
         findings.lacks("mcp.unreachable", ("mcp", server), text);
     }
 
-    /// A server that this deployment will not reach. Where it is may be known only when it is asked.
+    /// Notes a server that this deployment must not reach. A URL with variables is known only at the request.
     fn look_at_server(&self, of: &McpTool, findings: &mut Findings) {
         let found = self.catalog.mcp.get(&of.server).filter(|server| !server.url.contains("{{"));
         let Some(server) = found else { return };
@@ -292,7 +295,7 @@ impl Diagnosis<'_> {
         }
     }
 
-    /// A stop tool that is switched off never ends the turn.
+    /// Notes a stop tool that is switched off, which never ends the turn.
     fn look_at_stop_tool(&self, definitions: &Definitions<'_>, findings: &mut Findings) {
         let Some(name) = &definitions.side.stop_tool else { return };
         let Some(entry) = definitions.prompt.tool(name).filter(|entry| entry.optional.is_some()) else {
@@ -357,7 +360,7 @@ fn unbound(name: &str) -> String {
     format!("\"{name}\" is code, and the Worker that runs code is not bound as ISOLATE.")
 }
 
-/// Why a strict run ends, with everything that it lacks.
+/// The text with which a strict run ends, with everything that it lacks.
 fn ends(run: &mut Run) -> Option<String> {
     let lacking = run.diagnostics.enforce();
     (!lacking.is_empty()).then(|| format!("The run is strict and ends here. {}", lacking.join(" ")))

@@ -1,4 +1,4 @@
-//! Changes to what is stored: the thread's tags and properties, messages, deletion of messages (spec §14.4).
+//! Changes to stored data: the thread's tags and properties, messages, deletion of messages (spec §14.4).
 
 use crate::engine::cut::{Cut, may_be_cut};
 use crate::engine::ephemeral::Verdict;
@@ -83,7 +83,7 @@ impl History<'_> {
         })
     }
 
-    /// `PATCH …/messages/:id`: another text, or what else may change.
+    /// `PATCH …/messages/:id`: changes the text or other fields.
     pub(crate) async fn patch_message(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
         let then = match (request.query.flag("truncate")?, request.query.flag("run")?) {
             (false, false) => Then::Nothing,
@@ -95,7 +95,7 @@ impl History<'_> {
             }
         };
         let update = MessageUpdate::of(Body::parse(&request.body)?)?;
-        // What begins no run comes to the same when it is said twice.
+        // A change that starts no run is idempotent, so it needs no key.
         let key = match then {
             Then::AnswerAnew => Key::of(request, &format!("messages/{id}?run "))?,
             Then::Nothing | Then::Cut => None,
@@ -125,7 +125,7 @@ impl History<'_> {
         self.change_message(id, update, hooked, &next).await.map(drop)
     }
 
-    /// The same, and then what follows the message may be cut out, and the message answered anew.
+    /// Changes a message; then cuts out the messages behind it and answers it again, if requested.
     async fn change_message(
         &self,
         id: &str,
@@ -164,7 +164,7 @@ impl History<'_> {
         if let Some(cut) = &cut {
             self.announce_cut(cut)?;
         } else if recount {
-            // Everything that was counted is counted anew.
+            // Recompute all counts.
             self.state.borrow_mut().take();
         }
         self.broadcast_message(&row)?;
@@ -202,12 +202,12 @@ impl History<'_> {
         Ok(Reply::json(200, &json!({ "success": true })))
     }
 
-    /// Deletes a message, and with a reply the results of its calls. A queued message is taken out of the queue.
+    /// Deletes a message; of a reply also the results of its calls. A queued message leaves the queue.
     pub(crate) fn remove_message(&self, id: &str) -> Result<()> {
         let seq = self.transition(|state, sql| {
             let row = editable(state, sql, id)?;
             if !row.calls.is_empty() {
-                // The files of its results go with them.
+                // Delete the files of its results.
                 for result in row.results_with_files(sql)? {
                     crate::engine::attachments::store::remove(state, sql, &result.attachments)?;
                 }
@@ -220,7 +220,7 @@ impl History<'_> {
             state.changed.messages.push((row.seq, MessageChange::Deleted));
             Ok(row.seq)
         })?;
-        // Everything that was counted is counted anew.
+        // Recompute all counts.
         self.state.borrow_mut().take();
         self.tell_held(Some(seq))?;
         self.settle(|waiter| (waiter.run.is_none() && waiter.seq == seq).then_some(Verdict::Stopped));
@@ -228,24 +228,24 @@ impl History<'_> {
     }
 }
 
-/// What comes after a message was changed.
+/// The operation after the change of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Nothing,
-    /// What follows it is cut out.
+    /// Cut out the messages behind it.
     Cut,
-    /// That, and a run answers it.
+    /// Cut, and start a run that answers it.
     AnswerAnew,
 }
 
-/// The same, with what the request that asks for it says besides.
+/// The operation after the change, with the key and trace of its request.
 struct Next {
     then: Then,
     key: Option<Key>,
     trace: Option<Trace>,
 }
 
-/// A message that may be changed now, with what comes then.
+/// The message, if it may be changed now and the operation may follow.
 fn may_change(state: &State, sql: &dyn Sql, id: &str, then: Then) -> Result<Row> {
     if then == Then::Nothing {
         return editable(state, sql, id);
@@ -259,7 +259,7 @@ fn may_change(state: &State, sql: &dyn Sql, id: &str, then: Then) -> Result<Row>
     }
 }
 
-/// A message that may be changed now.
+/// The message, if it may be changed now.
 fn editable(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
     let seq = message_seq(&state.meta.stem, id)?;
     let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
@@ -274,7 +274,7 @@ fn editable(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
     Ok(row)
 }
 
-/// Resuming streams start over, and the history is read anew.
+/// Invalidates resume positions and the cached history: resuming streams start over.
 pub(crate) fn edited(state: &mut State, sql: &dyn Sql) -> Result<()> {
     state.meta.edits += 1;
     state.window = None;

@@ -1,4 +1,4 @@
-//! Threads that delete themselves at a time that was said when they were made.
+//! Threads that delete themselves at a time that was set at their creation.
 
 use crate::engine::subagents::delete::ParentNotice;
 use crate::engine::thread::Thread;
@@ -8,7 +8,8 @@ use crate::request::fields::Body;
 use crate::store::meta;
 
 impl Thread {
-    /// Deletes the thread if its time has come, whatever it does. If something cannot be reached that is to be told, it is tried again later.
+    /// Deletes the thread if its time has come, even during a run. If another object cannot be reached, tries
+    /// later.
     pub(crate) async fn expire(&self) {
         let Err(error) = self.delete_if_over().await else { return };
         if error.code == Code::ThreadNotFound {
@@ -39,7 +40,7 @@ impl Thread {
     }
 }
 
-/// When a thread deletes itself that is made `now`.
+/// The time at which a thread created `now` deletes itself.
 pub(crate) fn expires(body: &mut Body, now: i64) -> Result<Option<i64>> {
     let Some(seconds) = body.whole("expires_in")? else { return Ok(None) };
     if !(1..=limits::EXPIRE_S).contains(&seconds) {

@@ -1,8 +1,8 @@
-//! The feed of one run (docs/http.md): its messages from the first one, the text that is being written, what happens from
-//! then on, and one frame that says how it ended. Every protocol that streams a reply is made of it.
+//! The feed of one run (docs/http.md): its messages from the first one, the text in progress, live events,
+//! and a last frame with the outcome. Every protocol that streams a reply is built on it.
 //!
-//! A feed begins behind a seq: what lies behind it belongs to the run, because seqs are the only order there is. It is
-//! sent in pieces of bounded size: one that does not fit ends with the id after which the next one begins.
+//! A feed begins behind a seq. The rows behind it belong to the run, because seqs are the only order. It is
+//! sent in pieces of bounded size: a piece that is full ends with the id after which the next one begins.
 
 use std::ops::ControlFlow;
 
@@ -31,34 +31,34 @@ use crate::store::runs::usage::Usage;
 use crate::store::state::State;
 use crate::store::waits::{InitialWait, Wait, initial};
 
-/// Which run somebody wants to follow.
+/// The run to follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FeedOf {
-    /// This one, `r_<number>`.
+    /// The run `r_<number>`.
     Run(String),
-    /// That which takes in, or has written, this message: what comes behind it.
+    /// The run that takes in, or has written, this message: the rows behind the message.
     Message(String),
-    /// This one, from the last message of a person that it has taken in.
+    /// This run, from the last message of a person that it has taken in.
     Tail(String),
-    /// That which has written this message, with the message itself.
+    /// The run that has written this message, including the message itself.
     From(String),
 }
 
-/// What a feed begins with.
+/// The first piece of a feed.
 #[derive(Debug)]
 pub struct FeedStart {
     /// In order.
     pub frames: Vec<Frame>,
-    /// What the listener is sent from then on.
+    /// The filter for the listener's later frames.
     pub filter: Filter,
-    /// How it goes on.
+    /// The continuation.
     pub then: Then,
     /// The run, if it has begun.
     pub run: Option<String>,
 }
 
-/// How a feed goes on behind its first frames.
+/// The continuation of a feed behind its first frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Then {
     /// With what happens.
@@ -69,13 +69,13 @@ pub enum Then {
     More(String),
 }
 
-/// A run as far as a feed needs it.
+/// The data of a run that a feed needs.
 pub(super) struct Followed {
-    /// None while the message is queued.
+    /// `None` while the message is queued.
     run: Option<Run>,
-    /// What comes behind this seq is its.
+    /// The run's rows lie behind this seq.
     pub(super) after: i64,
-    /// The first seq of the steps of the run behind it.
+    /// The first seq of the next run's steps.
     upto: i64,
 }
 
@@ -105,11 +105,11 @@ impl Followed {
 }
 
 impl Thread {
-    /// The first frames for somebody who follows a run.
+    /// Returns the first frames for a client that follows a run.
     ///
     /// # Errors
-    /// `thread_not_found` when there is no such thread or it is not the caller's; `not_found` for a run,
-    /// `message_not_found` for a message that is not there; `forbidden`.
+    /// `thread_not_found` if the thread does not exist or is not the caller's; `not_found` for an unknown
+    /// run, `message_not_found` for an unknown message; `forbidden`.
     pub fn follow(
         &self,
         caller: &Caller,
@@ -191,7 +191,7 @@ impl Thread {
         Ok(FeedStart { frames, filter, then: Then::Live, run })
     }
 
-    /// What the run waits for, and what it does.
+    /// Adds the waits of the run, and its current activity.
     fn waiting(
         &self,
         state: &State,
@@ -213,7 +213,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Tells who follows the run that it waits for something outside.
+    /// Sends followers the frame of a run that is parked.
     pub(crate) fn tell_parked(&self) -> Result<()> {
         if !self.has_followers() {
             return Ok(());
@@ -228,7 +228,7 @@ impl Thread {
         Ok(())
     }
 
-    /// The last frame of all feeds of a run that has just ended.
+    /// Sends the last frame to all feeds of a run that has just ended.
     pub(crate) fn tell_ended(&self, run: &Run) -> Result<()> {
         if self.has_followers() {
             let now = self.host.now_us();
@@ -238,7 +238,7 @@ impl Thread {
         Ok(())
     }
 
-    /// The last frame of feeds whose message no run takes in: all that are queued, or one.
+    /// Sends the last frame to feeds whose message no run takes in: all queued ones, or one.
     pub(crate) fn tell_held(&self, seq: Option<i64>) -> Result<()> {
         if self.has_followers() {
             let frame = self.read(|state, _| Ok(held(state, seq)))?;
@@ -248,10 +248,10 @@ impl Thread {
     }
 }
 
-/// The run that is asked for.
+/// Finds the run to follow.
 pub(super) fn followed(state: &State, sql: &dyn Sql, of: &FeedOf) -> Result<Followed> {
     let newest = |found: Run| match &state.run {
-        // What is in memory is newer than the row.
+        // The run in memory is newer than its row.
         Some(run) if run.id == found.id => run.clone(),
         _ => found,
     };
@@ -288,7 +288,8 @@ pub(super) fn followed(state: &State, sql: &dyn Sql, of: &FeedOf) -> Result<Foll
     Ok(Followed { run, after, upto: next.map_or(i64::MAX, |next| next.first) })
 }
 
-/// The run that has taken a message in; where what it said was cut out, the newest that has answered the message anew.
+/// The run that has taken a message in. If its reply was cut out, the newest run that has answered the
+/// message again.
 fn answered_by(state: &State, sql: &dyn Sql, seq: i64) -> Result<Option<Run>> {
     let Some(run) = Run::of_message(sql, seq)? else { return Ok(None) };
     let is_cut = state.meta.edits > 0 && run.end.is_some() && rows::find(sql, run.block)?.is_none();
@@ -296,7 +297,7 @@ fn answered_by(state: &State, sql: &dyn Sql, seq: i64) -> Result<Option<Run>> {
     Ok(Some(anew.unwrap_or(run)))
 }
 
-/// A run that is about to open a step takes in everything that is queued.
+/// The active run, if it takes in a queued message at its next step.
 fn about_to_take(state: &State, row: &Row) -> Option<Run> {
     state.active().filter(|_| row.inbound == Inbound::Triggers && !state.is_queued(row)).cloned()
 }
@@ -305,16 +306,16 @@ fn takes_nothing_in(state: &State) -> bool {
     state.active().is_none() && (state.meta.stopped || state.meta.terminated_us.is_some())
 }
 
-/// The seq behind which everything is this run's or a later one's.
+/// The seq behind which all rows belong to this run or a later one.
 fn before(state: &State, sql: &dyn Sql, run: &Run) -> Result<i64> {
     Ok(Run::find(sql, run.id - 1)?.map_or_else(|| state.meta.copied_upto(), |before| before.block))
 }
 
-/// The last message of a person that a run has taken in; where there is none, what came before it.
+/// The seq of the last message of a person that a run has taken in; if there is none, the seq before the run.
 fn last_said(state: &State, sql: &dyn Sql, run: &Run) -> Result<i64> {
     let before = before(state, sql, run)?;
     let mut last = before;
-    // From the end: between it and the last block there is what one step has done.
+    // Messages behind the run's last block are not taken in yet.
     let said = |row: &Row| row.inbound == Inbound::Triggers && row.role == Role::User && !row.silent;
     page::top_level_between(sql, before, run.block, &mut |row| {
         if said(&row) {
@@ -325,10 +326,10 @@ fn last_said(state: &State, sql: &dyn Sql, run: &Run) -> Result<i64> {
     Ok(last)
 }
 
-/// As many rows as there are.
+/// An upper bound for seqs.
 const ALL: i64 = i64::MAX >> 11;
 
-/// Rows of the run behind a seq, as many as one piece holds.
+/// The rows of the run behind a seq, as many as one piece holds.
 fn rows_of(sql: &dyn Sql, followed: &Followed, filter: &Filter, from: i64) -> Result<Page<Row>> {
     let mut page = Page::of_bytes(limits::RESUME_ROWS, limits::PAGE_BYTES);
     if followed.run.is_none() {
@@ -364,7 +365,7 @@ fn pauses_of(
     }
 }
 
-/// The first frame: whoever has read of this run before starts over.
+/// The first frame. A client that has read a part of this run before starts over.
 fn opening(state: &State, followed: &Followed, at: Position) -> Frame {
     let run = followed.run.as_ref();
     let data = json!({
@@ -377,7 +378,7 @@ fn opening(state: &State, followed: &Followed, at: Position) -> Frame {
     frame("run", Some(at.id(&state.meta.stem)), data, Place::At(i64::MAX))
 }
 
-/// What a run waits for; who waits for it to take a message in is told as well.
+/// The frame of a parked run. Clients that wait for the run to take a message in receive it as well.
 fn parked_frame(state: &State, sql: &dyn Sql, run: &Run, open: &[Wait]) -> Result<Frame> {
     let waits: Vec<Value> = open.iter().map(|wait| wait.shown(state)).collect();
     let mut subagents = Vec::new();
@@ -423,7 +424,7 @@ fn held(state: &State, seq: Option<i64>) -> Frame {
     frame("run_ended", Some(format!("{ENDED}none")), data, Place::Held(seq))
 }
 
-/// How the ids of last frames begin: nothing follows them.
+/// The prefix of the ids of last frames: nothing follows them.
 pub const ENDED: &str = "ended.";
 
 fn frame(kind: &'static str, id: Option<String>, data: Value, place: Place) -> Frame {
