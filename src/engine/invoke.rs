@@ -1,6 +1,6 @@
-//! Calls that code makes and waits for (spec §6.4). No message is stored; the receipt keeps arguments and result. Its key
-//! follows from the call that the code works in, so that code which is run again gets the results it had, and no call of
-//! unknown outcome is made again under another key.
+//! Calls that code makes and awaits (spec §6.4). No message is stored; the receipt keeps arguments and
+//! result. The key derives from the call in which the code runs. Code that runs again thus gets its earlier
+//! results, and a call of unknown outcome is not repeated under another key.
 
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
@@ -32,14 +32,14 @@ use crate::work::native::tools::execute;
 impl CallsApi for Open {
     fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>> {
         let (thread, scope) = (self.thread.clone(), self.scope.clone());
-        // A receipt is a row like any other.
+        // A receipt is a row, so it needs the right to write.
         let may = scope.writes("make calls");
-        // Keys follow the order in which the calls are made, not that in which they are first polled.
+        // Keys follow the order in which the calls are made, not the order of their first polls.
         let key = scope.next_key();
         Box::pin(async move {
             may?;
             let result = thread.invoke(&scope, key, &name, args).await?;
-            // That is for the receipt.
+            // The mark is for the receipt only.
             Ok(ToolResult { scrubbed: Scrubbed::default(), ..result })
         })
     }
@@ -59,7 +59,7 @@ struct Invoked<'a> {
 }
 
 impl Invoked<'_> {
-    /// Its receipt. Its id is a seq that no message gets.
+    /// The call's receipt. Its id is a seq that no message gets.
     fn receipt(&self, state: &mut State, now: i64) -> NewReceipt<'_> {
         let around = -self.scope.receipt.unwrap_or(0);
         let id = state.next_seq();
@@ -73,7 +73,7 @@ impl Invoked<'_> {
         NewReceipt { data, ..receipt }
     }
 
-    /// Stores the receipt of one that has its result at once.
+    /// Stores the receipt of a call that has its result at once.
     fn insert_ended(&self, state: &mut State, sql: &dyn Sql, result: &ToolResult, now: i64) -> Result<()> {
         state.must_live()?;
         let mut receipt = self.receipt(state, now);
@@ -107,7 +107,7 @@ impl Thread {
             return Ok(ToolResult::error(Delegates::not_permitted(name)));
         }
         let kept = self.variables().redact_json(args.clone());
-        // Models read what prompts and agents are given; a tool may need a secret.
+        // Models read the arguments of prompts and agents; a tool may need a secret.
         let args = if matches!(callable, Some(Callable::Tool(_))) { args } else { kept.clone() };
         let earlier = match scope.entered {
             Entered::First => None,
@@ -137,7 +137,7 @@ impl Thread {
         }
     }
 
-    /// A tool or a prompt, unless an earlier call of it may have taken effect.
+    /// Runs a tool or a prompt, unless an earlier call of it may have taken effect.
     async fn invoke_work(
         &self,
         definitions: &Definitions<'_>,
@@ -184,7 +184,7 @@ impl Thread {
         self.end_invoked(scope, id, name, result, state, has_invoked)
     }
 
-    /// A subagent is made or written to.
+    /// Creates a subagent, or sends it a message.
     async fn invoke_subagent(
         &self,
         definitions: &Definitions<'_>,
@@ -212,7 +212,7 @@ impl Thread {
         })
     }
 
-    /// An agent takes over after the step, in which its call is queued.
+    /// Queues the hand-off, which takes effect after the step.
     fn invoke_handoff(&self, scope: &Scope, key: &str, name: &str, args: &Value) -> Result<ToolResult> {
         if scope.is_detached() {
             let text = format!("\"{name}\" cannot wait here; queue it instead.");
@@ -229,19 +229,21 @@ impl Thread {
         Ok(result)
     }
 
-    /// Whether this runs code of a model's where the prompt does not list it: that alone is never called unlisted.
+    /// Whether this tool runs model-written code and the prompt does not list it. Only such a tool must be
+    /// listed.
     pub(crate) fn is_off(&self, definitions: &Definitions<'_>, name: &str) -> bool {
         definitions.prompt.tool(name).is_none()
             && self.catalog.tools.get(name).is_some_and(|tool| execute::runs(&tool.run))
     }
 
-    /// What a call runs on that code makes: the agent of today, and the prompt that led to the code.
+    /// The definitions for a call made by code: the current agent, and the prompt that led to the code.
     pub(crate) fn definitions_in(&self, scope: &Scope) -> Result<Option<Definitions<'_>>> {
         let prompt = scope.path.last().and_then(|name| self.catalog.prompts.get(name));
         Ok(self.definitions()?.map(|found| Definitions { prompt: prompt.unwrap_or(found.prompt), ..found }))
     }
 
-    /// Stores the result in the receipt, and its files as files of the thread: whoever called finds their paths.
+    /// Stores the result in the receipt, and its files as files of the thread; the caller receives their
+    /// paths.
     fn end_invoked(
         &self,
         scope: &Scope,
@@ -304,13 +306,13 @@ fn no_tool(name: &str) -> String {
     format!("There is no tool \"{name}\".")
 }
 
-/// The arguments of a call that may be made from here; or why it may not.
+/// The checked arguments of a call, or the reason why it is not allowed.
 fn checked(scope: &Scope, callable: Option<Callable<'_>>, name: &str, args: Value) -> Result<Value, String> {
     let args = match callable {
         Some(callable) => callable
             .check(args)
             .map_err(|problems| format!("Invalid arguments for \"{name}\": {}", schema::lines(&problems)))?,
-        // Looked at with the subagents.
+        // Checked with the subagents.
         None if is_tool(name) => args,
         None => return Err(no_tool(name)),
     };
@@ -328,7 +330,7 @@ fn checked(scope: &Scope, callable: Option<Callable<'_>>, name: &str, args: Valu
     Ok(args)
 }
 
-/// What an earlier call in this place has given; an error if it was another call.
+/// The result of an earlier call under this key; an error if it was another call.
 fn result_of(earlier: &Receipt, name: &str, args: &Value) -> Option<ToolResult> {
     if earlier.name != name || earlier.data.args.as_ref().unwrap_or(&Value::Null) != args {
         let before = &earlier.name;

@@ -1,5 +1,5 @@
-//! Items: stored messages in the words of pages that show a run as a list of things that are done (docs/http.md). They are
-//! derived from `message_data` and `snapshot` frames, for listeners that ask with `items=1`, and stored nowhere.
+//! Items: stored messages in the format of pages that show a run as a list of activities (docs/http.md).
+//! Derived from `message_data` and `snapshot` frames for listeners with `items=1`; not stored.
 
 use serde_json::Value;
 
@@ -7,20 +7,20 @@ use crate::host::{Filter, Frame, Place};
 use crate::json;
 use crate::spec::Catalog;
 
-/// What one part of a message is.
+/// The type of one part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ItemType {
-    /// What the model showed of its reasoning.
+    /// The visible reasoning of the model.
     Reasoning,
     /// A reply's text.
     AgentMessage,
-    /// A tool has run.
+    /// The call of a tool.
     CommandExecution,
-    /// A tool of an MCP server has run.
+    /// The call of a tool of an MCP server.
     McpToolCall,
-    /// A tool has run that gave files.
+    /// The call of a tool that returned files.
     FileChange,
-    /// What the runtime wrote for people when something went wrong.
+    /// A status message of the runtime about a failure.
     Error,
 }
 
@@ -36,7 +36,7 @@ impl ItemType {
         }
     }
 
-    /// What ends the id of the item, after its message's: a reply may be several.
+    /// The suffix of the item's id, because one reply may be several items.
     const fn part(self) -> &'static str {
         match self {
             ItemType::Reasoning => ".reasoning",
@@ -49,13 +49,13 @@ impl ItemType {
     }
 }
 
-/// The frame, and behind it the items of its messages where the listener wants them.
+/// The frame, followed by the items of its messages if the listener requests them.
 pub(crate) fn with_items(frame: Frame, filter: &Filter, catalog: &Catalog) -> Vec<Frame> {
     let items = if filter.items { items(&frame, catalog) } else { Vec::new() };
     std::iter::once(frame).chain(items).collect()
 }
 
-/// The items of a frame's messages, in the order of the rows: reasoning before the reply that it led to.
+/// The items of a frame's messages, in the order of the rows. Reasoning precedes its reply.
 pub(crate) fn items(frame: &Frame, catalog: &Catalog) -> Vec<Frame> {
     let of_message = |message: &Value| {
         let silent = message.get("silent").and_then(Value::as_bool).unwrap_or(false);
@@ -90,7 +90,7 @@ fn item(message: &Value, kind: ItemType, data: Value, silent: bool, depth: u32) 
     }
 }
 
-/// What a message shows. People's messages, and those that wait in the queue, are no items.
+/// The items of a message. Messages of people and queued messages have none.
 fn parts(message: &Value, catalog: &Catalog) -> Vec<(ItemType, Value)> {
     let text = |name: &str| message.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let metadata = |name: &str| message.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);

@@ -1,6 +1,6 @@
-//! Jobs: work beside runs that a thread owes, such as telling a collector of its spans. One is written in the transaction of
-//! what makes it necessary and deleted in that of its result. The alarm's handler makes the attempts, one at a time, beside
-//! whatever else goes on; each is counted before it is made.
+//! Jobs: pending work outside runs, such as the export of spans. A job is written in the transaction that
+//! makes it necessary, and deleted in the transaction of its result. The alarm's handler makes the attempts,
+//! one at a time, beside its other work. Each attempt is counted before it is made.
 
 use crate::engine::effects::run::{Ahead, Begun};
 use crate::engine::export::works;
@@ -15,21 +15,22 @@ use crate::store::log::Event;
 use crate::store::state::State;
 use crate::store::works::drop_ended;
 
-/// What is written with the result of a job, in the same transaction. Gives what is left to do, if anything is.
+/// Writes the result of a job, in the transaction that deletes it. Returns the data for the rest, if any is
+/// left.
 pub(crate) type Then = Box<dyn FnOnce(&mut State, &dyn Sql) -> Result<Option<String>>>;
 
-/// What an attempt came to.
+/// The result of an attempt.
 pub(crate) enum JobEnd {
-    /// It is done, or a part of it is.
+    /// The job is done, or a part of it.
     Done(Then),
-    /// What it needs is not there: it is tried again after so many microseconds. Gives the data to go on with; without any it
-    /// is given up in silence.
+    /// A prerequisite is missing. The job is tried again after this pause in microseconds. `then` returns the
+    /// data to continue with; without data the job is dropped silently.
     Later { then: Then, error: String, pause_us: i64 },
-    /// It is tried again, no sooner than after so many microseconds.
+    /// The job is tried again, no sooner than after this pause in microseconds.
     Failed { error: String, after_us: i64, data: String },
 }
 
-/// Lets the next job begin however this one ends.
+/// Allows the next job when dropped, however this one ends.
 struct UnderWay(Thread);
 
 impl Drop for UnderWay {
@@ -41,7 +42,7 @@ impl Drop for UnderWay {
 }
 
 impl Thread {
-    /// Begins the job that is due first, unless one is under way.
+    /// Starts the job that is due first, unless one is running.
     pub(crate) fn start_job(&self, begun: &mut Begun) -> Result<Ahead> {
         let now = self.host.now_us();
         let next = match self.read(|state, sql| table::next_due(state, sql)) {
@@ -55,7 +56,7 @@ impl Thread {
             return Ok(Ahead { next: None, spent: true });
         }
         let Some(job) = self.transition(|state, sql| self.take_job(state, sql, now))? else {
-            // What was given up is out of the way.
+            // The job was given up; look for the next one.
             return Ok(Ahead { next: Some(now), spent: false });
         };
         begun.0 += requests_of(&job);
@@ -76,22 +77,22 @@ impl Thread {
             let ended = end
                 .and_then(|end| thread.job_ended(job, end))
                 .and_then(|()| thread.summarizer().tell_summary());
-            // Of a copy that is complete now.
+            // A copy may be complete now.
             let ended = ended.and_then(|()| thread.hooks().start_created_hook());
             if let Err(error) = ended
                 && error.code != Code::ThreadNotFound
             {
-                // Its row says that an attempt was made; the next one comes by itself.
+                // The row has counted the attempt; the next one follows by the alarm.
                 thread.variables().log(&format!("the end of a job could not be stored: {error}"));
             }
         }));
         Ok(Ahead::default())
     }
 
-    /// Counts the attempt that is made now. One whose attempts are used up is given up: the last of them was lost.
+    /// Counts the attempt that starts now. Gives up a job without attempts left: its last attempt crashed.
     fn take_job(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<Option<Job>> {
         let Some(mut job) = table::first_due(state, sql, now)? else { return Ok(None) };
-        // One that failed has said why.
+        // A failed attempt has stored its error; one without an error crashed.
         if job.kind == Some(Kind::Summary) && job.attempts > 0 && job.error.take().is_none() {
             self.summarizer().log_lost_summary(state, sql, &mut job, now)?;
         }
@@ -106,7 +107,7 @@ impl Thread {
         }
         job.attempts += 1;
         let lost_us = match job.kind {
-            // What lives on does not begin it again, and nothing is stored twice: one that is lost need not wait long.
+            // Repeating these stores nothing twice, so a crashed attempt need not wait long.
             Some(Kind::Index | Kind::Summary | Kind::Fork | Kind::Cancel | Kind::CancelTask) => {
                 pause_us(job.attempts, self.host.random())
             }
@@ -187,7 +188,7 @@ fn attempts_of(job: &Job) -> u32 {
     job.kind.map_or(limits::JOB_ATTEMPTS, Kind::attempts)
 }
 
-/// Requests that an attempt sends, about.
+/// The approximate number of requests of an attempt.
 const fn requests_of(job: &Job) -> u32 {
     match job.kind {
         Some(Kind::Fork) => 1 + limits::FORK_FILES as u32,

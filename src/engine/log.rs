@@ -1,4 +1,4 @@
-//! What of a step the log is told that the rows alone do not say.
+//! Log rows of a step that its other rows do not imply.
 
 use crate::engine::thread::Thread;
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::store::{bodies, logs};
 use crate::text::first_bytes;
 
 impl Thread {
-    /// The row of an attempt of a called prompt whose end nobody saw.
+    /// Writes the row of an unfinished attempt of a called prompt.
     pub(crate) fn log_lost(&self, state: &State, sql: &dyn Sql, lost: &Lost<'_>, now: i64) -> Result<()> {
         let chain = self.usable_chain(&lost.prompt.model);
         let model = usize::try_from(lost.tries.model).ok().and_then(|place| chain.get(place));
@@ -34,7 +34,7 @@ impl Thread {
         insert(sql, "llm_request", run, now, Some(lost.step.block), retry_of, &data)
     }
 
-    /// The row of an attempt of the active run whose end nobody saw; it may have cost tokens all the same.
+    /// Writes the row of an unfinished attempt of the active run. It may still have cost tokens.
     pub(crate) fn log_unfinished(
         &self,
         state: &State,
@@ -44,7 +44,7 @@ impl Thread {
         now: i64,
     ) -> Result<()> {
         let Some(run) = state.active() else { return Ok(()) };
-        // The end of a run's last one is stored before the run's own; then it is among the newest rows.
+        // The end of the last attempt is stored before the end of its run; then it is among the newest rows.
         if logs::has_recent_attempt(sql, run.block, stream)? {
             return Ok(());
         }
@@ -70,7 +70,7 @@ impl Thread {
         self.host.var("BOBBIN_LOG_BODIES").as_deref() == Some("1")
     }
 
-    /// Stores the bodies of an attempt, if they are wanted, and prunes old ones.
+    /// Stores the bodies of an attempt, if enabled, and prunes old ones.
     pub(crate) fn try_log_bodies(&self, attempt: &Attempt) -> Result<()> {
         let Some(body) = &attempt.body else { return Ok(()) };
         let now = self.host.now_us();

@@ -1,5 +1,5 @@
-//! One call of the model: attempts, fallbacks and their pauses (spec §3.3, §35.20, §35.22), each counted in the run's
-//! row before the request leaves. What is asked is `provider_call`.
+//! One call of the model: attempts, fallbacks and their pauses (spec §3.3, §35.20, §35.22). Each is counted
+//! in the run's row before the request is sent. The request itself is made by `provider_call`.
 
 use std::fmt::Display;
 use std::rc::Rc;
@@ -27,63 +27,63 @@ use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::state::State;
 use crate::store::waits::Wait;
 
-/// What came of it.
+/// The outcome of a call of the model.
 #[allow(clippy::large_enum_variant, reason = "made once a step and taken apart at once")]
 pub(crate) enum Called {
     Answer(Answer),
-    /// The provider found the request too long; the caller shortens it and calls again.
+    /// The provider rejected the request as too long; the caller shortens it and calls again.
     TooLong,
-    /// The next fallback is to be asked; the caller makes the request that suits it and calls again.
+    /// The next fallback is due; the caller builds a request for it and calls again.
     Elsewhere,
-    /// Every attempt failed; with what a person is told.
+    /// Every attempt failed; with the text for people.
     Failed(String),
     /// A limit forbids the next attempt.
     Exceeded(Exceeded),
 }
 
-/// A reply and the log of the attempt that gave it.
+/// A reply, with the log of the attempt that returned it.
 pub(crate) struct Answer {
     pub(crate) reply: Reply,
     pub(crate) attempt: Attempt,
-    /// Until it is stored, what the attempt may use counts as under way.
+    /// The reservation for the attempt, released when the reply is stored.
     pub(crate) underway: Option<Underway>,
 }
 
-/// What follows a failed attempt.
+/// The next action after a failed attempt.
 enum After {
     /// The same attempt again, with a shorter history.
     Shorten,
-    /// The same model again, after so many microseconds.
+    /// The same model again, after this pause in microseconds.
     Retry(i64),
-    /// The same, with the run parked meanwhile.
+    /// The same, with the run parked during the pause.
     Park(i64),
     /// The next fallback.
     Fallback,
-    /// Nothing; with what is told.
+    /// None; with the text for people.
     GiveUp(String),
 }
 
-/// What is asked of whom, and by which policy.
+/// A request to a model, with its retry policy.
 pub(crate) struct Asked<'a> {
     pub(crate) model: &'a Model,
     pub(crate) policy: &'a Resolved,
     pub(crate) request: &'a Rc<ChatRequest>,
-    /// How the answer is to come.
+    /// Whether the response is streamed.
     pub(crate) answer: crate::models::Answer,
 }
 
-/// Attempts that a model of the chain has in a step; none where there is no such model.
+/// The number of attempts at a model of the chain in a step; 0 if there is no such model.
 fn allowed(attempts: &[u32], model: u32) -> u32 {
     usize::try_from(model).ok().and_then(|model| attempts.get(model)).copied().unwrap_or(0)
 }
 
-/// What is told where an answer broke off of which a part was shown, and which may not begin anew.
+/// The text for a response that broke off after a part was shown, and that must not be restarted.
 pub(crate) fn broke_off(model: &Model, why: impl Display) -> String {
     let name = &model.name;
     format!("The model “{name}” broke off in the middle of its answer, which may not begin anew: {why}")
 }
 
-/// The next attempt at the same model.
+/// The wait for the next attempt at the same model.
 fn later(step: Step, failed: &Attempt, pause_us: i64) -> LaterAttempt {
     let end = |name: &str| failed.end.as_ref().and_then(|end| end.get(name)?.as_str()).unwrap_or_default();
     LaterAttempt {
@@ -96,7 +96,7 @@ fn later(step: Step, failed: &Attempt, pause_us: i64) -> LaterAttempt {
 }
 
 impl Thread {
-    /// The model whose turn it is in the chain of fallbacks.
+    /// The current model in the chain of fallbacks.
     pub(crate) fn current_model<'a>(&self, definitions: &Definitions<'a>, step: Step) -> Result<&'a Model> {
         let place = self.tries(step)?.model;
         let last = definitions.chain.len().saturating_sub(1);
@@ -108,7 +108,7 @@ impl Thread {
             .ok_or_else(|| crate::error::Error::internal("a chain of models is empty"))
     }
 
-    /// Calls the model until one attempt succeeds, or another request is needed, or all have failed.
+    /// Calls the model until an attempt succeeds, another request is needed, or all attempts have failed.
     pub(crate) async fn call_model(
         &self,
         definitions: &Definitions<'_>,
@@ -166,7 +166,7 @@ impl Thread {
         }
     }
 
-    /// The operator is told of a model that is given up.
+    /// Reports a model that is given up to the operator.
     fn tell_given_up(&self, model: &str, failed: &ProviderError) -> Result<()> {
         let code = crate::json!(failed.code);
         self.tell_failure(Failure {
@@ -177,9 +177,10 @@ impl Thread {
         })
     }
 
-    /// How the next attempt is to be answered. Some servers between here and a provider break streams and nothing else: the
-    /// last attempt at a model whose streams broke twice before they began asks for the answer in one piece. The log says how
-    /// often they did, also where the step is entered again; it is asked for the last attempt alone.
+    /// The response mode of the next attempt. Some proxies break streams and nothing else. If two streams of
+    /// a model broke before they began, its last attempt requests the response in one piece. The broken
+    /// streams are counted from the log, so that the count survives a restart. Only the last attempt reads
+    /// it.
     fn way_of_answer(
         &self,
         definitions: &Definitions<'_>,
@@ -196,8 +197,8 @@ impl Thread {
         Ok(if broken < limits::BROKEN_STREAMS { usual } else { crate::models::Answer::Whole })
     }
 
-    /// A refusal in words that nobody knows, which may mean that the request is too long, is taken for that where the request
-    /// has more than half of the tokens that the model is assumed to take.
+    /// Treats an unrecognized rejection as "too long" if it may mean that, and if the request has more than
+    /// half of the tokens of the model's assumed window.
     fn perhaps_too_long(&self, asked: &Asked<'_>, failed: ProviderError) -> ProviderError {
         let window = asked.model.capabilities.max_context_tokens.unwrap_or(limits::WINDOW_TOKENS);
         let is_long = || asked.request.text_tokens() as u64 > window / 2;
@@ -207,7 +208,8 @@ impl Thread {
         }
     }
 
-    /// What follows an attempt that failed. A run that has no time left makes no other, whatever came of this one.
+    /// The action after a failed attempt. A run without time left makes no other attempt, whatever the
+    /// failure was.
     fn after_attempt(
         &self,
         definitions: &Definitions<'_>,
@@ -231,7 +233,7 @@ impl Thread {
         policy: &Resolved,
         failed: &ProviderError,
     ) -> Result<After> {
-        // The history is halved once for a step; a model that still finds it too long is given up.
+        // The history is halved once in a step. A model that still finds it too long is given up.
         if failed.code == ProviderCode::ContextLength
             && self.ephemeral.halved.replace(Some(step.block)) != Some(step.block)
         {
@@ -251,8 +253,9 @@ impl Thread {
         })
     }
 
-    /// Logs the attempt that failed and counts the next one, in one transition and before it is made; what the run is parked
-    /// for, if it is. `restartable`: otherwise nothing was shown of it that clients would have to drop.
+    /// Logs the failed attempt and counts the next one, in one transition before it is made. Returns the wait
+    /// if the run is parked. `restartable`: if false, clients were shown nothing that they would have to
+    /// drop.
     fn next_attempt(
         &self,
         step: Step,
@@ -274,7 +277,7 @@ impl Thread {
                 }
                 After::GiveUp(text) => {
                     if step.call.is_some() {
-                        // Where this step is entered again, no model is asked again.
+                        // When this step is entered again, no further request is sent.
                         tries.failed = Some(text.clone());
                         tries.store(state, sql, step)?;
                     }
@@ -283,7 +286,7 @@ impl Thread {
             }
             let stream = tries.stream + 1;
             match after {
-                // Where the step of a call is entered again, its attempt begins: none is under way before.
+                // The attempt begins when the step of the call is entered again; none is in progress before.
                 After::Park(_) if step.call.is_some() => tries.logged = tries.stream,
                 _ => tries.stream = stream,
             }
@@ -309,7 +312,7 @@ impl Thread {
         Ok(parked)
     }
 
-    /// Books what the attempt has used, and the time until now.
+    /// Charges the usage of the attempt, and the time until now.
     fn book_failed(&self, state: &mut State, failed: &Attempt) {
         if let Ok(run) = state.active_mut() {
             self.budgets().book_time(run, failed.ended_us);
@@ -319,14 +322,15 @@ impl Thread {
         }
     }
 
-    /// That a model was given up is told of the run. Its row is written with the next attempt, or with its end.
+    /// Notes in the run's diagnostics that a model was given up. Its row is written with the next attempt, or
+    /// at its end.
     fn note_failed(&self, state: &mut State, step: Step, failed: &Attempt, after: &After) {
         let (code, what) = match after {
             After::Fallback => ("fallback", "its fallback is asked"),
             After::GiveUp(_) => ("retry.exhausted", "no other is left to ask"),
             After::Shorten | After::Retry(_) | After::Park(_) => return,
         };
-        // A prompt that is called stores its attempts elsewhere.
+        // A called prompt stores its attempts elsewhere.
         if let Some(run) = state.run.as_mut().filter(|_| step.call.is_none()) {
             let text = format!("The model \"{}\" did not answer; {what}.", failed.model);
             let subject = ("model", failed.model.as_str());
@@ -362,7 +366,7 @@ impl Thread {
         Ok(attempt)
     }
 
-    /// One request to one model.
+    /// Sends one request to one model.
     pub(crate) async fn attempt(
         &self,
         step: Step,
@@ -380,7 +384,7 @@ impl Thread {
         let background = attempt.purpose.is_none()
             && model.provider == Provider::Openai
             && responses::is_in_background(request);
-        // A first attempt has no other before it.
+        // A first attempt has no earlier one.
         let earlier = match &step.call {
             _ if !background || attempt.stream < 2 => None,
             call => {
@@ -406,7 +410,7 @@ impl Thread {
             stall_us: model.timeouts.stall_us(),
             attempt_us: policy.timeout_us.into_iter().chain(self.budgets().time_left()?).min(),
         };
-        // What nobody is shown may always begin anew.
+        // A response that is shown to nobody can always be restarted.
         let once = !model.capabilities.restartable && attempt.purpose.is_none();
         let streaming = Streaming::new(self, step, request.reasoning.exclude, patience, attempt);
         let streaming = if once { streaming.once() } else { streaming };

@@ -1,5 +1,5 @@
-//! What a run finds out about its definitions and goes on with: a diagnostic of the run, and a row of the log that has the
-//! details.
+//! Notes: problems that a run finds and that do not end it. Each is a diagnostic of the run, and a row of the
+//! log with the details.
 
 use serde_json::Value;
 
@@ -10,19 +10,19 @@ use crate::store::log::Event;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::state::State;
 
-/// What is found out.
+/// A problem.
 pub(crate) struct Note<'a> {
     pub(crate) kind: Kind,
     pub(crate) code: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub(crate) about: &'a str,
-    /// What a person reads.
+    /// The text for people.
     pub(crate) message: &'a str,
     pub(crate) data: &'a Value,
 }
 
 impl Thread {
-    /// Notes something of the active run, whose row is written afterwards.
+    /// Adds a note to the active run, whose row is written afterwards.
     pub(crate) fn note_found(&self, state: &mut State, sql: &dyn Sql, note: &Note<'_>) -> Result<()> {
         let now = self.host.now_us();
         let run = match state.active_mut() {
@@ -36,7 +36,7 @@ impl Thread {
         Event::note(run, note.code, note.message, note.data).insert(sql, now)
     }
 
-    /// What does not keep to its contract, in a transition of its own, once in a run for a code and what it is about.
+    /// Notes a violated contract in its own transition, once in a run for each code and subject.
     pub(crate) fn note_once(
         &self,
         code: &'static str,

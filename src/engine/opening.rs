@@ -1,5 +1,5 @@
-//! The user message that a prompt or an agent begins with when it is called (spec §5.4): what the entry's
-//! `initUserMessageProperty` and `initAttachmentsProperty` make of the arguments.
+//! The first user message of a called prompt or agent (spec §5.4): built from the arguments by the entry's
+//! `initUserMessageProperty` and `initAttachmentsProperty`.
 
 use serde_json::Value;
 
@@ -12,11 +12,11 @@ use crate::store::attachment::AttachmentRef;
 use crate::store::opening::Opening;
 use crate::store::state::State;
 
-/// Where files must be so that a call may show them.
+/// The folder of files that a call may show.
 const FOLDER: &str = "/attachments/";
 
 impl Opening {
-    /// What an entry makes of the arguments of its call. A value that is no text is given as JSON.
+    /// The opening for an entry and the arguments of its call. A value that is not a string becomes JSON.
     pub(crate) fn of(entry: &ToolEntry, args: &Value) -> Opening {
         let value = |property: &Option<String>| property.as_ref().and_then(|property| args.get(property));
         let message = match value(&entry.init_user_message_property) {
@@ -41,7 +41,7 @@ impl Opening {
         self.message.is_none() && self.attachments.is_empty()
     }
 
-    /// Its files as a message shows them; those that are not there are left out (spec §23).
+    /// Its files as a message shows them; missing ones are left out (spec §23).
     pub(crate) fn files(
         &self,
         state: &mut State,

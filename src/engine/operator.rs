@@ -1,6 +1,6 @@
-//! What the operator reads on the server's terminal when something fails: one line each, with the thread, what failed, the
-//! code of the error if it has one, why, and where more of it stands. Retries of one call are one failure; the same failure
-//! again within a run is not told again, so that what fails all the time fills no log.
+//! Failures on the server's terminal, for the operator. Each is one line with the thread, the subject, the
+//! error code if any, the reason, and the row of the log. Retries of one call are one failure. The same
+//! failure is reported once in a run, so that a permanent failure does not fill the log.
 
 use crate::engine::thread::Thread;
 use crate::env::Shown;
@@ -10,16 +10,16 @@ use crate::text::first_bytes;
 
 /// Something that failed.
 pub(crate) struct Failure<'a> {
-    /// `the tool "lookup"`.
+    /// For example `the tool "lookup"`.
     pub(crate) what: String,
     pub(crate) code: Option<&'a str>,
     pub(crate) error: Shown,
-    /// Its row in the thread's log, when that has a page of its own.
+    /// Its row in the thread's log, if that row has its own page.
     pub(crate) log: Option<String>,
 }
 
 impl Thread {
-    /// Tells of a failure, unless the same was told just now.
+    /// Reports a failure, unless the same one was just reported.
     pub(crate) fn tell_failure(&self, failure: Failure<'_>) -> Result<()> {
         let Failure { what, code, error, log } = failure;
         let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;

@@ -1,5 +1,6 @@
-//! What the directory, a parent, children and memories are told: at least once, through rows that are written with what they
-//! report. Lists are never on the path of a model call.
+//! The outbox: updates for the directory, the parent, children and memories. Delivery is at least once,
+//! through rows that are written with the change that they report. A model call never waits for the
+//! directory.
 
 use futures::future::join_all;
 
@@ -20,13 +21,14 @@ use crate::store::runs::end::Outcome;
 use crate::store::state::State;
 use crate::store::window::Window;
 
-/// An envelope that its writer delivers itself becomes due after this.
+/// Delay after which an envelope is due that its writer delivers itself.
 pub(crate) const INLINE_US: i64 = 2 * limits::SECOND_US;
 
-/// A run that is over by then is not reported as begun; of runs that follow each other sooner, the last end is reported.
+/// Delay of activity updates. A run that ends sooner is not reported as started; of runs in quick succession,
+/// only the last end is reported.
 pub(crate) const DIRECTORY_US: i64 = limits::SECOND_US / 4;
 
-/// Whom the outbox is delivered to.
+/// The targets of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Targets {
     All,
@@ -35,10 +37,10 @@ pub(crate) enum Targets {
 }
 
 impl Outbox<'_> {
-    /// Tells the directory what the thread looks like now.
+    /// Posts the current state of the thread to the directory.
     pub(crate) fn post_row(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         let meta = &state.meta;
-        // The caller delivers it at once; the alarm is for the case that this fails. Nobody waits for a child's.
+        // The caller delivers it at once; the alarm covers a failure. Nobody waits for a child's.
         let due = now + if meta.parent.is_none() { INLINE_US } else { DIRECTORY_US };
         let call = DirectoryCall::Upsert {
             row: ThreadRow {
@@ -57,7 +59,7 @@ impl Outbox<'_> {
         self.post(state, sql, "row", &call, meta.version, due)
     }
 
-    /// Tells the directory that a run ended.
+    /// Posts the end of a run to the directory.
     pub(crate) fn post_activity(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         let Some(run) = &state.run else { return Ok(()) };
         let version = 2 * run.id + 1;
@@ -71,13 +73,13 @@ impl Outbox<'_> {
             last_message: newest_message(state),
             failed: outcome.and_then(|(of, reason)| (of == Outcome::Failed).then(|| reason.to_owned())),
         };
-        // What a person has stopped is not followed by another run at once.
+        // A run stopped by a person is not followed by another one at once.
         let stopped = outcome.is_some_and(|(of, _)| of == Outcome::Stopped);
         let due = if stopped { now } else { now + DIRECTORY_US };
         self.post(state, sql, "activity", &call, version, due)
     }
 
-    /// Tells the directory the newest message of a thread that begins with earlier messages. Runs report the later ones.
+    /// Posts the newest message of a thread that begins with earlier messages. Runs report the later ones.
     pub(crate) fn post_earlier(
         &self,
         state: &State,
@@ -89,7 +91,7 @@ impl Outbox<'_> {
         let call = DirectoryCall::Activity {
             id: state.meta.thread_id.clone(),
             life: state.meta.life,
-            // Before the first run's.
+            // Below the version of the first run's.
             version: 0,
             executing: false,
             last_activity_us: now,
@@ -112,7 +114,7 @@ impl Outbox<'_> {
         self.post_to(&target, state, sql, subject, call, (version, due))
     }
 
-    /// The same to the directory of this name.
+    /// Posts a call to the directory of this name.
     pub(crate) fn post_to(
         &self,
         target: &str,
@@ -127,15 +129,16 @@ impl Outbox<'_> {
         self.arm_at(state, sql, due, self.host.now_us())
     }
 
-    /// Tells the directory that a run began, unless it ends at once: then its end says everything. Nobody waits for it,
-    /// and it may be lost: the end is reported for sure.
+    /// Reports the start of a run to the directory, unless the run ends at once; then its end suffices.
+    /// Nobody waits for the report. It may be lost, because the end is delivered reliably.
     pub(crate) fn tell_directory_started(&self) -> Result<()> {
         let id = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
         let thread = self.0.clone();
         self.host.spawn(Box::pin(async move {
             thread.host.sleep_until(thread.host.now_us() + DIRECTORY_US).await;
             if thread.read(|state, _| Ok(state.meta.parent.is_some())).unwrap_or(false) {
-                // The row of a child that was just made: its run may last, and the alarm joins that.
+                // Deliver the row of a child that was just created: its run may be long, and the alarm joins
+                // that run.
                 thread.outbox().deliver_outbox(Targets::All, thread.host.now_us()).await;
             }
             if let Err(error) = thread.outbox().send_started(id).await
@@ -168,8 +171,9 @@ impl Outbox<'_> {
         }
     }
 
-    /// Delivers what is due `until` then: to each target in order, to all of them at the same time. What fails stays,
-    /// with a later due time. A target that is being told already is told the rest by whoever does that.
+    /// Delivers the envelopes due by `until`: in order for each target, in parallel across targets. A failed
+    /// one stays, with a later due time. A target with a delivery in progress gets the rest from that
+    /// delivery.
     pub(crate) async fn deliver_outbox(&self, to: Targets, until: i64) {
         let due = |sql: &dyn Sql| match to {
             Targets::All => table::due(sql, until),
@@ -195,14 +199,14 @@ impl Outbox<'_> {
             return;
         }
         let delivering = Delivering { thread: self.0.clone(), target };
-        // Envelopes one by one, each with its answer; what a directory is told in one call.
+        // Envelopes are sent one by one, each with its response; a directory receives all in one call.
         let together =
             if Addressee::of(&delivering.target) == Addressee::Directory { letters.len() } else { 1 };
         loop {
             for letters in letters.chunks(together.max(1)) {
                 match self.deliver(&delivering.target, letters).await {
                     Ok(Sent::Taken) => {}
-                    // What follows waits for it.
+                    // Later envelopes wait for this one.
                     Ok(Sent::Later) => return,
                     Err(error) if error.code == Code::ThreadNotFound => return,
                     Err(error) => {
@@ -210,7 +214,8 @@ impl Outbox<'_> {
                     }
                 }
             }
-            // From here to the end of the loop nothing is awaited: whatever is written later is seen by its writer.
+            // Nothing is awaited from here to the end of the loop, so a later write is delivered by its
+            // writer.
             let again = self.ephemeral.delivering.borrow_mut().insert(delivering.target.clone(), false);
             if again != Some(true) {
                 return;
@@ -225,7 +230,7 @@ impl Outbox<'_> {
         }
     }
 
-    /// Delivers what was written to these now, and takes the alarm back that was set in case this failed.
+    /// Delivers new envelopes to these targets, and clears the alarm that was set in case of a failure.
     pub(crate) async fn deliver_now(&self, to: Targets) {
         let now = self.host.now_us();
         self.deliver_outbox(to, now + INLINE_US).await;
@@ -237,7 +242,7 @@ impl Outbox<'_> {
         }
     }
 
-    /// Delivers what is to go to one memory.
+    /// Delivers the envelopes for one memory.
     pub(crate) async fn deliver_letters(self, target: &str) {
         let until = self.host.now_us() + INLINE_US;
         match self.read(|_, sql| table::due_to(sql, target, until)) {
@@ -247,7 +252,7 @@ impl Outbox<'_> {
         }
     }
 
-    /// Sends them in one call and notes what came of it.
+    /// Sends envelopes in one call and stores the outcome.
     async fn deliver(&self, target: &str, letters: &[Letter]) -> Result<Sent> {
         let to = Addressee::of(target);
         let bodies = || letters.iter().map(|letter| letter.body.as_str());
@@ -266,7 +271,7 @@ impl Outbox<'_> {
         let later = match (&answer, to) {
             (Ok(reply), _) if reply.status < 300 => None,
             (Ok(reply), Addressee::Directory) => Some(format!("the answer was {}", reply.status)),
-            // It will not be taken later either.
+            // A retry would be refused as well.
             (Ok(reply), _) if reply.status < 500 && reply.status != 429 => None,
             (Ok(reply), _) => Some(format!("the answer was {}", reply.status)),
             (Err(error), _) => Some(error.to_string()),
@@ -284,14 +289,14 @@ impl Outbox<'_> {
         Ok(Sent::Taken)
     }
 
-    /// What could not be delivered is sent again.
+    /// Schedules another delivery.
     fn deliver_later(&self, target: &str, to: Addressee<'_>, letters: &[Letter], why: &str) -> Result<Sent> {
         let subjects: Vec<&str> = letters.iter().map(|letter| letter.subject.as_str()).collect();
         self.variables().log(&format!("{target} was not told of {}: {why}", subjects.join(" and ")));
         let now = self.host.now_us();
         let tries = letters.iter().map(|letter| letter.tries).max().unwrap_or(0);
         let retry_at = now + (limits::SECOND_US << tries.min(10));
-        // With its alarm: a crash between the two would leave it due before that.
+        // In one transition with the alarm, so that a crash in between cannot leave it due earlier.
         self.transition(|state, sql| {
             for letter in letters {
                 table::retry(sql, letter, retry_at)?;
@@ -299,14 +304,14 @@ impl Outbox<'_> {
             if to != Addressee::Directory {
                 table::hold(sql, target, retry_at)?;
             }
-            // The alarm that was set when it was written may come later than that.
+            // The alarm set at the time of writing may be later than this.
             self.arm_at(state, sql, retry_at, now)
         })?;
         Ok(Sent::Later)
     }
 
-    /// A memory has taken a letter, or refused it. Whoever waits for that is told; where nobody does, the next run is: that is
-    /// noted in the transaction that takes the letter out.
+    /// Handles the response of a memory to an envelope. A waiter receives it. Without a waiter, a refusal is
+    /// noted for the next run, in the transaction that deletes the envelope.
     fn memory_answered(&self, name: &str, letter: &Letter, reply: Reply) -> Result<()> {
         let answer = answer_to_letter(reply);
         let awaited = self.ephemeral.letters.borrow().contains_key(&letter.subject);
@@ -327,7 +332,7 @@ impl Outbox<'_> {
     }
 }
 
-/// The newest message that people read, as a list shows it.
+/// The newest message that people see, as a list shows it.
 fn newest_message(state: &State) -> Option<(String, i64)> {
     state.window.as_ref().and_then(Window::newest_said).map(|row| listed(row))
 }
@@ -337,7 +342,7 @@ fn listed(row: &Row) -> (String, i64) {
     (row.content.as_deref().unwrap_or_default().chars().take(200).collect(), row.created_us)
 }
 
-/// Whom a letter goes to.
+/// The recipient of an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Addressee<'a> {
     Thread(&'a str),
@@ -355,19 +360,19 @@ impl Addressee<'_> {
     }
 }
 
-/// What came of an envelope.
+/// The outcome of a delivery.
 enum Sent {
     Taken,
-    /// It is sent again.
+    /// It will be sent again.
     Later,
 }
 
-/// Takes an envelope to a thread out of the outbox.
+/// Deletes an envelope to a thread from the outbox.
 pub(crate) fn forget_envelope(sql: &dyn Sql, thread: &str, n: i64) -> Result<()> {
     table::forget(sql, &format!("{TO_THREAD}{thread}:{n:012}"), n)
 }
 
-/// Releases a target also when its delivery panics.
+/// Releases a target when dropped, also if its delivery panics.
 struct Delivering {
     thread: Thread,
     target: String,

@@ -1,4 +1,4 @@
-//! What came of a run, in one form for whoever waits for it and whoever looks at it later (docs/http.md).
+//! The outcome of a run, in one format for waiting clients and for later reads (docs/http.md).
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ use crate::store::runs::usage::Usage;
 use crate::store::state::State;
 use crate::store::waits;
 
-/// What a waiting client is answered.
+/// The response for a waiting client.
 pub(crate) fn of_verdict(state: &mut State, sql: &dyn Sql, verdict: Verdict, now: i64) -> Result<Value> {
     match verdict {
         Verdict::Stopped | Verdict::Parked(None) => Ok(held(state)),
@@ -24,7 +24,7 @@ pub(crate) fn of_verdict(state: &mut State, sql: &dyn Sql, verdict: Verdict, now
     }
 }
 
-/// What came of a run. `answer`: the message that a person reads, where it is known.
+/// The outcome of a run. `answer`: the message for people, if it is known.
 pub(crate) fn of_run(
     state: &mut State,
     sql: &dyn Sql,
@@ -81,7 +81,7 @@ pub(crate) fn status(run: &Run) -> &'static str {
     }
 }
 
-/// `completed`, `failed`, `stopped` or `parked`; none while it goes on.
+/// `completed`, `failed`, `stopped` or `parked`; `None` while it runs.
 pub(crate) fn outcome(run: &Run) -> Option<&'static str> {
     match &run.end {
         Some(end) => Some(end.reason.outcome().as_str()),
@@ -89,7 +89,7 @@ pub(crate) fn outcome(run: &Run) -> Option<&'static str> {
     }
 }
 
-/// The code of a run's failure or stop, and its text.
+/// The code and text of a run's failure or stop.
 pub(crate) fn error(end: &End) -> Option<Value> {
     if end.reason.outcome() == Outcome::Completed {
         return None;
@@ -99,7 +99,7 @@ pub(crate) fn error(end: &End) -> Option<Value> {
     Some(json!({ "code": end.reason.as_str(), "message": text }))
 }
 
-/// What a parked run waits for: each with its `kind`.
+/// The open waits of a parked run, each with its `kind`.
 pub(crate) fn open_waits(state: &mut State, sql: &dyn Sql) -> Result<Vec<Value>> {
     let mut open = match state.meta.waits {
         0 => Vec::new(),
@@ -115,7 +115,7 @@ pub(crate) fn open_waits(state: &mut State, sql: &dyn Sql) -> Result<Vec<Value>>
     Ok(open)
 }
 
-/// Who can make a run go on that waits for these: `human`, `external`, or `system` alone.
+/// The party that can resume a run with these waits: `human`, `external`, or `system` only.
 pub(crate) fn pause_kind(waits: &[Value]) -> &'static str {
     let kinds = || waits.iter().filter_map(|wait| wait.get("kind").and_then(Value::as_str));
     let human = ["approval", "question", "client_tool", "budget", "elicitation", "sign_in"];
@@ -126,7 +126,7 @@ pub(crate) fn pause_kind(waits: &[Value]) -> &'static str {
     }
 }
 
-/// Why no run takes in a message that waits.
+/// The reason why no run takes in a waiting message.
 pub(crate) fn held_error(state: &State) -> Value {
     let end = state.run.as_ref().and_then(|run| run.end.as_ref());
     let stopped = end.filter(|end| end.reason.outcome() == Outcome::Stopped);
@@ -134,7 +134,7 @@ pub(crate) fn held_error(state: &State) -> Value {
     json!({ "code": code, "message": "The thread was stopped before a run took the message in." })
 }
 
-/// A message that is kept back: the thread is stopped, and no run has taken it in.
+/// The outcome for a queued message of a stopped thread.
 fn held(state: &State) -> Value {
     json!({
         "run": null, "status": "error", "message": null, "outcome": "stopped",
@@ -163,7 +163,7 @@ pub(crate) fn reply_of(sql: &dyn Sql, run: &Run) -> Result<Option<Shared>> {
     Ok(rows::find(sql, run.block)?.filter(Row::is_reply).map(Shared::new))
 }
 
-/// The stored message that says why a run failed, unless it is known already.
+/// The stored message with the reason of a failure, unless it is known already.
 fn failure_of(sql: &dyn Sql, run: &Run, end: &End, known: Option<&Shared>) -> Result<Option<Shared>> {
     if end.reason.outcome() != Outcome::Failed || known.is_some_and(|row| row.is_status()) {
         return Ok(None);
@@ -171,7 +171,7 @@ fn failure_of(sql: &dyn Sql, run: &Run, end: &End, known: Option<&Shared>) -> Re
     Ok(rows::failure_at(sql, run.block, end.at_us)?.map(Shared::new))
 }
 
-/// What there is of the run's work: its last reply, its files and its result.
+/// The products of a run: its last reply, its files and its result.
 fn artefact(run: &Run, reply: Option<&Row>, thread: &str) -> Value {
     let message = reply.map(|row| row.to_json(thread, false));
     let shown = message.as_ref().and_then(|message| message.get("attachments")).and_then(Value::as_array);
