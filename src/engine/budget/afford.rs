@@ -1,4 +1,5 @@
-//! Whether the next attempt at a model is made, and how long its answer may be. All of it is reckoned in memory.
+//! Decides whether the next model attempt fits the budget, and how long its answer may be. Everything is
+//! computed in memory.
 
 use std::rc::Rc;
 
@@ -17,24 +18,25 @@ use crate::store::log::{AttemptState, Worst};
 use crate::store::runs::Step;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Finishing, Ledger};
 
-/// Names under which options may limit an answer.
+/// Model options that limit the length of an answer.
 const OUTPUT_OPTIONS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// A request that may be sent, and what it uses at most, if anything limits that.
+/// A request that may be sent, and its maximum usage if the run has limits.
 pub(crate) type Affordable = (Rc<ChatRequest>, Option<Worst>);
 
-/// What is asked of a ledger.
+/// The size of an attempt.
 #[derive(Clone, Copy)]
 pub(crate) struct AttemptSize<'a> {
     pub(crate) model: &'a Model,
-    /// Tokens of the request, estimated.
+    /// Estimated tokens of the request.
     pub(crate) input: u64,
-    /// Tokens of an answer that nothing cuts.
+    /// The maximum tokens of an uncapped answer.
     pub(crate) full: u64,
 }
 
 impl Budgets<'_> {
-    /// Whether the run may make this attempt: with what it asks for an answer that what is left pays for, or why not.
+    /// Checks whether the run may make this attempt. Returns the request, its answer capped to what the
+    /// budget allows, or the limit that forbids it.
     pub(crate) fn afford(
         &self,
         model: &Model,
@@ -56,7 +58,8 @@ impl Budgets<'_> {
         })
     }
 
-    /// Books attempts of the open step whose end nobody saw, now that their size is known, before anything is sent.
+    /// Charges attempts of the open step that were lost in a crash. Called before anything is sent, when
+    /// their size is known.
     pub(crate) fn book_unseen(&self, step: Step, model: &Model, request: &ChatRequest) -> Result<()> {
         let unseen = self.read(|state, sql| {
             let Some(ledger) = state.active().and_then(|run| run.ledger.as_ref()) else { return Ok(0) };
@@ -88,13 +91,14 @@ impl Budgets<'_> {
         })
     }
 
-    /// How large an attempt is, as its provider would count it: after a crash as before it, so that what was sent is known.
+    /// The size of an attempt as its provider would count it. The result is the same after a crash, so that
+    /// the size of a lost attempt is known.
     pub(crate) fn size_of<'a>(&self, model: &'a Model, request: &ChatRequest) -> Result<AttemptSize<'a>> {
         let factor = self.read(|state, _| Ok(state.meta.calibration.kept_factor(&model.name)))?;
         Ok(AttemptSize { model, input: estimate::input(request, factor), full: full_output(request) })
     }
 
-    /// Notes that an attempt is under way, if anything limits the run.
+    /// Reserves the maximum usage of an attempt, if anything limits the run.
     pub(crate) fn begins(&self, step: Step, model: &Model, worst: Option<Worst>) -> Option<Underway> {
         self.begins_as(step.apart, model, worst)
     }
@@ -103,7 +107,7 @@ impl Budgets<'_> {
         Some(Spending::begins(self, apart, estimate::worst(model, worst?)))
     }
 
-    /// Microseconds in which the run may be active still.
+    /// Microseconds for which the run may still be active; `None` without a limit.
     pub(crate) fn time_left(&self) -> Result<Option<i64>> {
         self.read(|state, _| {
             let Some((run, ledger)) = state.active().and_then(|run| Some((run, run.ledger.as_ref()?))) else {
@@ -119,13 +123,13 @@ impl Budgets<'_> {
     }
 }
 
-/// Tokens of the answer at most, as a request has it.
+/// The maximum tokens of the answer, by the request's options.
 fn full_output(request: &ChatRequest) -> u64 {
     let options = OUTPUT_OPTIONS.into_iter().filter_map(|name| request.options.get(name)?.as_u64());
     options.chain(request.max_output_tokens).min().unwrap_or(limits::BUDGET_FULL_OUTPUT)
 }
 
-/// The same request for an answer of so many tokens at most.
+/// The request with its answer capped to `output` tokens.
 fn capped(request: &ChatRequest, output: u64) -> ChatRequest {
     let mut capped = request.clone();
     for name in OUTPUT_OPTIONS {
@@ -137,7 +141,7 @@ fn capped(request: &ChatRequest, output: u64) -> ChatRequest {
     capped
 }
 
-/// The same request, for as long an answer as what is left pays for. `beside`: what is under way.
+/// The request, its answer capped to what the budget allows. `beside`: the usage of attempts in progress.
 pub(crate) fn affordable_request(
     ledger: &Ledger,
     steps: u32,
@@ -151,7 +155,8 @@ pub(crate) fn affordable_request(
     Ok((request, Some(Worst { input: wanted.input, output })))
 }
 
-/// Tokens that an answer may have: what is left pays for the request and for so much of it. `beside`: what is under way.
+/// The tokens that an answer may have, after the budget has paid for the request. `beside`: the usage of
+/// attempts in progress.
 pub(crate) fn affordable(
     ledger: &Ledger,
     steps: u32,
@@ -193,18 +198,19 @@ pub(crate) fn affordable(
     Ok(output.max(least).max(1))
 }
 
-/// What an attempt needs at least of a unit.
+/// The minimum that an attempt needs of a unit.
 fn needed(unit: Unit, request: Amounts, least: u64, each_out: f64) -> i64 {
     match unit {
         Unit::Cost => request.get(unit).saturating_add(estimate::micro(least as f64 * each_out)),
         Unit::Tokens => request.get(unit).saturating_add(whole(least)),
         Unit::ModelCalls | Unit::Steps | Unit::Time => 1,
-        // Calls that are too many were answered as such.
+        // The result of an excess tool call was an error already.
         Unit::ToolCalls => 0,
     }
 }
 
-/// What is kept back for the last step of a run that finishes by itself: a request as large as this one, and its answer.
+/// The reserve for the last step of a run that finishes by itself: a request as large as this one, and its
+/// answer.
 pub(super) fn kept_back(ledger: &Ledger, wanted: AttemptSize<'_>) -> Amounts {
     if ledger.policy.on_exceeded != OnExceeded::Finish || ledger.finishing != Finishing::No {
         return Amounts::default();

@@ -1,5 +1,5 @@
-//! What is used apart from runs: by summaries, which go on when the run that has caused them has ended. The run pays while it
-//! goes on, then the thread; a subagent tells its parent, which lent for the run and pays for this, too.
+//! Usage outside runs, by summaries that continue after the run that caused them. The run pays while it is
+//! active, afterwards the thread. A subagent reports the usage to its parent, which pays for it too.
 
 use std::rc::Rc;
 
@@ -20,8 +20,8 @@ use crate::store::runs::ledger::Amounts;
 use crate::store::state::State;
 
 impl Budgets<'_> {
-    /// Whether an attempt apart from runs may be made. Between its runs a subagent holds nothing of its parent's; what it
-    /// uses then is told afterwards, and only its own limits hold.
+    /// Checks whether an attempt outside runs fits the budget. Between its runs a subagent has no grant: only
+    /// its own limits apply, and its parent is charged afterwards.
     pub(crate) fn afford_apart(
         &self,
         model: &Model,
@@ -41,17 +41,17 @@ impl Budgets<'_> {
         })
     }
 
-    /// Notes that an attempt apart from runs is under way.
+    /// Reserves the maximum usage of an attempt outside runs.
     pub(crate) fn begins_apart(&self, model: &Model, worst: Option<Worst>) -> Option<Underway> {
         self.begins_as(true, model, worst)
     }
 
-    /// Whether anything limits what the thread uses.
+    /// Whether any limit applies to the thread.
     pub(crate) fn keeps_books(&self, state: &State, sql: &dyn Sql) -> Result<bool> {
         Ok(self.books(state, sql)?.is_some())
     }
 
-    /// Books what was used on behalf of a run: on it while it goes on.
+    /// Charges usage on behalf of a run: to the run while it is active, otherwise to the thread.
     pub(crate) fn book_for_run(
         &self,
         state: &mut State,
@@ -70,7 +70,7 @@ impl Budgets<'_> {
         active.update(sql)
     }
 
-    /// Books what no run has used.
+    /// Charges usage that belongs to no run.
     pub(crate) fn book_apart(&self, state: &mut State, sql: &dyn Sql, used: &Amounts) -> Result<()> {
         let lent = state.meta.parent.as_ref().is_some_and(|parent| parent.grant.is_some());
         let active = state.run.as_mut().filter(|run| run.end.is_none());
@@ -78,7 +78,7 @@ impl Budgets<'_> {
             && let Some(run) = active
             && let Some(ledger) = &mut run.ledger
         {
-            // Its report tells the parent.
+            // The report of the active run contains it.
             ledger.book(used);
             return run.update(sql);
         }
@@ -91,7 +91,7 @@ impl Budgets<'_> {
         Ok(())
     }
 
-    /// A child has used something apart from its runs. Its row must be written afterwards.
+    /// Receives usage of a child outside its runs. The child's row must be written afterwards.
     pub(crate) fn hear_spent(
         &self,
         state: &mut State,

@@ -1,4 +1,4 @@
-//! What attempts have used: what their providers report, and the worst case where nobody saw their end.
+//! Charges for model attempts: the provider's report, or the maximum if the attempt was lost.
 
 use crate::engine::budget::afford::{AttemptSize, affordable};
 use crate::engine::budget::estimate;
@@ -12,8 +12,8 @@ use crate::store::runs::Run;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
 
 impl Attempt {
-    /// Reckons what it has used, now that it is over, if anything limits the run. Without a report the estimate counts; an
-    /// attempt that failed before its provider had begun to answer has used nothing.
+    /// Computes the usage of a completed attempt, if anything limits the run. Without a report it is an
+    /// estimate. An attempt that failed before the provider began to answer used nothing.
     pub(crate) fn reckon(&mut self, model: &Model, failed: Option<&ProviderError>) {
         let Some(Worst { input, .. }) = self.worst else { return };
         let begun = failed.is_none() || self.first_us.is_some();
@@ -30,8 +30,7 @@ impl Attempt {
 }
 
 impl Budgets<'_> {
-    /// What an attempt uses at most of which not even the size is known any more: its run was ended before the step was
-    /// entered again.
+    /// The maximum usage of a lost attempt of unknown size: its run ended before the step was entered again.
     pub(crate) fn unknown_attempt(&self, agent: &str, run: Option<&Run>) -> Amounts {
         let definitions = run.and_then(|run| self.definitions_of(agent, run.side));
         let place = run.and_then(|run| usize::try_from(run.model).ok()).unwrap_or(0);
@@ -43,7 +42,7 @@ impl Budgets<'_> {
     }
 }
 
-/// Books an attempt whose end nobody saw: its request, and the longest answer that was asked for.
+/// Charges an attempt that was lost: its request, and the longest answer that it allowed.
 pub(crate) fn book_sized(
     ledger: &mut Ledger,
     steps: u32,
@@ -52,23 +51,23 @@ pub(crate) fn book_sized(
     let AttemptSize { model, input, .. } = wanted;
     let output = match affordable(ledger, steps, &Amounts::default(), wanted) {
         Ok(output) => output,
-        // Children were lent something since.
+        // Children received grants since then, so more was left before.
         Err(_) if ledger.lends() => wanted.full,
-        // What is left has not changed since: what it does not pay for was not sent.
+        // The remaining budget is unchanged, so a request that it does not allow was never sent.
         Err(_) => return,
     };
     ledger.book(&estimate::lost(model, request, Worst { input, output }));
     ledger.estimated = true;
 }
 
-/// Books attempts of which not even the size is known: as much as they may use at most, and no more than was left, as no
-/// attempt is made that what is left does not pay for.
+/// Charges lost attempts of unknown size at their maximum, but at most what was left: no attempt starts that
+/// exceeds the rest of the budget.
 pub(crate) fn book_unknown(ledger: &mut Ledger, steps: u32, most: &Amounts, times: u32) {
     if times == 0 {
         return;
     }
     let mut used = most.times(times);
-    // Where children were lent something since, more was left then.
+    // Children received grants since then, so more was left before.
     let scopes = if ledger.lends() { &[] } else { &BudgetScope::ALL[..] };
     for scope in scopes.iter().copied() {
         let spent = ledger.used_of(scope, steps);

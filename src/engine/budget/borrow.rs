@@ -1,5 +1,5 @@
-//! What a subagent is lent by its parent: it comes with letters, goes back with reports, and where it does not suffice the
-//! subagent parks and asks for more.
+//! A subagent's grant from its parent. It arrives with envelopes and is returned with reports. When it is
+//! used up, the subagent parks and requests more.
 
 use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::budget::lend::Serve;
@@ -18,7 +18,7 @@ use crate::store::waits;
 use crate::store::waits::{Decision, WaitKind, WaitState};
 
 impl Budgets<'_> {
-    /// The parent has lent with a letter. `meta` must be written afterwards.
+    /// Adds a grant that came with an envelope. `meta` must be written afterwards.
     pub(crate) fn take_grant(&self, state: &mut State, grant: &Caps) {
         if let Some(parent) = &mut state.meta.parent {
             parent.grant.get_or_insert_default().add(grant);
@@ -26,7 +26,8 @@ impl Budgets<'_> {
         sync_grant(state);
     }
 
-    /// What a run that has ended has used of what was lent, and gives back. `meta` must be written afterwards.
+    /// The usage of the grant by a run that has ended, and the rest that is returned. `meta` must be written
+    /// afterwards.
     pub(crate) fn settle_grant(&self, state: &mut State, run: Option<&Run>) -> Option<Books> {
         let used = run.map_or(Amounts::default(), |run| {
             let steps = run.steps_done();
@@ -42,7 +43,7 @@ impl Budgets<'_> {
         (spent != Amounts::default() || back != Amounts::default()).then_some(Books { spent, back })
     }
 
-    /// Tells the parent what was used of what it has lent, where no report says so.
+    /// Reports the usage of the grant to the parent when no report of a run does.
     pub(crate) fn return_grant(&self, state: &mut State, sql: &dyn Sql, run: Option<&Run>) -> Result<()> {
         match self.settle_grant(state, run) {
             Some(books) => self.subagents().tell_parent(state, sql, EnvelopeBody::Books(books)),
@@ -50,7 +51,7 @@ impl Budgets<'_> {
         }
     }
 
-    /// Asks the parent for more, unless it is asked already.
+    /// Requests more from the parent, unless a request is open.
     pub(crate) fn tell_need(&self, state: &mut State, sql: &dyn Sql, wanted: &Need) -> Result<()> {
         let used = state.active().and_then(|run| Some(run.ledger.as_ref()?.used(run.steps_done()).shared()));
         let Some(grant) = state.meta.parent.as_mut().and_then(|parent| parent.grant.as_mut()) else {
@@ -71,7 +72,7 @@ impl Budgets<'_> {
         Ok(())
     }
 
-    /// Parks the run until the parent has answered. Never comes back.
+    /// Parks the run until the parent has replied. It never returns.
     pub(crate) async fn ask_parent<T>(&self, exceeded: Exceeded) -> Result<T> {
         let opened = self.transition(|state, sql| {
             let by = state.meta.thread_id.clone();
@@ -84,7 +85,7 @@ impl Budgets<'_> {
         self.waits().parked(&opened).await
     }
 
-    /// The parent has answered. `meta` must be written afterwards.
+    /// Receives the parent's reply. `meta` must be written afterwards.
     pub(crate) fn hear_grant(
         &self,
         state: &mut State,
@@ -109,7 +110,7 @@ impl Budgets<'_> {
         let idle = state.active().is_none();
         let serve = match granted {
             Granted::Refused => Serve::Refused,
-            // What comes for a subagent of this one goes to it.
+            // The addition is for a subagent of this thread.
             Granted::Add(caps) if idle => Serve::More(Some(*caps)),
             Granted::Add(_) | Granted::Free => Serve::More(None),
         };
@@ -118,7 +119,7 @@ impl Budgets<'_> {
         if !idle || state.active().is_some() {
             return Ok(());
         }
-        // Nobody works here who could use the rest; what was passed on counts as used.
+        // No run here could use the rest. Amounts that were passed on count as used.
         let mut passed = lent_apart(state);
         passed.take(&before);
         let books = self.settle_grant(state, None);
@@ -131,7 +132,7 @@ impl Budgets<'_> {
         }
     }
 
-    /// The run that has asked goes on, finishes, or fails.
+    /// Continues, finishes or fails the run that requested more.
     fn end_asking(
         &self,
         state: &mut State,
@@ -176,7 +177,7 @@ fn lent_apart(state: &State) -> Amounts {
     state.meta.budget.as_ref().map(|budget| budget.lent).unwrap_or_default()
 }
 
-/// The limits of the active run are those that the thread has by now.
+/// Copies the thread's grant to the limits of the active run.
 fn sync_grant(state: &mut State) {
     let caps = state.meta.parent.as_ref().and_then(|parent| parent.grant).map(|grant| grant.caps());
     if let Some(ledger) = state.run.as_mut().and_then(|run| run.ledger.as_mut()) {

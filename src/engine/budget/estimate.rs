@@ -1,4 +1,5 @@
-//! How many tokens a request has, and what tokens cost, before the provider has said so. Whatever is in doubt counts as more.
+//! Estimates the tokens and the cost of a request before the provider reports them. Estimates err on the high
+//! side.
 
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Part, openai};
@@ -7,13 +8,13 @@ use crate::store::log::Worst;
 use crate::store::runs::ledger::Amounts;
 use crate::tokens::tokens;
 
-/// Tokens of so many bytes of which nothing else is known.
+/// The tokens of bytes with unknown content.
 pub(crate) fn of_bytes(bytes: usize) -> u64 {
     (bytes as f64 / limits::BYTES_PER_TOKEN).ceil() as u64
 }
 
-/// Tokens of a request, as its model's provider would count them: texts as they are counted for its window (`tokens`), times what
-/// the thread has learnt of the model. Of images it learns nothing.
+/// The tokens of a request as its provider would count them. Texts are counted as for the model's window
+/// (`tokens`), times the thread's calibration factor for the model. The factor does not apply to images.
 pub(crate) fn input(request: &ChatRequest, factor: f64) -> u64 {
     let besides: (usize, usize) = request
         .messages
@@ -26,7 +27,7 @@ pub(crate) fn input(request: &ChatRequest, factor: f64) -> u64 {
     counted.saturating_add((besides.1 * limits::IMAGE_TOKENS) as u64)
 }
 
-/// What a message has besides its texts and calls: tokens of what its provider wants back, and how many images.
+/// The other content of a message: tokens of data that the provider wants back, and the number of images.
 fn besides_text(message: &ChatMessage) -> (usize, usize) {
     let images = |parts: &[Part]| parts.iter().filter(|part| matches!(part, Part::Image { .. })).count();
     match message {
@@ -39,10 +40,11 @@ fn besides_text(message: &ChatMessage) -> (usize, usize) {
     }
 }
 
-/// Millionths of a dollar that a token of a request and one of an answer cost at most: a price is in USD for a million.
+/// The highest prices of a token of a request and of an answer, in millionths of a dollar. Models state
+/// prices in USD per million tokens.
 pub(crate) fn prices(model: &Model) -> (f64, f64) {
     let input = model.input_price.unwrap_or(0.0);
-    // What is written to a cache costs a quarter more.
+    // Anthropic charges a quarter more for cache writes.
     let written = if model.provider == Provider::Anthropic { input * 1.25 } else { input };
     (written.max(model.cached_price.unwrap_or(0.0)), model.output_price.unwrap_or(0.0))
 }
@@ -52,24 +54,24 @@ pub(crate) fn micro(cost: f64) -> i64 {
     (cost - 1e-6).ceil().clamp(0.0, 9e15) as i64
 }
 
-/// What an attempt of that size uses at most.
+/// The maximum usage of an attempt of this size.
 pub(crate) fn worst(model: &Model, Worst { input, output }: Worst) -> Amounts {
     let (each_in, each_out) = prices(model);
     let cost = micro(input as f64 * each_in + output as f64 * each_out);
     Amounts::attempt(cost, whole(input.saturating_add(output)))
 }
 
-/// What an attempt of that size has used at most of which nobody saw the end. No report corrects its estimate, which may be wrong:
-/// so it is taken to be a quarter larger, or as large as all that was written for it.
+/// The maximum usage of a lost attempt of this size. No report corrects its estimate. Its input therefore
+/// counts a quarter more, or as large as all of its JSON.
 pub(crate) fn lost(model: &Model, request: &ChatRequest, size: Worst) -> Amounts {
     let larger = (size.input as f64 * limits::BUDGET_LOST_INPUT).ceil() as u64;
-    // Every provider's request holds the same texts, with about as much around them. Images are written at many times what they
-    // count.
+    // All providers' requests hold the same texts with similar overhead. Images are written in many times the
+    // bytes that they count for.
     let written = request.tokens().map_or(0, |_| of_bytes(openai::bytes(request)));
     worst(model, Worst { input: larger.max(written), ..size })
 }
 
-/// What an attempt has used by what its provider says.
+/// The usage of an attempt by its provider's report.
 pub(crate) fn reported(model: &Model, usage: &Usage) -> Amounts {
     let cost = micro(model.cost(usage).unwrap_or(0.0) * 1e6);
     Amounts::attempt(cost, whole(usage.input_tokens.saturating_add(usage.output_tokens)))
@@ -103,7 +105,7 @@ mod tests {
         };
         let image = Part::Image { media_type: "image/png".into(), data: "AAAA".into() };
         let with_image = user(vec![Part::Text(text.clone()), image]);
-        // A vocabulary makes 160 of it, and what stands around a message comes to that.
+        // A vocabulary counts 160 tokens. The overhead of a message is added.
         assert!((128..200).contains(&of(&plain)), "{}", of(&plain));
         assert!(of(&with_tool) > 2 * of(&plain) - 8);
         assert_eq!(of(&with_image), of(&plain) + limits::IMAGE_TOKENS as u64);

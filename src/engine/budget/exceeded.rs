@@ -1,4 +1,4 @@
-//! What follows when a limit is reached: the run asks, or fails, or it has one last step.
+//! The consequence of a reached limit: the run asks, fails, or makes one last step.
 
 use crate::engine::budget::Reached;
 use crate::engine::features::Budgets;
@@ -12,12 +12,12 @@ use crate::store::runs::ledger::{BudgetScope, Finishing};
 use crate::store::state::State;
 use crate::store::waits::AskedBudget;
 
-/// What the model reads in its last step.
+/// The system message of the last step.
 const FINISH: &str = "The budget of this run is used up. Answer now, with what you have.";
 
-/// What stands for the result of a call that is beyond the limit.
+/// The result of a call beyond the limit of tool calls.
 const NO_CALLS: &str = "Not run: the budget of tool calls is used up.";
-/// The same in the last step.
+/// The result of a call in the last step.
 const LAST_STEP: &str = "Not run: the budget of this run is used up.";
 
 /// A limit that forbids the next attempt.
@@ -27,20 +27,20 @@ pub(crate) struct Exceeded {
     pub(crate) unit: Unit,
     pub(crate) limit: i64,
     pub(crate) spent: i64,
-    /// What the attempt would need at least.
+    /// The minimum that the attempt needs.
     pub(crate) needed: i64,
 }
 
-/// What the run does then.
+/// The consequence for the run.
 pub(crate) enum Then {
-    /// It makes its last step.
+    /// The run makes its last step.
     Finish,
-    /// It fails; with what a person reads.
+    /// The run fails, with this text for people.
     Fail(String),
 }
 
 impl Exceeded {
-    /// What a person reads.
+    /// The text for people.
     pub(crate) fn text(&self) -> String {
         let Exceeded { scope, unit, limit, spent, needed } = *self;
         let needs = match unit {
@@ -62,13 +62,13 @@ impl Exceeded {
         )
     }
 
-    /// As a wait keeps it.
+    /// The form that a wait stores.
     pub(crate) fn asked(&self) -> AskedBudget {
         let Exceeded { scope, unit, limit, spent, needed } = *self;
         AskedBudget { scope, unit, limit, spent, needed, for_child: None, of_run: None }
     }
 
-    /// What a wait keeps.
+    /// Restores the form that a wait stores.
     pub(crate) fn of(asked: &AskedBudget) -> Exceeded {
         let AskedBudget { scope, unit, limit, spent, needed, .. } = *asked;
         Exceeded { scope, unit, limit, spent, needed }
@@ -78,7 +78,7 @@ impl Exceeded {
         Reached { scope: self.scope, unit: self.unit, spent: self.spent, limit: self.limit }
     }
 
-    /// The result of a called prompt whose model is not asked. The run's next step meets the same limit.
+    /// The result of a call that this limit forbids. The run's next step meets the same limit.
     pub(crate) fn result(&self) -> ToolResult {
         let text = format!("Not run: {}", self.text());
         ToolResult { error_code: Some("budget_exceeded".into()), ..ToolResult::error(text) }
@@ -86,7 +86,7 @@ impl Exceeded {
 }
 
 impl Budgets<'_> {
-    /// A limit is reached before an attempt of the run's own step.
+    /// Handles a limit that is reached before an attempt of the run's own step.
     pub(crate) async fn over_budget(&self, exceeded: Exceeded) -> Result<Then> {
         let (policy, finishing, denied) = self.read(|state, _| {
             let ledger = state.active().and_then(|run| run.ledger.as_ref());
@@ -99,7 +99,7 @@ impl Budgets<'_> {
         }
         match policy {
             OnExceeded::Finish if finishing == Finishing::No => {
-                // Where people have said so, it did not keep anything back for this step.
+                // After a person's decision: nothing was reserved for this step.
                 self.finish_soon(if denied { Finishing::Decided } else { Finishing::Reserved })?;
                 Ok(Then::Finish)
             }
@@ -116,7 +116,7 @@ impl Budgets<'_> {
         }
     }
 
-    /// The next attempt is the run's last.
+    /// Makes the next attempt the run's last.
     fn finish_soon(&self, finishing: Finishing) -> Result<()> {
         self.transition(|state, sql| {
             let run = state.active_mut()?;
@@ -135,7 +135,7 @@ impl Budgets<'_> {
         })
     }
 
-    /// A request of the run's last step: without tools, and the model is told.
+    /// The request of the last step: without tools, and with a message that explains why.
     pub(crate) fn last_request(&self, request: ChatRequest) -> Result<ChatRequest> {
         if !self.finishes()? {
             return Ok(request);
@@ -147,7 +147,7 @@ impl Budgets<'_> {
         Ok(request)
     }
 
-    /// How many calls of tools may still begin, if anything limits that.
+    /// The number of tool calls that may still begin; `None` without a limit.
     pub(crate) fn calls_left(&self) -> Result<Option<usize>> {
         self.read(|state, _| {
             let Some((run, ledger)) = state.active().and_then(|run| Some((run, run.ledger.as_ref()?))) else {
@@ -171,8 +171,8 @@ impl Budgets<'_> {
         }
     }
 
-    /// Counts a call of a tool that begins, and says why one that a limit forbids is not made. `apart`: of work apart from the
-    /// run, which is not counted.
+    /// Counts a tool call that begins. Returns an error result if a limit forbids it. `apart`: work outside
+    /// the run, which is not counted.
     pub(crate) fn count_call(&self, apart: bool) -> Result<Option<ToolResult>> {
         if apart {
             return Ok(None);
@@ -184,7 +184,7 @@ impl Budgets<'_> {
             }) else {
                 return Ok(None);
             };
-            // What is refused counts too: so the next step knows of it.
+            // A refused call counts too, so that the next step detects the limit.
             ledger.calls += 1;
             let over = |scope: BudgetScope| {
                 ledger

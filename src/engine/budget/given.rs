@@ -1,4 +1,4 @@
-//! Budgets that requests bring: of a thread that is created, of a message, and limits that people set while the thread is there.
+//! Budgets in requests: of a new thread, of a message, and limits that people change later.
 
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ fn set_limit(state: &mut State, scope: BudgetScope, unit: Unit, cap: i64) -> Res
 }
 
 impl Budgets<'_> {
-    /// Refuses a limit on cost where nobody knows what the agent's models cost.
+    /// Refuses a limit on cost if a price of the agent's models is unknown.
     pub(crate) fn check_prices(&self, agent: &str, budget: Option<&Budget>) -> Result<()> {
         let limits_cost = budget.filter(|budget| budget.limits_cost());
         let (Some(budget), Some(agent)) = (limits_cost, self.catalog.agents.get(agent)) else {
@@ -94,8 +94,8 @@ impl Budgets<'_> {
             .hint("Give the model `inputPrice` and `outputPrice`, or the agent's budget `\"unpriced\": \"ignore\"`."))
     }
 
-    /// Sets limits of the active run and of the thread: they hold from the next attempt on. A run that has asked for what it is
-    /// given now goes on.
+    /// Sets limits of the active run and of the thread. They apply from the next attempt on. A run that waits
+    /// for more continues if the new limit suffices.
     pub(crate) fn set_limits(&self, limits: &Budget, caller: &Caller) -> Result<()> {
         let now = self.host.now_us();
         let (told, closed, entry) = self.transition(|state, sql| {
@@ -138,7 +138,7 @@ impl Budgets<'_> {
         Ok(())
     }
 
-    /// Closes the question of the active run, if what it needs is there now.
+    /// Closes the budget wait of the active run, if the run has what it needs.
     fn lift_wait(
         &self,
         state: &mut State,
@@ -169,7 +169,7 @@ impl Budgets<'_> {
         Ok(Some((wait, entry)))
     }
 
-    /// A message that comes while a run is active tightens that.
+    /// Tightens the active run's budget by that of a new message.
     pub(crate) fn tighten_budget(
         &self,
         state: &mut State,

@@ -1,5 +1,6 @@
-//! What a run lends to its subagents: with the letter that makes one or writes to it, and when one asks for more. What they have
-//! used comes back with their reports. All of it is on the child's row, which is written anyway.
+//! Grants of a run to its subagents. They are sent with the envelope that creates or messages a child, or
+//! when a child requests more. Reports return what is unused. All amounts are in the child's row, which is
+//! written anyway.
 
 use crate::engine::budget::Reached;
 use crate::engine::budget::exceeded::Exceeded;
@@ -20,7 +21,7 @@ use crate::store::thread_budget::{Errand, ThreadBudget};
 use crate::store::waits;
 use crate::store::waits::{AskedBudget, Decision, WaitKind, WaitState};
 
-/// A limit, and what is used of it.
+/// A limit and its usage.
 #[derive(Clone, Copy)]
 struct Limit {
     scope: BudgetScope,
@@ -28,33 +29,33 @@ struct Limit {
     used: i64,
 }
 
-/// What follows for children that wait for more.
+/// The consequence for children that wait for more.
 #[derive(Clone, Copy)]
 pub(crate) enum Serve {
-    /// There is more to lend: what is left, or so much that was added where no run is active that it could be left of.
+    /// There is more to grant: from the remaining budget, or these added amounts when no run is active.
     More(Option<Caps>),
-    /// There is not.
+    /// There is no more.
     Refused,
 }
 
-/// What has become of what a child needs.
+/// The result of serving a child's need.
 enum Served {
-    /// It has it, or as much as it may hold.
+    /// The need is granted, or as much of it as the child may hold.
     Lent,
-    /// So much is not left.
+    /// The budget does not suffice.
     Short(Short),
-    /// It holds as much as it may.
+    /// The child holds its maximum.
     Full,
 }
 
-/// What a child is short of, and the run whose limit that is, which may have ended.
+/// The limit that does not suffice, and the run that it belongs to, which may have ended.
 #[derive(Clone, Copy)]
 struct Short {
     exceeded: Exceeded,
     run: Option<i64>,
 }
 
-/// The tightest limit of a shared unit. `errand`: of the run that has lent, if that has ended.
+/// The tightest limit of a shared unit. `errand`: the limits of the granting run, if that has ended.
 fn tightest(
     (ledger, steps): (&Ledger, u32),
     beside: &Amounts,
@@ -73,20 +74,20 @@ fn tightest(
 }
 
 impl Budgets<'_> {
-    /// The books of the active run, or of one that would begin now, and its steps.
+    /// The ledger and steps of the active run, or of a run that would begin now.
     pub(crate) fn books(&self, state: &State, sql: &dyn Sql) -> Result<Option<(Ledger, u32)>> {
         if let Some(run) = state.active() {
             return Ok(run.ledger.as_deref().map(|ledger| (ledger.clone(), run.steps_done())));
         }
         let Some(mut ledger) = self.new_ledger(state, sql, None)? else { return Ok(None) };
         ledger.denied = state.meta.budget.as_ref().is_some_and(|kept| kept.denied == last_run(state));
-        // What is lent already counts against the limits of a run, too.
+        // Amounts lent count against a run's limits already, so they are not counted twice.
         ledger.lent = state.meta.budget.as_ref().map(|budget| budget.lent).unwrap_or_default();
         ledger.late.take(&ledger.lent);
         Ok(Some((ledger, 0)))
     }
 
-    /// What is left of each shared unit that is limited; none where nothing is.
+    /// The tightest limit of each shared unit; `None` when nothing is limited.
     fn left_to_lend(
         &self,
         state: &State,
@@ -99,7 +100,8 @@ impl Budgets<'_> {
         Ok(limits.iter().any(Option::is_some).then_some(limits))
     }
 
-    /// Lends to a child that is about to be written to; its row must be written afterwards. An error result if nothing is left.
+    /// Grants budget to a child before it is messaged. The child's row must be written afterwards. Returns an
+    /// error result if nothing is left.
     pub(crate) fn lend(
         &self,
         state: &mut State,
@@ -135,7 +137,7 @@ impl Budgets<'_> {
         Ok(Ok(Some(caps)))
     }
 
-    /// What a child still holds of an earlier run is lent by the active one from now on.
+    /// Moves amounts that a child still holds from an earlier run to the active run.
     fn adopt(&self, state: &mut State, sql: &dyn Sql, budget: &mut ChildBudget) -> Result<()> {
         let run = lender(state);
         if budget.run == run {
@@ -157,7 +159,7 @@ impl Budgets<'_> {
         Ok(())
     }
 
-    /// So much is lent.
+    /// Records a grant.
     fn hand_out(
         &self,
         state: &mut State,
@@ -181,7 +183,7 @@ impl Budgets<'_> {
         Ok(())
     }
 
-    /// Books what a child has used, and takes back what it holds no more. Its row must be written afterwards.
+    /// Charges a child's usage, and takes back what it returns. The child's row must be written afterwards.
     pub(crate) fn book_child(
         &self,
         state: &mut State,
@@ -211,7 +213,7 @@ impl Budgets<'_> {
         Ok(())
     }
 
-    /// A child needs more than it has. Its row must be written afterwards.
+    /// Receives a child's request for more. The child's row must be written afterwards.
     pub(crate) fn hear_need(
         &self,
         state: &mut State,
@@ -235,7 +237,7 @@ impl Budgets<'_> {
         self.want_more(state, sql, short, wanted, applied)
     }
 
-    /// Lends what a child needs, if it is left; otherwise what it is short of.
+    /// Grants what a child needs, or returns the limit that does not suffice.
     fn grant_need(
         &self,
         state: &mut State,
@@ -297,7 +299,7 @@ impl Budgets<'_> {
         Ok(Served::Lent)
     }
 
-    /// Whether somebody may be asked for more.
+    /// Whether the parent or a person may be asked for more.
     fn may_ask(&self, state: &State, sql: &dyn Sql, short: Short) -> Result<bool> {
         if state.meta.stopped || state.meta.terminated_us.is_some() {
             return Ok(false);
@@ -312,7 +314,7 @@ impl Budgets<'_> {
         Ok(books.is_some_and(|(ledger, _)| ledger.policy.on_exceeded == OnExceeded::Ask && !ledger.denied))
     }
 
-    /// Asks for what children are short of: the parent, or people; once, until that is answered.
+    /// Asks for what a child lacks: the parent, or people. Does nothing while such a question is open.
     fn want_more(
         &self,
         state: &mut State,
@@ -338,7 +340,8 @@ impl Budgets<'_> {
         Ok(())
     }
 
-    /// Answers the children that wait for more. Whether one of them still does.
+    /// Answers the children that wait for more. If one of them still lacks budget, asks for it or refuses
+    /// all.
     pub(crate) fn serve_children(
         &self,
         state: &mut State,
@@ -391,7 +394,7 @@ impl Budgets<'_> {
         self.serve_children(state, sql, Serve::Refused, applied)
     }
 
-    /// Nobody is asked any more for children that have what they need.
+    /// Closes the waits for children that have what they need.
     fn close_served(&self, state: &mut State, sql: &dyn Sql, applied: &mut Applied) -> Result<()> {
         if state.meta.waits == 0 {
             return Ok(());
@@ -405,8 +408,8 @@ impl Budgets<'_> {
         Ok(())
     }
 
-    /// What a run that ends has lent and not got back is the thread's from now on, inside the transition that ends it. Its limits
-    /// hold for those who have it.
+    /// Moves the open grants of a run to the thread, inside the transition that ends the run. The run's
+    /// limits stay in force for the children that hold them.
     pub(crate) fn leave_lent(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let run = state.active_mut()?;
         let (id, steps) = (run.id, run.steps_done());
@@ -430,14 +433,14 @@ impl Budgets<'_> {
     }
 }
 
-/// The run whose child this is, if it waits for more.
+/// The run that granted to a child, if the child waits for more.
 fn waits_for(child: &Child) -> Option<i64> {
     let budget = child.budget.as_ref()?;
     budget.wanted.as_ref().map(|_| budget.run)
 }
 
-/// What the run that has lent to a child has left of its limits, if it has ended. A subagent that works lends of what it
-/// has now, also to those that an earlier run of its own has made.
+/// The kept limits of the ended run that granted to a child. A subagent with an active run grants from its
+/// current budget, also to children of its earlier runs.
 fn errand_of<'a>(state: &'a State, child: &Child) -> Option<&'a Errand> {
     let lent = state.meta.parent.as_ref().is_some_and(|parent| parent.grant.is_some());
     if lent && state.active().is_some() {
@@ -450,7 +453,7 @@ fn kept_errand(state: &State, run: Option<i64>) -> Option<&Errand> {
     state.meta.budget.as_ref()?.errand(run?)
 }
 
-/// What of this is not left of a run that has ended.
+/// The unit of the need that an ended run's limits do not cover.
 fn short_of(errand: &Errand, wanted: &Need) -> Option<Exceeded> {
     Unit::SHARED.into_iter().find_map(|unit| {
         let ((limit, spent), needed) = (errand.of(unit)?, wanted.need.get(unit));
@@ -460,7 +463,7 @@ fn short_of(errand: &Errand, wanted: &Need) -> Option<Exceeded> {
 }
 
 impl ChildBudget {
-    /// That of a child which was never lent anything.
+    /// The budget of a child without earlier grants.
     fn of(entry: Option<&Share>) -> ChildBudget {
         let most = entry.and_then(|entry| entry.max_cost_usd);
         let limits = Limits { max_cost_usd: most, ..Limits::default() };
@@ -471,14 +474,14 @@ impl ChildBudget {
         }
     }
 
-    /// What it is lent of what is left, unless it needs more.
+    /// The usual grant: a share of what is left.
     fn usual(&self, unit: Unit, left: i64) -> i64 {
         let share = if self.share > 0.0 { self.share } else { limits::BUDGET_SHARE };
         let part = (left as f64 * share).ceil() as i64;
         self.room(unit).map_or(part, |room| part.min(room))
     }
 
-    /// What it may hold besides what it holds, if that is limited.
+    /// How much more the child may hold, if that is limited.
     fn room(&self, unit: Unit) -> Option<i64> {
         let most = self.most.filter(|_| unit == Unit::Cost)?;
         Some(most.saturating_sub(self.granted.get(unit)))
@@ -486,13 +489,13 @@ impl ChildBudget {
 }
 
 impl Child {
-    /// What it waits for.
+    /// The open request of the child.
     fn wants_more(&self) -> Option<&Need> {
         self.budget.as_ref().and_then(|budget| budget.wanted.as_ref())
     }
 }
 
-/// A subagent between its runs has nothing of its own to lend: what its child needs is for its parent to give.
+/// The parent's limit, for a subagent between its runs. It has nothing to grant and passes the request on.
 fn passes_on(state: &State, wanted: &Need) -> Option<Exceeded> {
     state.meta.parent.as_ref()?.grant?;
     if state.active().is_some() {
@@ -503,7 +506,7 @@ fn passes_on(state: &State, wanted: &Need) -> Option<Exceeded> {
     Some(Exceeded { scope: BudgetScope::Parent, unit, limit: 0, spent: 0, needed })
 }
 
-/// What one of so many gets of what is there, if that is what it needs.
+/// A fair part of the rest for one of `count` children, if it covers the need. Takes it from the rest.
 fn part_of(rest: &mut Caps, need: &Amounts, count: usize) -> Option<Caps> {
     let count = i64::try_from(count.max(1)).unwrap_or(1);
     let mut part = Caps::default();
@@ -525,12 +528,12 @@ fn part_of(rest: &mut Caps, need: &Amounts, count: usize) -> Option<Caps> {
     Some(part)
 }
 
-/// The run that lends; 0 for none.
+/// The active run with a ledger; 0 for none.
 fn lender(state: &State) -> i64 {
     state.active().filter(|run| run.ledger.is_some()).map_or(0, |run| run.id)
 }
 
-/// The newest run, also if it is over; 0 for none.
+/// The newest run, which may have ended; 0 for none.
 pub(crate) fn last_run(state: &State) -> i64 {
     state.run.as_ref().map_or(0, |run| run.id)
 }
@@ -539,7 +542,7 @@ fn active_ledger(state: &mut State) -> Option<&mut Ledger> {
     state.run.as_mut().filter(|run| run.end.is_none()).and_then(|run| run.ledger.as_deref_mut())
 }
 
-/// The active run knows what children hold and have used besides.
+/// Updates the active run's copy of what children hold and have used outside it.
 pub(crate) fn sync_apart(state: &mut State) {
     let apart = state.meta.budget.as_deref().map(ThreadBudget::apart).unwrap_or_default();
     if let Some(ledger) = active_ledger(state) {
@@ -547,5 +550,5 @@ pub(crate) fn sync_apart(state: &mut State) {
     }
 }
 
-/// What listeners are told after a transition.
+/// A budget event for clients, sent after a transition.
 pub(crate) type BudgetNotice = (&'static str, Reached);

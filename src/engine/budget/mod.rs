@@ -1,11 +1,12 @@
-//! Budgets (docs/budgets.md): what a run may still use is looked at before each attempt at a model and before each call of a
-//! tool; what was used is booked with what stores it. The sums are in the run's row (`store/runs/ledger`). A run that nothing
-//! limits has none, and pays nothing here.
+//! Budgets (docs/budgets.md). The rest of a run's budget is checked before each model attempt and each tool
+//! call. Usage is charged in the transition that stores its cause. The sums are in the run's row
+//! (`store/runs/ledger`). A run without limits has no ledger and no cost here.
 //!
-//! * Here: what limits a run that begins, what is under way, and what it leaves. `afford`: whether the next attempt is made, and
-//!   with how long an answer. `book`: what an attempt has used. `exceeded`: what follows when a limit is reached. `estimate`:
-//!   tokens and their price. `given`: what requests say.
-//! * `vectors`: requests for vectors, which are afforded or not made. `lend`: what subagents have of it. `borrow`: what a subagent has. `apart`: what is used when no run goes on.
+//! * Here: the ledger of a new run, reservations, and the end of a run. `afford`: checks the next model
+//!   attempt and caps its answer. `book`: charges attempts. `exceeded`: the consequence of a reached limit.
+//!   `estimate`: tokens and prices. `given`: budgets in requests.
+//! * `vectors`: checks requests for vectors. `lend`: grants to subagents. `borrow`: a subagent's own grant.
+//!   `apart`: usage outside runs.
 
 pub(crate) mod afford;
 pub(crate) mod apart;
@@ -33,19 +34,19 @@ use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
 use crate::store::state::State;
 use crate::store::thread_budget::ThreadBudget;
 
-/// What of budgets exists only while the object lives.
+/// Budget state that exists only in memory.
 #[derive(Default)]
 pub(crate) struct Spending {
-    /// Attempts that are under way: which, whether they are apart from the run, and what they use at most.
+    /// Reservations: the id, whether it is outside the run, and the maximum usage.
     underway: RefCell<Vec<(u64, bool, Amounts)>>,
     next: Cell<u64>,
-    /// From when on the run's activity is still to be booked.
+    /// The start of the run's active time that is not charged yet.
     since_us: Cell<Option<i64>>,
-    /// Attempts of the run that ends whose end nobody will see.
+    /// Lost attempts of the run, not charged yet.
     cut: Cell<usize>,
 }
 
-/// An attempt that is under way. Until this is dropped what it may use counts as used.
+/// An attempt in progress. Its maximum usage is reserved until this is dropped.
 pub(crate) struct Underway {
     thread: Thread,
     id: u64,
@@ -57,7 +58,7 @@ impl Drop for Underway {
     }
 }
 
-/// A limit that is near or reached, for whoever listens and for the log.
+/// A limit that is close or reached, for clients and the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reached {
     pub(crate) scope: BudgetScope,
@@ -67,7 +68,7 @@ pub(crate) struct Reached {
 }
 
 impl Spending {
-    /// Notes that so much may be used by what begins.
+    /// Reserves the maximum usage of an attempt.
     fn begins(thread: &Thread, apart: bool, used: Amounts) -> Underway {
         let spending = &thread.ephemeral.spending;
         let id = spending.next.get() + 1;
@@ -76,41 +77,41 @@ impl Spending {
         Underway { thread: thread.clone(), id }
     }
 
-    /// What is under way, of the run and apart from it.
+    /// All reservations, of the run and outside it.
     fn all(&self) -> Amounts {
         self.underway.borrow().iter().fold(Amounts::default(), |sum, (_, _, used)| sum.and(used))
     }
 
-    /// What is under way of the run: how many attempts, and what they use at most.
+    /// The run's reservations: their number and sum.
     fn of_run(&self) -> (usize, Amounts) {
         let underway = self.underway.borrow();
         let of_run = underway.iter().filter(|(_, apart, _)| !apart);
         of_run.fold((0, Amounts::default()), |(n, sum), (_, _, used)| (n + 1, sum.and(used)))
     }
 
-    /// What is under way, and the time that is still to be booked.
+    /// All reservations, plus the active time that is not charged yet.
     pub(crate) fn beside(&self, now: i64) -> Amounts {
         self.all().and(&Amounts::of(Unit::Time, self.unbooked_us(now)))
     }
 
-    /// The run is active from now on, or no more.
+    /// Starts or stops the run's active time.
     pub(crate) fn active(&self, since_us: Option<i64>) {
         self.since_us.set(since_us);
     }
 
-    /// Notes that the log has an attempt of the run whose end nobody will see.
+    /// Counts an attempt of the run that is in the log but whose end is lost.
     pub(crate) fn cut_off(&self) {
         self.cut.set(self.cut.get() + 1);
     }
 
-    /// Time that is still to be booked.
+    /// The active time that is not charged yet.
     fn unbooked_us(&self, now: i64) -> i64 {
         self.since_us.get().map_or(0, |since| (now - since).max(0))
     }
 }
 
 impl Budgets<'_> {
-    /// A run that begins, with what limits it.
+    /// A new run, with its ledger.
     pub(crate) fn with_budget(
         &self,
         state: &State,
@@ -143,8 +144,8 @@ impl Budgets<'_> {
         Ok(Some(ledger))
     }
 
-    /// What the thread's runs have used by now. Where the last one has not kept it, it is read from the log once, if
-    /// anything limits the thread.
+    /// The usage of the thread's earlier runs. If the last run's ledger lacks it, it is read once from the
+    /// log, provided that anything limits the thread.
     fn spent_before(&self, state: &State, sql: &dyn Sql, ledger: &Ledger) -> Result<Option<Amounts>> {
         let Some(last) = &state.run else { return Ok(Some(Amounts::default())) };
         if let Some(last_ledger) = &last.ledger
@@ -158,7 +159,7 @@ impl Budgets<'_> {
         crate::store::runs::totals::of_thread(sql).map(Some)
     }
 
-    /// Books the time since it was booked last, inside a transition that writes the run's row.
+    /// Charges the active time since the last charge, inside a transition that writes the run's row.
     pub(crate) fn book_time(&self, run: &mut Run, now: i64) {
         if let Some(ledger) = &mut run.ledger {
             let us = self.ephemeral.spending.unbooked_us(now);
@@ -169,7 +170,8 @@ impl Budgets<'_> {
         }
     }
 
-    /// What is near its limit by now, inside a transition that writes the run's row: noted there, and told afterwards.
+    /// The limits that are close now, noted as diagnostics in a transition that writes the run's row. The
+    /// caller announces them afterwards.
     pub(crate) fn near_limits(&self, run: &mut Run, now: i64) -> Vec<Reached> {
         let steps = run.steps_done();
         let Some(ledger) = &mut run.ledger else { return Vec::new() };
@@ -190,14 +192,14 @@ impl Budgets<'_> {
         near
     }
 
-    /// Tells whoever listens of limits.
+    /// Sends budget events to clients.
     pub(crate) fn announce_budget(&self, kind: &str, reached: &[Reached]) {
         for reached in reached {
             self.announce("budget", reached.to_json(kind));
         }
     }
 
-    /// Books attempts of work apart from the run whose end nobody will see, inside the transition that says so.
+    /// Charges lost attempts that the run's own step does not count, inside the transition that records them.
     pub(crate) fn book_cut_off(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let cut = u32::try_from(self.ephemeral.spending.cut.take()).unwrap_or(u32::MAX);
         if cut == 0 || state.active().is_none_or(|run| run.ledger.is_none()) {
@@ -212,8 +214,8 @@ impl Budgets<'_> {
         run.update(sql)
     }
 
-    /// Takes back what a run that ends has left open, inside the transition that ends it: attempts whose end nobody will see are
-    /// booked at their worst case.
+    /// Closes the run's ledger inside the transition that ends the run. Attempts in progress are charged at
+    /// their maximum.
     pub(crate) fn close_ledger(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
         let spending = &self.ephemeral.spending;
         let cut = spending.cut.take();

@@ -1,5 +1,5 @@
-//! Requests for vectors. They have no answer that could be cut, so that what they use at most is known before. A search that what
-//! is left does not pay for finds words; texts that nobody pays for wait.
+//! Budget checks for requests for vectors. These have no answer to cap, so their maximum usage is known in
+//! advance. Beyond the budget, a search uses words only, and texts wait for their vectors.
 
 use crate::engine::budget::afford::{AttemptSize, kept_back};
 use crate::engine::budget::estimate;
@@ -16,17 +16,17 @@ use crate::spec::budget::Unit;
 use crate::store::log::Worst;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
 
-/// Requests that may be made.
+/// Permitted requests.
 #[derive(Default)]
 pub(crate) struct Afforded {
-    /// How many; as many as one likes, unless given.
+    /// Their number; `None` is unlimited.
     pub(crate) requests: Option<u32>,
-    /// Until this is dropped they count as used.
+    /// Their reservation, until this is dropped.
     pub(crate) underway: Option<Underway>,
 }
 
 impl Budgets<'_> {
-    /// How often the vector of a question may be asked for: by a search of the active run, or by one that no run waits for.
+    /// How often a question's vector may be requested, by a search of the active run or one outside runs.
     pub(crate) fn afford_question(
         &self,
         book: &Book<'_>,
@@ -40,7 +40,7 @@ impl Budgets<'_> {
             Some(definitions) => self.afford_of_run(definitions, model, bytes, most)?,
             None => self.afford_vectors(model, bytes, most)?,
         };
-        // The run's next request for a reply meets the same limit, and says so.
+        // The run's next model request meets the same limit and reports it.
         Ok(found.unwrap_or(Afforded { requests: Some(0), underway: None }))
     }
 
@@ -57,7 +57,7 @@ impl Budgets<'_> {
             let Some((run, ledger)) = state.active().and_then(|run| Some((run, run.ledger.as_ref()?))) else {
                 return Ok(None);
             };
-            // What is kept back for the last step is not for this.
+            // The reserve for the last step is not available here.
             let last = definitions
                 .chain
                 .first()
@@ -68,8 +68,8 @@ impl Budgets<'_> {
         Ok(self.afforded(times, false, &each, most))
     }
 
-    /// How often vectors of so many bytes may be asked for apart from runs. They are the thread's, whose limits hold; and where a
-    /// parent has lent for the run that goes on, they come out of that.
+    /// How often vectors of `bytes` bytes may be requested outside runs. The thread's limits apply, and those
+    /// of the parent's grant while a run is active.
     pub(crate) fn afford_vectors(
         &self,
         model: &Model,
@@ -103,12 +103,12 @@ impl Budgets<'_> {
     }
 }
 
-/// What one request uses at most.
+/// The maximum usage of one request.
 fn size_of(model: &Model, bytes: usize) -> Amounts {
     estimate::worst(model, Worst { input: estimate::of_bytes(bytes), output: 0 })
 }
 
-/// How often what is left pays for so much, up to `most` times; or the limit that forbids even one.
+/// How often the budget allows an amount, up to `most` times; or the limit that forbids even one.
 fn times(
     (ledger, scopes): (&Ledger, &[BudgetScope]),
     steps: u32,
