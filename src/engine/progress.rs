@@ -1,5 +1,6 @@
-//! One line of text for whoever shows what a run does while it works (docs/http.md). It is made only while somebody listens for
-//! it, and stored nowhere; the last one is kept in memory for who comes later.
+//! Progress lines: one line of text about the current activity of a run (docs/http.md). A line is built only
+//! while a client listens for it, and is not stored. The last one is kept in memory for clients that connect
+//! later.
 
 use std::cell::{Cell, RefCell};
 
@@ -23,24 +24,24 @@ use crate::store::side::Side;
 use crate::store::state::State;
 use crate::store::waits::{Wait, WaitKind};
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A request leaves for a model.
+    /// A request to a model starts.
     ProviderCall,
-    /// Calls begin.
+    /// Calls start.
     ToolExecution,
-    /// A tool is at work for long.
+    /// A tool has been running for a while.
     ToolHeartbeat,
     /// A memory is searched.
     MemorySearch,
-    /// A summary begins.
+    /// A summary starts.
     RollingSummary,
     /// The run is parked.
     Waiting,
     /// A pause before the next attempt.
     Retry,
-    /// What code has to say.
+    /// A text from code.
     Note,
 }
 
@@ -64,30 +65,30 @@ impl Kind {
     }
 }
 
-/// What one life of the object knows of it.
+/// The progress known to one life of the object.
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// The last frame, while its run goes on and somebody listened.
+    /// The last frame, while its run is active and a client listened.
     last: RefCell<Option<Value>>,
-    /// Seq of the reply whose calls were named together.
+    /// Seq of the reply whose calls were listed together.
     named: Cell<i64>,
-    /// When code may say something again.
+    /// The time from which code may send another line.
     quiet_until_us: Cell<i64>,
-    /// Tools at work that nobody listens to; told when somebody comes.
+    /// Running tools without listeners; notified when a client connects.
     unheard: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
-/// A line that is about to be told.
+/// A line to send.
 #[derive(Default)]
 pub(crate) struct Line {
     pub(crate) text: String,
-    /// Calls around what it is about.
+    /// The depth of calls around its subject.
     pub(crate) depth: u32,
     pub(crate) tools: Vec<String>,
     pub(crate) elapsed_s: Option<i64>,
 }
 
-/// A tool at work.
+/// A running tool.
 #[derive(Clone, Copy)]
 pub(crate) struct AtWork<'a> {
     pub(crate) name: &'a str,
@@ -95,7 +96,7 @@ pub(crate) struct AtWork<'a> {
 }
 
 impl Activity<'_> {
-    /// Whether a line is worth making. What was told before nobody listened is out of date.
+    /// Whether a client wants lines. Without one, the last line is outdated and is dropped.
     pub(crate) fn wants_progress(&self) -> bool {
         let wanted = self.has_listeners() && self.host.listeners().want_progress();
         if !wanted {
@@ -104,12 +105,12 @@ impl Activity<'_> {
         wanted
     }
 
-    /// Tells it, if the caller has seen that somebody wants it.
+    /// Sends a line. The caller has checked that a client wants it.
     pub(crate) fn tell_progress(&self, kind: Kind, line: Line) -> Result<()> {
         let now_ms = self.host.now_us() / 1_000;
         let (data, active) = self
             .read(|state, _| Ok((self.progress_data(state, kind, line, now_ms), state.active().is_some())))?;
-        // What code says beside runs is nothing of the next one.
+        // A line from code outside runs must not appear in the next run.
         *self.ephemeral.progress.last.borrow_mut() = active.then(|| data.clone());
         self.host.listeners().broadcast(&progress_frame(data, self.place()));
         Ok(())
@@ -129,7 +130,7 @@ impl Activity<'_> {
         })
     }
 
-    /// What was used of the limit on cost that is nearest, and that limit, in dollars.
+    /// The limit on cost that is nearest, with the usage, in dollars.
     fn money_of(&self, run: &Run) -> Option<Value> {
         let ledger = run.ledger.as_ref()?;
         let beside = self.ephemeral.spending.beside(self.host.now_us());
@@ -143,7 +144,7 @@ impl Activity<'_> {
         nearest.map(shown)
     }
 
-    /// The number of the step, and the smallest limit that holds for it.
+    /// The number of the step, and the smallest limit on steps.
     fn step_of(&self, state: &State, run: &Run) -> (u32, u32) {
         let agent = self.catalog.agents.get(&state.meta.agent);
         let ([a, b], left) = (run.side_steps, limits::RUN_STEPS.saturating_sub(run.steps));
@@ -167,7 +168,7 @@ impl Activity<'_> {
             .unwrap_or((run.steps, limits::RUN_STEPS))
     }
 
-    /// Calls of a reply begin: the first time those that are left are named together.
+    /// Sends the line of a reply's calls. The first line of a reply lists all its remaining calls.
     pub(crate) fn tell_calls(&self, scope: &Scope, reply: &Shared, call: &Call) -> Result<()> {
         if !self.wants_progress() {
             return Ok(());
@@ -179,7 +180,7 @@ impl Activity<'_> {
         self.tell_progress(Kind::ToolExecution, Line { text, depth: scope.depth, tools, elapsed_s: None })
     }
 
-    /// Does the work of a tool, and says now and then that it goes on. The timer of that runs only while somebody listens.
+    /// Runs a tool, and sends heartbeat lines meanwhile. The timer runs only while a client listens.
     pub(crate) async fn with_heartbeats<T>(
         &self,
         tool: AtWork<'_>,
@@ -220,7 +221,7 @@ impl Activity<'_> {
         Box::pin(receive.map(|_| ()))
     }
 
-    /// A pause before the next attempt.
+    /// Sends the line of a pause before the next attempt.
     pub(crate) fn tell_retry(&self, what: &str, depth: u32, pause_us: i64) -> Result<()> {
         if !self.wants_progress() {
             return Ok(());
@@ -230,7 +231,7 @@ impl Activity<'_> {
         self.tell_progress(Kind::Retry, Line { text, depth, ..Line::default() })
     }
 
-    /// A memory is about to be searched.
+    /// Sends the line of a search of a memory.
     pub(crate) fn tell_search(&self, memory: &str) -> Result<()> {
         if !self.wants_progress() {
             return Ok(());
@@ -239,12 +240,12 @@ impl Activity<'_> {
         self.tell_progress(Kind::MemorySearch, Line { text, ..Line::default() })
     }
 
-    /// The run is parked.
+    /// Sends the line of a parked run.
     pub(crate) fn tell_waiting(&self, text: String) -> Result<()> {
         self.tell_progress(Kind::Waiting, Line { text, ..Line::default() })
     }
 
-    /// What code says of what it does; not more often than once a second.
+    /// Sends a line from code, at most once a second.
     pub(crate) fn note_progress(&self, text: &str, depth: u32) -> Result<()> {
         let now = self.host.now_us();
         let Progress { quiet_until_us, .. } = &self.ephemeral.progress;
@@ -256,11 +257,11 @@ impl Activity<'_> {
         self.tell_progress(Kind::Note, Line { text, depth, ..Line::default() })
     }
 
-    /// Somebody begins to listen. The last line, if there is one; of a parked run what it waits for.
+    /// The line for a new listener: the last one, or the waits of a parked run.
     pub(crate) fn last_progress(&self, state: &State, open: &[Wait]) -> Option<Value> {
         let Progress { last, unheard, .. } = &self.ephemeral.progress;
         for waiting in unheard.take() {
-            // A tool that has ended meanwhile does not mind.
+            // The tool may have ended in the meantime.
             let _over = waiting.send(());
         }
         state.active()?;
@@ -272,7 +273,7 @@ impl Activity<'_> {
         })
     }
 
-    /// The run is over.
+    /// Drops the last line at the end of a run.
     pub(crate) fn forget_progress(&self) {
         self.ephemeral.progress.last.take();
     }
@@ -283,7 +284,7 @@ pub(crate) fn progress_frame(data: Value, place: Place) -> Frame {
     Frame { kind: "progress", id: None, data, silent: false, depth: 0, place }
 }
 
-/// What a parked run waits for, of several of a kind all.
+/// The line about the waits of a parked run. It lists all waits of the first one's kind.
 pub(crate) fn waiting_for(waits: &[Wait]) -> Option<String> {
     let first = waits.first()?;
     let alike = waits.iter().filter(|wait| wait.kind == first.kind);
@@ -303,13 +304,13 @@ pub(crate) fn waiting_for(waits: &[Wait]) -> Option<String> {
     })
 }
 
-/// The tool that something works for: the called prompt that it is in.
+/// The called prompt that a tool works for.
 fn within(scope: &Scope) -> String {
     let prompt = scope.path.last().filter(|_| scope.depth > 0);
     prompt.map_or_else(String::new, |prompt| format!(" for {prompt}"))
 }
 
-/// Names, of which three are shown.
+/// Names, at most three of them.
 fn listed(names: &[String]) -> String {
     const SHOWN: usize = 3;
     match names.len().checked_sub(SHOWN).filter(|more| *more > 0) {
@@ -321,7 +322,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// A line that is not too long.
+/// A text cut to the maximum length of a line.
 fn cut(text: String) -> String {
     if text.chars().count() <= limits::PROGRESS_CHARS {
         return text;

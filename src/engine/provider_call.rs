@@ -1,5 +1,5 @@
-//! One request to the provider of a model: what it is given of the outside, the watchdogs on its first chunk and on
-//! silence, and its stream to whoever listens.
+//! One request to the provider of a model: its access to the outside, the watchdogs on its first chunk and on
+//! silence, and the stream to listeners.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -20,48 +20,48 @@ use crate::store::log::{Attempt, Event};
 use crate::store::runs::Step;
 use crate::work::timeout::Watch;
 
-/// How long an answer is waited for, in microseconds.
+/// The time limits of a response, in microseconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
-    /// Until it begins.
+    /// Until the first chunk.
     pub(crate) first_us: i64,
-    /// While nothing comes.
+    /// Between chunks.
     pub(crate) stall_us: i64,
-    /// Altogether, where a policy says.
+    /// For the whole attempt, if a policy sets it.
     pub(crate) attempt_us: Option<i64>,
 }
 
-/// An attempt that is being answered.
+/// An attempt whose response is being received.
 pub(crate) struct Streaming<'a> {
     thread: &'a Thread,
     step: Step,
     builder: ReplyBuilder,
-    /// Whether nobody is to read the reasoning (spec §5.3).
+    /// Whether the reasoning is hidden from clients (spec §5.3).
     hidden: bool,
     patience: Patience,
     attempt: &'a mut Attempt,
-    /// Whether what was shown of an answer may be replaced by another one.
+    /// Whether a partly shown response may be replaced by another one.
     restartable: bool,
-    /// When payload came last.
+    /// When the last payload arrived.
     payload_us: i64,
-    /// When a text or a call came last, or the attempt began.
+    /// When the last text or call arrived, or the attempt began.
     content_us: i64,
-    /// Whether the provider goes on with its answer by itself: then its name is stored as soon as it is told, unless it is that
-    /// of an earlier attempt.
+    /// Whether this is a background response. Its id is stored as soon as it is known, unless it is the id of
+    /// an earlier attempt.
     background: Background,
 }
 
-/// Whether a provider goes on with an answer by itself.
+/// Whether the provider continues a response by itself.
 enum Background {
     No,
     Yes {
-        /// What it calls the answer of an earlier attempt.
+        /// The provider's id of an earlier attempt's response.
         earlier: Option<String>,
     },
 }
 
 impl Background {
-    /// Whether this name of an answer is to be stored.
+    /// Whether this id of a response is to be stored.
     fn is_new(&self, id: &str) -> bool {
         match self {
             Background::No => false,
@@ -94,17 +94,17 @@ impl<'a> Streaming<'a> {
         }
     }
 
-    /// The same of an answer that its provider goes on with by itself.
+    /// Marks the response as a background response.
     pub(crate) fn in_background(self, earlier: Option<String>) -> Streaming<'a> {
         Streaming { background: Background::Yes { earlier }, ..self }
     }
 
-    /// The same of a model whose answers may not begin anew.
+    /// Marks the response as one that must not be restarted.
     pub(crate) fn once(self) -> Streaming<'a> {
         Streaming { restartable: false, ..self }
     }
 
-    /// Asks the provider, and takes what it says until it ends or is silent for too long.
+    /// Sends the request and receives the response until it ends or is silent for too long.
     pub(crate) async fn reply(mut self, call: ProviderCall) -> Result<Result<Reply, ProviderError>> {
         let host = &*self.thread.host;
         let (out, name) = (call.out.clone(), call.provider.clone());
@@ -117,11 +117,11 @@ impl<'a> Streaming<'a> {
         let mut running = self.thread.natives.provider(call);
         let mut heard_us = 0;
         loop {
-            // The first chunk that carries payload has its own, longer limit.
+            // The first chunk with payload has its own, longer limit.
             let silence = match self.attempt.first_us {
                 None => Silence::FirstChunk,
                 Some(_) => {
-                    // Who allows a longer silence allows as long a time of events that carry nothing.
+                    // A policy with a longer limit on silence allows empty events for as long.
                     let idle_us = limits::IDLE_EVENTS_US.max(stall_us);
                     let stalled_at = (heard_us + stall_us).min(self.payload_us + idle_us);
                     let reasoned_until = self.content_us + reasoning_us;
@@ -133,7 +133,7 @@ impl<'a> Streaming<'a> {
                 Some(ended) => ended,
                 None => {
                     let silence = if host.now_us() >= end { Silence::Attempt } else { silence };
-                    // It is told, and may know that its answer is complete all the same.
+                    // The provider is notified, because it may know that its response is complete.
                     out.fall_silent(silence);
                     let last = running.as_mut().now_or_never();
                     Some(last.unwrap_or(Ok(Err(ProviderError::timeout(silence)))))
@@ -158,8 +158,8 @@ impl<'a> Streaming<'a> {
         }
     }
 
-    /// The name of an answer that its provider goes on with by itself is stored before anything of it is shown: a process that is
-    /// lost from here on fetches it.
+    /// Stores the id of a background response before any of it is shown. After a crash, the next attempt
+    /// fetches that response.
     fn named(&self, id: &str) -> Result<()> {
         if !self.background.is_new(id) {
             return Ok(());
@@ -169,7 +169,7 @@ impl<'a> Streaming<'a> {
         self.thread.transition(|_, sql| event.insert(sql, now))
     }
 
-    /// Folds deltas into the reply and sends their text to whoever listens, as one frame.
+    /// Adds deltas to the reply and sends their text to listeners, as one frame.
     fn take(&mut self, deltas: &[Delta]) -> Result<Result<(), ProviderError>> {
         let mut text = String::new();
         let mut reasoning = String::new();
@@ -202,7 +202,7 @@ impl<'a> Streaming<'a> {
                 self.content_us = now;
             }
             if self.attempt.first_us.is_none() && !self.restartable {
-                // Before anybody sees it: a process that is lost from here on must not have it begun anew.
+                // Stored before a client sees it, because after a crash the response must not be restarted.
                 self.thread.transition(|_, sql| Event::shown(self.attempt).insert(sql, self.payload_us))?;
             }
             self.attempt.first_us.get_or_insert(self.payload_us);
@@ -221,7 +221,7 @@ impl<'a> Streaming<'a> {
         Ok(Ok(()))
     }
 
-    /// Sends what came to whoever listens; `from` is where the text begins in the reply.
+    /// Sends new text to listeners; `from` is the offset of the text in the reply.
     fn show(&self, from: usize, text: &str, reasoning: &str) -> Result<()> {
         if self.attempt.purpose.is_some() {
             return Ok(());
@@ -239,14 +239,14 @@ impl<'a> Streaming<'a> {
     }
 }
 
-/// What a provider is given of the outside: the host's, counted and noted.
+/// The provider's access to the outside: the host's, with counts and notes.
 pub(crate) struct Outside {
     thread: Thread,
-    /// The headers that name the trace and the attempt's span, where models are told of them.
+    /// The headers with the trace and the attempt's span, if models receive them.
     trace: Vec<(String, String)>,
     /// The last request's body, when bodies are logged.
     sent: RefCell<Option<Bytes>>,
-    /// Why the request was made again in another form.
+    /// The reason why the request was repeated in another form.
     adjusted: RefCell<Option<String>>,
 }
 

@@ -1,5 +1,6 @@
-//! What a provider wants back with its replies: thinking with signatures, and the like (spec §4.3, §5.3). Stored in the
-//! reply's row, shown by no API, and sent again byte for byte, but only to the prompt, model and provider that wrote it.
+//! Data that a provider requires back with its replies, such as signed thinking (spec §4.3, §5.3). It is
+//! stored in the reply's row, shown by no API, and sent back byte for byte, but only to the prompt, model and
+//! provider that wrote it.
 
 use serde::Deserialize;
 
@@ -11,7 +12,7 @@ use crate::spec::message::ToolCall;
 use crate::store::runs::Step;
 use crate::store::window::{Author, Replay};
 
-/// The column of a reply of which a call is gone: what bears the call's id goes with it.
+/// The replay column of a reply without one of its calls: drops the blocks with the call's id.
 pub(crate) fn without(column: Option<&str>, call_id: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Named<'a> {
@@ -27,7 +28,8 @@ pub(crate) fn without(column: Option<&str>, call_id: &str) -> Option<String> {
     serde_json::to_string(&replay).ok()
 }
 
-/// Leaves the place of a dropped call. What its provider wants back with the first call of a reply goes to the next one.
+/// Empties the position of a dropped call. The provider's data on the first call of a reply moves to the next
+/// one.
 pub(crate) fn drop_call(calls: &mut [ToolCall], index: usize) {
     let Some(place) = calls.get_mut(index) else { return };
     let gone = std::mem::replace(place, ToolCall::dropped(&place.name));
@@ -39,7 +41,7 @@ pub(crate) fn drop_call(calls: &mut [ToolCall], index: usize) {
 }
 
 impl Thread {
-    /// The column for a reply. `None` when its provider wants nothing back, or too much.
+    /// The replay column for a reply. `None` if its provider requires nothing back, or if that is too large.
     pub(crate) fn replay_column(
         &self,
         definitions: &Definitions<'_>,
@@ -48,7 +50,7 @@ impl Thread {
     ) -> Result<Option<String>> {
         let blocks = match &reply.payload {
             Payload::Blocks(blocks) => blocks.clone(),
-            // Its calls still may have something.
+            // Its calls may still carry data.
             Payload::None => Vec::new(),
             Payload::TooLarge(bytes) => {
                 self.variables().log(&format!("a reply's reasoning of {bytes} bytes or more is not kept"));

@@ -1,4 +1,5 @@
-//! What a run begins with, and whether it is still so when the run is entered again (docs/agents.md).
+//! The snapshot of definitions with which a run begins, and its comparison when the run is resumed
+//! (docs/agents.md).
 
 use std::rc::Rc;
 
@@ -18,12 +19,13 @@ use crate::store::state::State;
 use crate::store::{logs, meta};
 
 impl Thread {
-    /// What a run of an agent begins with today, in a thread with this parent; worked out once while the object lives.
+    /// The current snapshot for an agent in a thread with this parent; computed once in the life of the
+    /// object.
     fn snapshot_today(&self, agent: &str, parent: Option<&Parent>) -> Option<Rc<Snapshot>> {
         if let Some(known) = self.ephemeral.snapshots.borrow().get(agent) {
             return Some(known.clone());
         }
-        // What servers list besides is no change of the definitions.
+        // Tools listed by servers at run time are no change of the definitions.
         let mut today = Snapshot::of(self.catalog.compiled(), agent)?;
         if let Some(tools) = parent.and_then(|parent| parent.tools.as_ref()) {
             today = today.narrowed(tools);
@@ -33,18 +35,18 @@ impl Thread {
         Some(today)
     }
 
-    /// Its hash, which a new thread keeps: it costs no statement of its own.
+    /// The hash of the snapshot. A new thread stores it without a statement of its own.
     pub(crate) fn snapshot_hash(&self, agent: &str, parent: Option<&Parent>) -> Option<String> {
         self.snapshot_today(agent, parent).map(|today| today.hash.clone())
     }
 
-    /// What the first run of the thread began with, if its row is to be written with that of the attempt which is about to be
-    /// made: a new thread makes no statement for it alone.
+    /// The snapshot of the thread's first run, if its row is to be written with the next attempt's. This
+    /// saves a new thread one statement.
     pub(crate) fn first_snapshot(&self, step: Step, stream: u32) -> Result<Option<Rc<Snapshot>>> {
         let begun = self.read(|state, sql| {
             let first = state.active().filter(|run| run.id == 1 && run.step == 1 && step.call.is_none());
             let Some(run) = first.filter(|_| !self.ephemeral.snapshot_logged.get()) else { return Ok(None) };
-            // An attempt that was lost, or has failed, may have written it.
+            // A lost or failed attempt may have written it.
             let is_logged = stream > 1 && logs::last_of(sql, "snapshot")?.is_some();
             let hash = run.snapshot.clone();
             Ok((!is_logged).then(|| (state.meta.agent.clone(), state.meta.parent.clone(), hash)))
@@ -53,8 +55,8 @@ impl Thread {
         Ok(self.snapshot_today(&agent, parent.as_ref()).filter(|today| Some(&today.hash) == hash.as_ref()))
     }
 
-    /// A new run with what it begins with. One that goes on where another was keeps what that one began with, so that it is
-    /// compared when it is entered.
+    /// Adds the snapshot to a new run. A run that continues an earlier one keeps the earlier snapshot, so
+    /// that it is compared when the run is resumed.
     pub(crate) fn with_snapshot(&self, state: &mut State, sql: &dyn Sql, run: Run, now: i64) -> Result<Run> {
         if run.snapshot.is_some() {
             return Ok(run);
@@ -65,7 +67,7 @@ impl Thread {
         Ok(Run { snapshot: Some(today.hash.clone()), ..run })
     }
 
-    /// Compares what the run began with to what there is today. Whether the run goes on.
+    /// Compares the run's snapshot with the current definitions. Returns whether the run continues.
     pub(crate) fn check_definitions(&self) -> Result<bool> {
         let known = self.read(|state, _| {
             let meta = &state.meta;
@@ -79,7 +81,7 @@ impl Thread {
             return Ok(true);
         }
         let check = self.catalog.settings.resume_check;
-        // What has made no step has done nothing yet by what is gone.
+        // A run without a step has not used the old definitions yet.
         if check == ResumeCheck::Fail && begun {
             self.transition(|state, sql| self.note_difference(state, sql, &before, &today))?;
             let text = "The definitions have changed since this run began, and `resumeCheck` says that it must not go on.";
@@ -100,7 +102,7 @@ impl Thread {
         Ok(true)
     }
 
-    /// Notes what differs from what the run began with.
+    /// Notes the differences from the run's snapshot.
     fn note_difference(
         &self,
         state: &mut State,
@@ -131,7 +133,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Logs what a run begins with, unless the one before it began with the same.
+    /// Logs the snapshot of a run, unless the last logged one is the same.
     fn log_snapshot(
         &self,
         state: &mut State,

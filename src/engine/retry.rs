@@ -1,4 +1,4 @@
-//! How what fails in a step is tried again: which policy holds for a model or a tool, and the pause before the next attempt
+//! Retries in a step: the policy for a model or a tool, and the pause before the next attempt
 //! (docs/models.md).
 
 use crate::engine::definitions::Definitions;
@@ -10,12 +10,12 @@ use crate::spec::{Implementation, Model, Tool};
 use crate::work::tier::may_repeat;
 
 impl Retries<'_> {
-    /// What holds for a model of the step.
+    /// The policy for a model of the step.
     pub(crate) fn model_retry(&self, definitions: &Definitions<'_>, model: &Model) -> Result<Resolved> {
         self.retry_policy(definitions, RetryKind::Model, &model.retry)
     }
 
-    /// What holds for a tool that the step calls; `None` for one whose calls are never made again.
+    /// The policy for a tool of the step; `None` for a tool whose calls are never repeated.
     pub(crate) fn tool_retry(&self, definitions: &Definitions<'_>, tool: &Tool) -> Result<Option<Resolved>> {
         if !may_repeat(tool) {
             return Ok(None);
@@ -27,12 +27,12 @@ impl Retries<'_> {
         self.retry_policy(definitions, kind, &tool.retry).map(Some)
     }
 
-    /// What holds for a model of vectors that the step needs.
+    /// The policy for an embedding model of the step.
     pub(crate) fn embedding_retry(&self, definitions: &Definitions<'_>, model: &Model) -> Result<Resolved> {
         self.retry_policy(definitions, RetryKind::Embedding, &model.retry)
     }
 
-    /// Attempts that each model of the chain has in a step.
+    /// The number of attempts of each model of the chain in a step.
     pub(crate) fn attempts_of(&self, definitions: &Definitions<'_>) -> Result<Vec<u32>> {
         let wanted: Vec<u32> = definitions
             .chain
@@ -56,8 +56,8 @@ impl Retries<'_> {
         Ok(Resolved::of(kind, places))
     }
 
-    /// Spends the pause before the next attempt in the object; where the run cannot be parked also one that is long, as far
-    /// as `wait` allows. The attempt is counted already.
+    /// Waits before the next attempt, in memory. If the run cannot be parked, this includes long pauses, as
+    /// far as `wait` allows. The attempt is counted already.
     pub(crate) async fn pause_before_retry(&self, pause_us: i64) {
         let pause_us = pause_us.min(limits::RETRY_AFTER_MAX_US);
         self.host.sleep_until(self.host.now_us() + pause_us).await;

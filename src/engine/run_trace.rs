@@ -15,14 +15,14 @@ use crate::store::logs;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::state::State;
 
-/// What the kinds of these entries begin with.
+/// The prefix of the kinds of these entries.
 const PREFIX: &str = "app.";
 
 impl Traces<'_> {
-    /// Adds an entry. One that has no room any more is left out, which the run's diagnostics tell.
+    /// Adds an entry. An entry beyond the limit is dropped, with a diagnostic of the run.
     ///
     /// # Errors
-    /// `invalid_field` for another kind; `too_large`; `conflict` where no run is under way.
+    /// `invalid_field` for another kind; `too_large`; `conflict` without an active run.
     pub(crate) fn trace(&self, kind: &str, data: Value) -> Result<()> {
         checked(kind)?;
         let data = self.variables().redact_json(data);
@@ -51,7 +51,7 @@ impl Traces<'_> {
     }
 }
 
-/// The error where no run is under way.
+/// The error without an active run.
 pub(crate) fn no_run() -> Error {
     Error::new(Code::Conflict, "No run is under way here: only code that works in a run adds to its trace.")
 }
@@ -69,7 +69,7 @@ fn checked(kind: &str) -> Result<()> {
     Err(Error::field("kind", text).hint("Such as app.checked."))
 }
 
-/// How many there are of this run.
+/// The number of entries of this run.
 fn traced(state: &State, sql: &dyn Sql, run: i64) -> Result<u32> {
     if let Some((_, count)) = state.traced.filter(|(of, _)| *of == run) {
         return Ok(count);

@@ -1,4 +1,4 @@
-//! The [`Scope`] that the calls of a step have.
+//! The [`Scope`] of a step's calls.
 
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
@@ -7,7 +7,7 @@ use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::store::runs::{Parking, Run};
 
 impl Thread {
-    /// Where the calls of the open step are made.
+    /// The scope of the open step's calls.
     pub(crate) fn step_scope(&self, definitions: &Definitions<'_>) -> Result<Scope> {
         let entered =
             self.read(|state, _| Ok(state.active().map_or(Entered::First, |run| self.entered(run))))?;
@@ -20,7 +20,7 @@ impl Thread {
         })
     }
 
-    /// Whether the run's step may have done something before: its receipts say what.
+    /// Whether the run's step may have had effects before; its receipts record them.
     pub(crate) fn entered(&self, run: &Run) -> Entered {
         if run.recoveries > 0 { Entered::Again } else { self.ephemeral.entered.get() }
     }

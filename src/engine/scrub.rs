@@ -1,5 +1,5 @@
-//! Results of calls without what looks like a secret (docs/scrubbing.md), before anything else sees them: hooks, rows,
-//! streams, models, logs and spans. What is known to be secret has gone before (`env/secrets.rs`).
+//! Scrubbing of likely secrets in the results of calls (docs/scrubbing.md), before hooks, rows, streams,
+//! models, logs and spans see them. Known secrets are redacted earlier (`env/secrets.rs`).
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::state::State;
 
 impl Scrubbing<'_> {
-    /// The result of a call. `tool`: whose settings hold beside the folder's.
+    /// Scrubs the result of a call. `tool`: its settings apply in addition to the folder's.
     #[inline(never)]
     pub(crate) fn clean_result(
         &self,
@@ -31,7 +31,7 @@ impl Scrubbing<'_> {
         Ok(result)
     }
 
-    /// The same in the middle of a transition.
+    /// Scrubs a result inside a transition.
     #[inline(never)]
     pub(crate) fn clean_result_within(
         &self,
@@ -52,12 +52,12 @@ impl Scrubbing<'_> {
         result
     }
 
-    /// A text that goes into the log as it was sent or received.
+    /// Scrubs a sent or received text for the log.
     pub(crate) fn scrub_logged(&self, text: String) -> String {
         Scrubber::new(&Rules::of(&self.catalog.settings.scrub, None)).text(text)
     }
 
-    /// The result without what looks like a secret, and what was found in it and left.
+    /// The scrubbed result, and the findings that were left in it.
     fn scrubbed_result(&self, tool: Option<&Tool>, result: ToolResult) -> (ToolResult, Scrubbed) {
         let rules = Rules::of(&self.catalog.settings.scrub, tool.and_then(|tool| tool.scrub.as_ref()));
         let mut scrubber = Scrubber::new(&rules);
@@ -65,7 +65,7 @@ impl Scrubbing<'_> {
         (ToolResult { scrubbed: scrubber.replaced, ..result }, scrubber.reported)
     }
 
-    /// Tells the operator, so that nobody searches for long why a result is not what its tool gave.
+    /// Reports the scrubbing to the operator, because it explains a result that differs from the tool's.
     fn tell_of_scrubbing(&self, thread: &str, name: &str) {
         self.variables().log_once(format!(
             "thread {thread}: what looks like a secret was taken out of the result of \"{name}\"; if it is none, \
@@ -81,7 +81,7 @@ impl Scrubbing<'_> {
     }
 }
 
-/// Each text of a result. Files are left alone: they are the thread's.
+/// Scrubs each text of a result. Files belong to the thread and are not changed.
 fn cleaned(scrubber: &mut Scrubber<'_>, result: ToolResult) -> ToolResult {
     let mut text = |text: String| scrubber.text(text);
     let error = result.error.map(&mut text);

@@ -1,4 +1,4 @@
-//! Session tools (spec §7.4): what their calls say to the parent, and the files that they may name.
+//! Session tools (spec §7.4): the messages of their calls to the parent, and the files that they may name.
 
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
@@ -8,14 +8,14 @@ use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{SessionTool, SideConfig};
 use crate::store::runs::session_result::{arguments, mapped, paths};
 
-/// Those of a side, in the order in which they are looked at.
+/// The tools of a side that end the session, in the order of their checks.
 fn bound(side: &SideConfig) -> impl Iterator<Item = &SessionTool> {
     [&side.session_fail, &side.session_stop].into_iter().flatten()
 }
 
 impl Thread {
-    /// The result of a call that was just made. One that ends the session must name files that exist: otherwise it is
-    /// an error, and the session goes on.
+    /// Checks the result of a call. A call that ends the session must name existing files; otherwise its
+    /// result is an error, and the session continues.
     pub(crate) fn checked_for_session(
         &self,
         definitions: &Definitions<'_>,
@@ -34,7 +34,7 @@ impl Thread {
         };
         let mut missing = Vec::new();
         for path in named {
-            // A directory, or what cannot be a path, is no file either.
+            // A directory or an invalid path is not a file either.
             let file = self.read(|_, sql| Ok(crate::engine::files::attach::stat(sql, "path", &path)));
             if !matches!(file?, Ok(Some(_))) {
                 missing.push(path);
@@ -47,7 +47,7 @@ impl Thread {
         Ok(ToolResult::error(format!("The session goes on: these files do not exist here: {missing}.")))
     }
 
-    /// Tells the parent and whoever listens how things stand, when that is what the call was for (spec §24.3).
+    /// Reports the status to the parent and listeners, if the call is of the status tool (spec §24.3).
     pub(crate) fn announce_status(
         &self,
         definitions: &Definitions<'_>,

@@ -1,4 +1,5 @@
-//! Skills of a step's prompt: which of them the model is given, and the tool that loads the others (docs/agents.md).
+//! Skills of a step's prompt: the ones that the model receives, and the tool that loads the others
+//! (docs/agents.md).
 
 use serde_json::Value;
 
@@ -12,18 +13,18 @@ use crate::spec::skill::{Activation, Skill};
 use crate::spec::{Implementation, Model, Tool, skill};
 use crate::store::messages as rows;
 
-/// The skills that a model is given.
+/// The skills for a model.
 #[derive(Default)]
 struct Given<'c> {
     /// Their texts are in the system prompt.
     active: Vec<&'c Skill>,
-    /// They can be loaded.
+    /// Skills that the model can load.
     offered: Vec<&'c Skill>,
-    /// Why others are left out.
+    /// Skills that are left out.
     lacking: Vec<Lack<'c>>,
 }
 
-/// Why a skill is left out.
+/// The reason why a skill is left out.
 struct Lack<'c> {
     code: &'static str,
     skill: &'c str,
@@ -32,7 +33,7 @@ struct Lack<'c> {
 }
 
 impl Skills<'_> {
-    /// The system prompt of a step with the skills that its model is given.
+    /// The system prompt of a step with the skills for its model. Notes the skills that are left out.
     pub(crate) fn with_skills(
         &self,
         definitions: &Definitions<'_>,
@@ -50,7 +51,7 @@ impl Skills<'_> {
         Ok(skilled(text, given))
     }
 
-    /// What is wrong with the skills of a run that begins: of each the code, the skill, and what a person reads.
+    /// The skills that a run lacks: the code, the skill, and the text for people.
     pub(crate) fn lacking_skills(
         &self,
         definitions: &Definitions<'_>,
@@ -64,7 +65,7 @@ impl Skills<'_> {
         Ok(lacking.map(|Lack { code, skill, message, .. }| (code, skill.to_owned(), message)).collect())
     }
 
-    /// The same, where nothing is noted of what is left out.
+    /// The system prompt with the skills, without notes.
     pub(crate) fn as_with_skills(
         &self,
         definitions: &Definitions<'_>,
@@ -134,7 +135,7 @@ impl Skills<'_> {
             && entry.is_some_and(|entry| self.subagents().is_on(definitions, entry))
     }
 
-    /// The skills that the message names with which the turn begins (`metadata.skills`).
+    /// The skills named by the message that opens the turn (`metadata.skills`).
     fn named_by_message(&self, definitions: &Definitions<'_>) -> Result<Vec<String>> {
         let skills = self.catalog.skills_of(definitions.prompt);
         if skills.iter().all(|(_, activation)| *activation != Activation::Manual) {
@@ -154,7 +155,7 @@ impl Skills<'_> {
         })
     }
 
-    /// What a call of `load_skill` gives.
+    /// The result of a call of `load_skill`.
     pub(crate) fn load_skill(&self, definitions: &Definitions<'_>, args: &Value) -> ToolResult {
         let text = |field: &str| args.get(field).and_then(Value::as_str).unwrap_or_default();
         let (name, file) = (text("name"), text("file"));
@@ -183,7 +184,7 @@ impl Skills<'_> {
     }
 }
 
-/// A system prompt with the skills that its model is given.
+/// A system prompt with the skills for its model.
 fn skilled(mut text: String, given: Given<'_>) -> String {
     let Given { active, offered, lacking: _ } = given;
     if !active.is_empty() {

@@ -1,4 +1,4 @@
-//! The step cycle (spec §19). [`Thread::step`] is the specification's list, in order.
+//! The step cycle (spec §19). [`Thread::step`] follows the specification's list, in order.
 
 use serde_json::{Map, Value};
 
@@ -34,7 +34,7 @@ enum Opened {
 }
 
 impl Thread {
-    /// One step, from wherever the stored phase says that it stands.
+    /// Runs one step, from the stored phase on.
     pub(crate) async fn step(&self) -> Result<Next> {
         self.variables().ready_env().await?;
         self.mcp().ready_lists().await?;
@@ -49,7 +49,7 @@ impl Thread {
                 self.hooks().observe_again(&definitions, &reply).await?;
                 reply
             }
-            // An agent that makes one call has no model to ask.
+            // An agent that makes a single call has no model.
             None if definitions.chain.is_empty() => return self.definition_missing(),
             None => {
                 // 1. Drain the queue.
@@ -88,7 +88,7 @@ impl Thread {
         }
     }
 
-    /// The model's answer, or why the run ends without one.
+    /// The model's reply, or the reason why the run ends without one.
     async fn ask_model(
         &self,
         definitions: &Definitions<'_>,
@@ -127,7 +127,7 @@ impl Thread {
         self.ended(Reason::DefinitionMissing, Some(message))
     }
 
-    /// The definitions that the active side runs on today; `None` when one is gone.
+    /// The current definitions of the active side; `None` if one of them no longer exists.
     pub(crate) fn definitions(&self) -> Result<Option<Definitions<'_>>> {
         let (name, active) = self.read(|state, _| {
             Ok((state.meta.agent.clone(), state.active().map_or(Side::A, |run| run.side)))
@@ -147,7 +147,7 @@ impl Thread {
         fits.then_some(Definitions { agent, active, side, prompt, chain })
     }
 
-    /// A model and its fallbacks. Those that the deployment gives no key are passed over while another is left (spec §3.3).
+    /// A model and its fallbacks. Models without a key are skipped if another one is left (spec §3.3).
     pub(crate) fn usable_chain(&self, model: &str) -> Vec<&Model> {
         let mut chain = self.catalog.model_chain(model);
         let deployment = |name: &str| self.variables().deployment(name);
@@ -157,7 +157,7 @@ impl Thread {
         chain
     }
 
-    /// The open step's reply, when the model has answered before the process died.
+    /// The open step's reply, if it was stored before a crash.
     fn stored_reply(&self) -> Result<Option<Shared>> {
         self.read(|state, sql| match state.active() {
             Some(run) if run.phase == Phase::Tools => {
@@ -170,8 +170,8 @@ impl Thread {
         })
     }
 
-    /// Takes in everything that is queued by reserving the step's block beyond it, counts the step and its first
-    /// attempt, all before the work. A step that is open already is kept.
+    /// Takes in all queued messages by reserving the step's block behind them, and counts the step and its
+    /// first attempt, all before the work. An open step is kept.
     fn open_step(&self, definitions: &Definitions<'_>) -> Result<Opened> {
         let now = self.host.now_us();
         let mut near = Vec::new();
@@ -219,7 +219,7 @@ impl Thread {
         Ok(opened)
     }
 
-    /// Clients that wait for a message learn which run took it in.
+    /// Records the run for the clients whose messages it took in.
     fn drained(&self, block: i64) -> Result<()> {
         if self.ephemeral.waiters.borrow().is_empty() {
             return Ok(());
@@ -233,7 +233,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Stores what the model said, and that its calls come next, in one transition.
+    /// Stores the reply and the phase of its calls, in one transition.
     async fn store_reply(&self, definitions: &Definitions<'_>, step: Step, answer: Answer) -> Result<Shared> {
         let now = self.host.now_us();
         let Answer { reply, attempt, underway } = answer;
@@ -246,7 +246,7 @@ impl Thread {
             state.log_attempt(sql, &attempt)?;
             state.calibrate(sql, &attempt)?;
             let row = state.insert(sql, row)?;
-            // The stored reply is what says so: no write of its own.
+            // The phase follows from the stored reply, so it needs no write.
             let run = state.active_mut()?;
             run.phase = Phase::Tools;
             if let Some(ledger) = &mut run.ledger {
@@ -263,8 +263,8 @@ impl Thread {
     }
 }
 
-/// The reply as a row. Ids that are empty or repeated are replaced by ours (docs/durability.md); the stop tool's
-/// response property becomes the text (spec §20.1).
+/// The reply as a row. Empty and repeated ids of calls are replaced by generated ones (docs/durability.md).
+/// The stop tool's response property becomes the text (spec §20.1).
 pub(crate) fn reply_row(
     state: &State,
     definitions: &Definitions<'_>,
@@ -281,7 +281,7 @@ pub(crate) fn reply_row(
         }
         calls.push(call);
     }
-    // Within a call no stop rule holds.
+    // Stop rules do not apply within a call.
     let response = if step.call.is_none() { stop::response(definitions.side, &calls) } else { None };
     let content = response.unwrap_or(reply.content);
     let mut metadata = Map::new();
@@ -298,7 +298,7 @@ pub(crate) fn reply_row(
 }
 
 impl Thread {
-    /// A row that tells people what the runtime did; models never see it.
+    /// Stores a status message for people; models never see it.
     pub(crate) fn insert_status(
         &self,
         state: &mut State,
@@ -318,7 +318,7 @@ impl Thread {
 
     pub(crate) fn log_bodies(&self, attempt: &Attempt) {
         if let Err(error) = self.try_log_bodies(attempt) {
-            // The bodies are an aid for debugging; the attempt itself is in the log.
+            // The bodies are a debugging aid; the attempt itself is in the log.
             self.variables().log(&format!("a request body could not be logged: {error}"));
         }
     }

@@ -1,4 +1,4 @@
-//! When a turn, a session or a run ends (spec §21): the rules in their order, in one table.
+//! The end of a turn, a session or a run (spec §21): the rules in their order, in one table.
 
 use serde_json::Value;
 
@@ -10,11 +10,11 @@ use crate::store::runs::Run;
 use crate::store::runs::end::Reason;
 use crate::store::side::{Asked, Side};
 
-/// What is known when a step's calls are done.
+/// The facts when a step's calls are done.
 #[derive(Clone, Copy)]
 pub(crate) struct StepFacts<'a> {
     pub(crate) kind: AgentKind,
-    /// The side that acted, and how it is set up.
+    /// The side that acted, and its configuration.
     pub(crate) active: Side,
     pub(crate) side: &'a SideConfig,
     pub(crate) asked: Option<Asked>,
@@ -23,7 +23,7 @@ pub(crate) struct StepFacts<'a> {
     pub(crate) history: &'a [Shared],
 }
 
-/// What follows a step.
+/// The next action after a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Another step of the same turn.
@@ -32,13 +32,13 @@ pub(crate) enum Verdict {
     Switch,
     /// The turn is over, and the run with it.
     Turn(Reason),
-    /// The session is over: by the call of the reply with this index.
+    /// The session is over, by the reply's call with this index.
     Session(Reason, usize),
-    /// The run is over in the middle of a turn; with what a person reads.
+    /// The run is over in the middle of a turn; with the text for people.
     End(Reason, Option<String>),
 }
 
-/// A rule: what it makes of the facts, if it applies.
+/// A rule: its verdict, if it applies.
 type Rule = fn(&StepFacts<'_>) -> Option<Verdict>;
 
 /// The rules after a step; the first that applies decides. The caps come before the next step ([`cap`]).
@@ -46,19 +46,19 @@ const RULES: [Rule; 9] = [
     // The session's tools, failure first.
     session_fail,
     session_stop,
-    // What code has asked for.
+    // Requests of code.
     stopped_by_code,
     forced_turn,
     // The end of the side's turn.
     stop_tool,
     stop_on_response,
     either_turn,
-    // A model that gets nowhere.
+    // A model without progress.
     empty_reply,
     repeated_tool_error,
 ];
 
-/// What follows the step.
+/// The verdict of the first rule that applies.
 pub(crate) fn evaluate(facts: &StepFacts<'_>) -> Verdict {
     RULES.iter().find_map(|rule| rule(facts)).unwrap_or(Verdict::Step)
 }
@@ -75,7 +75,7 @@ fn session_stop(facts: &StepFacts<'_>) -> Option<Verdict> {
         .map(|index| Verdict::Session(Reason::SessionStop, index))
 }
 
-/// Place of the first successful call of a tool.
+/// The index of the first successful call of a tool.
 fn succeeded(facts: &StepFacts<'_>, tool: &SessionTool) -> Option<usize> {
     let result = |call: &ToolCall| {
         facts.history.iter().find(|row| {
@@ -93,7 +93,7 @@ fn stopped_by_code(facts: &StepFacts<'_>) -> Option<Verdict> {
     (facts.asked == Some(Asked::Stop)).then_some(Verdict::End(Reason::StoppedByCode, None))
 }
 
-/// `execution.forceTurn()`: the side that acts goes on whatever its reply was; the other one takes over.
+/// `execution.forceTurn()`: the acting side continues whatever its reply was, or the other side takes over.
 fn forced_turn(facts: &StepFacts<'_>) -> Option<Verdict> {
     match (facts.kind, facts.asked?) {
         (AgentKind::DualAi, Asked::Turn(side)) if side == facts.active => Some(Verdict::Step),
@@ -103,20 +103,20 @@ fn forced_turn(facts: &StepFacts<'_>) -> Option<Verdict> {
     }
 }
 
-/// A call of the side's stop tool, whatever came of it (spec §35.3).
+/// A call of the side's stop tool, successful or not (spec §35.3).
 fn stop_tool(facts: &StepFacts<'_>) -> Option<Verdict> {
     let tool = facts.side.stop_tool.as_ref()?;
     let called = facts.reply.calls.iter().any(|call| call.name == *tool);
     called.then(|| turn_over(facts, Reason::StopTool))
 }
 
-/// A text without calls, where that ends a turn.
+/// A text without calls, if that ends a turn.
 fn stop_on_response(facts: &StepFacts<'_>) -> Option<Verdict> {
     let text = facts.reply.calls.is_empty() && !facts.reply.is_empty_reply();
     (text && facts.side.stop_on_response).then(|| turn_over(facts, Reason::StopOnResponse))
 }
 
-/// Two models of which this one has no way to end its turn take turns after each step (spec §20.1).
+/// In a dual agent, a side that cannot end its turn hands over after each step (spec §20.1).
 fn either_turn(facts: &StepFacts<'_>) -> Option<Verdict> {
     let endless = !facts.side.stop_on_response && facts.side.stop_tool.is_none();
     (endless && facts.kind == AgentKind::DualAi && !facts.reply.is_empty_reply()).then_some(Verdict::Switch)
@@ -152,7 +152,7 @@ fn repeated_tool_error(facts: &StepFacts<'_>) -> Option<Verdict> {
     })
 }
 
-/// The error of the newest tool results and how many in a row have it.
+/// The error of the newest tool results, and its number of repetitions in a row.
 fn repeated_error(history: &[Shared]) -> Option<(&str, u32)> {
     let mut results = history.iter().rev().filter(|row| row.status.is_some());
     let error = |row: &'_ Shared| row.status == Some(ToolStatus::Error);
@@ -163,7 +163,7 @@ fn repeated_error(history: &[Shared]) -> Option<(&str, u32)> {
     Some((text, 1 + u32::try_from(same.count()).unwrap_or(u32::MAX)))
 }
 
-/// An error without what differs from call to call: digits and spacing.
+/// An error without the parts that vary between calls: digits and spacing.
 fn normal(text: &str) -> String {
     let digits_gone = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c });
     let mut normal = String::with_capacity(text.len());
@@ -176,7 +176,7 @@ fn normal(text: &str) -> String {
     normal
 }
 
-/// The text that the stop tool's response property gives the reply.
+/// The reply's text from the stop tool's response property.
 pub(crate) fn response(side: &SideConfig, calls: &[ToolCall]) -> Option<String> {
     let (tool, property) = (side.stop_tool.as_deref()?, side.stop_tool_response_property.as_deref()?);
     let call = calls.iter().find(|call| call.name == tool)?;
@@ -191,15 +191,15 @@ pub(crate) fn response(side: &SideConfig, calls: &[ToolCall]) -> Option<String> 
 /// A cap that forbids another step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cap {
-    /// The side's own.
+    /// The limit of the side.
     Side(u32),
-    /// Turns of the session.
+    /// The limit on turns of the session.
     Session(u32),
-    /// The runtime's, never raised.
+    /// The limit of the runtime.
     Total,
 }
 
-/// Whether the active side may not take another step: its own cap, the session's, the runtime's.
+/// The limit that forbids the active side another step: the side's, the session's or the runtime's.
 pub(crate) fn cap(run: &mut Run, side: &SideConfig, session_turns: Option<u32>) -> Option<Cap> {
     let own = *run.own_steps();
     let of_side = side.max_steps.filter(|max| own >= *max).map(Cap::Side);
@@ -254,7 +254,7 @@ mod tests {
         Shared::new(Row { tool_call_id: Some(call.id.clone()), status: Some(status), ..row })
     }
 
-    /// A step in which everything happens at once.
+    /// A step to which every rule applies.
     struct Story {
         agent: Agent,
         asked: Option<Asked>,
@@ -312,7 +312,7 @@ mod tests {
             story.asked = Some(Asked::Turn(Side::B));
             assert_eq!(story.verdict(), ended(Reason::StopTool));
             story.asked = None;
-            // Its success is not asked for.
+            // The stop tool need not succeed.
             story.fails(2);
             assert_eq!(story.verdict(), ended(Reason::StopTool));
             story.reply.calls.pop();
