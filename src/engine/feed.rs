@@ -61,11 +61,11 @@ pub struct FeedStart {
 /// The continuation of a feed behind its first frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// With what happens.
+    /// Live events follow.
     Live,
-    /// The run is over, and the last frame says so.
+    /// The run is over; the last frame reports it.
     Over,
-    /// With a feed that is opened with this id.
+    /// Another piece follows, opened with this id.
     More(String),
 }
 

@@ -54,8 +54,8 @@ impl Outbox<'_> {
         Ok(Some(Handed { agent: agent.name.clone(), title: agent.title.clone(), row }))
     }
 
-    /// Makes an agent active from the next step on, its side A first. Its `activate` subagents start with
-    /// that step.
+    /// Makes an agent active from the next step on, its side A first. Subagents that its prompts
+    /// activate start with that step.
     fn take_over(&self, state: &mut State, sql: &dyn Sql, agent: &Agent, now: i64) -> Result<()> {
         state.meta.agent.clone_from(&agent.name);
         state.meta.version += 1;
