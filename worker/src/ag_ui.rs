@@ -28,12 +28,12 @@ use crate::encoder::Encoder;
 use crate::events::{self, Encoded, EventsRequest, How};
 use crate::talk::{Found, Step, Stops, Talk, good, text_of, told};
 
-/// Messages that a page of the history has, unless the client says how many.
+/// Messages in a page of the history, unless the client requests another number.
 const PAGE_ROWS: &str = "100";
-/// Messages among which those are sought that the client names.
+/// Newest messages among which the client's ids are searched.
 const SOUGHT_ROWS: &str = "100";
 
-/// An offset of clients that have read nothing.
+/// The offset of clients that have read nothing.
 const FROM_THE_BEGINNING: &str = "-1";
 
 /// A request to an agent.
@@ -47,7 +47,7 @@ pub(crate) struct AgUiRequest<'a> {
     pub(crate) links: Option<Links>,
     /// The agent of the path.
     pub(crate) agent: &'a str,
-    /// Which of several keys it was, for the log of decisions.
+    /// Which of several keys was used, for the log of decisions.
     pub(crate) fingerprint: Vec<(String, String)>,
     /// The id of the last event that the client has read.
     pub(crate) last_event_id: Option<&'a str>,
@@ -59,7 +59,7 @@ impl AgUiRequest<'_> {
         told(self.posted(body).await, self.origin)
     }
 
-    /// `GET …/ag-ui`: the conversation; with `runId` that run, from its beginning.
+    /// `GET …/ag-ui`: the conversation; with `runId`, that run from its beginning.
     pub(crate) async fn get(&self) -> Result<Response> {
         told(self.got().await, self.origin)
     }
@@ -73,12 +73,12 @@ impl AgUiRequest<'_> {
         Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
     }
 
-    /// The thread of a conversation that is there.
+    /// The thread of an existing conversation.
     async fn thread(&self, name: &str) -> Step<Option<Found>> {
         self.talk().thread(name, self.agent()?, "threadId").await
     }
 
-    /// The thread of a conversation. Where there is none it is made, with what was said before.
+    /// The thread of a conversation. Creates it with the earlier messages if it does not exist.
     async fn thread_or_new(&self, request: &RunRequest<'_>) -> Step<Found> {
         let agent = self.agent()?;
         if let Some(thread) = self.thread(&request.thread).await? {
@@ -91,7 +91,7 @@ impl AgUiRequest<'_> {
         Ok(thread.ok_or_else(bobbin::access::no_thread)?)
     }
 
-    /// Tools are the definition's. A client may name those that are left to it.
+    /// Checks the client's tools: only tools that the definition leaves to clients are allowed.
     fn check_tools(&self, tools: &[String]) -> Result<()> {
         let is_known =
             |name: &String| self.catalog.tools.values().any(|tool| tool.is_of_client() && tool.name == *name);
@@ -135,14 +135,15 @@ impl AgUiRequest<'_> {
                 settings.continues = Some(reply.clone());
                 (FeedOf::From(reply), held)
             }
-            // Nothing is new, or only what is about no call of a reply: all behind what a person has said is told again.
+            // Nothing is new, or the answers belong to no call of a reply: send everything after the last
+            // message of a person again.
             None => (FeedOf::Tail(self.newest_run(&thread).await?), request.held(Until::LastSaid)?),
         };
         let Held { messages, results, afresh } = held;
         self.follow(&thread, of, Settings { held: messages, results, afresh, ..settings }).await
     }
 
-    /// Decides what is answered; the newest reply whose calls that is about.
+    /// Decides the waits that the client answers. Returns the newest reply whose calls they belong to.
     async fn decide(&self, thread: &Found, request: &RunRequest<'_>) -> Step<Option<String>> {
         if request.answers.is_empty() {
             return Ok(None);
@@ -152,7 +153,7 @@ impl AgUiRequest<'_> {
             let body = json!({ "decisions": plan.decisions }).to_string();
             let told = self.talk().ask(&thread.id, ThreadRoute::DecideWaits, &[], None, &body).await?;
             if told.status == Code::Conflict.status() {
-                // Somebody was faster: with the same answer, or with another one.
+                // Another client was faster, with the same answer or another one.
                 let again = Plan::of(&self.talk().waits(&thread.id).await?, &request.answers)?;
                 if !again.decisions.is_empty() {
                     good(told)?;
@@ -164,8 +165,9 @@ impl AgUiRequest<'_> {
         Ok(plan.reply)
     }
 
-    /// A message that the thread has, for clients whose lists of messages say what holds: with another text, or to be answered anew, unless
-    /// the same request was made before, or its answer is under way.
+    /// Handles a repeated message of a client whose list of messages is authoritative: edits its text, or
+    /// regenerates its answer. Does nothing if the same request was made before, or the answer is in
+    /// progress.
     async fn revised(&self, thread: &Found, request: &RunRequest<'_>) -> Step<Option<String>> {
         if !self.query.flag("revise")? {
             return Ok(None);
@@ -185,7 +187,8 @@ impl AgUiRequest<'_> {
         Ok(Some(message))
     }
 
-    /// What a person says, once: messages that the thread has are passed over, and the others are one. Its id.
+    /// Stores the new messages of a person as one message, once, and returns its id. Messages that the thread
+    /// has are skipped.
     async fn say(&self, thread: &Found, request: &RunRequest<'_>) -> Step<String> {
         let mut new: Vec<&Said> = request.said.iter().collect();
         if new.len() > 1 || request.context.is_some() {
@@ -205,7 +208,7 @@ impl AgUiRequest<'_> {
             "metadata": kept(&ids, &request.run, &[], request.forwarded.as_ref()),
         });
         let last = ids.last().copied().unwrap_or_default();
-        // The client's id of the run is another one when it sends the message again.
+        // The client uses another run id when it sends the message again.
         let key = Some(format!("ag-ui:{last}"));
         let told = self.talk().ask(&thread.id, ThreadRoute::PostMessage, &[], key, &body.to_string()).await?;
         if told.status == Code::IdempotencyMismatch.status() {
@@ -222,7 +225,7 @@ impl AgUiRequest<'_> {
         }
     }
 
-    /// What the page tells about itself: a message that people are not shown, where it is not what was told last.
+    /// Stores the page's context as a message that people are not shown, unless it equals the last one.
     async fn tell_context(&self, thread: &Found, request: &RunRequest<'_>, rows: &[Value]) -> Step<()> {
         let Some(text) = &request.context else { return Ok(()) };
         let told = rows.iter().rev().find(|row| is_context(row));
@@ -246,7 +249,7 @@ impl AgUiRequest<'_> {
         Ok(newest.map(|run| text_of(&run, "run").to_owned()).ok_or_else(missing)?)
     }
 
-    /// The newest messages, in their order.
+    /// The newest messages, oldest first.
     async fn rows(&self, thread: &Found, query: &[(&str, &str)]) -> Step<Vec<Value>> {
         Ok(self.talk().page(&thread.id, query).await?.0)
     }
@@ -270,7 +273,7 @@ impl AgUiRequest<'_> {
         })
     }
 
-    /// Where the client is that has read of what it asks for before.
+    /// The position up to which the client has read.
     fn after(&self) -> Result<Option<Place>> {
         let header = self.last_event_id.map(|id| ("Last-Event-ID", id));
         let query = self.query.get("offset").map(|id| ("offset", id));
@@ -324,11 +327,11 @@ impl AgUiRequest<'_> {
         answer::of_value(value, self.origin).map_err(|error| Stops::Error(Error::internal(thrown(&error))))
     }
 
-    /// A run from its beginning: one of the client's, or one of the thread's.
+    /// A run from its beginning, named by the client's id or the thread's.
     async fn replay(&self, thread: &Found, conversation: &str, run: &str) -> Step<Response> {
         let rows = self.rows(thread, &[("limit", SOUGHT_ROWS)]).await?;
         let asked = rows.iter().rposition(|row| is_run_of(row, run));
-        // One of the thread's own is told from what a person has said last.
+        // A run named by the thread's id is sent from the last message of a person.
         let said = || rows.iter().rposition(|row| text_of(row, "role") == "user");
         let held = asked.or_else(said).and_then(|at| rows.get(..=at)).unwrap_or_default();
         let of = match asked.and_then(|at| rows.get(at)) {
@@ -347,14 +350,14 @@ impl AgUiRequest<'_> {
         Ok(messages(rows, &Shown { thread: &thread.id, links: links.as_ref(), reasoning }))
     }
 
-    /// What a client begins with.
+    /// The initial state for a client.
     async fn history(&self, thread: &Found) -> Step<Response> {
         let mut query = vec![("limit", self.query.get("limit").unwrap_or(PAGE_ROWS))];
         query.extend(self.query.get("before").map(|before| ("before", before)));
         let (rows, more) = self.talk().page(&thread.id, &query).await?;
         let newest = self.talk().newest_run(&thread.id).await?;
         let active = newest.filter(|run| matches!(text_of(run, "status"), "running" | "paused"));
-        // The client's own name of it, where it is one of its. Older pages do not know.
+        // The client's own id of the run, if it began it. Older pages do not have it.
         let newest_rows = if self.query.get("before").is_none() { rows.as_slice() } else { &[] };
         let said = newest_rows.iter().rposition(|row| text_of(row, "role") == "user");
         let named = said.and_then(|at| newest_rows.get(at)).and_then(run_of);
@@ -367,7 +370,7 @@ impl AgUiRequest<'_> {
         };
         let interrupts = run.filter(|_| !pending.is_empty());
         let active = run.filter(|_| pending.is_empty());
-        // What an active run has said comes with the run: clients add that to what they have.
+        // The output of an active run is sent with the run, because clients append it.
         let told = said.filter(|_| active.is_some()).and_then(|at| rows.get(..=at)).unwrap_or(&rows);
         let mut messages = self.shown(thread, told)?;
         if self.query.flag("parts")? {
@@ -386,7 +389,7 @@ impl AgUiRequest<'_> {
         }))
     }
 
-    /// What is asked now, as interrupts of a run.
+    /// Open waits, as interrupts of a run.
     async fn pending(&self, thread: &Found, run: &str) -> Step<Vec<Value>> {
         let told = self.talk().ask(&thread.id, ThreadRoute::ListWaits, &[], None, "").await?;
         let body = good(told)?;
@@ -395,7 +398,7 @@ impl AgUiRequest<'_> {
     }
 }
 
-/// What the ids of events of a feed begin with.
+/// The prefix of the ids of a feed's events.
 fn told_of(of: &FeedOf) -> String {
     match of {
         FeedOf::Message(id) => format!("m{}", seq_of(id)),

@@ -20,7 +20,7 @@ use crate::router::call_thread;
 /// Microseconds in a millisecond.
 const MS_US: f64 = 1_000.0;
 
-/// Origins whose refusal is logged.
+/// Number of origins whose refusal is logged.
 const REFUSED_MAX: usize = 20;
 
 thread_local! {
@@ -29,7 +29,7 @@ thread_local! {
     static REFUSED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What the deployment's variables say about who may do what.
+/// Access rules from the deployment's variables.
 pub(crate) struct Config {
     /// `BOBBIN_DEV=1`: a developer's own machine.
     pub(crate) dev: bool,
@@ -38,13 +38,14 @@ pub(crate) struct Config {
     /// `BOBBIN_SURFACES`.
     pub(crate) surfaces: Result<Surfaces>,
     access: Result<Access>,
-    /// Whose access tokens clients of MCP may have.
+    /// The issuer whose access tokens clients of MCP may use.
     pub(crate) oauth: Result<Option<OAuth>>,
 }
 
 impl Config {
-    /// Whether a page of this origin may read answers. A development server serves those of other servers on this machine. Where
-    /// no credentials are asked for, `*` opens nothing: any page that the developer has open could use the server then.
+    /// Whether a page of this origin may read responses. A development server also allows pages of other
+    /// servers on this machine. If no credentials are required, `*` has no effect, because any page that the
+    /// developer has open could then use the server.
     pub(crate) fn allows(&self, origin: &str) -> bool {
         if self.dev && cors::is_loopback(origin) {
             true
@@ -55,17 +56,17 @@ impl Config {
         }
     }
 
-    /// What links to files on a server are made with, if it can make any.
+    /// The signer of links to files on a server, if it can make any.
     pub(crate) fn links(&self, origin: &str) -> Option<Links> {
         self.access.as_ref().ok()?.links(origin, now_us())
     }
 
-    /// What signs what clients are to give back, if there is anything.
+    /// The key for state that clients return, if there is one.
     pub(crate) fn secret(&self) -> Option<Vec<u8>> {
         self.access.as_ref().ok()?.secret()
     }
 
-    /// A development server that asks for no credentials.
+    /// Whether this is a development server without credentials.
     fn is_open(&self) -> bool {
         self.dev && self.access.as_ref().is_ok_and(Access::is_open)
     }
@@ -91,7 +92,7 @@ pub(crate) fn is_dev(env: &Env) -> bool {
     env.var("BOBBIN_DEV").as_deref() == Some("1")
 }
 
-/// Refuses what a development server must not serve. `rule` is the body's, of a route that exists.
+/// Refuses requests that a development server must not serve. `rule` is the body's, of a route that exists.
 pub(crate) fn guard(config: &Config, head: &Head, rule: Option<BodyRule>) -> Result<()> {
     if !config.dev {
         return Ok(());
@@ -115,7 +116,7 @@ pub(crate) fn guard(config: &Config, head: &Head, rule: Option<BodyRule>) -> Res
     guarded
 }
 
-/// Tells the developer why a page gets no answer: a browser shows it only that there was none. Once for each origin.
+/// Logs why a page gets no response, once for each origin. A browser shows only that the request failed.
 fn log_refused(origin: &str, error: &Error) {
     let first = REFUSED.with_borrow_mut(|known| {
         let first = known.len() < REFUSED_MAX && !known.iter().any(|other| other == origin);
@@ -130,7 +131,7 @@ fn log_refused(origin: &str, error: &Error) {
     }
 }
 
-/// Who sent the request.
+/// The caller of the request.
 pub(crate) fn authenticate(config: &Config, head: &Head, query: &Query, route: &Route) -> Result<Caller> {
     let access = config.access.as_ref().map_err(Clone::clone)?;
     if let (Route::Thread(thread, ThreadRoute::GetFile(path) | ThreadRoute::HeadFile(path)), None) =
@@ -140,7 +141,7 @@ pub(crate) fn authenticate(config: &Config, head: &Head, query: &Query, route: &
         let link = FileLink { life: query.get(LIFE), expires, signature };
         return access.of_file_link(thread, path, link, now_us());
     }
-    // Only where a browser cannot set a header: addresses end up in logs.
+    // Only on routes where a browser cannot set a header, because addresses end up in logs.
     let in_query = matches!(route, Route::Thread(_, ThreadRoute::Stream | ThreadRoute::Events));
     let credential = match (&head.authorization, query.get("token").filter(|_| in_query)) {
         (Some(header), _) => Credential::Header(header),
@@ -150,7 +151,8 @@ pub(crate) fn authenticate(config: &Config, head: &Head, query: &Query, route: &
     access.authenticate(credential, now_us())
 }
 
-/// Who sent a request to `resource`, where access tokens of another issuer count, too. Where there is one, everybody says who they are.
+/// The caller of a request to `resource`, where access tokens of another issuer are also accepted. If there
+/// is an issuer, every caller must authenticate.
 pub(crate) async fn authenticate_mcp(config: &Config, head: &Head, resource: &str) -> Result<Caller> {
     let access = config.access.as_ref().map_err(Clone::clone)?;
     let oauth = config.oauth.as_ref().map_err(Clone::clone)?;
@@ -194,7 +196,7 @@ extern "C" {
     ) -> Result<JsValue, JsValue>;
 }
 
-/// When the caller's credentials end, milliseconds since 1970.
+/// Expiry of the caller's credentials, milliseconds since 1970.
 pub(crate) fn expires_ms(caller: &Caller) -> Option<f64> {
     caller.expires_us().map(|us| us as f64 / MS_US)
 }
@@ -208,7 +210,7 @@ pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str
     })?;
     let ttl_s = match wanted.take("ttl") {
         None => TOKEN_TTL_S,
-        // What is no such number is out of bounds too, and `Access::mint` says which they are.
+        // Other values are out of bounds too, and `Access::mint` reports the bounds.
         Some(ttl) => ttl.as_u64().unwrap_or(0),
     };
     let access = config.access.as_ref().map_err(Clone::clone)?;
@@ -226,28 +228,28 @@ pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str
     access.mint(caller, &scope, thread_owner, life, ttl_s, now_us())
 }
 
-/// Who opens a link, and the first characters of a hash of its token.
+/// The caller of a link, and the first characters of a hash of its token.
 pub(crate) fn of_link(config: &Config, token: &str) -> Result<Caller> {
     config.access.as_ref().map_err(Clone::clone)?.of_link(token, now_us())
 }
 
-/// The first characters of a hash of what a request showed, for the log of decisions.
+/// The first characters of a hash of the credentials, for the log of decisions.
 pub(crate) fn fingerprint(credentials: &str) -> String {
     bobbin::signing::fingerprint(credentials)
 }
 
-/// Whether the caller may read the thread: the thread itself knows.
+/// Whether the caller may read the thread, which the thread decides.
 async fn is_theirs(env: &Env, caller: &Caller, id: &str) -> Result<bool> {
     Ok(asked(env, caller, id, ThreadRoute::Get).await?.is_some())
 }
 
-/// Whether the caller may read the thread and decide its wait. Who has a link decides what its minter may, and no more.
+/// Whether the caller may read the thread and decide its wait. A link grants no more than its minter may do.
 ///
 /// # Errors
 /// `not_found` for a wait that the thread does not have, `forbidden` for one that admins decide.
 async fn may_decide(env: &Env, caller: &Caller, id: &str, wait: &str) -> Result<bool> {
     let Some(found) = asked(env, caller, id, ThreadRoute::GetWait(wait.to_owned())).await? else {
-        // A thread of somebody else is none; of their own they are told what is wrong.
+        // A thread of another owner is reported as missing; for their own, callers receive the actual error.
         return match is_theirs(env, caller, id).await? {
             true => Err(Error::new(Code::NotFound, "There is no such wait in this thread.")
                 .hint("GET …/waits lists them.")),
@@ -261,13 +263,13 @@ async fn may_decide(env: &Env, caller: &Caller, id: &str, wait: &str) -> Result<
     }
 }
 
-/// Which thread of its id it is; none where there is none for the caller.
+/// Which of the threads with this id it is, or `None` if the caller has no such thread.
 async fn life_of(env: &Env, caller: &Caller, id: &str) -> Result<Option<i64>> {
     let found = asked(env, caller, id, ThreadRoute::Diagnostics).await?;
     Ok(found.and_then(|told| told.get("life")?.as_i64()))
 }
 
-/// What a thread answers the caller; none where it says that there is no such thing.
+/// The thread's response to the caller, or `None` if it responds that it does not exist.
 async fn asked(env: &Env, caller: &Caller, id: &str, route: ThreadRoute) -> Result<Option<Value>> {
     if !thread_id::is_valid(id) {
         return Ok(None);

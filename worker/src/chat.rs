@@ -24,13 +24,13 @@ use crate::events::{self, Encoded, EventsRequest};
 use crate::remote::Answer as Told;
 use crate::talk::{Found, Step, Stops, Talk, good, text_of, told};
 
-/// A feature of pages: a lost attempt's text is taken back.
+/// A feature of pages: the text of a lost attempt can be retracted.
 const RESET_STEP: &str = "reset-step";
-/// A feature of pages: what is resumed is the last reply, also when it is over. For those that put it in the place of what they have: major 6
-/// from 6.0.304 on and 7 from 7.0.138 on. Major 5 appends it.
+/// A feature of pages: resuming sends the last reply, even if it is over. For versions that replace their
+/// message with it: major 6 from 6.0.304 on and 7 from 7.0.138 on. Major 5 appends it.
 const REPLAY: &str = "replay";
 
-/// Messages that a history has, about: pages of them.
+/// Approximate number of pages of messages in a history.
 const PAGES: usize = 8;
 const PAGE_ROWS: &str = "500";
 
@@ -43,12 +43,12 @@ impl std::panic::UnwindSafe for UiEncoder {}
 
 #[wasm_bindgen]
 impl UiEncoder {
-    /// What frames of the feed are for the client.
+    /// Encodes frames of the feed for the client.
     pub fn push(&self, events: &str) -> std::result::Result<String, JsValue> {
         self.0.borrow_mut().push(events).map_err(|error| JsValue::from_str(&error.message))
     }
 
-    /// Whether it has said the last thing.
+    /// Whether the last event was encoded.
     #[wasm_bindgen(getter)]
     pub fn over(&self) -> bool {
         self.0.borrow().is_over()
@@ -66,7 +66,7 @@ pub(crate) struct Chat<'a> {
     pub(crate) links: Option<Links>,
     /// The agent of the path.
     pub(crate) agent: Option<&'a str>,
-    /// Which of several keys it was, for the log of decisions.
+    /// Which of several keys was used, for the log of decisions.
     pub(crate) fingerprint: Vec<(String, String)>,
 }
 
@@ -87,7 +87,7 @@ impl Chat<'_> {
         told(shown, self.origin)
     }
 
-    /// `GET …/chat/:id/stream`: the reply that is under way from its beginning, or 204.
+    /// `GET …/chat/:id/stream`: the reply in progress from its beginning, or 204.
     pub(crate) async fn stream(&self, id: &str) -> Result<Response> {
         told(self.resumed(id).await, self.origin)
     }
@@ -97,7 +97,7 @@ impl Chat<'_> {
         told(self.stopped(id).await, self.origin)
     }
 
-    /// The agent of the path or the query; without one, the only one that is exposed.
+    /// The agent of the path or the query, otherwise the only agent that is exposed.
     fn agent(&self) -> Result<&Agent> {
         let named = self.agent.or(self.query.get("agent")).filter(|name| !name.is_empty());
         if let Some(name) = named {
@@ -111,12 +111,12 @@ impl Chat<'_> {
         }
     }
 
-    /// The thread of a chat that is there.
+    /// The thread of an existing chat.
     async fn thread(&self, id: &str) -> Step<Option<Found>> {
         self.talk().thread(id, self.agent()?, "id").await
     }
 
-    /// The thread of a chat, which is made if it is not there.
+    /// The thread of a chat. Creates it if it does not exist.
     async fn thread_or_new(&self, id: &str) -> Step<Found> {
         let agent = self.agent()?;
         if let Some(thread) = self.thread(id).await? {
@@ -154,7 +154,7 @@ impl Chat<'_> {
         self.thread(id).await?.ok_or_else(missing)
     }
 
-    /// A message of a person, once: the page's id of it is its key.
+    /// Stores a person's message once: the page's id of the message is its idempotency key.
     async fn say(&self, thread: &Found, said: Said, other: Map<String, Value>) -> Step<Response> {
         if said.edits == Edits::Known
             && let Some(known) = self.message_of(thread, &said.id).await?
@@ -185,7 +185,7 @@ impl Chat<'_> {
         self.feed(thread, FeedOf::Message(message.to_owned()), None).await
     }
 
-    /// The message that a page knows by this id: its own, or the thread's.
+    /// The message with this id, which is the page's or the thread's.
     async fn message_of(&self, thread: &Found, ui_id: &str) -> Step<Option<Value>> {
         let is = |row: &Value| {
             text_of(row, "id") == ui_id
@@ -195,7 +195,7 @@ impl Chat<'_> {
         Ok(pages.into_iter().find_map(|page| page.into_iter().rev().find(is)))
     }
 
-    /// A person says something else instead: what followed it goes, and it is answered anew.
+    /// Edits a person's message: deletes the messages after it and answers it again.
     async fn edit(&self, thread: &Found, known: &Value, said: &Said) -> Step<Response> {
         if !said.files.is_empty() {
             let text =
@@ -210,20 +210,20 @@ impl Chat<'_> {
         self.begun(thread, told).await
     }
 
-    /// Another answer to what a person has said: instead of this reply, or of the last one.
+    /// Regenerates this reply, or the last one.
     async fn regenerate(&self, thread: &Found, reply: Option<String>) -> Step<Response> {
         let known = match reply {
             Some(id) => self.message_of(thread, &id).await?,
             None => None,
         };
         self.rest(thread).await?;
-        // A page has ids of its own for replies that have said nothing.
+        // A page uses its own ids for replies without content.
         let reply = known.as_ref().map_or("last", |known| text_of(known, "id")).to_owned();
         let told = self.talk().ask(&thread.id, ThreadRoute::Regenerate(reply), &[], None, "{}").await?;
         self.begun(thread, told).await
     }
 
-    /// The run that a thread says has begun.
+    /// The run that a thread's response names as begun.
     async fn begun(&self, thread: &Found, told: Told) -> Step<Response> {
         let begun = good(told)?;
         let run = begun.get("run").and_then(Value::as_str);
@@ -231,20 +231,22 @@ impl Chat<'_> {
         self.feed(thread, FeedOf::Tail(run.to_owned()), None).await
     }
 
-    /// Ends a run that waits for somebody: what it asks is not of interest any more. One that is at work is left, and refuses.
+    /// Ends a run that waits for somebody, because its question is no longer of interest. A run that is
+    /// working is left, and refuses the request.
     async fn rest(&self, thread: &Found) -> Step<()> {
         let newest = self.talk().newest_run(&thread.id).await?;
         self.talk().end_paused(&thread.id, newest.as_ref()).await
     }
 
-    /// What was asked of a person or of the page. What is answered already is passed over, unless it was answered otherwise.
+    /// Answers the waits for a person or the page. Waits that are already answered are skipped, unless the
+    /// answer differs.
     async fn answer(&self, thread: &Found, given: &Given) -> Step<Response> {
         let Plan { mut decisions, goes_on } = Plan::of(&self.talk().waits(&thread.id).await?, given)?;
         if !decisions.is_empty() {
             let body = json!({ "decisions": decisions }).to_string();
             let told = self.talk().ask(&thread.id, ThreadRoute::DecideWaits, &[], None, &body).await?;
             if told.status == Code::Conflict.status() {
-                // Somebody was faster: with the same answer, or with another one.
+                // Another client was faster, with the same answer or another one.
                 decisions = Plan::of(&self.talk().waits(&thread.id).await?, given)?.decisions;
             }
             if !decisions.is_empty() {
@@ -263,7 +265,7 @@ impl Chat<'_> {
         }
     }
 
-    /// A reply that says nothing, under an id that the page has.
+    /// A reply without content, under an id that the page has.
     fn nothing_said(&self, message: &str) -> Step<Response> {
         let start = json!({ "type": "start", "messageId": message });
         let finish = json!({ "type": "finish", "finishReason": "stop" });
@@ -271,7 +273,7 @@ impl Chat<'_> {
         Ok(events::whole(&text, self.origin, &self.headers(None))?)
     }
 
-    /// The run that is under way and says something by itself: one that waits for a person does not.
+    /// The active run, unless it waits for a person.
     async fn running(&self, thread: &Found) -> Step<Option<String>> {
         let Some(newest) = self.talk().newest_run(&thread.id).await? else { return Ok(None) };
         let run = text_of(&newest, "run").to_owned();
@@ -378,7 +380,7 @@ impl Chat<'_> {
         Ok(json!({ "id": id, "threadId": thread.id, "messages": messages, "activeRun": active }))
     }
 
-    /// The newest messages: pages, the newest first, each in the order of its rows.
+    /// The newest messages in pages, newest page first, each in the order of its rows.
     async fn pages(&self, thread: &Found) -> Step<Vec<Vec<Value>>> {
         let mut pages: Vec<Vec<Value>> = Vec::new();
         while pages.len() < PAGES {
@@ -395,7 +397,7 @@ impl Chat<'_> {
         Ok(pages)
     }
 
-    /// Runs in their order, as many as one page has.
+    /// Runs in their order, as many as fit on one page.
     async fn runs(&self, thread: &Found, active: Option<&str>) -> Step<Vec<Ran>> {
         let told =
             self.talk().ask(&thread.id, ThreadRoute::ListRuns, &[("limit", PAGE_ROWS)], None, "").await?;

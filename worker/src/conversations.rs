@@ -15,22 +15,22 @@ use crate::create;
 use crate::openai::{OpenAi, Said, hex, now_us};
 use crate::talk::{Step, Stops, found, good, text_of};
 
-/// The thread that is talked to.
+/// The thread of a request.
 pub(crate) struct Conversation {
     pub(crate) thread: String,
-    /// Which message it is, if it is there already.
+    /// The stored message, if the request was made before.
     pub(crate) stored: Option<String>,
     /// The key under which the message is stored once.
     pub(crate) key: Option<String>,
-    /// Whether it was made for this request.
+    /// Whether the thread was created for this request.
     pub(crate) is_new: bool,
 }
 
-/// What a person has decided: the wait, whether it is approved, and why.
+/// A person's decision: the wait, whether it is approved, and the reason.
 pub(crate) type Approval = (String, bool, Option<String>);
 
 impl OpenAi<'_> {
-    /// The thread that has this id or key, if there is one.
+    /// The existing thread with this id or key.
     pub(crate) async fn thread(&self, name: &str, agent: &Agent) -> Step<Option<String>> {
         if thread_id::is_valid(name) && self.is_of(name, agent).await? {
             return Ok(Some(name.to_owned()));
@@ -39,12 +39,12 @@ impl OpenAi<'_> {
         Ok(self.is_of(&keyed, agent).await?.then_some(keyed))
     }
 
-    /// Whether the caller has this thread. One of another agent is refused.
+    /// Whether the caller has this thread. A thread of another agent is refused.
     pub(crate) async fn is_of(&self, thread: &str, agent: &Agent) -> Step<bool> {
         Ok(self.talk().of_agent(thread, agent, "model").await?.is_some())
     }
 
-    /// The thread of a name. Where there is none it is made, with what was said before.
+    /// The thread of a name. Creates it with the earlier messages if it does not exist.
     pub(crate) async fn conversation(
         &self,
         name: &str,
@@ -64,7 +64,8 @@ impl OpenAi<'_> {
         Ok(Conversation { is_new, ..self.in_thread(thread, hash).await? })
     }
 
-    /// What is to be said in a thread. Whoever repeats a request without saying so by a key means the message that it has stored.
+    /// The conversation in an existing thread. A repeated request without a key refers to the message that it
+    /// has stored.
     pub(crate) async fn in_thread(&self, thread: String, hash: &str) -> Step<Conversation> {
         let key = self.idempotency_key.as_ref().map(|key| format!("openai:{key}"));
         let again = key.is_none() && self.sent_before().is_some_and(|times| times > 0);
@@ -72,7 +73,7 @@ impl OpenAi<'_> {
         Ok(Conversation { thread, stored, key, is_new: false })
     }
 
-    /// The message that this very request has stored a while ago.
+    /// The message that the same request stored a short time ago.
     async fn stored(&self, thread: &str, hash: &str) -> Step<Option<String>> {
         let query = [("limit", "50"), ("order", "desc")];
         let told = self.talk().ask(thread, ThreadRoute::ListMessages, &query, None, "").await?;
@@ -86,7 +87,7 @@ impl OpenAi<'_> {
         Ok(rows.rev().find(same).map(|row| text_of(row, "id").to_owned()))
     }
 
-    /// The thread of a request that names none; with a time after which it deletes itself.
+    /// The thread of a request that names none. It has a time after which it is deleted.
     pub(crate) async fn unnamed(
         &self,
         agent: &Agent,
@@ -105,7 +106,7 @@ impl OpenAi<'_> {
         Ok(Conversation { thread: id, stored: None, key: Some(format!("openai:{hash}")), is_new: true })
     }
 
-    /// The id of a thread for this request alone: the same when it comes again.
+    /// The id of the thread for this request. A repeated request gets the same id.
     pub(crate) async fn id_of_request(&self, hash: &str) -> Step<String> {
         let explicit = self.idempotency_key.as_deref();
         let of = |time: i64| {
@@ -117,7 +118,7 @@ impl OpenAi<'_> {
         Ok(match (explicit, self.sent_before()) {
             (Some(_), _) => of(0),
             (None, None) => thread_id::from_random(random()),
-            // The same question once more is another one.
+            // The same question, sent again on purpose, gets another thread.
             (None, Some(0)) if self.exists(&id).await? => thread_id::from_random(random()),
             (None, Some(times))
                 if times > 0 && !self.exists(&id).await? && self.exists(&of(time - 1)).await? =>
@@ -133,8 +134,8 @@ impl OpenAi<'_> {
         Ok(found(told)?.is_some())
     }
 
-    /// Stores what a person says, once: its message, and when it was stored. `headers` may name the message that it follows or
-    /// replaces.
+    /// Stores a person's message once. Returns it with the time at which it was stored. `headers` may name
+    /// the message that it follows or replaces.
     pub(crate) async fn say(
         &self,
         conversation: &Conversation,
@@ -152,7 +153,7 @@ impl OpenAi<'_> {
         let &Said { text, files, ref metadata } = said;
         let body = json!({ "role": "user", "content": text, "attachments": files, "metadata": metadata })
             .to_string();
-        // One of our own, so that what is lost on the way is sent again.
+        // A generated key, so that the request can be repeated if it is lost on the way.
         let key = key.clone().unwrap_or_else(|| format!("openai:{}", hex(&random())));
         let told =
             self.talk().ask_with(thread, ThreadRoute::PostMessage, &[], Some(key), headers, &body).await?;
@@ -165,8 +166,8 @@ impl OpenAi<'_> {
         Ok((message.to_owned(), created.unwrap_or_else(now_us)))
     }
 
-    /// Gives the results of calls that the client has carried out, and what people have decided; the reply that has made the calls. What
-    /// is known already is passed over.
+    /// Sends results of calls that the client has run, and decisions of people. Returns the reply that made
+    /// the calls. Known answers are skipped.
     pub(crate) async fn decide(
         &self,
         thread: &str,
@@ -193,12 +194,12 @@ impl OpenAi<'_> {
     }
 }
 
-/// When a request has stored a message, or changed it.
+/// The time at which a request stored a message, or changed it.
 fn stored_at(row: &Value) -> Option<i64> {
     row.pointer("/metadata/openai/at").or_else(|| row.get("created_at"))?.as_i64()
 }
 
-/// The waits that answers are to, and the decisions that they are.
+/// The waits that are answered, with their decisions.
 fn answers<'a>(
     waits: &'a [Value],
     results: &[(String, String)],

@@ -17,19 +17,20 @@ use crate::openai::{OpenAi, Said};
 use crate::remote::Answer;
 use crate::talk::{Step, Stops, good};
 
-/// The field that names what is followed.
+/// The field that names the previous response.
 pub(crate) const PREVIOUS: &str = "previous_response_id";
 
-/// An answer that a request follows.
+/// A response that a request follows.
 pub(crate) struct Followed {
     thread: String,
-    /// The message that it answers, or the last reply of it; none where all that there is in the thread is followed.
+    /// The message that it answers, or its last reply; `None` to follow everything in the thread.
     message: Option<String>,
-    /// The error where it is not there.
+    /// The error if it does not exist.
     missing: Error,
 }
 
-/// What a request follows: the response that it names, or else what the last item before its new ones refers to.
+/// The response that a request follows: the one that it names, or the one that the last item before its new
+/// items refers to.
 pub(crate) fn followed(request: &ResponseRequest) -> Step<Option<Followed>> {
     if let Some(previous) = &request.previous {
         let (thread, message) = known_id(previous, PREVIOUS)?;
@@ -44,7 +45,8 @@ pub(crate) fn followed(request: &ResponseRequest) -> Step<Option<Followed>> {
 }
 
 impl OpenAi<'_> {
-    /// Says something behind an answer: the thread that has it then, its message, and when that was stored.
+    /// Stores a message after a response. Returns the thread that has it, the message, and the time at which
+    /// it was stored.
     pub(crate) async fn say_behind(
         &self,
         followed: Followed,
@@ -91,7 +93,7 @@ impl OpenAi<'_> {
         self.say(conversation, follows(behind), said).await
     }
 
-    /// Instructions for what follows: a message that people are not shown, once a day for the same text.
+    /// Stores instructions as a message that people are not shown, once a day for the same text.
     pub(crate) async fn instruct(
         &self,
         thread: &str,
@@ -124,12 +126,12 @@ impl OpenAi<'_> {
     }
 }
 
-/// Headers of a message that follows the answer to another one.
+/// Headers of a message that follows the answer to another message.
 fn follows(message: Option<&str>) -> Vec<(String, String)> {
     message.map(|message| (FOLLOWS.to_owned(), message.to_owned())).into_iter().collect()
 }
 
-/// Whether a thread refuses what this names.
+/// Whether the thread's response is an error about this field.
 fn is_about(told: &Answer, field: &str) -> bool {
     let text = told.body.as_string().unwrap_or_default();
     let body: Value = bobbin::json::from_str(&text).unwrap_or_default();

@@ -30,22 +30,22 @@ pub(crate) struct Mcp<'a> {
     pub(crate) catalog: &'a Catalog,
     /// Scheme, host and port of the server.
     pub(crate) server: &'a str,
-    /// Those of [`mcp::HEADERS`] that it has.
+    /// The headers of the request that are in [`mcp::HEADERS`].
     pub(crate) headers: Vec<(String, String)>,
-    /// Which of several keys it was, for the log of decisions.
+    /// Which of several keys was used, for the log of decisions.
     pub(crate) fingerprint: Vec<(String, String)>,
-    /// What signs what clients give back.
+    /// The key for state that clients return.
     pub(crate) secret: Option<Vec<u8>>,
     pub(crate) dev: bool,
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 pub(crate) enum Done {
     /// Its result.
     Result(Value),
-    /// An answer that is made of a feed.
+    /// A response that is derived from a feed.
     Response(Response),
-    /// An error of the protocol.
+    /// A protocol error.
     Refusal(Refusal),
 }
 
@@ -64,7 +64,8 @@ impl Mcp<'_> {
         };
         drop(body);
         if message.id.is_none() {
-            // What is cancelled that way cannot be found here: the request names an id that another connection has.
+            // A cancellation cannot be matched here, because it names the id of a request on another
+            // connection.
             return answer::accepted(self.origin).map_err(|error| Error::internal(thrown(&error)));
         }
         let done = if message.method == mcp::RESPONSE {
@@ -161,7 +162,8 @@ impl Mcp<'_> {
         Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
     }
 
-    /// What stops a request: for a tool a result that says what is wrong, so that a model can do better.
+    /// The outcome of a failed request. For a tool it is a result with the error's text, so that a model can
+    /// correct its call.
     fn failed(&self, message: &Message, stops: Stops) -> Done {
         let error = match stops {
             Stops::Error(error) => answer::without_details_of(error, self.dev).to_json(),
@@ -190,7 +192,7 @@ impl Mcp<'_> {
     }
 }
 
-/// What is given to what a message names.
+/// The arguments of a message.
 pub(crate) fn arguments(message: &Message) -> std::result::Result<Map<String, Value>, Box<Done>> {
     match message.params.get("arguments") {
         None => Ok(Map::new()),
@@ -199,12 +201,12 @@ pub(crate) fn arguments(message: &Message) -> std::result::Result<Map<String, Va
     }
 }
 
-/// Parameters that make no sense.
+/// An error for invalid parameters.
 pub(crate) fn invalid(message: &Message, text: &str) -> Done {
     Done::Refusal(message.refuse(INVALID_PARAMS, text, None))
 }
 
-/// Whoever may use one thread alone has no agents to ask.
+/// Refuses callers that may use one thread only, because they have no agents.
 pub(crate) fn must_have_agents(caller: &Caller) -> Result<()> {
     match caller.scope {
         Scope::Admin | Scope::Owner(_) => Ok(()),
@@ -214,7 +216,8 @@ pub(crate) fn must_have_agents(caller: &Caller) -> Result<()> {
     }
 }
 
-/// An error found before a message was read, as clients know it. `challenge`: how to authenticate.
+/// An error that occurred before a message was read, in the protocol's form. `challenge`: how to
+/// authenticate.
 pub(crate) fn of_error(
     error: &Error,
     origin: Option<&str>,

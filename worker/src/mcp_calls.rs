@@ -26,11 +26,11 @@ use crate::openai::{hex, now_us};
 use crate::router;
 use crate::talk::{Step, Stops, found, good, text_of};
 
-/// What was said.
+/// A message that was stored.
 struct Said {
     thread: String,
     message: String,
-    /// The run that it has begun.
+    /// The run that it began.
     began: Option<String>,
     created_us: i64,
 }
@@ -71,7 +71,7 @@ impl Mcp<'_> {
         self.answer(message, accepts, of, settings).await
     }
 
-    /// What a client brings back that was asked something; and what signs what it is asked next.
+    /// The state that a client returns after a question, and the seal for its next questions.
     pub(crate) fn resumed(&self, message: &Message, called: &[&str]) -> Result<Resumed, Box<Done>> {
         let refused = |text: &str| Err(Box::new(invalid(message, text)));
         let seal = self.seal(called);
@@ -84,7 +84,7 @@ impl Mcp<'_> {
         }
     }
 
-    /// Gives the thread what the client brings, and goes on where it was.
+    /// Sends the client's answers to the thread and continues from the state.
     pub(crate) async fn goes_on(&self, message: &Message, settings: &mut Settings, state: State) -> Step<()> {
         let responses = message.params.get("inputResponses").and_then(Value::as_object);
         let closed = self.react(&state.thread, Answers { waits: &state.waits, responses }).await?;
@@ -93,7 +93,7 @@ impl Mcp<'_> {
         Ok(())
     }
 
-    /// Follows the run until it ends or waits, as the client takes it.
+    /// Follows the run until it ends or waits, in the form that the client accepts.
     pub(crate) async fn answer(
         &self,
         message: &Message,
@@ -101,7 +101,7 @@ impl Mcp<'_> {
         of: FeedOf,
         mut settings: Settings,
     ) -> Step<Done> {
-        // Who has begun with `initialize` may lose its connection and means nothing by it.
+        // A client that began with `initialize` may lose its connection without a wish to cancel.
         settings.began = settings.began.filter(|_| message.era == Era::Modern);
         let how = if accepts == Accepts::Json { How::Whole } else { How::Streamed };
         if message.era == Era::Legacy && how == How::Streamed {
@@ -110,7 +110,7 @@ impl Mcp<'_> {
         self.follow(of, how, settings).await
     }
 
-    /// What a person has answered to a request on the stream of another call.
+    /// Stores a person's answer to a request on the stream of another call.
     pub(crate) async fn responded(&self, message: &Message) -> Step<Option<Done>> {
         let id = message.id.as_ref().and_then(Value::as_str).unwrap_or_default();
         let opened = self.seal(ELICITED).map(|seal| seal.open(id));
@@ -122,7 +122,7 @@ impl Mcp<'_> {
             let responses = Map::from_iter([(key.clone(), Value::Object(message.params.clone()))]);
             let waits = [(key.clone(), id.clone())];
             self.react(&state.thread, Answers { waits: &waits, responses: Some(&responses) }).await?;
-            // Nobody is asked again on that stream: what was closed, or does not fit, is declined.
+            // That stream cannot repeat the question, so a closed or invalid answer is a refusal.
             let open = self.talk().waits(&state.thread).await?;
             let open = open.iter().find(|wait| text_of(wait, "id") == id && text_of(wait, "state") == "open");
             if let Some(wait) = open {
@@ -177,7 +177,7 @@ impl Mcp<'_> {
         let thread = self.named(&mut args)?;
         let responses = args.take("responses").ok_or_else(|| Error::missing("responses"))?;
         let body = json!({ "decisions": responses }).to_string();
-        // Whoever sends it again has not heard that it was taken.
+        // A client repeats the request if it did not receive the response.
         let key = Some(format!("mcp:{}", digest(&[&body])));
         let told = self.talk().ask(&thread, ThreadRoute::DecideWaits, &[], key, &body).await?;
         let decided = good(told)?;
@@ -240,7 +240,7 @@ impl Mcp<'_> {
         }
     }
 
-    /// The run that has taken a message in.
+    /// The run that received a message.
     async fn run_of(&self, thread: &str, message: &str) -> Step<Option<String>> {
         let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
         let query = Query::default();
@@ -248,7 +248,7 @@ impl Mcp<'_> {
         Ok(events::run_alone(&threads, wanted, FeedOf::Message(message.to_owned())).await?)
     }
 
-    /// The thread that arguments name, by its id or its key.
+    /// The thread that the arguments name, by its id or its key.
     fn named(&self, args: &mut Body) -> Step<String> {
         let named = args.string("thread")?.ok_or_else(|| Error::missing("thread"))?;
         if thread_id::is_valid(&named) {
@@ -258,7 +258,7 @@ impl Mcp<'_> {
         Ok(thread_id::of_key(self.caller.owner(), &named))
     }
 
-    /// Says something to an agent, once for each call that the client's runtime names.
+    /// Sends a message to an agent, once per call id of the client's runtime.
     async fn say(&self, message: &Message, agent: &Agent, args: Map<String, Value>) -> Step<Said> {
         let mut args = Body::of(args).known(&["message", "thread"])?;
         let text = args.string("message")?.ok_or_else(|| Error::missing("message"))?;
@@ -280,7 +280,7 @@ impl Mcp<'_> {
         })
     }
 
-    /// Tells a thread something that begins a run, once for each call that the client's runtime names.
+    /// Sends a request that begins a run to a thread, once per call id of the client's runtime.
     pub(crate) async fn post_once(
         &self,
         message: &Message,
@@ -288,7 +288,7 @@ impl Mcp<'_> {
         route: ThreadRoute,
         body: &str,
     ) -> Step<Value> {
-        // One of our own otherwise, so that what is lost on the way is sent again.
+        // Otherwise a generated key, so that the request can be repeated if it is lost on the way.
         let key = message.call().map_or_else(|| hex(&random()), str::to_owned);
         let trace = |name: &str| {
             message.meta(name).and_then(Value::as_str).map(|value| (name.to_owned(), value.to_owned()))
@@ -304,7 +304,7 @@ impl Mcp<'_> {
             body: String::new(),
         };
         let told = match router::call_thread(self.env, thread, &request, body).await {
-            // An object that was just restarted answers at once.
+            // The object was restarted and responds at once to a second call.
             Err(error) if error.code == Code::Overloaded => {
                 router::call_thread(self.env, thread, &request, body).await
             }
@@ -313,7 +313,7 @@ impl Mcp<'_> {
         good(told?)
     }
 
-    /// A new thread with an agent, for a call that the client's runtime names the same as before.
+    /// Creates a thread for an agent, once per call id of the client's runtime.
     pub(crate) async fn new_thread(&self, message: &Message, agent: &str, body: &Value) -> Step<String> {
         let owner = self.caller.owner().unwrap_or_default();
         let id = message.call().map_or_else(
@@ -324,7 +324,7 @@ impl Mcp<'_> {
         Ok(id)
     }
 
-    /// The thread of a name. Where there is none for a key it is made.
+    /// The thread of an id or a key. Creates it for an unknown key.
     async fn conversation(&self, named: &str, agent: &Agent) -> Step<String> {
         if let Some(found) = self.talk().thread(named, agent, "thread").await? {
             return Ok(found.id);
@@ -337,7 +337,7 @@ impl Mcp<'_> {
         Ok(text_of(&made, "threadId").to_owned())
     }
 
-    /// Gives a thread what people have answered to what it asks.
+    /// Sends people's answers to the thread that waits for them.
     async fn react(&self, thread: &str, answers: Answers<'_>) -> Step<Forms> {
         let waits = self.talk().waits(thread).await?;
         let mut forms = Forms::Answered;
@@ -355,7 +355,7 @@ impl Mcp<'_> {
         Ok(forms)
     }
 
-    /// Decides a wait, once: the same again changes nothing, and another decision is refused.
+    /// Decides a wait once. The same decision again has no effect; another one is refused.
     async fn decide(&self, thread: &str, asked: &Value, decision: &Value) -> Step<()> {
         let wait = text_of(asked, "id");
         let route = ThreadRoute::DecideWait(wait.to_owned());
@@ -368,18 +368,18 @@ impl Mcp<'_> {
         let text = told.body.as_string().unwrap_or_default();
         let misfit = text.contains(&json!(Code::InvalidArgs).to_string());
         match told.status {
-            // What does not fit the form is asked again.
+            // An answer that does not fit the form is requested again.
             status if status >= 400 && misfit && text_of(asked, "kind") == "elicitation" => Ok(()),
             status if status == Code::IdempotencyMismatch.status() => Err(otherwise()),
             status if status == Code::Conflict.status() => {
-                // Somebody was faster: with the same decision, or with another one.
+                // Another client was faster, with the same decision or another one.
                 let route = ThreadRoute::GetWait(wait.to_owned());
                 let now = good(self.talk().ask(thread, route, &[], None, "").await?)?;
                 let now = now.get("wait").unwrap_or(&now);
                 let made = text_of(now, "decision");
                 let is_approval = text_of(now, "kind") == "approval";
                 let same = is_approval && made == text_of(decision, "decision");
-                // One that has ended by itself was denied.
+                // A wait that ended by itself counts as denied.
                 let denied = made.is_empty() && text_of(decision, "decision") == "deny";
                 if same || denied { Ok(()) } else { Err(otherwise()) }
             }
@@ -387,7 +387,7 @@ impl Mcp<'_> {
         }
     }
 
-    /// What signs the states of a call; none where the deployment has nothing to sign with.
+    /// The seal for the states of a call, or `None` if the deployment has no secret.
     fn seal(&self, called: &[&str]) -> Option<Seal> {
         let secret = self.secret.as_deref()?;
         let principal = self.caller.scope.to_string();
@@ -414,7 +414,7 @@ impl Mcp<'_> {
     async fn follow(&self, of: FeedOf, how: How, settings: Settings) -> Step<Done> {
         let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
         let thread = settings.thread.clone();
-        // What a tool says of itself is told; of an agent, which tools it calls.
+        // A tool shows the progress that it emits itself; an agent shows the tools that it calls.
         let quiet = if matches!(settings.shape, Shape::Call(_)) { "1" } else { "0" };
         let query = Query(vec![("progress".to_owned(), quiet.to_owned())]);
         let wanted = EventsRequest {
@@ -429,28 +429,28 @@ impl Mcp<'_> {
     }
 }
 
-/// What signs what a client is asked, and what it brings back.
+/// The seal for the next questions, and the state that the client returned.
 pub(crate) type Resumed = (Option<Seal>, Option<State>);
 
-/// What was asked, and what came back.
+/// The questions and the client's answers.
 struct Answers<'a> {
-    /// What the client knows the waits by, and their ids or that.
+    /// The waits: the client's name of each, and its id or name.
     waits: &'a [(String, String)],
     responses: Option<&'a Map<String, Value>>,
 }
 
-/// What a person has done with forms.
+/// The outcome of answered forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Forms {
     Answered,
-    /// One was closed: it is not shown again at once.
+    /// A form was closed. It is not shown again at once.
     Closed,
 }
 
-/// What the ids of requests on streams are signed for.
+/// The purpose for which ids of requests on streams are signed.
 const ELICITED: &[&str] = &["elicitation/create"];
 
-/// What the ids of tasks begin with.
+/// The prefix of ids of tasks.
 const TASK: &str = "task_";
 
 fn new_task(said: &Said) -> Value {

@@ -30,7 +30,7 @@ extern "C" {
     fn told(status: u16, text: &str, origin: Option<&str>, extra: &str) -> Result<Response, JsValue>;
 }
 
-/// Headers of a request that say something here.
+/// Request headers that have a meaning here.
 pub(crate) const HEADERS: &[&str] = &[
     "x-bobbin-thread",
     CHAT,
@@ -42,13 +42,13 @@ pub(crate) const HEADERS: &[&str] = &[
     "x-stainless-retry-count",
 ];
 
-/// The one that names a chat of Open WebUI.
+/// The header with the id of an Open WebUI chat.
 const CHAT: &str = "x-openwebui-chat-id";
 
-/// The one that says that an answer is not wanted any more when its client has gone.
+/// The header that cancels the run when its client disconnects.
 const CANCELS: &str = "x-bobbin-cancel-on-disconnect";
 
-/// Variables that say what else names a conversation.
+/// The variable that makes the field `user` name a conversation.
 const USER: &str = "BOBBIN_OPENAI_USER_IS_THREAD";
 const CACHE_KEY: &str = "BOBBIN_OPENAI_CACHE_KEY_IS_THREAD";
 
@@ -60,10 +60,10 @@ pub(crate) struct OpenAi<'a> {
     pub(crate) caller: Caller,
     pub(crate) origin: Option<&'a str>,
     pub(crate) catalog: &'a Catalog,
-    /// Those of [`HEADERS`] that it has.
+    /// The headers of the request that are in [`HEADERS`].
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) idempotency_key: Option<String>,
-    /// Which of several keys it was, for the log of decisions.
+    /// Which of several keys was used, for the log of decisions.
     pub(crate) fingerprint: Vec<(String, String)>,
 }
 
@@ -71,16 +71,16 @@ pub(crate) struct OpenAi<'a> {
 struct Named {
     /// The thread's id or key.
     thread: String,
-    /// What the list of messages says of the thread; nothing where several conversations have the same name.
+    /// The changes of the list of messages, or `None` if several conversations have the same name.
     lists: Option<Lists>,
 }
 
-/// What a person says.
+/// A person's message.
 pub(crate) struct Said<'a> {
     pub(crate) text: &'a str,
-    /// As `POST …/messages` takes them.
+    /// In the form of `POST …/messages`.
     pub(crate) files: &'a [Value],
-    /// What is kept with it.
+    /// Stored with it.
     pub(crate) metadata: Value,
 }
 
@@ -135,7 +135,7 @@ impl OpenAi<'_> {
         Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
     }
 
-    /// How often the client has sent this before; none if it does not say so.
+    /// How often the client has sent this request before, if it says so.
     pub(crate) fn sent_before(&self) -> Option<u32> {
         self.header("x-stainless-retry-count")?.parse().ok()
     }
@@ -188,7 +188,7 @@ impl OpenAi<'_> {
         let how = if request.stream { How::Streamed } else { How::Whole };
         let reasoning = settings.reasoning;
         let mut ignored = request.ignored;
-        // Of an answer that is given as a whole it is not seen that nobody waits for it any more.
+        // Only a stream shows that its client has disconnected.
         ignored.extend((self.cancels() && !request.stream).then(|| CANCELS.to_owned()));
         let extra = extra_for(&thread, &ignored);
         self.follow(&thread, of, how, reasoning, extra, Encoder::new(Completion::new(settings))).await
@@ -238,12 +238,12 @@ impl OpenAi<'_> {
         matches!(self.header(header), Some("1" | "true"))
     }
 
-    /// Whether what is made for a client that has gone is not wanted any more.
+    /// Whether a run is cancelled when its client disconnects.
     fn cancels(&self) -> bool {
         self.asks(CANCELS)
     }
 
-    /// What stops a run that is at the answer to a message, as a thread's object is called.
+    /// The call to a thread's object that stops the run that answers a message.
     fn stop(&self, thread: &str, message: &str) -> Option<String> {
         let call = self.talk().request(thread, ThreadRoute::Stop);
         let body = json!({ "answer_to": message });
@@ -254,7 +254,7 @@ impl OpenAi<'_> {
         self.catalog.tools.values().filter(|tool| tool.is_of_client()).map(|tool| tool.name.as_str())
     }
 
-    /// Tools are the definition's. A client may name those that are left to it.
+    /// Checks the client's tools: only tools that the definition leaves to clients are allowed.
     pub(crate) fn check_tools(&self, tools: &[String]) -> Result<()> {
         let Some(unknown) = tools.iter().find(|name| !self.client_tools().any(|tool| tool == *name)) else {
             return Ok(());
@@ -266,7 +266,8 @@ impl OpenAi<'_> {
         ))
     }
 
-    /// The conversation that a request names. What Open WebUI asks for itself has the chat's name, and is no part of the chat.
+    /// The conversation that a request names. Open WebUI's own requests have the chat's name but are not part
+    /// of the chat.
     fn named(&self, request: &CompletionRequest<'_>, new: &New) -> Result<Option<Named>> {
         let of_chat = self.header(CHAT).is_some();
         if self.header("x-openwebui-task").is_some() || (of_chat && request.is_chore(new)) {
@@ -292,7 +293,8 @@ impl OpenAi<'_> {
         Ok(Some(Named { thread: name, lists }))
     }
 
-    /// The thread that results of calls and decisions belong to: the one that is named, or that the ids of the calls and waits name.
+    /// The thread of results and decisions: the one that is named, or the one in the ids of the calls and
+    /// waits.
     pub(crate) async fn thread_of_results<'i>(
         &self,
         named: Option<String>,
@@ -309,7 +311,7 @@ impl OpenAi<'_> {
     }
 }
 
-/// An error as clients of OpenAI know it.
+/// An error in OpenAI's format.
 pub(crate) fn of_error(error: &Error, origin: Option<&str>) -> Result<Response> {
     let status = error.code.status();
     let mut extra = extra_of(status);
@@ -317,14 +319,14 @@ pub(crate) fn of_error(error: &Error, origin: Option<&str>) -> Result<Response> 
     tell(status, &openai_error::of_error(error), origin, &extra)
 }
 
-/// Headers of an answer: its id, and whether it makes sense to ask again. Clients do so after every 409.
+/// Headers of a response: its id, and whether a retry helps. Without them clients retry after every 409.
 pub(crate) fn extra_of(status: u16) -> Vec<(String, String)> {
     let id = ("x-request-id".to_owned(), format!("req_{}", hex(&random())));
     let again = (status == 409).then(|| ("x-should-retry".to_owned(), "false".to_owned()));
     std::iter::once(id).chain(again).collect()
 }
 
-/// The same of an answer from a thread, and the options that were passed over.
+/// The same headers for a response from a thread, and the options that were ignored.
 pub(crate) fn extra_for(thread: &str, ignored: &[String]) -> Vec<(String, String)> {
     let mut extra = extra_of(200);
     extra.push(("x-bobbin-thread".to_owned(), thread.to_owned()));

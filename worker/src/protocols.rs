@@ -15,13 +15,13 @@ use crate::openai::{self, OpenAi};
 use crate::router::{Incoming, origin_of};
 
 impl Incoming<'_> {
-    /// Refuses what the deployment does not answer.
+    /// Refuses protocols that the deployment does not serve.
     pub(crate) fn must_have(&self, surface: Surface) -> Result<()> {
         let surfaces = self.config.surfaces.as_ref().map_err(Clone::clone)?;
         if surfaces.has(surface) { Ok(()) } else { Err(no_route()) }
     }
 
-    /// A chat of the AI SDK, where the deployment has them.
+    /// Serves the AI SDK, if the deployment does.
     pub(crate) async fn chat(
         &self,
         caller: Caller,
@@ -51,7 +51,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// What a client of AG-UI asks, where the deployment answers those.
+    /// Serves clients of AG-UI, if the deployment does.
     pub(crate) async fn ag_ui(
         &self,
         caller: Caller,
@@ -80,7 +80,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// What a client of OpenAI asks, where the deployment answers those.
+    /// Serves clients of OpenAI, if the deployment does.
     pub(crate) async fn openai(&self, caller: Caller, of: OpenAiRoute, rule: BodyRule) -> Result<Response> {
         self.must_have(Surface::OpenAi)?;
         if matches!(of, OpenAiRoute::Models | OpenAiRoute::Model(_)) {
@@ -103,7 +103,7 @@ impl Incoming<'_> {
         asked.answer(of, body).await
     }
 
-    /// What a client of MCP asks, where the deployment answers those.
+    /// Serves clients of MCP, if the deployment does.
     pub(crate) async fn mcp(&self, caller: Caller, of: McpRoute, rule: BodyRule) -> Result<Response> {
         self.must_have(Surface::Mcp)?;
         mcp::must_have_agents(&caller)?;
@@ -128,21 +128,21 @@ impl Incoming<'_> {
         }
     }
 
-    /// Who gives access tokens for MCP, where the deployment takes any.
+    /// The issuer of access tokens for MCP, if the deployment accepts any.
     pub(crate) fn mcp_metadata(&self) -> Result<Response> {
         self.must_have(Surface::Mcp)?;
         let oauth = self.config.oauth.as_ref().map_err(Clone::clone)?;
         let metadata = oauth.as_ref().ok_or_else(no_route)?.metadata(&self.resource());
-        // It is for everybody, and pages of clients read it.
+        // Public, and read by pages of clients.
         answer::of_value(&metadata, Some("*")).map_err(|error| Error::internal(thrown(&error)))
     }
 
-    /// The address of MCP, by which access tokens name it.
+    /// The address of MCP, which access tokens name.
     pub(crate) fn resource(&self) -> String {
         format!("{}/mcp", origin_of(&self.head.url))
     }
 
-    /// How a client of MCP is told to authenticate.
+    /// The challenge that describes how a client of MCP authenticates.
     pub(crate) fn challenge(&self) -> String {
         let Ok(Some(oauth)) = &self.config.oauth else { return "Bearer".to_owned() };
         let wrong = if self.head.authorization.is_some() { ", error=\"invalid_token\"" } else { "" };
@@ -150,7 +150,7 @@ impl Incoming<'_> {
         format!("Bearer resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\"{wrong}")
     }
 
-    /// Refuses pages of other origins: a name that was made to lead here opens nothing.
+    /// Refuses pages of other origins. This prevents DNS rebinding.
     pub(crate) fn must_be_own(&self) -> Result<()> {
         let own = |origin: &String| origin.eq_ignore_ascii_case(origin_of(&self.head.url));
         match &self.head.origin {

@@ -22,11 +22,11 @@ use crate::following::{PREVIOUS, followed, known_id, no_response};
 use crate::openai::{OpenAi, Said, extra_for, extra_of, now_us};
 use crate::talk::{Step, Stops, found, good, text_of};
 
-/// A response that there is.
+/// An existing response.
 struct Known {
     settings: Settings,
     of: FeedOf,
-    /// The message that it answers, or the reply that it goes on with.
+    /// The message that it answers, or the reply that it continues.
     message: String,
 }
 
@@ -75,7 +75,7 @@ impl OpenAi<'_> {
         Ok(Known { settings, of: FeedOf::Message(message.clone()), message })
     }
 
-    /// Results of calls and decisions: the reply that has made the calls goes on.
+    /// Handles results of calls and decisions. The reply that made the calls continues.
     async fn to_answers(&self, request: &ResponseRequest, agent: &Agent) -> Step<Known> {
         let named = match (&request.previous, &request.conversation, &request.referred) {
             (Some(previous), _, _) => Some(known_id(previous, PREVIOUS)?.0),
@@ -98,7 +98,7 @@ impl OpenAi<'_> {
         Ok(Known { settings, of: FeedOf::From(reply.clone()), message: reply })
     }
 
-    /// The thread of a request that follows no response, made if there is none.
+    /// The thread of a request that follows no response. Creates it if it does not exist.
     async fn conversation_of(
         &self,
         request: &ResponseRequest,
@@ -120,7 +120,7 @@ impl OpenAi<'_> {
         Ok(conversation)
     }
 
-    /// `GET /v1/responses/:id`, as it is now, or as a stream from its beginning or behind an event.
+    /// `GET /v1/responses/:id`: the current state, or a stream from its beginning or after an event.
     pub(crate) async fn response(&self, id: &str) -> Step<Response> {
         let mut known = self.known(id).await?;
         if self.query.get("stream") != Some("true") {
@@ -133,7 +133,7 @@ impl OpenAi<'_> {
         self.tell_response(known, How::Streamed, extra_of(200)).await
     }
 
-    /// `POST /v1/responses/:id/cancel`: stops the run, if this is what it is at.
+    /// `POST /v1/responses/:id/cancel`: stops the run if it is working on this response.
     pub(crate) async fn cancel_response(&self, id: &str) -> Step<Response> {
         let known = self.known(id).await?;
         let thread = known.settings.thread.clone();
@@ -142,7 +142,7 @@ impl OpenAi<'_> {
         self.tell_response(known, How::Now, extra_of(200)).await
     }
 
-    /// `DELETE /v1/responses/:id`: the thread, if there is nothing else in it.
+    /// `DELETE /v1/responses/:id`: deletes the thread if it has no other content.
     pub(crate) async fn delete_response(&self, id: &str) -> Step<Response> {
         let thread = self.known(id).await?.settings.thread;
         let told = self.talk().ask(&thread, ThreadRoute::ListRuns, &[("limit", "2")], None, "").await?;

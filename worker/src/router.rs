@@ -43,7 +43,7 @@ extern "C" {
     async fn body_text(request: &IncomingRequest, limit: usize, known: bool) -> Result<JsValue, JsValue>;
 }
 
-/// One request on its way.
+/// One incoming request.
 pub(crate) struct Incoming<'a> {
     pub(crate) request: IncomingRequest,
     pub(crate) head: Head,
@@ -52,7 +52,7 @@ pub(crate) struct Incoming<'a> {
     pub(crate) catalog: JsValue,
     pub(crate) config: &'a Config,
     pub(crate) target: Target,
-    /// A page's origin that may read the answer.
+    /// A page's origin that may read the response.
     pub(crate) origin: Option<String>,
 }
 
@@ -106,7 +106,7 @@ pub(crate) async fn answer(
 }
 
 impl Incoming<'_> {
-    /// The methods that the path has, those of endpoints too.
+    /// The methods of the path, including those of endpoints.
     fn allowed(&self) -> String {
         let leads = |method: &&str| match Route::of(method, &self.target) {
             Ok(Route::Thread(_, ThreadRoute::Endpoint { path, .. })) => catalog(&self.catalog)
@@ -152,7 +152,7 @@ impl Incoming<'_> {
         }
         let rule = BodyRule::of(&route);
         match route {
-            // Without credentials: answered already.
+            // Routes without credentials were answered before.
             Route::SignedIn | Route::ClientDocument => Err(no_route()),
             Route::Health => self.health(),
             Route::Mcp(of) => self.mcp(caller, of, rule).await,
@@ -200,7 +200,7 @@ impl Incoming<'_> {
             }
             Route::GetEnv(of) => self.values(&caller, of, EnvAsk::Shown).await,
             Route::PatchEnv(of) => {
-                // Who may not is told so before the body is read.
+                // Check permission before reading the body.
                 self.directory_of(&caller, of)?;
                 let body = self.body(rule).await?;
                 self.values(&caller, of, EnvAsk::Change(body)).await
@@ -222,7 +222,7 @@ impl Incoming<'_> {
         self.answer(&call_directory(&self.env, &directory, &call).await?)
     }
 
-    /// A memory that threads share: an owner's, or the instance's.
+    /// A memory that threads share, of an owner or of the instance.
     async fn memory(
         &self,
         caller: &Caller,
@@ -231,13 +231,13 @@ impl Incoming<'_> {
         rule: BodyRule,
     ) -> Result<Response> {
         let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
-        // Who may reach none is told nothing of what there is.
+        // A caller without access must not learn which memories exist.
         caller.may(&Action::Memories { user_id: asked.or(caller.owner()) }, None)?;
         let scope = shared_scope(&*catalog(&self.catalog)?, &memory);
         let scope = match scope {
             Ok(scope) => scope,
             Err(error) => {
-                // What is not known is told of first, as on every route.
+                // Unknown fields are reported first, as on every route.
                 check_body(&of, &self.body(rule).await?)?;
                 return Err(error);
             }
@@ -272,14 +272,14 @@ impl Incoming<'_> {
             remote::call(&stub, &text).await
         };
         let answer = match ask().await {
-            // An object that was just restarted answers at once; what only reads may be asked again.
+            // The object was restarted and responds at once to a second call. Only reads are repeated.
             Err(error) if reads && error.code == Code::Overloaded => ask().await,
             other => other,
         };
         self.answer(&answer?)
     }
 
-    /// The directory whose values the caller may see and set.
+    /// The directory whose values the caller may read and set.
     fn directory_of(&self, caller: &Caller, of: EnvOf) -> Result<String> {
         let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
         let owner = match of {
@@ -295,7 +295,7 @@ impl Incoming<'_> {
         Ok(owner.map_or_else(|| ROOT.to_owned(), |owner| name_of(Some(owner))))
     }
 
-    /// Whoever asks is told that it works; an admin, how many warnings the definitions have, too.
+    /// Reports that the server works. Admins also receive the number of warnings of the definitions.
     fn health(&self) -> Result<Response> {
         let catalog = catalog(&self.catalog)?;
         let mut told =
@@ -359,7 +359,7 @@ impl Incoming<'_> {
             return self.answer(&remote::relay(&threads, &id, &head, body).await?);
         }
         let answer = match call_thread(&self.env, &id, &request, "").await {
-            // An object that was just restarted answers at once; what only reads may be asked again.
+            // The object was restarted and responds at once to a second call. Only reads are repeated.
             Err(error) if reads && error.code == Code::Overloaded => {
                 call_thread(&self.env, &id, &request, "").await
             }
@@ -368,7 +368,7 @@ impl Incoming<'_> {
         self.answer(&answer?)
     }
 
-    /// Passes the request on with its body as a stream, and the object's answer back.
+    /// Forwards the request with its body as a stream, and returns the object's response.
     async fn streamed(&self, caller: Caller, id: String, route: ThreadRoute) -> Result<Response> {
         let failed = |error: JsValue| Error::internal(thrown(&error));
         let mut headers = self.request.headers_of(route.headers()).map_err(failed)?;
@@ -377,7 +377,7 @@ impl Incoming<'_> {
             headers.push((endpoints::ADDRESS.to_owned(), below_thread(&self.head.url)));
         }
         let reads = route.reads();
-        // What a link says of itself is no parameter of the file's.
+        // The parameters of a link are not parameters of the file's route.
         let mut query = self.target.query.clone();
         query.0.retain(|(name, _)| ![EXPIRES, LIFE, SIGNATURE].contains(&name.as_str()));
         let call = ThreadRequest {
@@ -415,7 +415,7 @@ impl Incoming<'_> {
         self.answer(&call_directory(&self.env, &name_of(owner), &call).await?)
     }
 
-    /// What is open in all threads of an owner.
+    /// Open waits in all threads of an owner.
     async fn waits(&self, caller: &Caller) -> Result<Response> {
         let owner = self.listed_owner(caller)?;
         if owner == Some(EVERY_OWNER) && caller.owner().is_none() {
@@ -425,7 +425,7 @@ impl Incoming<'_> {
         self.answer(&call_directory(&self.env, &name_of(owner), &call).await?)
     }
 
-    /// Whose threads a list is about: those of the query's `user_id`, or the caller's own.
+    /// The owner of listed threads: the query's `user_id`, or the caller.
     fn listed_owner<'a>(&'a self, caller: &'a Caller) -> Result<Option<&'a str>> {
         let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
         let owner = asked.or(caller.owner());
@@ -433,14 +433,15 @@ impl Incoming<'_> {
         Ok(owner)
     }
 
-    /// A decision by a link: `{"token": …}` and the fields of a decision. The token says which wait, and who may.
+    /// Decides a wait by a link: `{"token": …}` and the fields of a decision. The token names the wait and
+    /// grants the permission.
     async fn resume(&self, rule: BodyRule) -> Result<Response> {
         let text = self.body(rule).await?;
         let mut fields = match bobbin::json::from_str(&text) {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => return Err(Error::new(Code::BadJson, "The body must be a JSON object.")),
         };
-        // What is not known is told of first, as on every route.
+        // Unknown fields are reported first, as on every route.
         fields::Body::of(fields.clone()).known(fields::RESUME)?;
         let token = fields.remove("token").ok_or_else(|| Error::missing("token"))?;
         let token = token.as_str().ok_or_else(|| Error::field("token", "`token` must be a string."))?;
@@ -463,7 +464,7 @@ impl Incoming<'_> {
         self.answer(&call_thread(&self.env, &thread, &request, &body).await?)
     }
 
-    /// For the log of decisions: which of several keys it was.
+    /// Which of several keys was used, for the log of decisions.
     pub(crate) fn fingerprint(&self) -> Vec<(String, String)> {
         let shown = self.head.authorization.as_deref().and_then(|header| header.split_once(' '));
         shown.map(|(_, key)| (FINGERPRINT.to_owned(), auth::fingerprint(key))).into_iter().collect()
@@ -481,7 +482,7 @@ impl Incoming<'_> {
         remote::call(&stub, &JsValue::from_str(COUNTERS)).await
     }
 
-    /// The body as the route takes it, not read yet; `None` when there is none.
+    /// The body by the route's rule, not read yet; `None` if there is none.
     fn checked(&self, rule: BodyRule) -> Result<Option<Relayed<'_>>> {
         let BodyRule::Json { limit, .. } = rule else { return Ok(None) };
         let length = if self.head.has_body { self.head.content_length } else { Some(0) };
@@ -490,7 +491,7 @@ impl Incoming<'_> {
         Ok(self.head.has_body.then_some(relayed))
     }
 
-    /// The body's text, for what is answered here.
+    /// The body's text, for requests that are answered here.
     pub(crate) async fn body(&self, rule: BodyRule) -> Result<String> {
         let Some(Relayed { request, limit, known, .. }) = self.checked(rule)? else {
             return Ok(String::new());

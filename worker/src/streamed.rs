@@ -40,17 +40,17 @@ extern "C" {
         origin: Option<&str>,
     ) -> Result<JsValue, JsValue>;
 
-    /// A request to another object, on the side of JavaScript.
+    /// A request to another object, in JavaScript.
     type Asked;
     #[wasm_bindgen(constructor, catch)]
     fn new(objects: &Namespace, name: &str, header: &str, call: &str) -> Result<Asked, JsValue>;
-    /// Resolves with the head of its answer, as [`head_of`] reads it.
+    /// Resolves with the head of the response, in the form of [`head_of`].
     #[wasm_bindgen(method, catch)]
     async fn head(this: &Asked) -> Result<JsValue, JsValue>;
-    /// The answer, which has a `body` as a request does.
+    /// The response. It has a `body`, as a request does.
     #[wasm_bindgen(method, getter)]
     fn answer(this: &Asked) -> IncomingRequest;
-    /// Ends it, unless its answer is here.
+    /// Cancels the request, unless its response has arrived.
     #[wasm_bindgen(method, catch)]
     fn leave(this: &Asked) -> Result<(), JsValue>;
 
@@ -69,13 +69,13 @@ extern "C" {
 
 #[wasm_bindgen(module = "/bodies.js")]
 extern "C" {
-    /// The bodies that an object reads.
+    /// The bodies that an object is reading.
     #[derive(Clone)]
     pub(crate) type Readers;
     #[wasm_bindgen(constructor)]
     pub(crate) fn new() -> Readers;
 
-    /// The body of a request, on the side of JavaScript.
+    /// The body of a request, in JavaScript.
     type Incoming;
     #[wasm_bindgen(constructor, catch)]
     fn new(request: &IncomingRequest, take: &Take, readers: Option<&Readers>) -> Result<Incoming, JsValue>;
@@ -87,13 +87,13 @@ extern "C" {
     fn cancel(this: &Incoming) -> Result<(), JsValue>;
     #[wasm_bindgen(method, catch)]
     async fn discard(this: &Incoming) -> Result<JsValue, JsValue>;
-    /// Why it was given up, if it was.
+    /// The reason for which it was abandoned, if it was.
     #[wasm_bindgen(method, getter)]
     fn why(this: &Incoming) -> String;
 }
 
-/// Sends a request to a thread's object, its body as a stream, and gives its answer. `call` is in ASCII; `origin` may
-/// read the answer.
+/// Sends a request to a thread's object, its body as a stream, and returns the response. `call` is in ASCII;
+/// `origin` may read the response.
 pub(crate) async fn forward(
     objects: &Namespace,
     name: &str,
@@ -104,7 +104,7 @@ pub(crate) async fn forward(
     forward_call(objects, name, HEADER, call, request, origin).await.map(JsCast::unchecked_into)
 }
 
-/// What JavaScript threw, as the core knows it.
+/// A JavaScript exception as an error of the core.
 pub(crate) fn failed(error: JsValue) -> FetchError {
     FetchError(thrown(&error))
 }
@@ -122,7 +122,7 @@ struct Asking(Asked);
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        // There is nobody to tell that it could not be ended.
+        // An error cannot be reported from here.
         let _ = self.0.leave();
     }
 }
@@ -133,12 +133,12 @@ pub(crate) struct IncomingBody(Rc<Open>);
 
 struct Open {
     incoming: Incoming,
-    /// Lives as long as the JavaScript side may call it.
+    /// Kept as long as the JavaScript side may call it.
     _take: Take,
     inbox: Rc<Inbox>,
 }
 
-/// Where the JavaScript side puts what was read.
+/// Receives data from the JavaScript side.
 #[derive(Default)]
 struct Inbox {
     read: RefCell<Option<Result<Option<Bytes>, FetchError>>>,
@@ -146,7 +146,7 @@ struct Inbox {
 }
 
 impl IncomingBody {
-    /// The body of this request; nothing is read yet. A client's is one of the `readers` of its object.
+    /// The body of this request, not read yet. A client's body is one of the `readers` of its object.
     pub(crate) fn of(request: &IncomingRequest, readers: Option<&Readers>) -> Result<IncomingBody, JsValue> {
         let inbox = Rc::<Inbox>::default();
         let filled = inbox.clone();
@@ -164,24 +164,24 @@ impl IncomingBody {
         Ok(IncomingBody(Rc::new(Open { incoming, _take: take, inbox })))
     }
 
-    /// The body as a stream. What nobody wants any more is not fetched.
+    /// The body as a stream. Dropping the stream stops fetching.
     pub(crate) fn pieces(self) -> Body {
         Box::pin(stream::unfold(CancelOnDrop(self), |mut wanted| async move {
             wanted.0.next().await.map(|piece| (piece, wanted))
         }))
     }
 
-    /// The body as a stream for the core; what it leaves is [`IncomingBody::discard`]ed.
+    /// The body as a stream for the core. The rest that it leaves is [`IncomingBody::discard`]ed.
     pub(crate) fn stream(self) -> Body {
         Box::pin(stream::unfold(self, |mut body| async move { body.next().await.map(|piece| (piece, body)) }))
     }
 
-    /// Why it was given up, if it was.
+    /// The reason for which it was abandoned, if it was.
     pub(crate) fn given_up(&self) -> Option<Error> {
         given_up(&self.0.incoming.why())
     }
 
-    /// Reads what is left, within bounds.
+    /// Reads the rest, within bounds.
     pub(crate) async fn discard(&self) {
         if let Err(error) = self.0.incoming.discard().await {
             log(&format!("a body was not read to its end: {}", thrown(&error)));
@@ -210,19 +210,19 @@ struct CancelOnDrop(IncomingBody);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        // There is nobody to tell that it could not be ended.
+        // An error cannot be reported from here.
         let _ = self.0.0.incoming.cancel();
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // Before the closure goes: nothing may call it then. It cannot fail.
+        // Must come before the closure is dropped, because nothing may call it afterwards. It cannot fail.
         let _ = self.incoming.leave();
     }
 }
 
-/// The answer as the platform takes it.
+/// The response in the platform's form.
 pub(crate) fn respond(answer: Served, ctx: &ObjectState) -> Result<Response, JsValue> {
     let Served { status, headers, content } = answer;
     let length = headers.iter().find(|(name, _)| name == "content-length");
@@ -235,13 +235,13 @@ pub(crate) fn respond(answer: Served, ctx: &ObjectState) -> Result<Response, JsV
     }
 }
 
-/// The body of an answer, piece by piece.
+/// The body of a response, piece by piece.
 #[wasm_bindgen]
 pub struct Flow(Rc<RefCell<Option<Pouring>>>);
 
 struct Pouring {
     stream: LocalBoxStream<'static, Result<Bytes>>,
-    /// What was made and did not fit into the last piece.
+    /// Data that did not fit into the last piece.
     left: Bytes,
 }
 
@@ -249,7 +249,7 @@ impl std::panic::RefUnwindSafe for Flow {}
 impl std::panic::UnwindSafe for Flow {}
 
 impl Flow {
-    /// These pieces.
+    /// A body of these pieces.
     pub(crate) fn of(stream: LocalBoxStream<'static, Result<Bytes>>) -> Flow {
         Flow(Rc::new(RefCell::new(Some(Pouring { stream, left: Bytes::new() }))))
     }
@@ -262,7 +262,8 @@ impl Flow {
     pub fn next(&self, piece: Uint8Array) -> Promise {
         let slot = self.0.clone();
         promise(async move {
-            // Taken out meanwhile: a panic leaves none behind, and what is freed in the middle goes with its future.
+            // Taken out of the slot meanwhile, so that a panic leaves none behind and a cancelled read drops
+            // it with its future.
             let Some(mut pouring) = slot.borrow_mut().take() else { return Ok(0.into()) };
             while pouring.left.is_empty() {
                 match AssertUnwindSafe(pouring.stream.next()).catch_unwind().await {
@@ -286,7 +287,8 @@ fn broken(why: &str) -> JsValue {
     JsValue::from_str(why)
 }
 
-/// Whether it is an internal error, whose details are not for clients. An endpoint's own 500 is worded for them.
+/// Whether this is an internal error, whose details are not for clients. An endpoint's own 500 has a text for
+/// clients.
 pub(crate) fn is_internal(served: &Served) -> bool {
     match &served.content {
         Content::Bytes(body) => served.status == 500 && body.starts_with(br#"{"error":{"code":"internal""#),
@@ -294,7 +296,7 @@ pub(crate) fn is_internal(served: &Served) -> bool {
     }
 }
 
-/// An internal error as a client may see it.
+/// An internal error without details, unless `dev` is set.
 pub(crate) fn without_details(served: Served, dev: bool) -> Served {
     let text = match &served.content {
         Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),

@@ -14,7 +14,7 @@ use crate::bindings::{Env, thrown};
 use crate::remote::Answer as Told;
 use crate::router;
 
-/// What stops a request: an error found here, or one of the thread's.
+/// An error that ends a request: one found here, or the thread's response.
 pub(crate) enum Stops {
     Error(Error),
     Told(Told),
@@ -28,7 +28,7 @@ impl From<Error> for Stops {
 
 pub(crate) type Step<T> = std::result::Result<T, Stops>;
 
-/// What a client is answered.
+/// The response to the client.
 pub(crate) fn told(done: Step<Response>, origin: Option<&str>) -> Result<Response> {
     match done {
         Ok(response) => Ok(response),
@@ -42,21 +42,22 @@ pub(crate) fn told(done: Step<Response>, origin: Option<&str>) -> Result<Respons
 /// The thread of a conversation.
 pub(crate) struct Found {
     pub(crate) id: String,
-    /// Which of those that have had this id it is; none where there is one.
+    /// Which of the threads with this id it is, or `None` if there is only one.
     pub(crate) life: Option<i64>,
 }
 
-/// Who talks, and to what.
+/// The caller and the deployment that it calls.
 #[derive(Clone)]
 pub(crate) struct Talk<'a> {
     pub(crate) env: &'a Env,
     pub(crate) caller: &'a Caller,
-    /// Which of several keys it was, for the log of decisions.
+    /// Which of several keys was used, for the log of decisions.
     pub(crate) fingerprint: &'a [(String, String)],
 }
 
 impl Talk<'_> {
-    /// What a thread answers. Boxed: it is asked in many places, and each would hold all that this takes.
+    /// Sends a request to a thread and returns its response. Boxed, because it has many callers and each
+    /// would otherwise hold its whole state.
     pub(crate) fn ask<'b>(
         &'b self,
         thread: &'b str,
@@ -72,7 +73,7 @@ impl Talk<'_> {
         self.ask_with(thread, route, query, idempotency_key, headers, body)
     }
 
-    /// The same with headers of the Worker's own.
+    /// The same with the Worker's own headers.
     pub(crate) fn ask_with<'b>(
         &'b self,
         thread: &'b str,
@@ -95,13 +96,13 @@ impl Talk<'_> {
         body: &str,
     ) -> Result<Told> {
         let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        // What was done already is not done again.
+        // A repeated request must not repeat its effect.
         let names_copy = headers.iter().any(|(name, _)| name == COPY);
         let again = route.reads() || idempotency_key.is_some() || names_copy;
         let request =
             ThreadRequest { query: Query(query), idempotency_key, headers, ..self.request(thread, route) };
         match router::call_thread(self.env, thread, &request, body).await {
-            // An object that was just restarted answers at once.
+            // The object was restarted and responds at once to a second call.
             Err(error) if again && error.code == Code::Overloaded => {
                 router::call_thread(self.env, thread, &request, body).await
             }
@@ -109,14 +110,15 @@ impl Talk<'_> {
         }
     }
 
-    /// Ends a run that waits for somebody: what it asks is not of interest any more. One that has gone on meanwhile is left.
+    /// Ends a run that waits for somebody, because its question is no longer of interest. A run that has
+    /// continued meanwhile is left.
     pub(crate) async fn end_paused(&self, thread: &str, run: Option<&Value>) -> Step<()> {
         let Some(run) = run.filter(|run| text_of(run, "status") == "paused") else { return Ok(()) };
         let only = bobbin::json!({ "run": text_of(run, "run") }).to_string();
         good(self.ask(thread, ThreadRoute::Stop, &[], None, &only).await?).map(drop)
     }
 
-    /// A request to a thread that says no more than this.
+    /// A request to a thread without a body.
     pub(crate) fn request(&self, thread: &str, route: ThreadRoute) -> ThreadRequest {
         ThreadRequest {
             thread_id: thread.to_owned(),
@@ -130,7 +132,8 @@ impl Talk<'_> {
         }
     }
 
-    /// The thread of a conversation with an agent, if it is there: by its id, or by the key that the client's id is. `field` has that.
+    /// The thread of a conversation with an agent, if it exists, by its id or by the key that equals the
+    /// client's id. `field` names the field with that id.
     pub(crate) async fn thread(&self, name: &str, agent: &Agent, field: &str) -> Step<Option<Found>> {
         if thread_id::is_valid(name)
             && let Some(found) = self.of_agent(name, agent, field).await?
@@ -141,7 +144,7 @@ impl Talk<'_> {
         self.of_agent(&thread_id::of_key(self.caller.owner(), name), agent, field).await
     }
 
-    /// This thread, if the caller has it. One of another agent is refused.
+    /// This thread, if the caller has it. A thread of another agent is refused.
     pub(crate) async fn of_agent(&self, thread: &str, agent: &Agent, field: &str) -> Step<Option<Found>> {
         let told = self.ask(thread, ThreadRoute::Get, &[], None, "").await?;
         let Some(body) = found(told)? else { return Ok(None) };
@@ -159,7 +162,7 @@ impl Talk<'_> {
         ))
     }
 
-    /// What a thread asks, and has asked, the newest first.
+    /// The waits of a thread, open and closed, newest first.
     pub(crate) async fn waits(&self, thread: &str) -> Step<Vec<Value>> {
         let query = [("state", "all"), ("limit", "100")];
         let told = self.ask(thread, ThreadRoute::ListWaits, &query, None, "").await?;
@@ -170,13 +173,13 @@ impl Talk<'_> {
         })
     }
 
-    /// The run that a thread has begun last.
+    /// The run that a thread began last.
     pub(crate) async fn newest_run(&self, thread: &str) -> Step<Option<Value>> {
         let told = self.ask(thread, ThreadRoute::ListRuns, &[("limit", "1")], None, "").await?;
         Ok(found(told)?.and_then(|mut runs| runs.pointer_mut("/runs/0").map(Value::take)))
     }
 
-    /// Messages of a page, in their order, and whether there are older ones.
+    /// Messages of a page, oldest first, and whether there are older ones.
     pub(crate) async fn page(&self, thread: &str, query: &[(&str, &str)]) -> Step<(Vec<Value>, bool)> {
         let query: Vec<(&str, &str)> = query.iter().copied().chain([("order", "desc")]).collect();
         let told = self.ask(thread, ThreadRoute::ListMessages, &query, None, "").await?;
@@ -187,7 +190,7 @@ impl Talk<'_> {
     }
 }
 
-/// What a thread answers, unless it refuses.
+/// The body of a successful response.
 pub(crate) fn good(told: Told) -> Step<Value> {
     if told.status >= 400 {
         return Err(Stops::Told(told));
@@ -196,7 +199,7 @@ pub(crate) fn good(told: Told) -> Step<Value> {
     Ok(bobbin::json::from_str(&text).map_err(Error::internal)?)
 }
 
-/// The same; none where there is no such thread, or not for the caller.
+/// The same; `None` if the thread does not exist for the caller.
 pub(crate) fn found(told: Told) -> Step<Option<Value>> {
     if told.status == 404 { Ok(None) } else { good(told).map(Some) }
 }
