@@ -1,9 +1,9 @@
-//! Streams (spec §28.1; docs/http.md): what listeners are sent as it happens, and what a new or resuming one is sent
-//! first. Stored messages and text survive a broken connection; every other frame is sent once and has no id.
+//! Streams (spec §28.1; docs/http.md): live frames for listeners, and the first frames for a new or resuming
+//! one. Stored messages and text survive a broken connection; every other frame is sent once and has no id.
 //!
-//! An id is `<edits>.<mark>[.<message>.<attempt>.<offset>]` and says what its reader has when it has read so far: every
-//! row up to the mark, and so many bytes of the running attempt's text. The mark of a live frame is the settled mark,
-//! the highest seq below which no row can still appear.
+//! An id is `<edits>.<mark>[.<message>.<attempt>.<offset>]`. It states what a client has after reading the
+//! frame: every row up to the mark, and this many bytes of the running attempt's text. The mark of a live
+//! frame is the settled mark, the highest seq below which no row can still appear.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ use crate::store::state::State;
 use crate::store::waits;
 use crate::store::waits::Wait;
 
-/// What a client has: rows up to a mark, and a part of a reply's text.
+/// The position of a client: rows up to a mark, and a part of a reply's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) edits: i64,
@@ -69,7 +69,7 @@ impl Position {
         }
     }
 
-    /// What a listener has that was sent everything.
+    /// The position of a listener that was sent everything.
     fn now(state: &State, partial: Option<&Partial>) -> Position {
         Position { edits: state.meta.edits, mark: state.settled(), text: partial.and_then(Partial::position) }
     }
@@ -96,12 +96,12 @@ pub(crate) fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Positio
         }),
         silent: row.silent,
         depth: row.depth,
-        // What is queued is of no run yet; it is told of again when one takes it in.
+        // A queued message has no run yet; it is sent again when a run takes it in.
         place: if state.is_queued(row) { Place::Outside } else { Place::At(row.seq) },
     })
 }
 
-/// The text of an attempt from an offset on. `at` is what its reader has afterwards.
+/// The text of an attempt from an offset on. `at` is the client's position afterwards.
 pub(crate) fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Position) -> Frame {
     let thread = &state.meta.stem;
     let chunk = partial.text.get(from..).unwrap_or_default();
@@ -139,11 +139,11 @@ fn outside(progress: Value) -> Frame {
 }
 
 impl Thread {
-    /// The first frames for a new listener: a snapshot, or what a resuming one missed.
+    /// Returns the first frames for a new listener: a snapshot, or the missed frames of a resuming one.
     ///
     /// # Errors
-    /// `thread_not_found` when there is no such thread or it is not the caller's; `forbidden` when its scope does not
-    /// allow streams.
+    /// `thread_not_found` if the thread does not exist or is not the caller's; `forbidden` if its scope does
+    /// not allow streams.
     pub fn listen(
         &self,
         caller: &Caller,
@@ -218,8 +218,8 @@ impl Thread {
         Ok(Frame { kind: "snapshot", id: Some(id), data, silent: false, depth: 0, place: Place::Outside })
     }
 
-    /// What a client at `position` has not seen, each frame with the id of what it has then; `None` when that is too
-    /// much to send row by row.
+    /// The frames that a client at `position` has missed, each with the id of the position behind it; `None`
+    /// if there are too many to send row by row.
     fn missed(&self, state: &State, sql: &dyn Sql, position: Position) -> Result<Option<Vec<Frame>>> {
         let mut missed = Page::of_bytes(limits::RESUME_ROWS, limits::PAGE_BYTES);
         page::after(sql, position.mark, i64::from(limits::RESUME_ROWS) + 1, &mut |row| {
@@ -250,8 +250,8 @@ impl Thread {
         Ok(Some(frames))
     }
 
-    /// The rest of the text that a client has begun to read: from memory, or from the stored row; a lost attempt is
-    /// reset. Gives back what it has of a text that is still running.
+    /// Adds the rest of the text that a client has partly read, from memory or from the stored row. A lost
+    /// attempt is reset. Returns the client's position in a text that is still running.
     #[expect(clippy::too_many_arguments, reason = "the two halves of one loop's state")]
     pub(crate) fn rest_of_text(
         &self,
@@ -286,9 +286,9 @@ impl Thread {
                     frames.push(chunk_frame(state, &whole, offset, at));
                 }
             }
-            // What may not begin anew is left as it is.
+            // A response that must not be restarted stays as it is.
             None if logs::was_shown(sql, seq, stream)? => {}
-            // The attempt was lost; what comes instead comes as a row or as the next attempt's text.
+            // The attempt was lost. Its replacement comes as a row or as the next attempt's text.
             _ => {
                 let next = state.active().filter(|run| run.block == seq).map_or(stream + 1, |run| run.stream);
                 frames.push(reset_frame(state, seq, next, 0));
@@ -315,16 +315,17 @@ impl Thread {
         });
     }
 
-    /// Where what happens now belongs: to the newest run, if it is known.
+    /// The position of current events: that of the newest run, if it is known.
     pub(crate) fn place(&self) -> Place {
         let state = self.state.try_borrow().ok();
         let Some(state) = state.as_ref().and_then(|state| state.as_ref()) else { return Place::Outside };
-        // A step of queued tools has no block of its own: it happens behind the message that queued the first.
+        // A step of queued tools has no block of its own: its events come behind the message that queued the
+        // first tool.
         let queued = state.queued_tools.first().map_or(0, |tool| tool.seq);
         state.run.as_ref().map_or(Place::Outside, |run| Place::At(run.block.max(queued)))
     }
 
-    /// An `event` frame: what tools, endpoints and the runtime tell whoever listens (spec §28.1).
+    /// Sends an `event` frame of a tool, an endpoint or the runtime to listeners (spec §28.1).
     pub(crate) fn emit(&self, event_type: &str, data: Value) {
         if self.has_listeners() {
             let told = self.variables().shown(json!({ "eventType": event_type, "data": data }));
@@ -353,13 +354,13 @@ impl Thread {
         Ok(())
     }
 
-    /// Sends more of the running attempt's text, and keeps it for those who resume.
+    /// Sends more of the running attempt's text, and keeps it for resuming clients.
     pub(crate) fn stream_text(&self, seq: i64, text: &str) -> Result<()> {
         let mut partial = self.ephemeral.partial.borrow_mut();
         let Some(partial) = partial.as_mut().filter(|partial| partial.seq == seq) else { return Ok(()) };
         let from = partial.text.len();
         if from + text.len() > limits::PARTIAL_BYTES {
-            // Streams go quiet; the stored row has the whole text.
+            // Streams send no more; the stored row has the whole text.
             return Ok(());
         }
         partial.text.push_str(text);
@@ -372,8 +373,8 @@ impl Thread {
         Ok(())
     }
 
-    /// Sends more of the text of a prompt that was called, from an offset on. It is sent once: who resumes reads the
-    /// stored message.
+    /// Sends more of the text of a called prompt, from an offset on. It is sent once: resuming clients read
+    /// the stored message.
     pub(crate) fn stream_inner_text(&self, step: Step, stream: u32, from: usize, text: &str) -> Result<()> {
         if !self.has_listeners() {
             return Ok(());
@@ -414,7 +415,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Clients drop the text of the attempt before.
+    /// Makes clients drop the text of the previous attempt.
     pub(crate) fn announce_reset(&self, seq: i64, stream: u32, depth: u32) -> Result<()> {
         if self.has_listeners() {
             let frame = self.read(|state, _| Ok(reset_frame(state, seq, stream, depth)))?;
@@ -423,11 +424,11 @@ impl Thread {
         Ok(())
     }
 
-    /// A step was opened; messages that it took in are no longer queued, those behind the seq `before` it.
+    /// Announces an open step, and again the messages behind the seq `before` that it took in from the queue.
     pub(crate) fn announce_step(&self, before: i64) -> Result<()> {
         let mut taken = self.ephemeral.announced_queue.take();
         if self.has_followers() {
-            // What an earlier life has told of is not known any more.
+            // Messages that an earlier life announced are not in memory.
             taken = self.read(|state, sql| taken_in(state, sql, before))?;
         }
         for row in taken {
@@ -452,7 +453,7 @@ impl Thread {
         Ok(())
     }
 
-    /// The step is over.
+    /// Announces the end of the step.
     pub(crate) fn announce_step_end(&self, stopped: bool) -> Result<()> {
         if self.has_listeners() {
             let step = self.read(|state, _| Ok(state.active().map_or(0, |run| run.step)))?;
@@ -461,13 +462,13 @@ impl Thread {
         Ok(())
     }
 
-    /// A request leaves for a model.
+    /// Announces a request to a model.
     pub(crate) fn announce_request(&self, model: &str, stream: u32) -> Result<()> {
         self.announce("llm_request", json!({ "model": model, "attempt": stream }));
         Ok(())
     }
 
-    /// A reply is stored.
+    /// Announces a stored reply.
     pub(crate) fn announce_reply(&self, row: &Shared, attempt: &Attempt) -> Result<()> {
         self.announce(
             "llm_response",
@@ -476,23 +477,23 @@ impl Thread {
         self.broadcast_message(row)
     }
 
-    /// Another model takes over.
+    /// Announces a fallback to another model.
     pub(crate) fn announce_fallback(&self, from: &str, to: &str) {
         self.announce("fallback_triggered", json!({ "from": from, "to": to }));
     }
 
-    /// Another agent has taken over.
+    /// Announces that another agent has taken over.
     pub(crate) fn announce_handoff(&self, agent: &str, title: Option<&str>) {
         self.announce("agent_handoff", json!({ "new_agent_id": agent, "new_agent_title": title }));
         self.announce_agent(agent);
     }
 
-    /// An agent has become active in the thread.
+    /// Announces the active agent of the thread.
     pub(crate) fn announce_agent(&self, agent: &str) {
         self.announce_subagent("selected", None, None, agent);
     }
 
-    /// An agent was selected, or something has happened to a subagent.
+    /// Announces the selection of an agent, or an event of a subagent.
     pub(crate) fn announce_subagent(
         &self,
         event: &str,
@@ -504,7 +505,7 @@ impl Thread {
         self.announce("subagent", data);
     }
 
-    /// A run ended.
+    /// Announces the end of a run.
     pub(crate) fn broadcast_stopped(&self, run: &Run) {
         self.activity().forget_progress();
         let reason = run.end.as_ref().map(|end| end.reason.as_str());
@@ -515,7 +516,7 @@ impl Thread {
     }
 }
 
-/// Waking messages behind a seq that the open step has taken in.
+/// Messages behind a seq that woke the run and that the open step has taken in.
 fn taken_in(state: &State, sql: &dyn Sql, before: i64) -> Result<Vec<Shared>> {
     let block = state.run.as_ref().map_or(0, |run| run.block);
     let mut rows = Vec::new();

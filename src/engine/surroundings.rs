@@ -1,4 +1,4 @@
-//! What a thread lends to the work that it runs.
+//! The parts of a thread that are available to the work that it runs.
 
 use std::rc::Rc;
 
@@ -56,12 +56,12 @@ impl Surroundings for Lender {
 }
 
 impl Thread {
-    /// What this thread lends.
+    /// This thread, for its work.
     pub(crate) fn lender(&self) -> Rc<dyn Surroundings> {
         Rc::new(Lender(self.clone()))
     }
 
-    /// Waits so many microseconds.
+    /// A timer: waits for a number of microseconds.
     pub(crate) fn sleep(&self) -> Sleep {
         let thread = self.clone();
         Rc::new(move |us| {

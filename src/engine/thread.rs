@@ -1,4 +1,4 @@
-//! One thread: its host, its definitions, and a cache of what it stored.
+//! One thread: its host, its definitions, and a cache of its stored state.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -15,21 +15,23 @@ use crate::store::state::State;
 use crate::store::{meta, schema};
 use crate::work::native::Natives;
 
-/// One thread: its definitions, its host, and a cache of what it stored. A clone is another reference to the same thread.
+/// One thread: its definitions, its host, and a cache of its stored state. A clone is a reference to the same
+/// thread.
 #[derive(Clone)]
 pub struct Thread(Rc<Parts>);
 
-/// What a thread consists of.
+/// The parts of a thread.
 pub struct Parts {
     pub(crate) host: Rc<dyn Host>,
     pub(crate) natives: Rc<dyn Natives>,
     pub(crate) sandbox: Rc<dyn Sandbox>,
     pub(crate) catalog: Catalogs,
-    /// A cache; `None` until read, and again after anything went wrong.
+    /// A cache; `None` until the first read, and after an error.
     pub(crate) state: RefCell<Option<Box<State>>>,
-    /// What exists only while the object lives: the flow, waiters, the partial text.
+    /// State that exists only while the object lives: the flow, waiters, the partial text.
     pub(crate) ephemeral: Ephemeral,
-    /// Whether it was deleted. Whoever still works in it finds nothing any more, also when another thread is in its place.
+    /// Whether it was deleted. Code that still runs in it then finds no thread, even if a new thread has its
+    /// place.
     gone: Cell<bool>,
 }
 
@@ -41,12 +43,12 @@ impl Deref for Thread {
     }
 }
 
-/// Where an object has its thread. One that was deleted gives way: what comes afterwards finds a new one, which may be created,
-/// and shares nothing in memory with whatever is still under way in the old one.
+/// The current thread of an object. A deleted thread is replaced by a new one, which may be created. The new
+/// thread shares no memory with work that still runs in the old one.
 pub struct Place(RefCell<Thread>);
 
 impl Place {
-    /// A place whose thread is on this host, with what runs the application's own code. Reads nothing yet.
+    /// A slot for a thread on this host, with the runtimes of the application's code. Reads nothing yet.
     pub fn new(
         host: Rc<dyn Host>,
         natives: Rc<dyn Natives>,
@@ -56,7 +58,7 @@ impl Place {
         Place(RefCell::new(Thread::new(host, natives, sandbox, catalog)))
     }
 
-    /// The thread that is there now.
+    /// The current thread.
     pub fn thread(&self) -> Thread {
         let mut held = self.0.borrow_mut();
         if held.gone.get() {
@@ -70,7 +72,7 @@ impl Place {
 }
 
 impl Thread {
-    /// A thread on its host, with what runs the application's own code. Reads nothing yet.
+    /// A thread on its host, with the runtimes of the application's code. Reads nothing yet.
     fn new(
         host: Rc<dyn Host>,
         natives: Rc<dyn Natives>,
@@ -88,14 +90,14 @@ impl Thread {
         }))
     }
 
-    /// Looks at the state and the tables.
+    /// Reads the state and the tables.
     pub(crate) fn read<T>(&self, f: impl FnOnce(&State, &dyn Sql) -> Result<T>) -> Result<T> {
         self.ensure_loaded()?;
         let state = self.state.borrow();
         f(state.as_ref().ok_or_else(access::no_thread)?, self.host.sql())
     }
 
-    /// Looks at the state and may fill its caches; writes nothing.
+    /// Reads the state and may fill its caches; writes nothing.
     pub(crate) fn read_mut<T>(&self, f: impl FnOnce(&mut State, &dyn Sql) -> Result<T>) -> Result<T> {
         self.ensure_loaded()?;
         let mut state = self.state.borrow_mut();
@@ -114,8 +116,9 @@ impl Thread {
         value.ok_or_else(not_run)
     }
 
-    /// See [`Thread::transition`], which is compiled for each of hundreds; this is not. The state is taken out meanwhile, so
-    /// that a panic inside leaves none behind, nor what somebody has loaded in the middle of it.
+    /// The part of [`Thread::transition`] that is compiled once and not for each closure. The state is taken
+    /// out during the transition, so that a panic leaves no state behind, not even one that was loaded
+    /// meanwhile.
     fn transit(&self, f: &mut dyn FnMut(&mut State, &dyn Sql) -> Result<()>) -> Result<()> {
         self.ensure_loaded()?;
         let mut state = self.state.borrow_mut().take().ok_or_else(access::no_thread)?;
@@ -132,7 +135,7 @@ impl Thread {
         Ok(())
     }
 
-    /// A transaction of the host.
+    /// Runs a transaction of the host.
     pub(crate) fn transaction<T>(&self, f: impl FnOnce(&dyn Sql) -> Result<T>) -> Result<T> {
         let (mut f, mut value) = (Some(f), None);
         self.transact(&mut |sql| {
@@ -144,8 +147,8 @@ impl Thread {
         value.ok_or_else(not_run)
     }
 
-    /// See [`Thread::transaction`]. When it rolls back, by an error or a panic, what was known of the alarm is forgotten: it
-    /// may have been set inside.
+    /// See [`Thread::transaction`]. An error or a panic rolls it back. The alarm's state is then unknown,
+    /// because it may have been set inside.
     fn transact(&self, f: &mut dyn FnMut(&dyn Sql) -> Result<()>) -> Result<()> {
         self.must_be_here()?;
         let rolls_back = self.ephemeral.alarm.forget_unless_kept();
@@ -154,24 +157,25 @@ impl Thread {
         Ok(())
     }
 
-    /// It was deleted, and so is all that it knew.
+    /// Marks the thread as deleted, and drops its cached state.
     pub(crate) fn go(&self) {
         self.gone.set(true);
         self.state.borrow_mut().take();
         self.ephemeral.alarm.forget();
     }
 
-    /// Whether anybody is told what happens in it.
+    /// Whether the thread has listeners.
     pub(crate) fn has_listeners(&self) -> bool {
         !self.gone.get() && self.host.listeners().any()
     }
 
-    /// The same of those who follow one run.
+    /// Whether it has listeners that follow one run.
     pub(crate) fn has_followers(&self) -> bool {
         self.has_listeners() && self.host.listeners().follow_run()
     }
 
-    /// Writes the tables and the row of a new thread, inside the transaction that makes it; the directory is told.
+    /// Writes the tables and the row of a new thread, inside the transaction that creates it. Posts it to the
+    /// directory.
     pub(crate) fn create_tables(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         schema::migrate(sql, 0)?;
         state.meta.insert(sql, schema::VERSION)?;
@@ -190,7 +194,7 @@ impl Thread {
         self.load()?;
         self.mcp().load_lists()?;
         let Err(error) = self.settle_works() else { return Ok(()) };
-        // A thread that can be written no more stays readable; the next look tries again.
+        // A thread that cannot be written stays readable; the next read tries again.
         self.variables().log_once(format!("the outcome of calls could not be stored: {error}"));
         self.load()
     }
@@ -207,7 +211,7 @@ impl Thread {
     }
 }
 
-/// Whatever way a transition ends, what was read while it went on is not what there is now.
+/// Drops any state that was loaded during a transition, however the transition ends.
 struct Empties<'a>(&'a RefCell<Option<Box<State>>>);
 
 impl Drop for Empties<'_> {
@@ -218,8 +222,8 @@ impl Drop for Empties<'_> {
     }
 }
 
-/// A panic may come between a commit and the frame that tells of it. Then every listener's connection is ended: it
-/// comes back, says what it has, and is sent the rest.
+/// A panic may come between a commit and its frame. This guard then closes every listener's connection.
+/// Clients reconnect with their position and receive the rest.
 pub(crate) struct LostFrames<'a>(pub(crate) &'a dyn Host);
 
 impl Drop for LostFrames<'_> {

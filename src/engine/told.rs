@@ -1,4 +1,4 @@
-//! What listeners are told of calls: that one starts, and that it is done.
+//! Events of calls for listeners: start and end.
 
 use crate::engine::call::Call;
 use crate::engine::features::Activity;
@@ -7,16 +7,16 @@ use crate::limits;
 use crate::spec::message::ToolStatus;
 use crate::store::messages::message_id;
 
-/// A call that listeners are told of.
+/// A call, as listeners see it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told<'a> {
     /// The tool.
     pub(crate) name: &'a str,
-    /// The model's id of the call; none where code makes it.
+    /// The model's id of the call; `None` if code makes it.
     pub(crate) id: Option<&'a str>,
     /// As the model wrote them.
     pub(crate) arguments: Option<&'a str>,
-    /// Seq of the message that its result will be.
+    /// Seq of its result's message.
     pub(crate) seq: Option<i64>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Told<'a> {
 }
 
 impl Activity<'_> {
-    /// A tool starts.
+    /// Announces the start of a tool.
     pub(crate) fn announce_tool_start(&self, call: &Told<'_>) {
         if self.has_listeners() {
             let shown = call.arguments.filter(|text| text.len() <= limits::FRAME_ARGUMENTS_BYTES);
@@ -46,7 +46,7 @@ impl Activity<'_> {
         }
     }
 
-    /// A tool is done.
+    /// Announces the end of a tool.
     pub(crate) fn announce_tool_end(&self, call: &Told<'_>, status: ToolStatus) {
         if self.has_listeners() {
             let result = self.result_of(call);
@@ -57,7 +57,7 @@ impl Activity<'_> {
         }
     }
 
-    /// Id of the message that a call's result is stored as.
+    /// Id of the message of a call's result.
     fn result_of(&self, call: &Told<'_>) -> Option<String> {
         let seq = call.seq?;
         self.read(|state, _| Ok(message_id(&state.meta.stem, seq))).ok()

@@ -1,5 +1,5 @@
-//! Tool calls and their receipts. A receipt is stored before a tool starts, so that a call whose outcome is unknown
-//! after a crash is never run again unless the tool says that this is safe (docs/durability.md).
+//! Tool calls and their receipts. A receipt is stored before a tool starts. A call with an unknown outcome
+//! after a crash is thus never run again, unless its tool is declared safe to repeat (docs/durability.md).
 
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
@@ -34,9 +34,9 @@ use crate::work::tier::tier;
 use crate::work::{Failure, Way};
 use crate::{limits, work};
 
-/// A call that is about to be made: whatever makes it, its life is the same from here on ([`Thread::perform`]).
+/// A call that is ready to run. From here on all callers take the same path ([`Thread::perform`]).
 pub(crate) struct PreparedCall<'a> {
-    /// Where it is made.
+    /// The scope in which it is made.
     pub(crate) scope: &'a Scope,
     pub(crate) definitions: &'a Definitions<'a>,
     pub(crate) entry: &'a ToolEntry,
@@ -46,28 +46,28 @@ pub(crate) struct PreparedCall<'a> {
     pub(crate) call_id: &'a str,
     pub(crate) name: &'a str,
     pub(crate) args: Value,
-    /// The model's own call, which may be one of the session's tools. Within a call no tool has a meaning for the session.
+    /// The model's own call, which may be of a session tool. Inner calls never act on the session.
     pub(crate) session: Option<&'a ToolCall>,
-    /// Whether a person has approved of it.
+    /// Whether a person has approved it.
     pub(crate) approved: bool,
-    /// What listeners are told of a call of a reply.
+    /// The event data for a call of a reply.
     pub(crate) told: Option<Told<'a>>,
 }
 
 /// The `error_code` with which a tool asks for an approval (docs/approvals.md).
 pub(crate) const NEEDS_APPROVAL: &str = "needs_approval";
 
-/// What follows a run of a call that has failed.
+/// The next action after a failed run of a call.
 enum NextRun {
     /// The call has failed.
     None,
-    /// Another one, after so many microseconds.
+    /// Another run, after this pause in microseconds.
     After(i64),
-    /// Another one, for which the run is parked.
+    /// Another run, for which the run of the thread is parked.
     Parked(Box<Wait>),
 }
 
-/// What a call is for.
+/// The work of a call.
 pub(crate) struct AskedWork<'a> {
     pub(crate) definitions: &'a Definitions<'a>,
     pub(crate) entry: &'a ToolEntry,
@@ -78,7 +78,8 @@ pub(crate) struct AskedWork<'a> {
 }
 
 impl Thread {
-    /// The first call of the reply whose result is not stored, or else of a queued tool; with the message that holds it.
+    /// The first call without a stored result, of the reply or else of a queued tool, with the message that
+    /// holds it.
     pub(crate) fn next_call(&self, reply: &Shared) -> Result<Option<(Shared, Call)>> {
         self.read(|state, sql| {
             let index = match reply.inbound {
@@ -95,8 +96,8 @@ impl Thread {
         })
     }
 
-    /// Runs a call of a step, or says why not. Only what comes back from here is left to store. `earlier`: its receipt, if it
-    /// may have been made before.
+    /// Runs a call of a step, or refuses it. The caller stores the outcome. `earlier`: its receipt, if the
+    /// call may have been made before.
     pub(crate) async fn call(
         &self,
         scope: &Scope,
@@ -119,7 +120,7 @@ impl Thread {
         if asked { self.waits().not_as_asked(call.seq, outcome) } else { Ok(outcome) }
     }
 
-    /// The same, where what it names is still of the kind that it was.
+    /// Runs a call whose callable is still of the same kind as before.
     async fn call_known(
         &self,
         scope: &Scope,
@@ -129,7 +130,7 @@ impl Thread {
         earlier: Option<Receipt>,
     ) -> Result<CallOutcome> {
         let name = &call.call.name;
-        // What code calls need not be listed.
+        // Calls made by code need not be listed.
         let unlisted = (reply.inbound == Inbound::QueuedTool).then(|| ToolEntry::unlisted(name));
         let listed = definitions.prompt.tool(name).or(unlisted.as_ref());
         let known = listed.and_then(|entry| Some((entry, self.catalog.callable(name)?)));
@@ -159,7 +160,7 @@ impl Thread {
         }
         let args = match arguments(callable, &call.call) {
             Ok(args) => args,
-            // A call that started had good arguments then; today's definition asks for others.
+            // The arguments of a started call were valid then; the definition has changed.
             Err(_) if earlier.is_some_and(|earlier| earlier.runs > 0) => {
                 return Ok(CallOutcome::unknown(name, &scope.origin));
             }
@@ -179,7 +180,7 @@ impl Thread {
         }
     }
 
-    /// A tool or a prompt, if it may run: people may be asked about it before, or once it has looked.
+    /// Runs a tool or a prompt after its approval, if one is needed before or during the call.
     async fn call_gated(
         &self,
         place: Place<'_>,
@@ -200,7 +201,8 @@ impl Thread {
             definitions,
             entry,
             work,
-            // A second call is another one: who answers a key once must not give the first answer.
+            // A second call needs another key: a server that deduplicates by key must not return the first
+            // result.
             key: match &approval {
                 Some(approval) if approval.again => format!("r{}.{}.approved", reply.seq, call.index),
                 _ => format!("r{}.{}", reply.seq, call.index),
@@ -227,7 +229,7 @@ impl Thread {
         Ok(done)
     }
 
-    /// A tool or a prompt. `id`: that of its receipt.
+    /// Runs a tool or a prompt. `id`: that of its receipt.
     async fn call_work(
         &self,
         call: PreparedCall<'_>,
@@ -239,7 +241,7 @@ impl Thread {
         let now = self.host.now_us();
         let mut new = NewReceipt::started(id, reply, call.call_id, call.name, call.work.kind(), now);
         new.data.work = scope.detached_work();
-        // One that has only waited begins now.
+        // A call that has only waited starts now.
         let begins = earlier.as_ref().is_some_and(|earlier| earlier.runs == 0);
         if (begins || earlier.is_none())
             && let Some(result) = self.budgets().count_call(scope.is_detached())?
@@ -253,7 +255,7 @@ impl Thread {
         let entered = if begins { Entered::First } else { entered };
         let (name, is_tool) = (call.name, matches!(call.work, Work::Tool(_)));
         let work: LocalBoxFuture<'_, _> = Box::pin(self.perform(call, receipt, entered));
-        // What a prompt does is told of its own calls.
+        // A prompt reports progress by its own calls.
         let done = match is_tool {
             true => self.activity().with_heartbeats(AtWork { name, scope }, work).await?,
             false => work.await,
@@ -263,7 +265,8 @@ impl Thread {
         Ok(CallOutcome { open_inner_calls, ..CallOutcome::ran(result) })
     }
 
-    /// Stores that a call starts, before it does: with a new receipt, or again with the one that it has. Its id.
+    /// Stores the start of a call beforehand: in a new receipt, or again in its existing one. Returns the
+    /// receipt's id.
     pub(crate) fn open_receipt<'a>(
         &self,
         scope: &Scope,
@@ -284,7 +287,7 @@ impl Thread {
         })
     }
 
-    /// Makes a call whose receipt says that it starts. Its result, and whether it may have left calls of its own open.
+    /// Makes a call whose start is stored. Returns its result, and whether inner calls may be open.
     pub(crate) async fn perform(
         &self,
         call: PreparedCall<'_>,
@@ -310,7 +313,7 @@ impl Thread {
         let asked = AskedWork { definitions, entry, work, call_id, args, approved };
         let mut result = self.work_of(&inside, asked).await?;
         if !scope.is_detached() && self.read(|state, _| Ok(state.active().is_none()))? {
-            // The call has terminated its own thread. That has aborted this flow, which ends at its next await.
+            // The call has terminated its own thread. That aborted this flow, which ends at its next await.
             std::future::pending::<()>().await;
         }
         if let Some(call) = session {
@@ -322,7 +325,7 @@ impl Thread {
         Ok((result, inside.may_have_invoked()))
     }
 
-    /// Does what a call is for, and takes out of its result what nobody is to see. `inside`: of that call.
+    /// Does the work of a call, and removes secrets from its result. `inside`: the scope within that call.
     pub(crate) async fn work_of(&self, inside: &Scope, asked: AskedWork<'_>) -> Result<ToolResult> {
         let AskedWork { definitions, entry, work, .. } = asked;
         match work {
@@ -335,7 +338,7 @@ impl Thread {
             }
             Work::Tool(tool) => {
                 let result = self.tool_work(inside, asked, tool).await?;
-                // A tool's own result, without what only the runtime says.
+                // Drop the fields that only the runtime may set.
                 let result = ToolResult { stored: Vec::new(), ..result };
                 self.scrubbing().clean_result(&tool.name, Some(tool), self.variables().redact_result(result))
             }
@@ -366,7 +369,7 @@ impl Thread {
         let declared = tool.variables.iter().filter_map(|variable| {
             env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
         });
-        // Code of a model's calls what the prompt offers.
+        // Model-written code calls the tools that the prompt offers.
         let owner = if execute::runs(&tool.run) { &definitions.prompt.name } else { &tool.name };
         let at = inside.clone().in_package(self.catalog.packages.of(owner)).held_by_code();
         let at = if tier(tool) == Tier::ReadOnly { at.reading() } else { at };
@@ -393,8 +396,8 @@ impl Thread {
         Ok(ToolResult { error_code: Some("read_only".into()), ..ToolResult::error(text) })
     }
 
-    /// Runs a tool, and again as its policy says if it fails in a way that may pass. Each run is counted in the call's
-    /// receipt before it is made, so that no crash makes more of them.
+    /// Runs a tool, and repeats it by its policy after a transient failure. Each run is counted in the call's
+    /// receipt beforehand, so that crashes cannot add runs.
     async fn run_tool(
         &self,
         inside: &Scope,
@@ -445,7 +448,7 @@ impl Thread {
         }
     }
 
-    /// Runs it once. Of a failure the result that it is, and how it may pass.
+    /// Runs a tool once. A failure comes with its result and its kind for retries.
     async fn run_once(
         &self,
         inside: &Scope,
@@ -469,8 +472,8 @@ impl Thread {
         }))
     }
 
-    /// What follows a run of a call that has failed with this text. One more run is counted in the call's receipt, where
-    /// recoveries count as well; if the run is parked before it, when the call is entered again.
+    /// The next action after a run that failed with this text. Another run is counted in the call's receipt,
+    /// together with recoveries. If the run is parked first, it is counted when the call is entered again.
     fn next_tool_run(&self, inside: &Scope, policy: &Resolved, name: &str, failed: &str) -> Result<NextRun> {
         let Some(id) = inside.receipt else { return Ok(NextRun::None) };
         let most = i64::from(policy.max_attempts.min(limits::IDEMPOTENT_RUNS));
@@ -495,13 +498,13 @@ impl Thread {
         })
     }
 
-    /// Whether the run has taken as many steps as any may; a queued tool counts as one.
+    /// Whether the run has reached the runtime's limit on steps; a queued tool counts as one.
     fn at_hard_cap(&self) -> Result<bool> {
         self.read(|state, _| Ok(state.active().is_some_and(|run| run.steps >= limits::RUN_STEPS)))
     }
 }
 
-/// Milliseconds that one run of a tool may take: the shorter of what it and its policy say.
+/// The time limit of one run of a tool in milliseconds: the shorter of the tool's and its policy's.
 fn attempt_ms(tool: &Tool, policy: Option<&Resolved>) -> Option<u64> {
     let attempt_ms = policy.and_then(|policy| u64::try_from(policy.timeout_us? / 1000).ok());
     match (tool.timeout_ms, attempt_ms) {
@@ -510,7 +513,7 @@ fn attempt_ms(tool: &Tool, policy: Option<&Resolved>) -> Option<u64> {
     }
 }
 
-/// The result, unless it is too large to store.
+/// The result, or an error if it is too large to store.
 pub(crate) fn fitting(name: &str, result: ToolResult) -> ToolResult {
     let bytes = result.text().len();
     if bytes <= limits::CONTENT_BYTES {

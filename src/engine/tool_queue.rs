@@ -1,7 +1,8 @@
-//! Tools that code has queued (spec §6.4, §35.24b). Each is a stored message of the side that acts with one call, which is
-//! the queue itself: in order, durable, and with the seq after it kept free for its result. While a step runs they are
-//! called after the calls of its reply and before the stop rules; on an idle thread they begin a step without a model
-//! call. Either way the step's calls are those of its reply and of the tools that were called in it.
+//! Tools that code has queued (spec §6.4, §35.24b). Each is a stored message of the acting side with one
+//! call. These messages are the queue: ordered, durable, and each with the next seq reserved for its result.
+//! During a step they are called after the calls of its reply and before the stop rules. On an idle thread
+//! they begin a step without a model call. In both cases the step's calls are those of its reply and of the
+//! tools called in it.
 
 use serde_json::{Map, Value};
 
@@ -22,20 +23,20 @@ use crate::store::side::Side;
 use crate::store::state::State;
 
 impl State {
-    /// The queued tool that is called next.
+    /// The next queued tool to call.
     pub(crate) fn next_tool(&self) -> Option<i64> {
         self.queued_tools.iter().find(|tool| !tool.done).map(|tool| tool.seq)
     }
 
-    /// Messages and tools that wait for a run.
+    /// The number of messages and tools that wait for a run.
     pub(crate) fn waiting(&self) -> u32 {
         let tools = self.queued_tools.iter().filter(|tool| !tool.done).count();
         self.queued + u32::try_from(tools).unwrap_or(u32::MAX)
     }
 
-    /// The run that comes next. The first queued message decides which side acts, unless a side is `wanted`, and steps
-    /// are counted anew; without messages the side whose turn it was goes on with it. A turn begins with the first message
-    /// that starts a run: what was only stored before it is history.
+    /// The next run. The first queued message decides which side acts, unless a side is `wanted`, and resets
+    /// the counters. Without messages the last side continues its turn, and the counters continue. A turn
+    /// begins with the first message that starts a run; messages stored before it are history.
     pub(crate) fn next_run(&self, wanted: Option<Side>, now: i64) -> Run {
         let last = self.run.as_ref();
         let opens = self.opens.unwrap_or(self.max_seq);
@@ -44,13 +45,13 @@ impl State {
             _ => (self.wakes, opens, Counters::Reset),
         };
         let side = wanted.or(side).unwrap_or(Side::A);
-        // What is started by a queued tool begins with its message: the result stands right behind that.
+        // A run for a queued tool begins with the tool's message, because the result follows it directly.
         let queued = self.next_tool().filter(|seq| self.queued == 0 && seq + 2 == self.next_seq());
         let first = queued.unwrap_or_else(|| self.next_seq());
         Run::start(last, self.meta.floor(), side, turn_from, counters, (first, now))
     }
 
-    /// The tools that were called belong to a step that is closed now. Those still to be called stay queued.
+    /// Removes the called tools after their step is closed. Those still to be called stay queued.
     pub(crate) fn settle_tools(&mut self, sql: &dyn Sql) -> Result<()> {
         let mut done = self.queued_tools.iter().filter(|tool| tool.done).map(|tool| tool.seq);
         let Some(first) = done.next() else { return Ok(()) };
@@ -61,7 +62,7 @@ impl State {
 }
 
 impl Thread {
-    /// Queues a call of something that exists, with arguments that fit. The id of its message.
+    /// Queues a call of an existing callable with valid arguments. Returns the id of its message.
     ///
     /// # Errors
     /// `invalid_field`, `too_large`, `queue_full`, `terminated`.
@@ -93,7 +94,7 @@ impl Thread {
             Some(callable) => callable.check(args).map_err(|problems| {
                 Error::field("args", format!("Invalid arguments for “{name}”: {}", schema::lines(&problems)))
             })?,
-            // Its call says what is wrong with them.
+            // The call itself reports invalid arguments.
             None if is_tool(name) => args,
             None => {
                 let message = format!("There is no tool, prompt or exposed agent “{name}”.");
@@ -138,7 +139,7 @@ impl Thread {
         state.insert(sql, row)
     }
 
-    /// What a step without a model call begins with.
+    /// The first message of a step without a model call.
     pub(crate) fn queued_reply(&self) -> Result<Option<Shared>> {
         self.read(|state, sql| match state.queued_tools.first() {
             None => Ok(None),

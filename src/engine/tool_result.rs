@@ -1,4 +1,4 @@
-//! Results of tool calls on their way into the history: the message, its files, and what the log has of a failure.
+//! Results of tool calls on their way into the history: the message, its files, and the log of a failure.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,8 @@ use crate::store::window::NO_REASON;
 use crate::text::first_bytes;
 
 impl Thread {
-    /// Stores a result: receipt, message and files in one transition. Files that cannot be stored make it an error.
+    /// Stores a result: receipt, message and files in one transition. Files that cannot be stored turn it
+    /// into an error.
     pub(crate) fn store_result(
         &self,
         reply: &Shared,
@@ -40,14 +41,15 @@ impl Thread {
             self.tell_of_tool(&call.call.name, call.seq, &done.result)?;
         }
         if reply.inbound == Inbound::QueuedTool {
-            // It does not wait any more.
+            // It is no longer queued.
             self.broadcast_message(reply)?;
         }
         self.broadcast_message(&row)?;
         Ok(row)
     }
 
-    /// Tells the operator of a call that failed. Mistakes of a model's, which never started, are no failures of the tool.
+    /// Reports a failed call to the operator. Mistakes of a model, whose calls never started, are no failures
+    /// of the tool.
     pub(crate) fn tell_of_tool(&self, name: &str, receipt: i64, result: &ToolResult) -> Result<()> {
         self.tell_failure(Failure {
             what: format!("the tool \"{name}\""),
@@ -82,7 +84,7 @@ impl Thread {
             if done.hands_off()
                 && let Some(earlier) = state.handoff.replace(call.seq)
             {
-                // The last one wins.
+                // The last hand-off wins.
                 receipts::end(sql, earlier, now)?;
             }
             if reply.inbound == Inbound::QueuedTool {
@@ -96,7 +98,7 @@ impl Thread {
     }
 }
 
-/// A result as it is stored.
+/// The row of a result.
 pub(crate) fn result_row(reply: &Row, call: &Call, done: &CallOutcome, now: i64) -> Row {
     Row {
         name: Some(call.call.name.clone()),
@@ -109,10 +111,10 @@ pub(crate) fn result_row(reply: &Row, call: &Call, done: &CallOutcome, now: i64)
     }
 }
 
-/// What a model is told of a result without a text.
+/// The text for the model of a result without a text.
 pub(crate) const NO_OUTPUT: &str = "The tool finished and gave no output.";
 
-/// The text of its message.
+/// The text of a result's message.
 pub(crate) fn content_of(result: &ToolResult) -> String {
     let text = result.text();
     match result.status {
@@ -122,7 +124,7 @@ pub(crate) fn content_of(result: &ToolResult) -> String {
     }
 }
 
-/// The metadata of a result with what is to be said of its approval.
+/// The metadata of a result with its approval.
 fn with_approval(metadata: Option<String>, approval: Option<&Value>) -> Option<String> {
     let Some(approval) = approval else { return metadata };
     let mut fields: Map<String, Value> =
@@ -131,13 +133,13 @@ fn with_approval(metadata: Option<String>, approval: Option<&Value>) -> Option<S
     Some(Value::Object(fields).to_string())
 }
 
-/// Whether files are the reason, and not the thread or the runtime.
+/// Whether an error is about files, and not about the thread or the runtime.
 pub(crate) fn is_of_files(error: &Error) -> bool {
     matches!(error.code, Code::InvalidField | Code::MissingField | Code::TooLarge)
         || (error.code == Code::Conflict && error.field.is_some())
 }
 
-/// An error as the log has it: with where it happened, if the tool says so.
+/// An error for the log, with its stack if the tool returned one.
 pub(crate) fn logged_error(text: &str, result: &ToolResult) -> String {
     let mut logged = first_bytes(text, limits::LOGGED_ERROR_BYTES).to_owned();
     if let Some(stack) = &result.stack {

@@ -1,5 +1,6 @@
-//! Which trace work is part of. A run's is that of the request that started it; one that nobody's trace is around has its own,
-//! which follows from the run's number and is stored nowhere. So have effects, endpoints and hooks beside runs.
+//! The traces of work. A run continues the trace of the request that started it. A run without an incoming
+//! trace gets its own, derived from the run number and stored nowhere. The same applies to effects, endpoints
+//! and detached hooks.
 
 use crate::engine::features::Traces;
 use crate::error::Result;
@@ -8,19 +9,20 @@ use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 use crate::trace::{Trace, span_id};
 
-/// Whether models are told of the trace: `1`.
+/// Whether models receive the trace: `1`.
 const TELLS_MODELS: &str = "BOBBIN_TRACE_MODELS";
-/// Which share of the traces that begin here is recorded.
+/// The share of new traces that is recorded.
 const SHARE: &str = "BOBBIN_OTLP_SAMPLE";
 
 impl Traces<'_> {
-    /// That of a run.
+    /// The trace of a run.
     pub(crate) fn trace_of(&self, state: &State, run: &Run) -> Trace {
         let stored = run.trace.as_deref().and_then(Trace::parse);
         stored.unwrap_or_else(|| Trace::begun(&state.meta.stem, "run", run.id, self.share()))
     }
 
-    /// That of a call, in the span of it: of the call with this receipt, or else of the one around it. `None` beside the run.
+    /// The trace of a call, in the call's span: by this receipt, or else of the enclosing call. `None`
+    /// outside the run.
     pub(crate) fn trace_of_call(&self, state: &State, scope: &Scope, receipt: Option<i64>) -> Option<Trace> {
         let run = state.active().filter(|_| scope.origin.in_step())?;
         let thread = &state.meta.stem;
@@ -31,7 +33,7 @@ impl Traces<'_> {
         Some(self.trace_of(state, run).within(span))
     }
 
-    /// The trace of what is done inside of a call.
+    /// The trace of work inside a call.
     pub(crate) fn trace_at(&self, inside: &Scope) -> Trace {
         let of_call = self.read(|state, _| Ok(self.trace_of_call(state, inside, None)));
         let of_work = || inside.trace.as_deref().cloned();
@@ -39,7 +41,7 @@ impl Traces<'_> {
         of_call.ok().flatten().or_else(of_work).unwrap_or_else(alone)
     }
 
-    /// The trace of an attempt at a model, in its span; `None` where models are not told.
+    /// The trace of an attempt at a model, in its span; `None` if models do not receive traces.
     pub(crate) fn trace_of_attempt(&self, step: Step, stream: u32) -> Option<Trace> {
         if self.host.var(TELLS_MODELS).as_deref() != Some("1") {
             return None;
@@ -52,7 +54,7 @@ impl Traces<'_> {
         of_run.ok().flatten()
     }
 
-    /// The trace of what is done in the open step and is no call.
+    /// The trace of work in the open step outside any call.
     pub(crate) fn trace_of_step(&self) -> Trace {
         let of_step = self.read(|state, _| {
             let scope = Scope { origin: Origin::Step, ..Scope::default() };
@@ -61,7 +63,7 @@ impl Traces<'_> {
         of_step.ok().flatten().unwrap_or_else(|| self.trace_of_work("step", 0))
     }
 
-    /// The trace of what is done beside runs.
+    /// The trace of detached work.
     pub(crate) fn trace_of_work(&self, kind: &str, number: impl std::fmt::Display + Copy) -> Trace {
         let thread: Result<String> = self.read(|state, _| Ok(state.meta.stem.clone()));
         let thread = thread.unwrap_or_default();
@@ -74,7 +76,7 @@ impl Traces<'_> {
     }
 }
 
-/// The span of the open step, or of the run between two.
+/// The span of the open step, or of the run between steps.
 fn span_around(state: &State, run: &Run) -> String {
     match run.block_open() {
         true => span_id(&state.meta.stem, "step", run.block),

@@ -1,5 +1,5 @@
-//! The values of a thread (spec §18): JSON under keys, durable, the thread's own. The runtime keeps its state
-//! elsewhere, so no key is reserved.
+//! The values of a thread (spec §18): durable JSON under keys. The runtime keeps its own state elsewhere, so
+//! no key is reserved.
 
 use std::ops::ControlFlow;
 
@@ -20,27 +20,27 @@ use crate::store::values as table;
 use crate::store::values::Stored;
 
 impl KeyValues<'_> {
-    /// The value of a key; `None` when it was never set or was deleted.
+    /// The value of a key; `None` if it was never set or was deleted.
     pub(crate) fn value(&self, key: &str) -> Result<Option<Value>> {
         check_key("key", key)?;
         self.read(|_, sql| value(sql, key))
     }
 
-    /// Sets a value, or deletes it with `null`. Durable before anything else leaves the thread.
+    /// Sets a value, or deletes it with `null`. The value is durable before any output leaves the thread.
     ///
     /// # Errors
-    /// `too_large` names the cap that was hit; `terminated`.
+    /// `too_large` names the exceeded limit; `terminated`.
     pub(crate) fn set_value(&self, key: &str, value: &Value) -> Result<()> {
         self.set_values(key, value, None, None).map(drop)
     }
 
-    /// The same, but only while the value is `expected`; `null`: while there is none. Whether it was.
+    /// Sets a value if the current one is `expected`; `null` means no value. Returns whether it was set.
     pub(crate) fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
         self.set_values(key, value, None, Some(expected))
     }
 
-    /// Sets a value unless another one than `expected`, when given, is there; whether it did. `previous`, when given, is
-    /// deleted with it: a rename.
+    /// Sets a value, if the current one is `expected` or that is not given. Returns whether it was set.
+    /// `previous`, if given, is deleted with it: a rename.
     fn set_values(
         &self,
         key: &str,
@@ -94,7 +94,7 @@ impl KeyValues<'_> {
         }
     }
 
-    /// `GET …/kv`: one value with `key`, else a page of them by key.
+    /// `GET …/kv`: one value with `key`, else a page of values by key.
     pub(crate) fn get_values(&self, query: &Query) -> Result<Reply> {
         if let Some(key) = query.get("key") {
             let value = self.value(key)?.ok_or_else(|| no_value(key))?;
@@ -148,7 +148,7 @@ impl KeyValues<'_> {
         Ok(Reply::json(200, &body))
     }
 
-    /// `DELETE …/kv?key=`: also when there is none.
+    /// `DELETE …/kv?key=`: succeeds even if there is none.
     pub(crate) fn delete_value(&self, query: &Query) -> Result<Reply> {
         let key = query.get("key").ok_or_else(|| Error::missing("key"))?;
         self.set_value(key, &Value::Null)?;
@@ -156,8 +156,8 @@ impl KeyValues<'_> {
     }
 }
 
-/// The keys that begin with `prefix` and contain `search`, in the order of their bytes. Compared here, because SQLite's
-/// functions on text end at a NUL.
+/// The keys that begin with `prefix` and contain `search`, in byte order. Compared here, because SQLite's
+/// text functions end at a NUL.
 fn find(sql: &dyn Sql, prefix: &str, search: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     table::each_key(sql, prefix, |key| {
@@ -172,12 +172,13 @@ fn find(sql: &dyn Sql, prefix: &str, search: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// One lookup for each value of a page: what a search finds lies apart, and a value between may have a megabyte.
+/// Reads one value of a page by a lookup of its own: found keys are scattered, and a value between may have a
+/// megabyte.
 fn entry(sql: &dyn Sql, key: &str) -> Result<Value> {
     let Stored { text, updated_us } = table::find(sql, key)?
         .ok_or_else(|| Error::internal(format!("the value “{key}” went away while it was read")))?;
     let mut json = json!({ "key": key, "size": text.len(), "updatedAt": updated_us });
-    // One that cannot be read hides no other.
+    // A damaged value must not hide the others.
     let (field, value) = match parsed(key, &text) {
         Ok(value) => ("value", value),
         Err(error) => ("damaged", error.into_message().into()),
@@ -192,7 +193,7 @@ fn value(sql: &dyn Sql, key: &str) -> Result<Option<Value>> {
     table::text(sql, key)?.map(|text| parsed(key, &text)).transpose()
 }
 
-/// Whether two values are the same; numbers are by what they are, not by how they are written.
+/// Whether two values are equal; numbers are compared by value, not by notation.
 fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) if a.is_f64() || b.is_f64() => a.as_f64() == b.as_f64(),
@@ -212,7 +213,7 @@ fn parsed(key: &str, text: &str) -> Result<Value> {
         .map_err(|error| Error::internal(format!("the stored value of “{key}” is damaged: {error}")))
 }
 
-/// How many there are; counted once while the object lives.
+/// The number of values; counted once in the life of the object.
 fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
     if let Some(count) = state.values {
         return Ok(count);
@@ -237,7 +238,7 @@ fn set(state: &mut State, sql: &dyn Sql, key: &str, text: &str, now: i64) -> Res
     table::put(sql, key, text, now)
 }
 
-/// Whether there was one.
+/// Deletes a value. Returns whether it existed.
 fn delete(state: &mut State, sql: &dyn Sql, key: &str) -> Result<bool> {
     let existed = table::exists(sql, key)?;
     if existed {
@@ -268,7 +269,7 @@ fn no_value(key: &str) -> Error {
     Error::new(Code::NotFound, format!("This thread has no value “{key}”."))
 }
 
-/// The key in a cursor that was given out.
+/// The key in a cursor of this list.
 fn key_of(cursor: &str) -> Result<String> {
     let key = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     key.filter(|key| !key.is_empty()).ok_or_else(|| {
