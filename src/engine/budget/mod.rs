@@ -199,7 +199,7 @@ impl Budgets<'_> {
         }
     }
 
-    /// Charges lost attempts that the run's own step does not count, inside the transition that records them.
+    /// Charges the attempts that [`Spending::cut_off`] has counted, inside the transition that logs them.
     pub(crate) fn book_cut_off(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let cut = u32::try_from(self.ephemeral.spending.cut.take()).unwrap_or(u32::MAX);
         if cut == 0 || state.active().is_none_or(|run| run.ledger.is_none()) {

@@ -1,8 +1,10 @@
-//! The values of the account and of the instance. Directories hold them; a thread keeps a copy in memory and asks whether
-//! it still holds once in each run that may need a value, and before each effect and request to an endpoint that does.
-//! So a value counts from the first run on that starts after it was set. What a directory answers is encrypted still.
+//! The values of the account and of the instance. Directories store them, and threads cache them in memory. A
+//! thread revalidates its cache once in each run that may need a value, and before each effect and endpoint
+//! request that does. A new value therefore takes effect with the next run. The directories' replies are
+//! encrypted.
 //!
-//! A deployment without keys has no such values, and an agent that uses none needs none: then nothing is asked.
+//! Without keys a deployment has no such values, and an agent without variables needs none. In both cases
+//! there is no request.
 
 use futures::future::{LocalBoxFuture, try_join};
 
@@ -16,21 +18,21 @@ use crate::request::directory_call::ROOT;
 use crate::spec::{Http, graph, template};
 
 impl Variables<'_> {
-    /// Before a step: what its definitions may need is known.
+    /// Loads the values that the agent's definitions may need, before a step.
     ///
     /// # Errors
-    /// `overloaded`: a directory did not answer.
+    /// `overloaded`: a directory did not reply.
     pub(crate) async fn ready_env(&self) -> Result<()> {
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
         if self.uses_values(&agent) { self.refresh_env().await } else { Ok(()) }
     }
 
-    /// Before a request to a URL.
+    /// Loads the values for a request to a URL, if it uses any.
     pub(crate) async fn ready_http(&self, http: &Http) -> Result<()> {
         if http.uses_values() { self.refresh_env().await } else { Ok(()) }
     }
 
-    /// Asks for the values of the account and the instance, unless that was done for the run that is under way.
+    /// Revalidates the values of the account and the instance, once per run.
     ///
     /// Boxed, so that the futures of its callers do not embed this one.
     #[inline(never)]
@@ -50,7 +52,7 @@ impl Variables<'_> {
         Ok(())
     }
 
-    /// Asks both directories, more than once if need be.
+    /// Requests the values from both directories, with retries.
     pub(crate) async fn ask_levels(&self, owner: Option<&str>) -> Result<()> {
         if !level::are_kept(&*self.host) {
             return Ok(());
@@ -105,7 +107,7 @@ impl Variables<'_> {
         uses
     }
 
-    /// Whether a model, or a fallback of it, has a key or an address that no Worker variable gives.
+    /// Whether the model or a fallback has a key or address that is not set as a Worker variable.
     fn uses_for_model(&self, model: &str) -> bool {
         self.catalog.model_chain(model).into_iter().any(|model| {
             let in_url = model.base_url.as_deref().map(template::names).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What a thread must have before it exists (spec §35.12): a value for each variable that its agent requires, or the
-//! prompts, tools and agents that it leads to. What belongs to a subagent is looked at when that is made.
+//! The variables that a thread requires before it is created (spec §35.12): those of its agent and of the
+//! prompts, tools and agents that it reaches. A subagent's requirements are checked when it is created.
 
 use crate::engine::env::own::NewEnv;
 use crate::engine::features::Variables;
@@ -8,15 +8,15 @@ use crate::error::{Code, Error, Result};
 use crate::spec::{Agent, graph};
 
 impl Variables<'_> {
-    /// Refuses a new thread of this agent and owner that lacks values, and names all of them.
+    /// Refuses a new thread that lacks values, and names all of them.
     ///
     /// # Errors
-    /// `missing_variables`; `overloaded` when it cannot be known, because a directory did not answer.
+    /// `missing_variables`; `overloaded` when a directory did not reply.
     pub(crate) async fn require(&self, agent: &str, owner: Option<&str>, new: &NewEnv) -> Result<()> {
         self.require_with(agent, owner, &|name| new.set.get(name).is_some()).await
     }
 
-    /// The same for a thread that another agent is to take over, with what is changed of its values.
+    /// Refuses to switch the thread to another agent that lacks values after `change`.
     pub(crate) async fn require_of(&self, agent: &str, change: &Change) -> Result<()> {
         let (owner, own) = self.read_mut(|state, sql| {
             let owner = state.meta.owner.clone();
@@ -49,7 +49,7 @@ impl Variables<'_> {
         .hint("Give them as `env`, or set them for the account, the instance, as Worker variables, or in the definitions."))
     }
 
-    /// What this agent requires of a new thread, where the thread itself would have the `given` names.
+    /// The requirements of this agent, for a thread that itself has the `given` names.
     #[inline(never)]
     pub(crate) fn needs(&self, agent: &Agent, given: &dyn Fn(&str) -> bool) -> Needs {
         let mut needs = Needs::default();
@@ -74,12 +74,12 @@ impl Variables<'_> {
     }
 }
 
-/// Variables that an agent requires, by name.
+/// The names of the variables that an agent requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// All of them.
+    /// All required names.
     pub(crate) required: Vec<String>,
-    /// Those that nothing gives a value to.
+    /// The required names without a value.
     pub(crate) missing: Vec<String>,
 }
 

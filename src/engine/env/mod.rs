@@ -1,8 +1,8 @@
-//! Where values come from (spec §11.2, §35.1; docs/variables.md): the tool entry's own, then the thread's, the account's, the
-//! instance's, the agent's, the prompt's; the first that has the name gives it.
+//! Resolution of variables (spec §11.2, §35.1; docs/variables.md). The first level that has the name provides
+//! the value: the tool entry, the thread, the account, the instance, the agent, the prompt.
 //!
-//! * Here: the order. `own`: the thread's values. `levels`: those of the account and the instance. `missing`: what a new thread
-//!   must have. `secrets`: what must not be shown.
+//! * Here: the order. `own`: the thread's values. `levels`: those of the account and the instance. `missing`:
+//!   the requirements of a new thread. `secrets`: redaction.
 
 pub(crate) mod levels;
 pub(crate) mod missing;
@@ -19,22 +19,23 @@ use crate::spec::hook::Hook;
 use crate::spec::variable::Variable;
 use crate::spec::{Tool, ToolEntry, VariableKind};
 
-/// A value that was found.
+/// A resolved value.
 #[derive(Clone)]
 pub(crate) struct Value {
     pub(crate) kind: VariableKind,
-    /// Or why it cannot be read: then nothing further down steps in.
+    /// The text, or the reason why it cannot be read. An unreadable value does not fall through to lower
+    /// levels.
     pub(crate) text: Result<String>,
 }
 
 impl Variables<'_> {
-    /// A value of the deployment: a Worker variable, or else a value of the instance. The runtime's own settings are
-    /// invisible to definitions.
+    /// A value of the deployment: a Worker variable, or else a value of the instance. Definitions cannot read
+    /// the runtime's own settings.
     pub(crate) fn deployment(&self, name: &str) -> Option<String> {
         self.text_or_log(name, Ok(self.of_deployment(name)))
     }
 
-    /// A value for a prompt's `env` part: an empty text where it is a secret, which no part may show.
+    /// A value for a prompt's `env` part. A secret yields an empty text, because prompts may not show it.
     pub(crate) fn prompt_env(&self, definitions: &Definitions<'_>, name: &str) -> Option<String> {
         let found = self.resolve(name, &[], &[&definitions.agent.env, &definitions.prompt.env]);
         let secret = matches!(&found, Ok(Some(Value { kind: VariableKind::Secret, .. })));
@@ -45,13 +46,13 @@ impl Variables<'_> {
         self.text_or_log(name, found)
     }
 
-    /// A value for what runs apart from any prompt: an effect or an endpoint.
+    /// A value for an effect or an endpoint, which have no prompt.
     pub(crate) fn agent_env(&self, agent: &str, name: &str) -> Option<String> {
         let env = self.catalog.agents.get(agent).map(|agent| &agent.env);
         self.text_or_log(name, self.resolve(name, &[], env.as_slice()))
     }
 
-    /// A value for a call of a tool; the prompt's entry of it has the first word.
+    /// A value for a tool call. The prompt's entry for the tool takes precedence.
     pub(crate) fn tool_env(
         &self,
         definitions: &Definitions<'_>,
@@ -67,7 +68,8 @@ impl Variables<'_> {
         self.text_or_log(name, self.resolve(name, &[], &[&definitions.agent.env, &definitions.prompt.env]))
     }
 
-    /// Why a hook cannot run, as [`Thread::missing_variable`] says it of a tool. Its values are known by now.
+    /// The reason why a hook cannot run, like [`Variables::missing_variable`] for tools. The values must be
+    /// loaded.
     pub(crate) fn hook_lacks(&self, definitions: &Definitions<'_>, hook: &Hook) -> Option<String> {
         let below = [&definitions.agent.env, &definitions.prompt.env];
         self.first_lacking(&hook.variables, &[], &below).map(|(name, error)| match error {
@@ -76,8 +78,8 @@ impl Variables<'_> {
         })
     }
 
-    /// Why a tool cannot run: a variable that it requires has no value, or one that cannot be read (spec §6.3). Before
-    /// that, sees to it that its values are known, also of a tool that the agent's prompts do not lead to.
+    /// The reason why a tool cannot run: a required variable without a value, or an unreadable one (spec
+    /// §6.3). Loads the values first, also for tools that the agent's prompts do not reach.
     pub(crate) async fn missing_variable(
         &self,
         definitions: &Definitions<'_>,
@@ -104,7 +106,7 @@ impl Variables<'_> {
         })
     }
 
-    /// The first of the variables that the agent and its prompt require without which they are.
+    /// The first required variable of the agent or its prompt that has no readable value.
     pub(crate) fn agent_lacks(&self, definitions: &Definitions<'_>) -> Option<String> {
         let below = [&definitions.agent.env, &definitions.prompt.env];
         let required = [&definitions.agent.variables, &definitions.prompt.variables];
@@ -112,7 +114,7 @@ impl Variables<'_> {
         lacks.map(|(name, _)| name.to_owned())
     }
 
-    /// The first of these variables that cannot be read, and why, or that is required and has no value.
+    /// The first unreadable variable with its reason, or the first required one without a value.
     fn first_lacking<'v>(
         &self,
         variables: &'v [Variable],
@@ -129,7 +131,7 @@ impl Variables<'_> {
         })
     }
 
-    /// The value of a name, in the order of the module.
+    /// Resolves a name, in the order of the module.
     #[inline(never)]
     pub(crate) fn resolve(&self, name: &str, above: &[&Env], below: &[&Env]) -> Result<Option<Value>> {
         if name.starts_with(RESERVED_PREFIX) {
@@ -142,7 +144,7 @@ impl Variables<'_> {
         Ok(self.lower_levels(name, own, below))
     }
 
-    /// The same from the thread's values on, where these are known.
+    /// Resolves a name from the thread's level down, if the values are loaded.
     fn lower_levels(&self, name: &str, own: Option<Held>, below: &[&Env]) -> Option<Value> {
         let held = own.or_else(|| self.ephemeral.env.levels.account(name));
         held.map(|held| self.typed(name, &held))
@@ -161,13 +163,13 @@ impl Variables<'_> {
         }
     }
 
-    /// A value that a definition gives.
+    /// A value from a definition.
     fn defined(&self, name: &str, envs: &[&Env]) -> Option<Value> {
         let text = envs.iter().find_map(|env| env.get(name))?;
         Some(Value { kind: self.declared().kind(name), text: Ok(text.clone()) })
     }
 
-    /// A value that was stored with a type. What a definition declares as a secret is one, whatever type it was given.
+    /// A stored value. It is a secret if its stored type or its declaration says so.
     #[inline(never)]
     fn typed(&self, name: &str, held: &Held) -> Value {
         let kind = if self.declared().is_secret(name) { VariableKind::Secret } else { held.kind };
@@ -178,7 +180,7 @@ impl Variables<'_> {
         self.ephemeral.env.declared.get_or_init(|| Declared::of(&self.catalog))
     }
 
-    /// The text of a value. One that cannot be read is told to the operator, and is none.
+    /// The text of a value. An unreadable value is logged and yields `None`.
     #[inline(never)]
     fn text_or_log(&self, name: &str, found: Result<Option<Value>>) -> Option<String> {
         match found.and_then(|found| found.map(|value| value.text).transpose()) {

@@ -1,5 +1,5 @@
-//! The thread's own values: one table, read when a name is first looked for, in memory in the open while the object lives.
-//! A thread without values has no row there, which its `meta` row says: nothing is read for it.
+//! The thread's own values: one table, read on the first look-up and cached in plain text while the object is
+//! in memory. The `meta` row counts the values, so that a thread without any reads nothing.
 
 use serde_json::Value;
 
@@ -12,13 +12,13 @@ use crate::spec::VariableKind;
 use crate::store::state::State;
 use crate::store::{env as table, meta};
 
-/// Values of a thread that is being created, checked and not stored yet.
+/// The validated values of a new thread, not stored yet.
 pub(crate) struct NewEnv {
     pub(crate) change: Change,
     pub(crate) set: Set,
 }
 
-/// What values are bound to: the thread.
+/// The binding of a thread's encrypted values.
 fn object(thread_id: &str) -> String {
     format!("thread {thread_id}")
 }
@@ -35,7 +35,7 @@ impl Variables<'_> {
             let object = object(&state.meta.thread_id);
             state.env = Some(match state.meta.env {
                 0 => Set::empty(&object),
-                // Without keys nothing opens, and each value says so.
+                // Without keys every value reports that it cannot be read.
                 _ => Set::of(&object, table::rows(sql)?, &self.keys().unwrap_or_default()),
             });
         }
@@ -47,7 +47,7 @@ impl Variables<'_> {
         self.read_mut(|state, sql| Ok(self.own_set(state, sql)?.get(name).cloned()))
     }
 
-    /// What `POST /threads` gives: `env`, which was `tenvs` once, and `env_types`.
+    /// Parses the values in `POST /threads`: `env` (formerly `tenvs`) and `env_types`.
     #[inline(never)]
     pub(crate) fn new_env(&self, thread_id: &str, body: &mut Body) -> Result<NewEnv> {
         let (env, tenvs) = (body.take("env"), body.take("tenvs"));
@@ -69,20 +69,20 @@ impl Variables<'_> {
         self.store_env(state, sql, &new.change)
     }
 
-    /// What `PATCH /threads/:id` changes.
+    /// Parses the changes in `PATCH /threads/:id`.
     pub(crate) fn env_change(&self, body: &mut Body) -> Result<Change> {
         let mut given = |field: &'static str| (field, body.take(field));
         let (values, types, delete) = (given("env_patch"), given("env_type_patch"), given("env_delete"));
         Change::parse(values, types, delete, Level::Thread, &self.catalog)
     }
 
-    /// Stores a change of the thread's values inside a transition. It is its children's when it is the thread's.
+    /// Stores a change of the thread's values inside a transition, and sends it to its children.
     pub(crate) fn store_env(&self, state: &mut State, sql: &dyn Sql, change: &Change) -> Result<()> {
         self.store_own_env(state, sql, change)?;
         self.descendants().push_env(state, sql, change)
     }
 
-    /// The same for the thread alone.
+    /// Stores a change for this thread alone.
     #[inline(never)]
     pub(crate) fn store_own_env(&self, state: &mut State, sql: &dyn Sql, change: &Change) -> Result<()> {
         if change.is_empty() {
@@ -101,7 +101,7 @@ impl Variables<'_> {
         Ok(())
     }
 
-    /// Sets a value of the thread, as code does.
+    /// Sets a value of the thread from code.
     pub(crate) fn set_env(&self, name: &str, value: &str, kind: Option<VariableKind>) -> Result<()> {
         let change = Change::one(name, value, kind, &self.catalog)?;
         let told = self.transition(|state, sql| {
@@ -115,7 +115,7 @@ impl Variables<'_> {
         Ok(())
     }
 
-    /// What may be shown of the thread's values: those of type `text`, and the types of all.
+    /// The public values: texts of type `text`, and the types of all values.
     pub(crate) fn shown_env(&self, state: &mut State, sql: &dyn Sql) -> Result<(Value, Value)> {
         let set = self.own_set(state, sql)?;
         let texts = set.iter().filter(|(_, held)| held.kind == VariableKind::Text);

@@ -1,6 +1,7 @@
-//! Secrets are kept out of what is stored, logged and told: tool results, errors, log lines, events, messages of code,
-//! answers of endpoints. Every secret that this object came to know counts while it lives, also one that was replaced.
-//! A thread that knows none pays nothing; the texts of models are left alone, for models see none.
+//! Keeps secrets out of everything that is stored, logged and sent: tool results, errors, log lines, events,
+//! messages from code, responses of endpoints. All secrets that this object has seen count while it is in
+//! memory, including replaced ones. Without secrets there is no cost. Texts of models are not redacted,
+//! because models see no secrets.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -22,7 +23,7 @@ use crate::store::state::State;
 use crate::work::native::endpoint_call::EndpointAnswer;
 
 impl Variables<'_> {
-    /// What takes the secrets out.
+    /// The redactor of all known secrets.
     #[inline(never)]
     pub(crate) fn redactor(&self) -> Rc<Redactor> {
         let secrets = &self.ephemeral.env.secrets;
@@ -34,7 +35,8 @@ impl Variables<'_> {
 
     #[inline(never)]
     fn gather(&self) {
-        // In the middle of a transition, or before the thread was read, its own are not at hand; the next look has them.
+        // The thread's values are unavailable during a transition and before the thread is loaded. The next
+        // call adds them.
         let own = match self.state.try_borrow_mut() {
             Ok(mut state) => state
                 .as_mut()
@@ -59,7 +61,7 @@ impl Variables<'_> {
             if held.kind == VariableKind::Secret || declared.is_secret(&secret.0) {
                 learn(&mut known, secret);
             } else {
-                // What was a secret once is shown now.
+                // The value is no longer a secret.
                 known.retain(|known| *known != secret);
             }
         }
@@ -79,7 +81,7 @@ impl Variables<'_> {
         secrets.whole.set(whole);
     }
 
-    /// A secret that is no value of a variable. One that was known under this name before is over.
+    /// Adds a secret that is not a variable's value. It replaces the one with the same name.
     pub(crate) fn learn_secret(&self, name: &str, value: &str) {
         let secrets = &self.ephemeral.env.secrets;
         let mut known = secrets.known.borrow_mut();
@@ -92,32 +94,32 @@ impl Variables<'_> {
         secrets.forget();
     }
 
-    /// A text without secrets.
+    /// Redacts a text.
     #[inline(never)]
     pub(crate) fn redact(&self, text: String) -> String {
         self.redactor().owned(text)
     }
 
-    /// The same of anything, as what stores, sends, logs and cuts takes it.
+    /// Redacts any value, as required for storing, sending, logging and cutting.
     pub(crate) fn shown<T: Tells>(&self, told: T) -> Shown<T> {
         self.redactor().shown(told)
     }
 
-    /// The same, in the middle of a transition.
+    /// Redacts a text during a transition.
     pub(crate) fn shown_within(&self, state: &mut State, sql: &dyn Sql, text: String) -> Result<Shown> {
         self.learn_own(state, sql)?;
         Ok(self.shown(text))
     }
 
-    /// A text without secrets, in the middle of a transition.
+    /// Redacts a text during a transition.
     #[inline(never)]
     pub(crate) fn redact_within(&self, state: &mut State, sql: &dyn Sql, text: String) -> Result<String> {
         self.learn_own(state, sql)?;
         Ok(self.redact(text))
     }
 
-    /// Sees to it that the thread's values are known, in the middle of a transition: also those that are replaced by it,
-    /// for code that was given them may still be at work.
+    /// Loads the thread's values as secrets, during a transition. Includes the values that it replaces,
+    /// because code may still use them.
     pub(crate) fn learn_own(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         if !self.ephemeral.env.secrets.whole.get() {
             let own = held_in(self.own_set(state, sql)?);
@@ -126,21 +128,21 @@ impl Variables<'_> {
         Ok(())
     }
 
-    /// Values that the definitions tell the runtime to show: they are no secrets from now on.
+    /// Removes values from the secrets, because definitions make the runtime show them.
     pub(crate) fn show(&self, values: &[String]) {
         let secrets = &self.ephemeral.env.secrets;
         secrets.known.borrow_mut().retain(|(_, known)| !values.contains(known));
         secrets.forget();
     }
 
-    /// A result of a tool, as it is stored.
+    /// Redacts a tool's result before it is stored.
     #[inline(never)]
     pub(crate) fn redact_result(&self, result: ToolResult) -> ToolResult {
         let redactor = self.redactor();
         if redactor.is_empty() {
             return result;
         }
-        // The bytes of a file are left alone, as those are that a tool writes.
+        // File bytes are not redacted, like those that a tool writes.
         let file = |part: Value| match part {
             Value::Object(mut fields) => {
                 let data = fields.remove("data");
@@ -167,7 +169,7 @@ impl Variables<'_> {
         }
     }
 
-    /// An error, as a client is told of it.
+    /// Redacts an error for a client.
     #[inline(never)]
     pub(crate) fn redact_error(&self, mut error: Error) -> Error {
         let redactor = self.redactor();
@@ -178,25 +180,25 @@ impl Variables<'_> {
         error
     }
 
-    /// What a provider said when it failed, without secrets and then short.
+    /// Redacts a provider's error message, then shortens it.
     pub(crate) fn told_failure(&self, error: ProviderError) -> ProviderError {
         let redactor = self.redactor();
         error.told(|text| redactor.owned(text))
     }
 
-    /// Any JSON.
+    /// Redacts JSON.
     #[inline(never)]
     pub(crate) fn redact_json(&self, value: serde_json::Value) -> serde_json::Value {
         self.redactor().json(value)
     }
 
-    /// A line in the operator's log.
+    /// Writes a redacted line to the operator's log.
     #[inline(never)]
     pub(crate) fn log(&self, line: &str) {
         self.host.log(&self.redactor().text(line));
     }
 
-    /// The same, once while the object lives.
+    /// Writes a log line once while the object is in memory.
     #[inline(never)]
     pub(crate) fn log_once(&self, line: String) {
         let mut told = self.ephemeral.env.secrets.told.borrow_mut();
@@ -207,12 +209,12 @@ impl Variables<'_> {
     }
 }
 
-/// The fields of an object without secrets.
+/// Redacts the fields of an object.
 fn fields(secrets: &Redactor, fields: Map<String, Value>) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (secrets.owned(name), secrets.json(value))).collect()
 }
 
-/// What is known of a file. Its bytes are left alone.
+/// Redacts the metadata of a file, but not its bytes.
 impl Tells for FileOptions {
     fn without(self, secrets: &Redactor) -> FileOptions {
         FileOptions { metadata: self.metadata.map(|metadata| fields(secrets, metadata)), ..self }
@@ -237,7 +239,7 @@ impl Tells for NewAttachment {
     }
 }
 
-/// A message of code that works in the thread: models read it.
+/// Redacts a message from code, because models read it.
 impl Tells for NewMessage {
     fn without(self, secrets: &Redactor) -> NewMessage {
         if secrets.is_empty() {
@@ -262,13 +264,13 @@ impl Tells for MessageUpdate {
     }
 }
 
-/// Its headers and its body.
+/// Redacts headers and body.
 impl Tells for EndpointAnswer {
     fn without(mut self, secrets: &Redactor) -> EndpointAnswer {
         if secrets.is_empty() {
             return self;
         }
-        // No header has `[` in its name.
+        // A redaction contains `[`, which no header name may. Drop headers whose name changes.
         self.headers.retain(|(name, _)| matches!(secrets.text(name), Cow::Borrowed(_)));
         for (_, value) in &mut self.headers {
             *value = secrets.owned(std::mem::take(value));

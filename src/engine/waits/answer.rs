@@ -1,4 +1,4 @@
-//! What is said to a wait whose call has its result from that: an answer, or that there is none.
+//! Answers to waits whose call has the answer as its result.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(crate) enum Answer {
         is_error: bool,
     },
     Content(Value),
-    /// That what was asked is done.
+    /// The requested action is done.
     Done,
 }
 
@@ -65,10 +65,10 @@ impl Answer {
     }
 }
 
-/// What the result of a call says that was denied.
+/// The error code of a call that was denied.
 pub(crate) const DENIED: &str = "denied";
 
-/// The result of a call that is not to run.
+/// The result of a call that was denied.
 pub(crate) fn denied(wait: &Wait, reason: Option<&str>) -> ToolResult {
     let reason = reason.filter(|reason| !reason.trim().is_empty());
     let text = match (wait.kind, reason) {
@@ -87,7 +87,7 @@ pub(crate) fn denied(wait: &Wait, reason: Option<&str>) -> ToolResult {
     ToolResult { error_code: Some(DENIED.into()), ..ToolResult::error(text) }
 }
 
-/// The result that an answer is.
+/// The result of an answer.
 pub(crate) fn answered(wait: &Wait, answer: &Answer, decision: &mut Decision) -> Result<ToolResult> {
     let text = match (wait.kind, answer) {
         (WaitKind::Question, Answer::Text(text))
@@ -124,7 +124,8 @@ pub(crate) fn answered(wait: &Wait, answer: &Answer, decision: &mut Decision) ->
     Ok(ToolResult::success(text))
 }
 
-/// What was filled in for an MCP server, held against its form; none where it only wanted a page visited.
+/// The content that a person filled in for an MCP server, validated by its form; `None` for a wait without a
+/// form.
 pub(crate) fn filled_in(wait: &Wait, answer: &Answer) -> Result<Option<Value>> {
     let form = wait.asked.input.as_ref().and_then(|input| input.form.as_ref());
     match (form, answer) {

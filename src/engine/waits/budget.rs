@@ -1,5 +1,5 @@
-//! A run that may not spend more parks, and asks whether it may (docs/budgets.md): what is asked, and what follows when that is
-//! decided, or nobody has decided in time.
+//! A run that reaches its budget parks and asks for more (docs/budgets.md). Here are the question, and the
+//! effects of its decision or expiry.
 
 use crate::engine::budget::Reached;
 use crate::engine::budget::exceeded::Exceeded;
@@ -21,18 +21,18 @@ use crate::store::thread_budget::Errand;
 use crate::store::waits;
 use crate::store::waits::{Asked, AskedBudget, OnExpiry, Wait, WaitKind, WaitState};
 
-/// What becomes of a run that has asked.
+/// The outcome for a run that asked.
 pub(crate) enum Outcome<'a> {
-    /// It goes on, and may use so much more.
+    /// It continues with these additional amounts.
     Extended(&'a Limits),
     /// It has one last step.
     Finishes,
-    /// It fails; with what a person reads besides.
+    /// It fails, with an additional text for people.
     Fails(String),
 }
 
 impl Outcome<'_> {
-    /// What the run does at its next limit, if it is not given more.
+    /// The run's policy at its next limit.
     const fn at_next_limit(&self) -> OnExceeded {
         match self {
             Outcome::Finishes => OnExceeded::Finish,
@@ -41,20 +41,20 @@ impl Outcome<'_> {
     }
 }
 
-/// What a transition has settled.
+/// The effects of a settled wait.
 #[derive(Default)]
 pub(crate) struct Settled {
-    /// The run goes on.
+    /// How the flow enters the run that continues.
     pub(crate) entry: Option<Entered>,
-    /// It is over.
+    /// The run that has ended.
     pub(crate) halted: Option<Halted>,
-    /// What listeners are told.
+    /// Budget events for clients.
     pub(crate) told: Vec<(&'static str, Reached)>,
-    /// Waits that have opened or closed besides.
+    /// Other waits that opened or closed.
     pub(crate) waits: Vec<Wait>,
 }
 
-/// What becomes of a run about whose budget nobody has decided.
+/// The outcome of a wait that expired.
 pub(crate) fn expired(wait: &Wait, text: String) -> Outcome<'static> {
     match wait.asked.on_expiry {
         OnExpiry::Finish => Outcome::Finishes,
@@ -62,13 +62,14 @@ pub(crate) fn expired(wait: &Wait, text: String) -> Outcome<'static> {
     }
 }
 
-/// Whether it is asked about the limit of a run that has ended by now, and which is kept for its subagents.
+/// Whether the question is about the limit of an ended run, which is kept for its subagents.
 fn has_errand(state: &State, asked: &AskedBudget) -> bool {
     let errand = |run| state.meta.budget.as_ref().and_then(|kept| kept.errand(run));
     asked.of_run.and_then(errand).is_some()
 }
 
-/// Nobody is asked again in a run: neither for its subagents nor for itself. `then`: what the run does at its next limit.
+/// Prevents further questions in a run, for itself and for its subagents. `then`: the run's policy at its
+/// next limit.
 fn deny_more(state: &mut State, asked: &AskedBudget, then: OnExceeded) {
     let last = last_run(state);
     let kept = state.meta.budget.as_mut().zip(asked.of_run);
@@ -85,10 +86,10 @@ fn deny_more(state: &mut State, asked: &AskedBudget, then: OnExceeded) {
     }
 }
 
-/// What subagents that wait for more have of it.
+/// The consequence for subagents that wait for more.
 fn what_children_get(state: &State, asked: &AskedBudget, outcome: &Outcome<'_>) -> Serve {
     match outcome {
-        // Where no run is active that the limit is of, they have what was added themselves.
+        // If no run with this limit is active, the subagents receive the added amounts themselves.
         Outcome::Extended(add) => {
             let over = state.active().is_none_or(|run| run.ledger.is_none()) && !has_errand(state, asked);
             Serve::More((over && asked.scope == BudgetScope::Run).then(|| add.caps()))
@@ -98,7 +99,7 @@ fn what_children_get(state: &State, asked: &AskedBudget, outcome: &Outcome<'_>) 
 }
 
 impl Waits<'_> {
-    /// Parks the run until somebody has decided. Never comes back.
+    /// Parks the run until there is a decision. It never returns.
     pub(crate) async fn ask_for_budget<T>(&self, exceeded: Exceeded) -> Result<T> {
         let now = self.host.now_us();
         let opened = self.transition(|state, sql| {
@@ -111,7 +112,7 @@ impl Waits<'_> {
         self.parked(&opened).await
     }
 
-    /// Opens the wait of the active run. What was asked for a subagent is asked with it.
+    /// Opens the wait of the active run. It replaces the open waits for subagents.
     pub(crate) fn open_own_wait(
         &self,
         state: &mut State,
@@ -132,7 +133,7 @@ impl Waits<'_> {
         Ok(changed)
     }
 
-    /// Opens a wait: of the active run, or for a subagent, which belongs to no run.
+    /// Opens a wait for the active run, or for a subagent; the latter belongs to no run.
     pub(crate) fn open_budget_wait(
         &self,
         state: &mut State,
@@ -156,7 +157,7 @@ impl Waits<'_> {
             budget: Some(budget.clone()),
             ..Asked::default()
         };
-        // The parent answers as soon as somebody has decided there.
+        // No expiry of its own: the parent replies as soon as there is a decision in its thread.
         let lasts = if exceeded.scope == BudgetScope::Parent { u64::MAX } else { policy.ask_expires_s };
         let lasts = i64::try_from(lasts).unwrap_or(i64::MAX).saturating_mul(limits::SECOND_US);
         let wait = Wait {
@@ -176,7 +177,7 @@ impl Waits<'_> {
         self.write_wait(state, sql, wait)
     }
 
-    /// What follows for the run, inside the transition that closes the wait.
+    /// Applies the outcome to the run, inside the transition that closes the wait.
     pub(crate) fn settle_budget(
         &self,
         state: &mut State,
@@ -199,7 +200,7 @@ impl Waits<'_> {
                 reached.limit = self.extend_budget(state, asked, add)?;
                 "extended"
             }
-            // A subagent is to finish: its own definition says how.
+            // For a subagent: its own definition says how it finishes.
             Outcome::Finishes | Outcome::Fails(_) if wait.run.is_none() => {
                 deny_more(state, asked, then);
                 "exceeded"
@@ -251,7 +252,8 @@ impl Waits<'_> {
         Ok(())
     }
 
-    /// Raises limits to what is used by now and so much more; the new one of what was asked about.
+    /// Raises limits to the current usage plus the added amounts. Returns the new limit of the unit in
+    /// question.
     fn extend_budget(&self, state: &mut State, asked: &AskedBudget, add: &Limits) -> Result<i64> {
         let AskedBudget { scope, unit, needed, .. } = *asked;
         let added = add.caps();
@@ -267,7 +269,7 @@ impl Waits<'_> {
             return extend_errand(errand, &added, unit, &ceiling);
         }
         let Some(steps) = state.active().filter(|run| run.ledger.is_some()).map(Run::steps_done) else {
-            // The run that has lent is over; the subagent has what is added itself.
+            // The granting run has ended. The subagent receives the added amounts itself.
             within_ceiling(
                 &ceiling,
                 unit,
@@ -305,7 +307,7 @@ impl Waits<'_> {
         Ok(limit)
     }
 
-    /// Up to where people may raise limits.
+    /// The limits up to which people may raise a budget.
     pub(crate) fn ceiling(&self, scope: BudgetScope) -> Caps {
         let ceiling = self.catalog.settings.budget.ceiling.as_ref();
         ceiling.map_or(Caps::default(), |ceiling| match scope {
@@ -316,7 +318,7 @@ impl Waits<'_> {
     }
 }
 
-/// Raises limits of a run that has ended, for its subagents; the new one of what was asked about.
+/// Raises the kept limits of an ended run, for its subagents. Returns the new limit of the unit in question.
 fn extend_errand(errand: &mut Errand, added: &Caps, unit: Unit, ceiling: &Caps) -> Result<i64> {
     for of in Unit::ALL {
         let Some(more) = added.get(of as usize).copied().flatten().filter(|more| *more > 0) else { continue };

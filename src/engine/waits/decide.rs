@@ -1,5 +1,5 @@
-//! Decisions: what may be said to a wait, by whom, and what then becomes of its call. Whatever is decided is decided once,
-//! and a list of decisions is taken whole or not at all.
+//! Decisions about waits: which are allowed, by whom, and their effects on the call. Each wait is decided
+//! once. A list of decisions is applied as a whole or not at all.
 
 use serde_json::Value;
 
@@ -29,29 +29,29 @@ use crate::store::state::State;
 use crate::store::waits::{DecidedBy, Decision, Wait, WaitKind, WaitState};
 use crate::store::{receipts, waits};
 
-/// Who decides.
+/// The caller of a decision.
 pub(crate) struct Decider<'a> {
     pub(crate) caller: &'a Caller,
-    /// The first characters of a hash of the credentials.
+    /// The first characters of a hash of the caller's credentials.
     pub(crate) fingerprint: Option<&'a str>,
 }
 
-/// What is decided.
+/// A requested decision.
 #[derive(Debug)]
 pub(crate) struct DecisionRequest {
-    /// The wait's number.
+    /// The number of the wait.
     wait: i64,
     verdict: Verdict,
     actor: Option<String>,
     interrupt: Interrupt,
 }
 
-/// What a decision makes of the step that it is about.
+/// The effect of a decision on its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interrupt {
-    /// It goes on.
+    /// The step continues.
     Continue,
-    /// Its reply is dropped, and the model is asked again.
+    /// The reply is dropped, and the model is asked again.
     Restart,
 }
 
@@ -65,43 +65,44 @@ enum Verdict {
         stop: bool,
     },
     Answer(Answer),
-    /// It is tried again now.
+    /// Tries again now.
     Retry,
-    /// The budget grows by so much.
+    /// Adds amounts to the budget.
     Extend {
         add: Limits,
     },
-    /// One last step is made.
+    /// Makes one last step.
     Finish,
-    /// It ends later.
+    /// Moves the expiry.
     Defer {
         until_us: i64,
     },
 }
 
-/// What a transition of decisions has changed.
+/// The changes of a transition of decisions.
 #[derive(Default)]
 struct Decided {
     waits: Vec<Wait>,
     entry: Option<Entered>,
     halted: Option<Halted>,
-    /// A run that has failed by it.
+    /// A run that failed.
     failed: Option<Halted>,
-    /// The reply that is dropped.
+    /// Seq of the reply that is dropped.
     restarts: Option<i64>,
-    /// Waits that have opened or closed with these.
+    /// Waits that opened or closed besides the decided ones.
     also: Vec<Wait>,
-    /// What listeners are told of budgets.
+    /// Budget events for clients.
     told: Vec<(&'static str, Reached)>,
 }
 
 impl DecisionRequest {
-    /// Whether both are about the same wait.
+    /// Whether both decisions are about the same wait.
     pub(crate) fn is_about(&self, other: &DecisionRequest) -> bool {
         self.wait == other.wait
     }
 
-    /// Reads one, whose fields are known. `wait`: the number in the path, else the field `id`.
+    /// Parses a decision whose fields are known. `wait`: the number in the path; otherwise the field `id`
+    /// names it.
     pub(crate) fn parse(mut body: Body, thread: &str, wait: Option<i64>) -> Result<DecisionRequest> {
         let named = body.string("id")?;
         let wait = match (wait, named) {
@@ -174,7 +175,7 @@ impl Verdict {
         })
     }
 
-    /// What becomes of a run whose budget is decided on.
+    /// The outcome of a decision about a budget; `None` for other decisions.
     fn of_budget(&self, wait: &Wait) -> Option<Outcome<'_>> {
         match self {
             _ if wait.kind != WaitKind::Budget => None,
@@ -210,7 +211,7 @@ impl Verdict {
 }
 
 impl Waits<'_> {
-    /// Takes decisions, all or none. The waits as they are then.
+    /// Applies decisions, all or none. Returns the waits afterwards.
     pub(crate) fn decide(
         &self,
         wanted: &[DecisionRequest],
@@ -220,7 +221,7 @@ impl Waits<'_> {
         if let Some(key) = key
             && self.read(|_, sql| key.replayed(sql, self.host.now_us()))?.is_some()
         {
-            // The same request has decided this.
+            // Idempotent: the same request has decided these waits before.
             return self.read(|state, sql| {
                 wanted.iter().map(|one| Ok(self.found_wait(state, sql, one.wait)?.shown(state))).collect()
             });
@@ -257,14 +258,15 @@ impl Waits<'_> {
         })?;
         let shown = self.read(|state, _| Ok(decided.waits.iter().map(|wait| wait.shown(state)).collect()))?;
         if decided.restarts.is_some() {
-            // Everything that was counted is counted anew.
+            // Reload the state, because the reply was deleted.
             self.state.borrow_mut().take();
         }
         self.after_decisions(decided)?;
         Ok(shown)
     }
 
-    /// The waits that are decided, all of them open. Looked at before anything is written: what is refused tells how each stands.
+    /// The waits to decide, all of them open. Checked before anything is written; a conflict lists the state
+    /// of each.
     fn found_open(
         &self,
         state: &State,
@@ -289,7 +291,7 @@ impl Waits<'_> {
         Ok(found)
     }
 
-    /// What follows the commit of decisions.
+    /// Performs the effects of decisions after their commit.
     fn after_decisions(&self, decided: Decided) -> Result<()> {
         self.announce_waits(&decided.waits)?;
         self.announce_waits(&decided.also)?;
@@ -335,7 +337,7 @@ impl Waits<'_> {
         }
         let result = self.note_verdict(&wanted.verdict, &wait, &mut decision)?;
         if let (Some(result), Some(receipt)) = (result, wait.receipt) {
-            // What people and clients say may hold secrets as any tool's result may; what people write stays theirs.
+            // Redact secrets in every answer. Scrub only the results of client tools, not text that people write.
             let result = self.variables().redact_result(result);
             let result = match &wait.asked.call {
                 Some(call) if wait.kind == WaitKind::ClientTool => {
@@ -366,7 +368,7 @@ impl Waits<'_> {
         Ok(())
     }
 
-    /// What a verdict says, for the row of the wait; and the result of its call, unless that is still to be made.
+    /// Stores the verdict in the decision, and returns the result of the call if the verdict is its result.
     fn note_verdict(
         &self,
         verdict: &Verdict,
@@ -387,7 +389,7 @@ impl Waits<'_> {
                 takes(wait, "deny")?;
                 decision.decision = "deny".into();
                 decision.reason.clone_from(reason);
-                // An MCP server is told itself, and says what becomes of the call.
+                // The denial is sent to the MCP server, which decides the outcome of the call.
                 (wait.kind != WaitKind::Elicitation).then(|| denied(wait, reason.as_deref()))
             }
             Verdict::Answer(answer) if wait.kind == WaitKind::Elicitation => {
@@ -420,7 +422,7 @@ impl Waits<'_> {
         })
     }
 
-    /// The wait stays open for longer.
+    /// Keeps the wait open for longer.
     fn defer(&self, state: &mut State, sql: &dyn Sql, wait: &mut Wait, until_us: i64) -> Result<()> {
         takes(wait, "defer")?;
         let now = self.host.now_us();
@@ -433,7 +435,8 @@ impl Waits<'_> {
         self.arm_at(state, sql, until_us, now)
     }
 
-    /// Closes approvals as denied because a person has written instead. Whether the run goes on.
+    /// Denies the open approvals because a person wrote a message instead. Returns the closed waits, and the
+    /// entry if the run continues.
     pub(crate) fn deny_for_message(
         &self,
         state: &mut State,
@@ -458,7 +461,7 @@ impl Waits<'_> {
         Ok((closed, entry))
     }
 
-    /// Arguments that who approves has changed: only those that may be, and such that the tool takes them.
+    /// Validates arguments changed by the approver: only permitted ones, and valid for the tool.
     fn check_edit(&self, wait: &Wait, changed: &Value) -> Result<()> {
         let invalid = |message: String| Error::new(Code::InvalidArgs, message).at("args");
         let Some(call) = &wait.asked.call else { return Err(invalid("This call has no arguments.".into())) };
@@ -483,8 +486,8 @@ impl Waits<'_> {
         }
     }
 
-    /// Puts a token into an outcome with which the one thing that is open can be decided later, without keys: for a caller who
-    /// may decide it, where this deployment mints tokens.
+    /// Adds a token to an outcome, with which the only open wait can be decided without keys. Requires a
+    /// caller who may decide it, and a deployment that mints tokens.
     pub(crate) fn add_token(
         &self,
         state: &State,
@@ -514,7 +517,7 @@ impl Waits<'_> {
         found.ok_or_else(no_wait)
     }
 
-    /// Some of them are decided already, or are none: how each of the others stands.
+    /// The conflict error if some waits are closed or unknown. It lists the state of those that exist.
     fn conflict(&self, state: &State, sql: &dyn Sql, wanted: &[DecisionRequest]) -> Result<Error> {
         let mut found = Vec::with_capacity(wanted.len());
         for one in wanted {
@@ -533,13 +536,14 @@ impl Waits<'_> {
 }
 
 impl Wait {
-    /// As clients see it.
+    /// The wait in its public form.
     pub(crate) fn shown(&self, state: &State) -> Value {
         self.to_json(&state.meta, &|seq| message_id(&state.meta.stem, seq))
     }
 }
 
-/// The number of a wait of this thread by its id, or by the id that clients of OpenAI have of it: with the thread behind a dash.
+/// Parses the number of a wait of this thread from its id. Accepts the id of OpenAI clients too, which has
+/// the thread after a dash.
 pub(crate) fn wait_number(thread: &str, id: &str) -> Result<i64> {
     let id = id.split_once('-').map_or(id, |(id, _)| id);
     let prefix = format!("w_{}_", thread.split('-').next().unwrap_or(thread));
@@ -553,7 +557,8 @@ pub(crate) fn no_wait() -> Error {
 
 fn may_decide(caller: &Caller, wait: &Wait) -> Result<()> {
     let may = match (&caller.scope, wait.asked.by) {
-        // A token for one wait was minted by whoever may decide it; the route has compared the wait.
+        // A caller who may decide the wait minted its token. The route has checked that the token is for this
+        // wait.
         (Scope::Admin | Scope::Wait(..), _) | (_, DecidedBy::Thread) => true,
         (Scope::Owner(_), DecidedBy::Owner) => true,
         (Scope::Owner(_), DecidedBy::Admin) | (Scope::Thread(_), DecidedBy::Owner | DecidedBy::Admin) => {

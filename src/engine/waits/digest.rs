@@ -1,5 +1,5 @@
-//! What a decision is about: one call of one tool as it is defined now, with these arguments. A deployment that changes the
-//! tool changes the digest, and the question is asked anew.
+//! Identifies what a decision is about: one call of one tool, by its current definition and arguments. A
+//! deployment that changes the tool changes the digest, and the question is asked again.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -7,15 +7,15 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 use crate::spec::Tool;
 
-/// SHA-256 over tool, definition and arguments, in hexadecimal. Objects are sorted by key, so that the same call has the same
-/// digest wherever it was written.
+/// SHA-256 over tool, definition and arguments, in hexadecimal. Object keys are sorted, so that equal calls
+/// have equal digests.
 pub(crate) fn digest(tool: &Tool, args: &Value) -> Result<String> {
     let definition = serde_json::to_value(tool).map_err(Error::internal)?;
     Ok(hash(&[&tool.name, &canonical(&definition), &canonical(args)]))
 }
 
-/// `<tool>:<hash of its definition and the arguments>`; of those named, if there are any. What is remembered of a tool says
-/// nothing of another one that a deployment has put in its place.
+/// The key of a remembered approval: `<tool>:<hash of its definition and the arguments>`. If `by` names
+/// arguments, only those count. A changed tool gets another key.
 pub(crate) fn key(tool: &Tool, args: &Value, by: &[String]) -> Result<String> {
     let part = match args.as_object().filter(|_| !by.is_empty()) {
         Some(fields) => {

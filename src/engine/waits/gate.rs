@@ -1,5 +1,6 @@
-//! Which calls of a reply have to wait before they run. All of a reply that have to are asked about together, in the transaction
-//! that parks the run; each goes on when it is its turn and has its decision.
+//! Holds the calls of a reply that have to wait before they run. All questions about the calls of a reply are
+//! asked together, in the transaction that parks the run. Each call continues in its turn, when it is
+//! decided.
 
 use serde_json::Value;
 
@@ -24,43 +25,43 @@ use crate::store::waits::{AskedCall, Wait, WaitKind, WaitState};
 use crate::store::{receipts, waits};
 use crate::work::tier::tier;
 
-/// What came of the questions about a call.
+/// The outcome of the questions about a call.
 pub(crate) enum Gate {
-    /// It may run.
+    /// The call may run.
     Passes(Box<Passed>),
-    /// It does not, and this is its result.
+    /// The call does not run; this is its result.
     Ends(Box<CallOutcome>),
 }
 
-/// How a call passed.
+/// A call that may run.
 pub(crate) struct Passed {
-    /// Its arguments, as they were approved.
+    /// Its arguments, as approved.
     pub(crate) args: Value,
-    /// What is told of the approval, if there was one.
+    /// Its approval, if it had one.
     pub(crate) approval: Option<Approval>,
 }
 
 /// An approval that a call had.
 #[derive(Clone)]
 pub(crate) struct Approval {
-    /// As the result's metadata has it.
+    /// Its form in the metadata of the result.
     pub(crate) shown: Value,
-    /// Arguments that were changed, if any.
+    /// The changed arguments, if any.
     pub(crate) changed: Option<Value>,
-    /// Whether the call has run before and asked for this itself.
+    /// Whether the call had run before and requested this approval itself.
     pub(crate) again: bool,
 }
 
-/// What becomes of a call whose decision is void.
+/// The outcome for a call whose decision is void.
 enum Anew {
     Asked(Box<Wait>),
-    /// Nobody is asked any more: what the model is told.
+    /// It may not be asked again; this is the result for the model.
     Refused(Box<ToolResult>),
-    /// Today's tool needs no approval.
+    /// The tool's current definition needs no approval.
     Passes,
 }
 
-/// Where a call is made.
+/// The context of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) scope: &'a Scope,
@@ -69,7 +70,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Waits<'_> {
-    /// Lets a call pass, or ends it, or parks the run until somebody has decided: then it never comes back.
+    /// Lets a call pass, ends it, or parks the run until there is a decision. When it parks it never returns.
     pub(crate) async fn gate(
         &self,
         place: Place<'_>,
@@ -94,12 +95,12 @@ impl Waits<'_> {
         };
         let Some(wait) = waited else {
             return match earlier {
-                // It has started before and asked nothing.
+                // The call started before and had no question.
                 Some(_) => Ok(passes(args)),
                 None => self.first_question(place, tool, call, args).await,
             };
         };
-        // What was asked before a call began at its server was decided then.
+        // For a call that began at its server, earlier questions are decided.
         let waiting = earlier.is_some_and(|earlier| earlier.state == ReceiptState::Waiting) && !at_server;
         match earlier.and_then(|earlier| earlier.result.clone()).filter(|_| waiting) {
             Some(result) => {
@@ -113,7 +114,7 @@ impl Waits<'_> {
         let Some(decision) = approved else {
             return if waiting { self.park_behind().await } else { Ok(passes(args)) };
         };
-        // Of a call that was under way when its process was lost, all this was looked at when it began.
+        // A call that was running before a crash was checked when it began.
         if waiting && wait.digest.as_deref() != Some(&*digest(tool, &args)?) {
             return self.ask_anew(place, tool, call, &args, wait.id).await;
         }
@@ -129,7 +130,8 @@ impl Waits<'_> {
         Ok(Gate::Passes(Box::new(passed)))
     }
 
-    /// A call that its MCP server has begun with, and waits: until people have answered, or it has ended by that.
+    /// Handles a call that has begun at its MCP server and waits. Returns its end if it has ended, and parks
+    /// while people have not answered.
     async fn gate_at_server(&self, earlier: &Receipt) -> Result<Option<Gate>> {
         if earlier.state != ReceiptState::Waiting {
             return Ok(None);
@@ -139,7 +141,7 @@ impl Waits<'_> {
             self.close_waits_of_call(earlier.id, WaitState::Cancelled)?;
             return Ok(Some(Gate::Ends(Box::new(CallOutcome { approval, ..CallOutcome::ran(result) }))));
         }
-        // What nobody decides is looked at by whoever comes.
+        // Waits for a task are not decided by people; the server is polled.
         let of_call = |wait: &Wait| wait.receipt == Some(earlier.id) && wait.kind != WaitKind::Task;
         if self.read(|_, sql| Ok(waits::open(sql)?.iter().any(of_call)))? {
             return self.park_behind().await;
@@ -147,7 +149,7 @@ impl Waits<'_> {
         Ok(None)
     }
 
-    /// Closes what is still asked about a call that has ended.
+    /// Closes the open waits of a call that has ended.
     pub(crate) fn close_waits_of_call(&self, receipt: i64, to: WaitState) -> Result<()> {
         let closed = self.transition(|state, sql| {
             let mut open = waits::open(sql)?;
@@ -160,7 +162,7 @@ impl Waits<'_> {
         self.announce_waits(&closed)
     }
 
-    /// What stands before the call has run by now, and its own question is open still: the run is parked again.
+    /// Parks the run again: all earlier calls have run, and this call's wait is still open.
     async fn park_behind<T>(&self) -> Result<T> {
         self.transition(|state, sql| match state.active_mut()?.phase.is_parked() {
             true => Ok(()),
@@ -169,7 +171,7 @@ impl Waits<'_> {
         self.parked(&[]).await
     }
 
-    /// Nothing was asked about the call yet. What is asked about those behind it in the reply is asked with it.
+    /// Opens the first wait of a call, together with those of later calls in the reply.
     async fn first_question(&self, place: Place<'_>, tool: &Tool, call: &Call, args: Value) -> Result<Gate> {
         let about = |state: &State, sql: &dyn Sql, tool: &Tool, call: &Call, args: &Value| {
             self.question(state, sql, place.definitions, tool, asked_call(tool, call, args), Approved::No)
@@ -209,7 +211,7 @@ impl Waits<'_> {
         self.parked(&opened).await
     }
 
-    /// It was approved; it may be a question itself, or the client's to carry out.
+    /// Handles an approved call that is itself a question, or runs at the client.
     async fn next_question(
         &self,
         place: Place<'_>,
@@ -242,7 +244,7 @@ impl Waits<'_> {
         }
     }
 
-    /// What was decided on has changed since: the decision is void.
+    /// Voids a decision about a call that has changed since, and asks again.
     async fn ask_anew(
         &self,
         place: Place<'_>,
@@ -280,8 +282,8 @@ impl Waits<'_> {
         }
     }
 
-    /// A call has run, and asks before it runs once more (`on_failure`). Comes back only if it may not ask: with what is told of
-    /// that, where nobody is asked here.
+    /// Parks a call that has run and needs an approval to run again (`on_failure`). Returns only if it may
+    /// not ask: with an error result where asking is forbidden.
     pub(crate) async fn ask_after(
         &self,
         place: Place<'_>,
@@ -314,8 +316,8 @@ impl Waits<'_> {
         self.parked(&[opened]).await
     }
 
-    /// What becomes of a call that people were asked about. If a deployment has made it impossible, what is still asked about it is
-    /// asked no longer.
+    /// The outcome of a call with an earlier question. If a deployment made the call impossible, its open
+    /// wait becomes void.
     pub(crate) fn not_as_asked(&self, receipt: i64, outcome: CallOutcome) -> Result<CallOutcome> {
         if !matches!(outcome.begun, Begun::Never { kind: Kind::Refused, .. }) {
             return Ok(outcome);
@@ -328,11 +330,11 @@ impl Waits<'_> {
             Ok(Some(wait))
         })?;
         self.announce_waits(closed.as_slice())?;
-        // Its receipt is there.
+        // The receipt exists already.
         Ok(CallOutcome { begun: Begun::Waited, ..outcome })
     }
 
-    /// What the metadata of a call's result says of its approval, if it had one.
+    /// The metadata of a call's result about its approval, if it had one.
     pub(crate) fn approval_of(&self, receipt: i64) -> Result<Option<Value>> {
         let (wait, thread) = self.read(|state, sql| {
             let thread = state.meta.stem.clone();
@@ -344,7 +346,8 @@ impl Waits<'_> {
         Ok(wait.and_then(|wait| approval_by(&wait, &thread)))
     }
 
-    /// What would be asked about a call that code makes and waits for: it cannot wait so long (spec §6.4).
+    /// The error result if a call that code awaits would have to wait: code cannot wait that long (spec
+    /// §6.4).
     pub(crate) fn keeps_waiting(
         &self,
         definitions: &Definitions<'_>,
@@ -362,7 +365,7 @@ impl Waits<'_> {
         }))
     }
 
-    /// A tool's call of the reply, if it can be made.
+    /// A call of the reply, if it is for a tool and valid.
     fn tool_at<'a>(&'a self, place: Place<'_>, index: usize) -> Option<(Call, &'a Tool, Value)> {
         let call = Call::of(place.reply, index)?;
         let name = &call.call.name;
@@ -393,12 +396,12 @@ pub(crate) fn asked_call(tool: &Tool, call: &Call, args: &Value) -> AskedCall {
     AskedCall { id: call.call.id.clone(), tool: tool.name.clone(), tier: tier(tool), args: args.clone() }
 }
 
-/// The same of the wait that the call had last.
+/// The metadata of a wait, if it is a decided approval.
 fn approval_by(wait: &Wait, thread: &str) -> Option<Value> {
     (wait.kind == WaitKind::Approval && wait.decision.is_some()).then(|| shown(wait, thread))
 }
 
-/// What the metadata of a result says of its approval.
+/// The metadata of an approval.
 fn shown(wait: &Wait, thread: &str) -> Value {
     let decision = wait.decision.as_ref();
     json!({
@@ -417,7 +420,7 @@ fn with_changes(mut args: Value, changed: Option<&Value>) -> Value {
 }
 
 impl Approval {
-    /// The result of a call that ran with other arguments says so.
+    /// Adds a note to the result of a call that ran with changed arguments.
     pub(crate) fn told(&self, result: ToolResult) -> ToolResult {
         let Some(changed) = &self.changed else { return result };
         let told = format!("[Approved with changes: {changed}]");
@@ -433,10 +436,10 @@ impl Approval {
     }
 }
 
-/// The `error_code` of that.
+/// The error code of a call that would have to wait.
 pub(crate) const WOULD_WAIT: &str = "would_wait";
 
-/// What is told where a call would have to wait and cannot.
+/// The error result of a call that would have to wait where it cannot.
 pub(crate) fn would_wait(name: &str) -> ToolResult {
     let text =
         format!("\"{name}\" has to be decided on by a person, and cannot wait here; queue it instead.");

@@ -1,11 +1,11 @@
-//! Waits: what a run asks of the outside, and parks for (docs/approvals.md). The row is written in the transaction that parks
-//! the run, and nothing of the run stays in memory; the decision, what becomes of the call and that the run goes on are one
-//! transaction, too. The rows are in `store/waits`.
+//! Waits: questions to the outside for which a run parks (docs/approvals.md). The transaction that parks the
+//! run writes the wait's row, and nothing of the run stays in memory. A single transaction stores the
+//! decision, the outcome of the call and the run's resumption. The rows are in `store/waits`.
 //!
-//! * here: a wait opens, closes, ends by itself. `gate`: which calls have to wait before they run; `question`: what is asked
-//!   about them; `digest`: what a decision is about. `decide`: what is decided, and what follows;
-//!   `answer`: what calls have their results from; `restart`: a decision by which the model is asked again. `retry`: a long
-//!   pause before the next attempt. `budget`: whether a run may go on spending.
+//! * Here: opening, closing and expiry of waits. `gate`: holds calls that have to wait; `question`: what is
+//!   asked about them; `digest`: identifies the call that is decided. `decide`: decisions and their effects;
+//!   `answer`: the results of answers; `restart`: a decision that repeats the model request. `retry`: a long
+//!   pause before the next attempt. `budget`: questions about spending.
 
 pub(crate) mod answer;
 pub(crate) mod budget;
@@ -38,23 +38,23 @@ use crate::store::state::State;
 use crate::store::waits::{Asked, Decision, OnExpiry, Wait, WaitKind, WaitState};
 use crate::store::{meta, receipts, waits};
 
-/// A wait that is about to be opened.
+/// A wait to open.
 pub(crate) struct NewWait {
     pub(crate) kind: WaitKind,
     /// The call that waits.
     pub(crate) receipt: i64,
-    /// Seq of the reply that it is in.
+    /// Seq of the reply that contains it.
     pub(crate) batch: i64,
     pub(crate) digest: String,
     pub(crate) asked: Asked,
     pub(crate) lasts_us: i64,
 }
 
-/// Characters of a title that the directory keeps.
+/// The characters of a title that the directory stores.
 const TITLE_CHARS: usize = 200;
 
 impl Waits<'_> {
-    /// Writes a wait, inside the transaction that parks the run.
+    /// Opens a wait for a call, inside the transaction that parks the run.
     pub(crate) fn open_wait(&self, state: &mut State, sql: &dyn Sql, new: NewWait) -> Result<Wait> {
         let now = self.host.now_us();
         let wait = Wait {
@@ -74,7 +74,7 @@ impl Waits<'_> {
         self.write_wait(state, sql, wait)
     }
 
-    /// The same of a row that has no number yet.
+    /// Opens a wait whose row has no number yet.
     pub(crate) fn write_wait(&self, state: &mut State, sql: &dyn Sql, wait: Wait) -> Result<Wait> {
         let now = self.host.now_us();
         let wait = Wait { id: state.meta.wait_next, ..wait };
@@ -96,7 +96,7 @@ impl Waits<'_> {
         Ok(wait)
     }
 
-    /// Writes that a wait is over. What follows for its call is the caller's to write.
+    /// Closes a wait. The caller handles the consequence for its call.
     pub(crate) fn close_wait(
         &self,
         state: &mut State,
@@ -117,7 +117,8 @@ impl Waits<'_> {
         self.post_wait(state, sql, wait)
     }
 
-    /// Tells the parent, whose registry shows whether its child waits, and whose clients hear of all that does.
+    /// Reports the wait to the parent. Its registry shows whether the child waits, and its clients receive
+    /// the frames of all descendants.
     fn tell_asked(&self, state: &mut State, sql: &dyn Sql, wait: &Wait) -> Result<()> {
         if state.meta.parent.is_none() {
             return Ok(());
@@ -126,7 +127,7 @@ impl Waits<'_> {
         self.subagents().tell_parent(state, sql, EnvelopeBody::Asks(news))
     }
 
-    /// Hears that of a child, and passes it on.
+    /// Receives the report of a child's wait, and forwards it to the parent.
     pub(crate) fn hear_asked(
         &self,
         state: &mut State,
@@ -149,7 +150,7 @@ impl Waits<'_> {
         )
     }
 
-    /// Tells the directory, which lists what is open in all threads of an owner.
+    /// Reports the wait to the directory, which lists the open waits of all threads of an owner.
     fn post_wait(&self, state: &State, sql: &dyn Sql, wait: &Wait) -> Result<()> {
         let id = wait.public_id(&state.meta.stem);
         let row = WaitRow {
@@ -167,7 +168,7 @@ impl Waits<'_> {
         self.outbox().post(state, sql, &format!("w:{id}"), &DirectoryCall::Wait { row }, version, due)
     }
 
-    /// Parks the active run, inside the transaction that opens what it waits for.
+    /// Parks the active run, inside the transaction that opens its wait.
     pub(crate) fn park_run(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let now = self.host.now_us();
         let run = state.active_mut()?;
@@ -178,7 +179,7 @@ impl Waits<'_> {
         self.telemetry().owe_spans(state, sql, &run, self.host.now_us())
     }
 
-    /// What follows the commit that parked the run. Never comes back: the flow ends here, and another one goes on.
+    /// Ends the flow after the commit that parked the run. It never returns: another flow continues the run.
     pub(crate) async fn parked<T>(&self, opened: &[Wait]) -> Result<T> {
         self.announce_waits(opened)?;
         if self.activity().wants_progress() {
@@ -195,7 +196,7 @@ impl Waits<'_> {
         std::future::pending().await
     }
 
-    /// The run goes on, if nothing else that comes before this call is still open.
+    /// Resumes the run, unless a wait of an earlier call is still open.
     pub(crate) fn resume_after(
         &self,
         state: &mut State,
@@ -215,12 +216,12 @@ impl Waits<'_> {
         Ok(Some(Entered::Again))
     }
 
-    /// Closes what is open when the thread is stopped.
+    /// Cancels all open waits when the thread is stopped.
     pub(crate) fn cancel_waits(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Wait>> {
         self.cancel_waits_where(state, sql, |_| true)
     }
 
-    /// Closes what is open of the run when that ends. What subagents need is asked on.
+    /// Cancels the waits of a run that ends. Waits for subagents' budgets stay open.
     pub(crate) fn cancel_waits_of_run(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Wait>> {
         self.cancel_waits_where(state, sql, |wait| wait.run.is_some())
     }
@@ -242,17 +243,17 @@ impl Waits<'_> {
         Ok(open)
     }
 
-    /// What is over is over for whoever decides, also where the alarm has not come to it yet.
+    /// Expires overdue waits before a decision, in case the alarm has not run yet.
     pub(crate) fn end_overdue(&self) -> Result<()> {
         let now = self.host.now_us();
-        // Nothing is due before the alarm.
+        // No wait is due before the alarm.
         if matches!(self.ephemeral.alarm.get(), Alarm::At(at) if at > now) {
             return Ok(());
         }
         self.expire_waits()
     }
 
-    /// Ends what nobody has decided in time: the alarm's work.
+    /// Expires overdue waits. The alarm's work.
     pub(crate) fn expire_waits(&self) -> Result<()> {
         let now = self.host.now_us();
         if self.read(|state, sql| Ok(waits::next_due(state, sql)?.is_none_or(|at| at > now)))? {
@@ -287,7 +288,7 @@ impl Waits<'_> {
                 }
                 closed.push(wait);
             }
-            // In the same transaction: a run that is parked has something that it waits for.
+            // In the same transaction, because a parked run must have an open wait.
             let failed = failed
                 .filter(|_| halted.is_none())
                 .map(|text| self.control().halt_saying(state, sql, Reason::WaitExpired, Some(text), now))
@@ -302,7 +303,7 @@ impl Waits<'_> {
             self.budgets().announce_budget(kind, &[reached]);
         }
         match (failed, entry) {
-            // A call that stands before it may be running.
+            // An earlier call of the reply may be running.
             (Some(failed), _) => self.control().cut_off(failed)?,
             (None, Some(entry)) => self.start_flow(entry),
             (None, None) => {}
@@ -313,8 +314,8 @@ impl Waits<'_> {
         Ok(())
     }
 
-    /// What nobody has decided in time. Where a task is waited for, its server is asked how far it is: such a wait stays open
-    /// meanwhile, and nobody who listens hears of that.
+    /// The overdue waits. A wait for an MCP task stays open: the run resumes to poll the server, and clients
+    /// get no event.
     fn overdue(
         &self,
         state: &mut State,
@@ -334,7 +335,7 @@ impl Waits<'_> {
         Ok(overdue)
     }
 
-    /// Tells whoever listens what opened and what closed.
+    /// Sends the opened and closed waits to clients.
     pub(crate) fn announce_waits(&self, changed: &[Wait]) -> Result<()> {
         if changed.is_empty() || !self.has_listeners() {
             return Ok(());
@@ -347,7 +348,7 @@ impl Waits<'_> {
         Ok(())
     }
 
-    /// The same of one. `reference`: the child that it belongs to, or below which it does.
+    /// Sends one wait to clients. `reference`: the child at or below which it is.
     pub(crate) fn announce_wait(&self, frame: WaitFrame, reference: Option<&str>) {
         let (kind, mut data) = match frame {
             WaitFrame::Opened(data) => ("wait_opened", data),
@@ -361,7 +362,7 @@ impl Waits<'_> {
 }
 
 impl Wait {
-    /// What clients are told of it as it is now.
+    /// The frame for clients of the current state.
     fn frame(&self, meta: &Meta) -> WaitFrame {
         match self.state {
             WaitState::Open => {
@@ -376,7 +377,7 @@ impl Wait {
     }
 }
 
-/// The result of a call that nobody has allowed, or answered.
+/// The result of a call whose wait expired.
 fn ended_by(wait: &Wait, why: &str) -> ToolResult {
     let text = match (wait.kind, &wait.asked.input) {
         (WaitKind::Approval, _) => format!("Denied: {why}"),
@@ -388,7 +389,7 @@ fn ended_by(wait: &Wait, why: &str) -> ToolResult {
     ToolResult { error_code: Some("expired".into()), ..ToolResult::error(text) }
 }
 
-/// A stretch of time, for people.
+/// A duration as text for people.
 fn lasted(us: i64) -> String {
     let seconds = us / crate::limits::SECOND_US;
     let (n, unit) = match seconds {

@@ -1,4 +1,5 @@
-//! What is asked about a call: by its tool, by the policies of folder, agent and prompt, or because it is a question itself.
+//! Questions about a call: by its tool, by the policies of folder, agent and prompt, or because the call is a
+//! question itself.
 
 use serde_json::Value;
 
@@ -15,18 +16,18 @@ use crate::store::waits;
 use crate::store::waits::{Asked, AskedCall, DecidedBy, OnExpiry, Remembered, WaitKind};
 use crate::work::tier::tier;
 
-/// What has to be answered before a call goes on.
+/// The question that must be answered before a call continues.
 pub(crate) enum Question {
-    /// It is written down, and the run is parked.
+    /// The question is stored and the run is parked.
     Asked { kind: WaitKind, asked: Box<Asked>, lasts_us: i64 },
-    /// It may not even be asked: what the model is told.
+    /// Asking is forbidden; the model receives an error.
     Forbidden,
-    /// Nor this: it is more than a person is shown.
+    /// The question is larger than a wait may be.
     TooLarge,
 }
 
 impl Question {
-    /// One that is asked, if it is not too large.
+    /// A question, if its size is within the limit.
     fn of(kind: WaitKind, asked: Asked, lasts_us: i64) -> Question {
         match asked.fits() {
             true => Question::Asked { kind, asked: Box::new(asked), lasts_us },
@@ -35,7 +36,7 @@ impl Question {
     }
 }
 
-/// How far a call has come with what is asked about it.
+/// Whether the call was approved already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Approved {
     No,
@@ -43,7 +44,7 @@ pub(crate) enum Approved {
 }
 
 impl Waits<'_> {
-    /// What is to be asked next about a call of this tool; none when it may run.
+    /// The next question about a call of this tool; `None` when it may run.
     pub(crate) fn question(
         &self,
         state: &State,
@@ -87,7 +88,7 @@ impl Waits<'_> {
         let own = tool.approval.clone().unwrap_or_default();
         let asks = match own.mode {
             Mode::Always => true,
-            // Arguments that cannot be held against it are asked about, too.
+            // Arguments that the schema cannot check need an approval, too.
             Mode::When => own.when.as_ref().is_some_and(|when| schema::fits(when, args) != Some(false)),
             Mode::Never | Mode::OnFailure => false,
         };
@@ -97,14 +98,14 @@ impl Waits<'_> {
                 (&definitions.agent.approvals.trusted, &self.catalog.settings.approvals.trusted);
             prompt.iter().chain(agent).chain(folder).any(|name| *name == tool.name)
         };
-        // A question is no act of its own.
+        // Asking the user has no effect that needs approval.
         let acts = !matches!(&tool.run, Implementation::Native(native) if native == ask_user::NAME);
         let acts = acts && tier(tool) != Tier::ReadOnly;
         let by_policy = self.policy(definitions) == Policy::UnlessTrusted && acts && !trusts();
         (asks || by_policy).then_some(own)
     }
 
-    /// What is asked after a result with the code `needs_approval`; none where its tool may not ask so.
+    /// The question after a result with the code `needs_approval`; `None` if the tool may not request one.
     pub(crate) fn asked_by_failure(
         &self,
         definitions: &Definitions<'_>,
@@ -121,7 +122,7 @@ impl Waits<'_> {
         }
     }
 
-    /// The strictest of what folder, agent and prompt say.
+    /// The strictest policy of folder, agent and prompt.
     pub(crate) fn policy(&self, definitions: &Definitions<'_>) -> Policy {
         let (prompt, agent) = (&definitions.prompt.approvals, &definitions.agent.approvals);
         Policy::of([prompt.policy, agent.policy, self.catalog.settings.approvals.policy])
@@ -181,7 +182,7 @@ impl Waits<'_> {
         Question::of(WaitKind::Question, asked, self.lasts_us(definitions))
     }
 
-    /// How long a wait lasts unless its tool says so: what is nearest to the call counts.
+    /// The timeout of a wait unless its tool sets one. The level nearest to the call takes precedence.
     pub(crate) fn lasts_us(&self, definitions: &Definitions<'_>) -> i64 {
         let (prompt, agent) = (&definitions.prompt.approvals, &definitions.agent.approvals);
         let folder = &self.catalog.settings.approvals;
@@ -205,7 +206,7 @@ impl Waits<'_> {
     }
 }
 
-/// Seconds of a definition, within the bounds.
+/// Seconds of a definition in microseconds, bounded.
 fn in_us(seconds: u64) -> i64 {
     i64::try_from(seconds)
         .ok()
@@ -214,7 +215,7 @@ fn in_us(seconds: u64) -> i64 {
         .min(limits::WAIT_MAX_US)
 }
 
-/// A title or a reason with the arguments that it names.
+/// A title or a reason with its argument placeholders filled in.
 fn filled(text: &str, args: &Value) -> String {
     let mut out = String::with_capacity(text.len());
     for piece in text_pieces(text) {

@@ -1,4 +1,4 @@
-//! A decision by which the model is asked again: what it said is dropped with its calls, none of which has begun.
+//! A decision that repeats the model request. The reply is dropped with its calls, none of which has begun.
 
 use crate::engine::edit::edited;
 use crate::engine::features::Waits;
@@ -13,8 +13,8 @@ use crate::store::waits::{Wait, WaitState};
 use crate::store::{receipts, waits};
 
 impl Waits<'_> {
-    /// Drops the open step's reply, inside the transaction of the decision. The next step has a block of seqs of its own, so that
-    /// no call has the receipt of one that was dropped. The waits that end with it.
+    /// Drops the open step's reply, inside the transaction of the decision. The next step gets a new block of
+    /// seqs, so that no call reuses the receipt of a dropped one. Returns the waits that end with the reply.
     pub(crate) fn restart_step(&self, state: &mut State, sql: &dyn Sql, reply: i64) -> Result<Vec<Wait>> {
         let last = reply + limits::BLOCK - 1;
         let began = |call: &receipts::Receipt| call.runs > 0 && call.kind != Kind::Refused;
@@ -43,7 +43,7 @@ impl Waits<'_> {
     }
 }
 
-/// The error where a call of the reply has begun.
+/// The error when a call of the reply has begun.
 pub(crate) fn has_begun() -> Error {
     Error::new(Code::Conflict, "A call of this reply has begun already: the model cannot be asked again.")
         .hint("Decide with `interrupt` continue.")

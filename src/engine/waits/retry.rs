@@ -1,5 +1,5 @@
-//! The long pause before the next attempt at a model or a tool, where a policy says that the run is parked for it
-//! (docs/models.md). It ends by itself, by the thread's alarm; a person who watches may end it earlier.
+//! The long pause before the next attempt at a model or a tool, if a policy parks the run for it
+//! (docs/models.md). The thread's alarm ends it; a person may end it earlier.
 
 use crate::engine::features::Waits;
 use crate::error::Result;
@@ -11,26 +11,26 @@ use crate::store::state::State;
 use crate::store::waits::{Asked, DecidedBy, OnExpiry, Wait, WaitKind, WaitState};
 use crate::text::shorten;
 
-/// What is tried again after a pause.
+/// The attempt after the pause.
 pub(crate) struct LaterAttempt {
-    /// The call that it is in, if any.
+    /// The call that it belongs to, if any.
     pub(crate) receipt: Option<i64>,
-    /// Seq of the reply that is asked for, or that the call is in.
+    /// Seq of the requested reply, or of the reply with the call.
     pub(crate) reply: i64,
-    /// What will be done.
+    /// A description of the attempt.
     pub(crate) title: String,
-    /// Why it has failed.
+    /// The reason of the last failure.
     pub(crate) reason: String,
     pub(crate) pause_us: i64,
 }
 
-/// Whether a pause is spent with the run parked.
+/// Whether the run parks for a pause.
 pub(crate) fn parks(policy: &Resolved, parking: Parking, pause_us: i64) -> bool {
     policy.mode == RetryMode::Park && parking == Parking::Possible && pause_us > limits::PARK_ABOVE_US
 }
 
 impl Waits<'_> {
-    /// Parks the run until the next attempt, inside the transaction that counts it.
+    /// Parks the run until the next attempt, inside the transaction that counts the attempt.
     pub(crate) fn park_for_attempt(
         &self,
         state: &mut State,

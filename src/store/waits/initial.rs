@@ -1,5 +1,5 @@
-//! The waits that the calls of a reply first parked the run for. A protocol that ends a response at a pause needs them to show that
-//! response again later: the stored results do not say which calls were waiting together.
+//! The waits for which the calls of a reply first parked the run. A protocol that ends its response at a
+//! pause needs them to replay that response: stored results do not show which calls waited together.
 
 use std::ops::ControlFlow;
 
@@ -43,8 +43,8 @@ impl InitialWait {
         }))
     }
 
-    /// Whether it was opened in the same transaction as the first wait of the reply. The run stays parked until that one is closed, so
-    /// a later pause opens its waits after that.
+    /// Whether it was opened with the reply's first wait. The run stays parked until that one closes, so a
+    /// later pause opens its waits afterwards.
     fn is_with(&self, first: &InitialWait) -> bool {
         self.created_us == first.created_us || first.closed_us.is_none_or(|closed| self.created_us < closed)
     }

@@ -1,6 +1,6 @@
-//! The table `waits`: what is asked of the outside, and what was decided (docs/approvals.md). A row is written in the
-//! transaction that parks the run, and closed in the one that lets it go on. `initial`: the waits of the first pause of a reply. `shown`: a
-//! row as clients see it. `sign_in`: what one keeps for which somebody has to sign in.
+//! The table `waits`: questions to the outside, and their decisions (docs/approvals.md). The transaction that
+//! parks the run inserts a row, and the one that resumes the run closes it. `initial`: the waits of a reply's
+//! first pause. `shown`: the public form of a row. `sign_in`: the data of a sign-in.
 
 mod initial;
 mod shown;
@@ -23,8 +23,9 @@ use crate::store::table::Table;
 pub(crate) use crate::store::waits::initial::{InitialWait, initial};
 pub(crate) use crate::store::waits::sign_in::AskedSignIn;
 
-/// It is made with the first wait: a thread that asks nothing has no such table. `open`: 1 while it is asked; with `id` it is
-/// the key, so that what is open is found without an index. `receipt`: the call that waits; `batch`: seq of the reply with it.
+/// Created with the first wait: other threads have no such table. `open` is 1 while the wait is open. It
+/// leads the primary key, so that open waits are found without an index. `receipt`: the waiting call;
+/// `batch`: seq of its reply.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS waits (
         open INTEGER NOT NULL, id INTEGER NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, run INTEGER, receipt INTEGER,
@@ -33,7 +34,7 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE IF EXISTS waits",
 };
 
-/// Of SHA-256, in hexadecimal.
+/// The length of a SHA-256 digest in hexadecimal.
 const DIGEST_BYTES: usize = 64;
 
 /// `w_<thread>_<number>`, where the thread's id is as messages have it.
@@ -48,26 +49,27 @@ macro_rules! columns {
     };
 }
 
-/// Who is asked what.
+/// The kind of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitKind {
-    /// Whether a call may run.
+    /// A decision whether a call may run.
     Approval,
-    /// What a person says to a question of the model's.
+    /// A person's answer to a question of the model.
     Question,
-    /// What a client made of a call that it carries out.
+    /// The result of a call that the client performs.
     ClientTool,
-    /// Whether the run may go on spending.
+    /// A decision whether the run may continue spending.
     Budget,
-    /// Nobody: the pause before the next attempt at a model or a tool is long. Who does not want to wait may say so.
+    /// A long pause before the next attempt at a model or a tool. It ends by itself; a client may end it
+    /// earlier.
     Retry,
     /// Subagents that were spawned.
     Children,
-    /// What people say to a question of an MCP server's, or that they have visited its page.
+    /// A person's answer to an MCP server's question, or a visit of its page.
     Elicitation,
-    /// Nobody: an MCP server takes its time, and is asked when this ends, which it does again and again.
+    /// A task of an MCP server. Each expiry polls the server.
     Task,
-    /// That somebody signs in to an MCP server. Meanwhile it is looked now and then whether that was done elsewhere.
+    /// A person's sign-in to an MCP server. Polled, because the sign-in may complete elsewhere.
     SignIn,
 }
 
@@ -84,7 +86,7 @@ impl WaitKind {
         WaitKind::SignIn,
     ];
 
-    /// As the table and clients have it.
+    /// The form in the table and for clients.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             WaitKind::Approval => "approval",
@@ -104,16 +106,16 @@ impl WaitKind {
     }
 }
 
-/// How far it is.
+/// The state of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitState {
     Open,
     Decided,
-    /// Nobody decided in time.
+    /// It expired without a decision.
     Expired,
     /// The run was stopped, or the thread terminated.
     Cancelled,
-    /// What was asked about has changed.
+    /// The subject of the question has changed.
     Void,
 }
 
@@ -121,7 +123,7 @@ impl WaitState {
     const ALL: [WaitState; 5] =
         [WaitState::Open, WaitState::Decided, WaitState::Expired, WaitState::Cancelled, WaitState::Void];
 
-    /// As the table and clients have it.
+    /// The form in the table and for clients.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             WaitState::Open => "open",
@@ -133,46 +135,46 @@ impl WaitState {
     }
 }
 
-/// Who may decide.
+/// The group that may decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DecidedBy {
-    /// Whoever may send to the thread.
+    /// Everyone who may send to the thread.
     Thread,
-    /// Its owner, and admins.
+    /// The thread's owner and admins.
     #[default]
     Owner,
     Admin,
 }
 
-/// What becomes of the call when nobody decides in time; never an approval.
+/// The outcome of a wait that expires; never an approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnExpiry {
-    /// The call is denied, and the run goes on.
+    /// The call is denied, and the run continues.
     #[default]
     Deny,
     /// The run fails.
     Fail,
-    /// The run goes on: time is all that it waits for.
+    /// The run continues: it waited only for time.
     Continue,
-    /// The run has one last step, if its budget is what is asked about.
+    /// The run has one last step, for a wait about its budget.
     Finish,
 }
 
-/// The call that waits, as who decides sees it: this very call runs when it is approved.
+/// The call that waits, as shown to the person who decides. An approval runs exactly this call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AskedCall {
     /// The model's id of the call.
     pub(crate) id: String,
     pub(crate) tool: String,
-    /// What the tool may change, as it was when this was asked.
+    /// The tool's tier when the question was asked.
     #[serde(default)]
     pub(crate) tier: Tier,
     pub(crate) args: Value,
 }
 
-/// What never changes of a wait, but what its kind has of its own.
+/// The constant data of a wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Asked {
@@ -183,10 +185,10 @@ pub(crate) struct Asked {
     pub(crate) reason: Option<String>,
     pub(crate) by: DecidedBy,
     pub(crate) on_expiry: OnExpiry,
-    /// Arguments that who approves may change.
+    /// Arguments that the approver may change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) edit: Vec<String>,
-    /// What later calls are compared with, where an approval counts for them too.
+    /// The key for later calls to which the approval applies too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) remember: Option<Remembered>,
     /// Answers that a question offers.
@@ -194,7 +196,7 @@ pub(crate) struct Asked {
     pub(crate) choices: Vec<String>,
     /// Whether a question takes any text.
     pub(crate) free_text: bool,
-    /// Whether the call has run once and asked for this itself.
+    /// Whether the call has run once and requested this approval itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) again: bool,
     /// The workers that are waited for.
@@ -203,50 +205,49 @@ pub(crate) struct Asked {
     /// The limit that is reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) budget: Option<AskedBudget>,
-    /// What an MCP server wants to know.
+    /// The input that an MCP server or a tool requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<AskedInput>,
-    /// For whom a sign-in counts, and what it needs.
+    /// The data of a sign-in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sign_in: Option<AskedSignIn>,
 }
 
 impl Asked {
-    /// Whether its row may hold it: what is asked, with the call's arguments, the answers that are offered and all else, and the
-    /// digest.
+    /// Whether its JSON and the digest fit in a row.
     pub(crate) fn fits(&self) -> bool {
         json_bytes(self) + DIGEST_BYTES <= limits::WAIT_DATA_BYTES
     }
 }
 
-/// What an MCP server or a tool wants to know, which the title says: a form that is filled in, or a page that is visited.
+/// The input that an MCP server or a tool requests, besides the title: a form to fill in, or a page to visit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AskedInput {
-    /// Its name in the folder; empty where a tool of the application asks.
+    /// The server's name in the folder; empty if a tool of the application asks.
     pub(crate) server: String,
-    /// As whoever asks calls it.
+    /// The asker's name for this input.
     pub(crate) name: String,
-    /// JSON Schema of what is filled in.
+    /// The JSON Schema of the form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) form: Option<Value>,
-    /// The page.
+    /// The URL of the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
 }
 
-/// A limit that forbids what is to come next.
+/// A limit that forbids the next attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AskedBudget {
     pub(crate) scope: BudgetScope,
     pub(crate) unit: Unit,
     pub(crate) limit: i64,
     pub(crate) spent: i64,
-    /// What the next attempt needs at least.
+    /// The minimum that the next attempt needs.
     pub(crate) needed: i64,
-    /// The subagent whose attempt that is.
+    /// The subagent that makes the attempt, if it is a subagent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) for_child: Option<String>,
-    /// The run that has lent to it and whose limit it is; it may end meanwhile.
+    /// The run that granted to the subagent and whose limit it is. It may end while the wait is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) of_run: Option<i64>,
 }
@@ -254,13 +255,13 @@ pub(crate) struct AskedBudget {
 /// Workers that a call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AwaitedWorkers {
-    /// Their references and ids, as they were named.
+    /// Their references and ids, as given in the call.
     pub(crate) named: Vec<(String, String)>,
     /// Whether one of them is enough.
     pub(crate) any: bool,
 }
 
-/// For which calls an approval counts, too.
+/// The later calls to which an approval applies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Remembered {
     /// `run` or `thread`.
@@ -269,30 +270,30 @@ pub(crate) struct Remembered {
     pub(crate) key: String,
 }
 
-/// What was decided, and by whom.
+/// The decision, and who made it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Decision {
     /// `approve`, `deny`, `answer`, `retry`, `extend` or `finish`.
     pub(crate) decision: String,
-    /// Arguments that were changed.
+    /// Changed arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) args: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
-    /// What was filled in.
+    /// The content of a form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<Value>,
-    /// What was added to a budget.
+    /// Amounts added to a budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) add: Option<Value>,
     /// The credentials' scope and fingerprint.
     pub(crate) scope: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fingerprint: Option<String>,
-    /// Who decided, as the caller says.
+    /// The decider's name, as given by the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) actor: Option<String>,
     /// `restart` if the model was asked again.
@@ -308,9 +309,9 @@ pub(crate) struct Wait {
     pub(crate) state: WaitState,
     pub(crate) run: Option<i64>,
     pub(crate) receipt: Option<i64>,
-    /// Seq of the reply whose calls are asked about together.
+    /// Seq of the reply. Questions about its calls are asked together.
     pub(crate) batch: Option<i64>,
-    /// Of what is decided on: the call's tool, its definition and its arguments.
+    /// The digest of the decided call: its tool, definition and arguments.
     pub(crate) digest: Option<String>,
     pub(crate) asked: Asked,
     pub(crate) decision: Option<Decision>,
@@ -343,12 +344,12 @@ impl Wait {
         })
     }
 
-    /// Whether it stands for the task that an MCP server works on for the call with this receipt.
+    /// Whether it waits for the MCP server's task of the call with this receipt.
     pub(crate) fn is_of_task(&self, receipt: i64) -> bool {
         self.kind == WaitKind::Task && self.receipt == Some(receipt)
     }
 
-    /// Writes a new one, which is open.
+    /// Inserts a new, open row.
     pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
         if !self.asked.fits() {
             return Err(Error::internal("a wait is larger than its row may be"));
@@ -372,7 +373,7 @@ impl Wait {
         )
     }
 
-    /// Writes that it is over, and how.
+    /// Stores the closed state and the decision.
     pub(crate) fn close(&self, sql: &dyn Sql) -> Result<()> {
         let decision =
             self.decision.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?;
@@ -392,15 +393,15 @@ impl Wait {
         public_id(thread, self.id)
     }
 
-    /// When the run went on with what came of it, if it did: what was decided ahead of its turn is taken up with what was
-    /// asked before it. `others`: all waits of the run.
+    /// The time at which the run resumed with this wait's outcome, if it did. A decision ahead of its turn
+    /// takes effect after earlier waits. `others`: all waits of the run.
     pub(crate) fn resumed_us(&self, others: &[Wait]) -> Option<i64> {
         let closed_us = self.closed_us?;
         let restarts = |other: &Wait| {
             other.batch == self.batch
                 && other.decision.as_ref().is_some_and(|decision| decision.interrupt.is_some())
         };
-        // What is cancelled otherwise ends with its run.
+        // Other cancelled waits end with their run.
         if others.iter().any(restarts) {
             return Some(closed_us);
         }
@@ -415,12 +416,12 @@ impl Wait {
     }
 }
 
-/// Makes the table.
+/// Creates the table.
 pub(crate) fn create(sql: &dyn Sql) -> Result<()> {
     TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))
 }
 
-/// Those that are open, oldest first.
+/// The open waits, oldest first.
 pub(crate) fn open(sql: &dyn Sql) -> Result<Vec<Wait>> {
     let statement = concat!("SELECT ", columns!(), " FROM waits WHERE open = 1 ORDER BY id");
     let mut found = Vec::new();
@@ -431,19 +432,19 @@ pub(crate) fn open(sql: &dyn Sql) -> Result<Vec<Wait>> {
     Ok(found)
 }
 
-/// The one with this id, open or not.
+/// The wait with this id, open or closed.
 pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Wait>> {
     let statement = concat!("SELECT ", columns!(), " FROM waits WHERE open IN (0, 1) AND id = ?");
     one(sql, statement, &[Param::Int(id)])
 }
 
-/// Those of a run, newest first, open or not. A thread that never asked anything is not read.
+/// The waits of a run, newest first. A thread without waits reads nothing.
 pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: i64) -> Result<Vec<Wait>> {
     let mut found = Vec::new();
     if state.meta.wait_next == 1 {
         return Ok(found);
     }
-    // Runs come one after another, and so do their waits.
+    // Runs are sequential, and therefore their waits too.
     list(sql, i64::MAX >> 11, &mut |wait| {
         if wait.run < Some(run) {
             return Ok(ControlFlow::Break(()));
@@ -456,8 +457,8 @@ pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: i64) -> Result<Vec<Wait>
     Ok(found)
 }
 
-/// The newest question about the call with this receipt. That it was tried again later says nothing of that, nor what an MCP
-/// server asked, or that somebody has signed in to it.
+/// The newest question about the call with this receipt. Ignores retries, sign-ins, and the questions and
+/// tasks of MCP servers.
 pub(crate) fn of_receipt(sql: &dyn Sql, receipt: i64) -> Result<Option<Wait>> {
     let statement = concat!(
         "SELECT ",
@@ -467,8 +468,8 @@ pub(crate) fn of_receipt(sql: &dyn Sql, receipt: i64) -> Result<Option<Wait>> {
     one(sql, statement, &[Param::Int(receipt)])
 }
 
-/// Whether one of the last approvals counts for a call with this key, in this run. Of one that has changed the arguments nobody
-/// has said that they may stand.
+/// Whether a remembered approval applies to a call with this key in this run. An approval with changed
+/// arguments is not remembered.
 pub(crate) fn is_remembered(sql: &dyn Sql, key: &str, run: Option<i64>) -> Result<bool> {
     let found = integer(
         sql,
@@ -481,7 +482,7 @@ pub(crate) fn is_remembered(sql: &dyn Sql, key: &str, run: Option<i64>) -> Resul
     Ok(found.is_some())
 }
 
-/// Approvals count for no later call any more.
+/// Makes all remembered approvals ineffective.
 pub(crate) fn forget_remembered(sql: &dyn Sql) -> Result<()> {
     sql.run(
         "UPDATE waits SET data = json_remove(data, '$.remember')
@@ -490,7 +491,7 @@ pub(crate) fn forget_remembered(sql: &dyn Sql) -> Result<()> {
     )
 }
 
-/// Newest first, from below `before`, as long as `each` goes on.
+/// Visits waits below the id `before`, newest first, until `each` breaks.
 pub(crate) fn list(
     sql: &dyn Sql,
     before: i64,
@@ -501,12 +502,12 @@ pub(crate) fn list(
     sql.each(statement, &[Param::Int(before)], &mut |cells| each(Wait::read(cells)?))
 }
 
-/// A decision counts for nothing: what was decided on has changed.
+/// Voids a decision, because the decided call has changed.
 pub(crate) fn void(sql: &dyn Sql, id: i64) -> Result<()> {
     sql.run("UPDATE waits SET state = 'void' WHERE open = 0 AND id = ?", &[Param::Int(id)])
 }
 
-/// Moves the end of one that is open.
+/// Moves the expiry of an open wait.
 pub(crate) fn defer(sql: &dyn Sql, id: i64, until_us: i64) -> Result<()> {
     sql.run(
         "UPDATE waits SET expires_us = ? WHERE open = 1 AND id = ?",
@@ -514,7 +515,7 @@ pub(crate) fn defer(sql: &dyn Sql, id: i64, until_us: i64) -> Result<()> {
     )
 }
 
-/// When the first one ends, as it is known while the object lives.
+/// The earliest expiry, cached while the object is in memory.
 pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     if state.meta.waits == 0 {
         return Ok(None);
@@ -527,7 +528,7 @@ pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     Ok(due)
 }
 
-/// How many are open, and the newest id.
+/// The number of open waits, and the newest id.
 pub(crate) fn tally(sql: &dyn Sql) -> Result<(i64, i64)> {
     let statement =
         "SELECT count(*), max(ifnull(max(id), 0), ifnull((SELECT max(id) FROM waits WHERE open = 0), 0))
@@ -557,7 +558,7 @@ mod tests {
         let most = limits::WAIT_DATA_BYTES - DIGEST_BYTES - json_bytes(&of(String::new()));
         assert!(of("x".repeat(most)).fits());
         assert!(!of("x".repeat(most + 1)).fits());
-        // As JSON writes it, in bytes.
+        // Sizes are in bytes of JSON.
         assert!(!of("\n".repeat(most / 2 + 1)).fits());
         assert!(!of("ä".repeat(most / 2 + 1)).fits());
         let half = || "x".repeat(most / 2 + 1);

@@ -1,4 +1,4 @@
-//! A wait as clients see it.
+//! The public form of a wait.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::store::meta::Meta;
 use crate::store::waits::{Asked, AskedBudget, AskedInput, AwaitedWorkers, Decision, Wait, WaitKind};
 
 impl Wait {
-    /// As clients see it. `message`: makes the id of a message of its seq.
+    /// The public form. `message`: maps a seq to the id of its message.
     pub(crate) fn to_json(&self, meta: &Meta, message: &dyn Fn(i64) -> String) -> Value {
         let Asked {
             call,
@@ -51,7 +51,7 @@ impl Wait {
                 fields.insert("budget".into(), budget.to_json());
             }
             if let Some(AskedInput { server, name, form, url }) = input {
-                // What a tool of the application asks has a name that it knows.
+                // A tool's question has a name that the application knows.
                 match server.as_str() {
                     "" => fields.insert("name".into(), json!(name)),
                     server => fields.insert("server".into(), json!(server)),
@@ -68,7 +68,7 @@ impl Wait {
         shown
     }
 
-    /// The decisions that it takes.
+    /// The decisions that the wait accepts.
     pub(crate) fn allows(&self) -> Vec<&'static str> {
         match self.kind {
             WaitKind::Approval if self.asked.edit.is_empty() => vec!["approve", "deny", "defer"],
@@ -76,7 +76,7 @@ impl Wait {
             WaitKind::Question | WaitKind::ClientTool | WaitKind::Elicitation => {
                 vec!["answer", "deny", "defer"]
             }
-            // That somebody has signed in is not said, but done.
+            // A sign-in is performed, not reported by a decision.
             WaitKind::SignIn => vec!["deny"],
             WaitKind::Retry => vec!["retry"],
             // The parent answers.
@@ -103,7 +103,7 @@ impl AskedBudget {
 }
 
 impl Decision {
-    /// Who decided, as clients see it.
+    /// The decider, in the public form.
     fn who(&self) -> Value {
         json!({ "scope": self.scope, "fingerprint": self.fingerprint, "actor": self.actor })
     }

@@ -1,4 +1,4 @@
-//! What a wait keeps for which somebody has to sign in to an MCP server.
+//! The data of a wait for a sign-in to an MCP server.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,31 +6,31 @@ use serde_json::Value;
 use crate::limits::SECOND_US;
 use crate::store::waits::{Wait, WaitKind};
 
-/// A sign-in that is waited for. Nobody is shown any of this.
+/// A sign-in that a run waits for. It is never shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AskedSignIn {
     /// The directory that keeps the token.
     pub(crate) directory: String,
-    /// What it is called there.
+    /// The name of the token there.
     pub(crate) name: String,
-    /// The one there that was not taken; a later one is another.
+    /// The version of the refused token. A later version is a new token.
     pub(crate) version: i64,
-    /// When nobody waits any longer; until then the row's end is when the directory is looked at next.
+    /// The end of the wait. Until then the row's expiry is the time of the next poll.
     pub(crate) ends_us: i64,
-    /// What has to come back from a browser, sealed.
+    /// The sealed data that the browser's return is checked against.
     pub(crate) login: Value,
 }
 
-/// The shortest and the longest pause before the next look at whether a token is there.
+/// The shortest and the longest pause between polls for the token.
 const PAUSE_US: (i64, i64) = (15 * SECOND_US, 1_800 * SECOND_US);
 
 impl Wait {
-    /// When it is over if nobody decides.
+    /// The time when it ends without a decision.
     pub(crate) fn ends_us(&self) -> i64 {
         self.asked.sign_in.as_ref().map_or(self.expires_us, |asked| asked.ends_us)
     }
 
-    /// Whether it is for the token of this name in that directory.
+    /// Whether it waits for the token of this name in that directory.
     pub(crate) fn is_for_token(&self, directory: &str, name: &str) -> bool {
         self.kind == WaitKind::SignIn
             && self
@@ -40,7 +40,7 @@ impl Wait {
                 .is_some_and(|asked| asked.directory == directory && asked.name == name)
     }
 
-    /// When it is looked at next whether somebody has signed in elsewhere: after a quarter of the time that was waited already.
+    /// The next poll for a sign-in elsewhere: after a quarter of the time waited so far.
     pub(crate) fn next_look_us(&self, now: i64) -> i64 {
         let pause = ((now - self.created_us) / 4).clamp(PAUSE_US.0, PAUSE_US.1);
         (now + pause).min(self.ends_us())
