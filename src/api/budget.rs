@@ -23,12 +23,12 @@ impl Api<'_> {
             let (ledger, steps) =
                 match run.and_then(|run| Some((run.ledger.as_deref()?.clone(), run.steps_done()))) {
                     Some(kept) => kept,
-                    // What limits the next run.
+                    // The limits of the next run.
                     None => (self.budgets().new_ledger(state, sql, None)?.unwrap_or_default(), 0),
                 };
             let mut ledger = ledger;
             let mut errand = None;
-            // What was set and used since the last run ended holds for the next one.
+            // Limits and use since the last run ended apply to the next run.
             if state.active().is_none() {
                 let kept = state.meta.budget.as_deref().cloned().unwrap_or_default();
                 (ledger.lent, ledger.late) = (kept.lent, kept.late);
@@ -59,7 +59,7 @@ impl Api<'_> {
                 "spent": scopes(&|scope| amounts(&used(scope))),
                 "lent": lent(&ledger, &registry::all(sql)?),
                 "left": left(&ledger, &|scope| match &errand {
-                    // What its subagents have used since counts against its limits.
+                    // The use of its subagents since then counts toward its limits.
                     Some(errand) if scope == BudgetScope::Run => errand.used.and(&now),
                     _ => used(scope),
                 }),
@@ -78,7 +78,7 @@ impl Api<'_> {
     }
 }
 
-/// Limits as definitions have them.
+/// Limits in the format of definitions.
 fn limits_of(caps: &Caps) -> Map<String, Value> {
     let set = Unit::ALL.into_iter().zip(caps).filter_map(|(unit, cap)| Some((unit, (*cap)?)));
     set.map(|(unit, cap)| (unit.field().to_owned(), unit.shown(cap))).collect()
@@ -88,7 +88,7 @@ fn amounts(of: &Amounts) -> Map<String, Value> {
     Unit::ALL.into_iter().map(|unit| (unit.name().to_owned(), unit.shown(of.get(unit)))).collect()
 }
 
-/// What children hold, and which.
+/// Amounts that are reserved for children, with the children.
 fn lent(ledger: &Ledger, children: &[Child]) -> Map<String, Value> {
     let mut lent = shared(&ledger.lent);
     let holders = children.iter().rev().filter_map(|child| {
@@ -106,7 +106,7 @@ fn shared(of: &Amounts) -> Map<String, Value> {
     Unit::SHARED.into_iter().map(|unit| (unit.name().to_owned(), unit.shown(of.get(unit)))).collect()
 }
 
-/// What is left of what is limited.
+/// The remainder of each amount that has a limit.
 fn left(ledger: &Ledger, used: &dyn Fn(BudgetScope) -> Amounts) -> Map<String, Value> {
     let of = |unit: Unit| {
         let left = BudgetScope::ALL.into_iter().filter_map(|scope| {

@@ -23,11 +23,11 @@ use crate::store::file_record::FileRecord;
 use crate::store::idempotency::Key;
 use crate::store::messages::{self as rows, message_seq, not_found};
 
-/// Bytes of files that come with a result. What does not fit is there by its address.
+/// Bytes of files in a result. Other files are named by their address only.
 const FILES_BYTES: usize = 4 << 20;
 
 impl Api<'_> {
-    /// Makes the call: `{ name, args }`. It is made once, however often it is asked for.
+    /// Makes the call: `{ name, args }`. Repeated requests do not repeat the call.
     pub(crate) fn call_offered(&self, request: &ThreadRequest) -> Result<Reply> {
         let mut body = Body::parse(&request.body)?.known(&["name", "args"])?;
         let name = body.string("name")?.ok_or_else(|| Error::missing("name"))?;
@@ -67,13 +67,13 @@ impl Api<'_> {
         })
     }
 
-    /// What came of it: `{ failed, text, files }`, or `{}` while nothing has.
+    /// The outcome of the call: `{ failed, text, files }`, or `{}` while it has none.
     pub(crate) fn called(&self, id: &str) -> Result<Reply> {
         self.read(|state, sql| {
             let seq = message_seq(&state.meta.stem, id)?;
             let asked = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
             let call = asked.calls.first().map(|call| call.id.as_str());
-            // The seq after it is kept free for its result.
+            // The seq after the call is reserved for its result.
             let found = rows::find(sql, seq + 1)?
                 .filter(|row| row.role == Role::Tool && row.tool_call_id.as_deref() == call);
             let Some(row) = found else { return Ok(Reply::json(200, &json!({}))) };
@@ -108,7 +108,7 @@ impl Api<'_> {
     }
 }
 
-/// A file, by its name, type, path and bytes, with its content if there is room for that.
+/// A file with its name, type, path and size, and its content if there is room for it.
 fn shown(sql: &dyn Sql, file: (&str, &str, &str, u64), room: &mut usize) -> Result<Value> {
     let (name, mime_type, path, size) = file;
     let mut shown = json!({ "name": name, "mimeType": mime_type, "path": path, "size": size });

@@ -17,7 +17,7 @@ use crate::store::messages::{message_id, page};
 use crate::store::state::State;
 use crate::store::summaries;
 
-/// The messages of a request: those of the turn, and of what was said before.
+/// The messages of a request: those of the turn, and those before it.
 struct Said {
     turn: usize,
     history: usize,
@@ -28,7 +28,7 @@ struct Said {
 }
 
 impl Api<'_> {
-    /// `GET …/context`. Hooks are not run: what they would change is not seen here.
+    /// `GET …/context`. Hooks are not run, so their changes are missing.
     pub(crate) async fn get_context(&self, query: &Query) -> Result<Reply> {
         let history = query.flag("history")?;
         self.variables().ready_env().await?;
@@ -55,7 +55,7 @@ impl Api<'_> {
     }
 }
 
-/// What the next request would have of the messages. Nothing is stored, but what was read stays in memory.
+/// The messages of the next request. Nothing is stored, but rows that were read stay in memory.
 fn said(definitions: &Definitions<'_>, space: &Space, state: &mut State, sql: &dyn Sql) -> Result<Said> {
     let (past, span, short) = next_span(definitions, state);
     let window = window_from(state, sql, past, &span, space.messages)?;

@@ -20,7 +20,7 @@ use crate::store::fork::{Fork, ForkState};
 use crate::store::messages::{Inbound, Row};
 use crate::store::state::State;
 
-/// Fields of a message, as `GET …/messages` has them. What that says of subagents is of those of the other thread.
+/// Fields of a message, as in `GET …/messages`. Fields about subagents refer to those of the other thread.
 const MESSAGE: &[&str] = &[
     "id",
     "role",
@@ -37,24 +37,24 @@ const MESSAGE: &[&str] = &[
     "attachments",
 ];
 
-/// The longest name of a thread elsewhere, bytes.
+/// Maximum length of the name of a thread in another deployment, bytes.
 const NAME_BYTES: usize = 255;
 
-/// Calls of a message: a model's reply has fewer, and hooks may add some.
+/// Maximum number of calls in a message: more than a model's reply has, because hooks may add some.
 const CALLS: usize = 1_024;
 
-/// What a copy begins with.
+/// The content with which a copy begins.
 #[derive(Debug)]
 pub(crate) struct Copied {
-    /// What it is a copy of, and up to where.
+    /// The source thread, and the message up to which it was copied.
     pub(super) fork: Fork,
     rows: Vec<Row>,
 }
 
-/// The `history` of a request that says, with `copied_from`, what thread it is of.
+/// Parses the `history` of a request whose `copied_from` names the source thread.
 ///
 /// # Errors
-/// `invalid_field`, `too_large`: each names what is wrong.
+/// `invalid_field`, `too_large`: each names the field.
 pub(crate) fn copied(body: &mut Body, from: String, now: i64) -> Result<Copied> {
     if from.is_empty() || from.len() > NAME_BYTES || from.chars().any(char::is_control) {
         return Err(Error::field("copied_from", "`copied_from` is the id of a thread."));
@@ -91,7 +91,7 @@ pub(crate) fn copied(body: &mut Body, from: String, now: i64) -> Result<Copied> 
 }
 
 impl Api<'_> {
-    /// Stores what was said, inside the transaction that makes the thread.
+    /// Stores the messages, inside the transaction that creates the thread.
     pub(super) fn store_copied(
         &self,
         state: &mut State,
@@ -104,15 +104,15 @@ impl Api<'_> {
         }
         state.max_seq = state.max_seq.max(copied.fork.upto);
         self.outbox().post_earlier(state, sql, copied.rows.iter().rev().find(|row| row.is_said()), now)?;
-        // Nobody wants what was said elsewhere in a memory that others read, too.
+        // Copied messages must not enter memories that others read.
         self.memories().pass_over_copied(state, sql)
     }
 }
 
-/// The calls that were seen.
+/// The calls so far.
 #[derive(Default)]
 struct Calls {
-    /// Those without a result, and where each is: its message, and its place there.
+    /// Calls without a result, each with the index of its message and its index there.
     open: HashMap<String, (usize, usize)>,
 }
 
@@ -192,7 +192,7 @@ fn number(id: &str) -> Option<i64> {
     (1..=limits::COPIED_SEQ).contains(&number).then_some(number)
 }
 
-/// How it came into the other thread: a reply has the prompt that wrote it.
+/// The origin of the message in the other thread: a reply has the prompt that wrote it.
 fn inbound(role: Role, metadata: &Map<String, Value>) -> Inbound {
     let written = metadata.contains_key("status_kind") || metadata.contains_key("prompt");
     match role {
@@ -202,7 +202,7 @@ fn inbound(role: Role, metadata: &Map<String, Value>) -> Inbound {
     }
 }
 
-/// A call as clients see it.
+/// A call in the format of the API.
 #[derive(Deserialize)]
 struct Wire {
     id: String,
@@ -245,7 +245,7 @@ fn status_of(text: Option<&str>, role: Role, at: usize) -> Result<Option<ToolSta
     }
 }
 
-/// Files that the thread is to have at these paths.
+/// Files that must exist in the thread at these paths.
 fn attachments_of(list: Option<Value>, at: usize) -> Result<Vec<AttachmentRef>> {
     let Some(list) = list else { return Ok(Vec::new()) };
     let list: Vec<AttachmentRef> = crate::json::from_value(list)

@@ -5,8 +5,9 @@ use crate::request::{Content, Served};
 use crate::spec::endpoint::Method;
 use crate::work::native::endpoint_call::EndpointAnswer;
 
-/// Headers that are not an endpoint's to set: of the connection, of the runtime's own answers to pages of other origins,
-/// and cookies, which play no part in this API and would reach the pages of every other thread.
+/// Headers that an endpoint cannot set: those of the connection, those of the runtime's own responses to
+/// pages of other origins, and cookies. Cookies are not used in this API, and would reach the pages of every
+/// other thread.
 const OWN_HEADERS: [&str; 12] = [
     "connection",
     "content-length",
@@ -22,10 +23,10 @@ const OWN_HEADERS: [&str; 12] = [
     "vary",
 ];
 
-/// The answer as it is served.
+/// The response in the form in which it is served.
 ///
 /// # Errors
-/// What no answer may have, in words: a status, or a header that is none.
+/// A text about an invalid status or header.
 pub(crate) fn served(answer: Shown<EndpointAnswer>, method: Method) -> Result<Served, String> {
     let EndpointAnswer { status, headers, body } = answer.inner();
     if !(200..600).contains(&status) {
@@ -54,7 +55,7 @@ pub(crate) fn served(answer: Shown<EndpointAnswer>, method: Method) -> Result<Se
             served = served.header(name, value);
         }
     }
-    // These have no body, and the platform refuses one.
+    // These have no body, and the platform rejects one.
     if method != Method::Head && !matches!(status, 204 | 205 | 304) && !body.is_empty() {
         served.content = Content::Bytes(body);
     }

@@ -22,7 +22,7 @@ use crate::store::file_record::{BYTES, FileOptions, base64, options};
 use crate::store::files::{Kind, Row};
 use crate::store::{chunks, files as table};
 
-/// Headers of every content: what somebody stored must run nothing where the API is.
+/// Headers of every content: stored content must not run in the origin of the API.
 const SAFE: [(&str, &str); 3] = [
     ("cache-control", "private, no-cache"),
     ("x-content-type-options", "nosniff"),
@@ -30,7 +30,7 @@ const SAFE: [(&str, &str); 3] = [
 ];
 
 impl Api<'_> {
-    /// Answers a request of a file route.
+    /// Serves a request of a file route.
     pub(crate) async fn serve_file(&self, request: &ThreadRequest, body: http::Body) -> Result<Served> {
         let query = &request.query;
         let at = |path: &str| FilePath::parse("path", path);
@@ -87,7 +87,7 @@ impl Api<'_> {
         }
     }
 
-    /// `DELETE …/fs/…`, with `?recursive=true` also of what is in a folder.
+    /// `DELETE …/fs/…`; with `?recursive=true` also a folder that is not empty.
     fn delete_file(&self, path: &FilePath, request: &ThreadRequest) -> Result<Served> {
         let what = match request.query.flag("recursive")? {
             true => Removal::Everything,
@@ -102,7 +102,7 @@ impl Api<'_> {
         Ok(Served::empty(204))
     }
 
-    /// `GET …/fs`: numbers, a search, or the root.
+    /// `GET …/fs`: totals, a search, or the root.
     async fn list_files(&self, query: &Query) -> Result<Served> {
         if query.flag("stats")? {
             return Ok(answer(200, &serde_json::to_value(self.files().stats()?).map_err(Error::internal)?));
@@ -190,11 +190,11 @@ impl Api<'_> {
     }
 }
 
-/// What is at a path, as far as it is known before content is read.
+/// The entry at a path, before content is read.
 struct Found {
-    /// The answer; all of it unless there is a part.
+    /// The response. It is complete unless there is a `part`.
     head: Served,
-    /// The bytes of a file that are its content.
+    /// The range of a file's bytes that is the content.
     part: Option<(Row, Range<u64>)>,
 }
 
@@ -204,7 +204,7 @@ impl From<Served> for Found {
     }
 }
 
-/// The content of a file, or the part of it that is asked for.
+/// The content of a file, or the requested range of it.
 fn content(row: Row, request: &ThreadRequest) -> Result<Found> {
     let (etag, size) = (row.etag(), row.size.unsigned_abs());
     let served = |status| {
@@ -276,7 +276,7 @@ fn content_headers(served: Served, mime: &str) -> Served {
     SAFE.iter().fold(served.header("content-type", mime), |served, (name, value)| served.header(name, *value))
 }
 
-/// The headers of an answer without its body.
+/// The headers of a response without its body.
 fn with_length(served: &Served) -> Vec<(String, String)> {
     let mut headers = served.headers.clone();
     if let Content::Bytes(bytes) = &served.content
@@ -287,7 +287,7 @@ fn with_length(served: &Served) -> Vec<(String, String)> {
     headers
 }
 
-/// The type of a thumbnail, by how it begins.
+/// The type of a thumbnail, by its first bytes.
 fn picture(bytes: &[u8]) -> &'static str {
     match bytes {
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",

@@ -11,13 +11,13 @@ use crate::spec::message::Role;
 use crate::store::messages::{Inbound, Row};
 use crate::store::state::State;
 
-/// What a stored message takes up besides its text, about, bytes.
+/// Approximate overhead of a stored message besides its text, bytes.
 const ROW_BYTES: usize = 200;
 
-/// Messages that there is room for, if they say nothing.
+/// Maximum number of messages, reached if their texts are empty.
 pub(crate) const MESSAGES: usize = limits::HISTORY_BYTES / ROW_BYTES;
 
-/// A message of the time before.
+/// An earlier message.
 #[derive(Debug)]
 pub(crate) struct Earlier {
     role: Role,
@@ -25,10 +25,10 @@ pub(crate) struct Earlier {
     silent: bool,
 }
 
-/// The `history` of a request for a new thread.
+/// Parses the `history` of a request for a new thread.
 ///
 /// # Errors
-/// `invalid_field`, `missing_field`, `too_large`: each names what is wrong.
+/// `invalid_field`, `missing_field`, `too_large`: each names the field.
 pub(crate) fn earlier(body: &mut Body) -> Result<Vec<Earlier>> {
     let list = match body.take("history") {
         None => return Ok(Vec::new()),
@@ -72,7 +72,8 @@ fn one(message: Value, at: usize) -> Result<Earlier> {
     Ok(Earlier { role, content, silent: body.flag("silent")? })
 }
 
-/// Stores them, inside the transaction that makes the thread. Returns the newest one that a list of threads shows.
+/// Stores the messages, inside the transaction that creates the thread. Returns the newest one that a list of
+/// threads shows.
 pub(super) fn store(
     state: &mut State,
     sql: &dyn Sql,

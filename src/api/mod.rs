@@ -41,15 +41,15 @@ use crate::request::{Reply, Served, ThreadRequest, ThreadRoute};
 use futures::future::LocalBoxFuture;
 
 handle! {
-    /// The answers of a thread to requests of its API.
+    /// Responses to requests of the API.
     pub(crate) struct Api, api
 }
 
 impl Thread {
-    /// Answers a request of the API. Any wake of an object with an unfinished run goes on with it.
+    /// Answers a request of the API. Any wake of an object with an unfinished run continues the run.
     ///
-    /// What other crates await is boxed: an async function's body, with all that it awaits, is compiled once more in each crate that
-    /// does (docs/decisions/020).
+    /// Futures that other crates await are boxed. Otherwise each crate that awaits an async function compiles
+    /// its whole body again (docs/decisions/020).
     pub fn handle(self, request: ThreadRequest) -> LocalBoxFuture<'static, Reply> {
         Box::pin(async move {
             let _lost = LostFrames(&*self.host);
@@ -63,8 +63,8 @@ impl Thread {
         })
     }
 
-    /// Answers a request of a streamed route ([`ThreadRoute::is_streamed`]) with its body, which is read as far as it
-    /// is wanted. The same as [`Thread::handle`] otherwise.
+    /// Answers a request of a streamed route ([`ThreadRoute::is_streamed`]) with its body, which is read only
+    /// as far as needed. Otherwise like [`Thread::handle`].
     pub fn serve(self, request: ThreadRequest, body: http::Body) -> LocalBoxFuture<'static, Served> {
         Box::pin(async move {
             let _lost = LostFrames(&*self.host);
@@ -103,7 +103,7 @@ impl Thread {
         }
         if request.route == ThreadRoute::CameBack {
             self.wake()?;
-            // What it brings says whether it may.
+            // The `state` in the body authorises the request.
             return self.mcp().came_back(&request.body).await;
         }
         self.authorise(&request)?;
@@ -193,25 +193,26 @@ impl Thread {
         }
     }
 
-    /// Refuses what is meant for another thread that was in this place.
+    /// Refuses requests for an earlier or later thread with the same id.
     fn must_be_meant(&self, request: &ThreadRequest) -> Result<()> {
         let Some(life) = request.life else { return Ok(()) };
         let own = self.read(|state, _| Ok(state.meta.life))?;
         if own == life { Ok(()) } else { Err(no_thread()) }
     }
 
-    /// Compares the caller's scope with the thread's owner. A thread that is not the caller's is not found.
+    /// Checks the caller's scope against the thread's owner. A thread of another owner is reported as not
+    /// found.
     fn authorise(&self, request: &ThreadRequest) -> Result<()> {
         let action = match &request.route {
             ThreadRoute::Endpoint { method, path } => self.api().endpoint_action(*method, path),
             ThreadRoute::GetWait(id) | ThreadRoute::DecideWait(id) => Action::Wait { id },
-            // What was done is the owner's to see, and not of whoever may talk to the thread.
+            // The trace is for the owner, not for everybody who may write to the thread.
             ThreadRoute::GetSpans(_) => Action::Manage,
-            // It has the texts of prompts, which are the application's.
+            // It contains the texts of prompts, which belong to the application.
             ThreadRoute::GetStepRequest(_) => Action::ReadPrompts,
             route if route.reads() => Action::ReadThread,
             ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
-            // Who may decide is each wait's to say.
+            // Each wait defines who may decide it.
             ThreadRoute::PostMessage | ThreadRoute::Call | ThreadRoute::DecideWaits => Action::Send,
             ThreadRoute::Stop | ThreadRoute::Continue => Action::StopContinue,
             _ => Action::Manage,
@@ -223,7 +224,7 @@ impl Thread {
     }
 }
 
-/// Refuses parameters that the route does not know.
+/// Refuses unknown parameters of the route.
 fn check_query(request: &ThreadRequest) -> Result<()> {
     request.route.parameters().map_or(Ok(()), |known| request.query.check(known))
 }

@@ -47,7 +47,7 @@ impl Api<'_> {
         })
     }
 
-    /// `GET …/diagnostics`: what an operator asks first when a thread does not do what it should.
+    /// `GET …/diagnostics`: the state that an operator needs when a thread does not work as expected.
     pub(crate) async fn diagnostics(&self) -> Result<Reply> {
         let alarm_at = self.host.alarm().await?;
         let now = self.host.now_us();
@@ -96,7 +96,7 @@ impl Api<'_> {
     }
 }
 
-/// What the thread has to do by itself, and when; subagents apart.
+/// Work that the thread will do by itself, with its due times; without subagents.
 fn owed(state: &mut State, sql: &dyn Sql, now: i64) -> Result<Vec<Value>> {
     let mut due: Vec<Value> = Vec::new();
     if let Some(run) = state.active().filter(|run| run.runnable()) {

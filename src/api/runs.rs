@@ -14,7 +14,7 @@ use crate::store::messages::message_id;
 use crate::store::runs::Run;
 
 impl Api<'_> {
-    /// `GET …/runs`: newest first; those before a run, if one is named.
+    /// `GET …/runs`: newest first; with a run in the query, those before it.
     pub(crate) fn list_runs(&self, query: &Query) -> Result<Reply> {
         let limit = query.number("limit", limits::RUNS_DEFAULT, limits::PAGE_MAX)?;
         let before = match query.get("before").filter(|id| !id.is_empty()) {
@@ -33,14 +33,14 @@ impl Api<'_> {
         })
     }
 
-    /// `GET …/runs/:run`: what came of it, and its trace if that is asked for.
+    /// `GET …/runs/:run`: the outcome of a run, and its trace if requested.
     pub(crate) fn get_run(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
         let wants_trace = request.query.flag("trace")?;
         let missing = || Error::new(Code::NotFound, format!("This thread has no run “{id}”."));
         let number = number(id).ok_or_else(missing)?;
         let now = self.host.now_us();
         self.read_mut(|state, sql| {
-            // What is in memory is newer than the row.
+            // The state in memory is newer than the row.
             let active = state.run.clone().filter(|run| run.id == number);
             let run = match active {
                 Some(run) => run,
@@ -69,7 +69,7 @@ fn number(id: &str) -> Option<i64> {
     id.strip_prefix("r_")?.parse().ok().filter(|number| (1..=i64::MAX >> 11).contains(number))
 }
 
-/// A run as a list shows it.
+/// A run as an entry of the list.
 fn listed(run: &Run, thread: &str) -> Value {
     let end = run.end.as_ref();
     json!({

@@ -11,8 +11,8 @@ use crate::spec::offered::is_of_tool;
 use crate::spec::{Catalog, Implementation, ListedTool, McpList, McpProtocol, McpServer, Tool};
 use crate::work::tier::tier;
 
-/// `{servers: [{name, url, list, protocol, server, tools, agents, last_success, last_error}]}`, by name. `known`: what the root
-/// knows, `{servers: [McpKnown]}`.
+/// `{servers: [{name, url, list, protocol, server, tools, agents, last_success, last_error}]}`, by name.
+/// `known`: the root's state, `{servers: [McpKnown]}`.
 pub fn servers(catalog: &Catalog, known: &Value) -> Value {
     let known: Vec<McpKnown> = known
         .get("servers")
@@ -28,8 +28,8 @@ pub fn servers(catalog: &Catalog, known: &Value) -> Value {
     json!({ "servers": shown.collect::<Vec<_>>() })
 }
 
-/// `GET /.well-known/bobbin-client.json`: what the deployment says of itself where people sign in to MCP servers. `asked`: the origin
-/// under which it was asked, which counts where no variable says more.
+/// `GET /.well-known/bobbin-client.json`: the deployment's client metadata for the sign-in to MCP servers.
+/// `asked`: the origin of the request, which is used if no variable sets another one.
 pub fn client_document(var: &dyn Fn(&str) -> Option<String>, asked: &str) -> Value {
     let origin = public_origin(&var(PUBLIC_URL).unwrap_or_default()).unwrap_or_else(|_| asked.to_owned());
     let mut document = description(&origin, "none");
@@ -68,7 +68,7 @@ fn shown(catalog: &Catalog, server: &McpServer, agents: &[&str], known: Option<&
     })
 }
 
-/// Tools that the server listed last, as far as its definition takes them.
+/// Tools that the server listed last, filtered by its definition.
 fn live(server: &McpServer, tools: &[(String, String)]) -> Vec<Value> {
     let listed = |(name, description): &(String, String)| ListedTool {
         name: name.clone(),
@@ -91,7 +91,7 @@ fn tool_of(tool: &Tool, own: &str) -> Value {
     })
 }
 
-/// The name at the server of a tool that is one of it.
+/// The server's own name of a tool, if the tool belongs to this server.
 fn of<'c>(tool: &'c Tool, server: &str) -> Option<&'c str> {
     match &tool.run {
         Implementation::Mcp(of) if of.server == server => Some(&of.tool),
@@ -99,7 +99,7 @@ fn of<'c>(tool: &'c Tool, server: &str) -> Option<&'c str> {
     }
 }
 
-/// Servers, and agents whose own prompts lead to tools of them: each pair once.
+/// Servers, and agents whose own prompts use tools of them: each pair once.
 fn reached(catalog: &Catalog) -> Vec<(&str, &str)> {
     let mut pairs = Vec::new();
     for agent in catalog.agents.values().filter(|agent| !is_of_tool(&agent.name)) {
@@ -116,7 +116,7 @@ fn reached(catalog: &Catalog) -> Vec<(&str, &str)> {
     pairs
 }
 
-/// Scheme, host and port of an address, which may hold names of variables.
+/// Scheme, host and port of an address, which may contain names of variables.
 fn origin(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::limits;
 use crate::request::Reply;
 
 impl Api<'_> {
-    /// `GET …/runs/:run/spans`: what of a run has ended, as a collector is sent it.
+    /// `GET …/runs/:run/spans`: the ended spans of a run, as a collector receives them.
     pub(crate) fn get_spans(&self, run: &str) -> Result<Reply> {
         let missing = || Error::new(Code::NotFound, format!("This thread has no run “{run}”."));
         let number = run.strip_prefix("r_").and_then(|number| number.parse().ok()).ok_or_else(missing)?;

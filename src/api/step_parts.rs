@@ -8,7 +8,8 @@ use crate::json;
 use crate::models::size::{CALL, MESSAGE};
 use crate::tokens::tokens;
 
-/// `{system, tools, messages}`, each multiplied by `factor`: what makes an estimate of the model's own count.
+/// `{system, tools, messages}`, each multiplied by `factor`, which turns an estimate into the model's own
+/// count.
 pub(super) fn of_request(body: &Value, factor: f64) -> Value {
     let list = |name: &str| body.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let mut messages = list("messages").iter().chain(list("input")).peekable();
@@ -37,7 +38,7 @@ fn message(message: &Value) -> usize {
     MESSAGE + text(message)
 }
 
-/// The tokens of all texts in a part of a request. Images and what only tells parts from each other are no texts.
+/// The tokens of all texts in a part of a request. Images and field names are not counted.
 fn text(part: &Value) -> usize {
     match part {
         Value::String(text) => tokens(text),
@@ -50,7 +51,7 @@ fn text(part: &Value) -> usize {
     }
 }
 
-/// Fields of messages that hold no text.
+/// Fields of messages that contain no text for the model.
 const NO_TEXTS: [&str; 11] = [
     "role",
     "type",

@@ -25,22 +25,23 @@ use crate::store::state::State;
 use crate::store::window::{Author, Entry, Past, Span, Window};
 use crate::store::{bodies, logs, messages as rows, summaries};
 
-/// A reply, and the attempt that gave it.
+/// A reply, and the attempt that wrote it.
 struct Asked {
     row: Row,
-    /// The prompt that it was written for, the name of its model, and its log, as far as these are still known.
+    /// The prompt of the reply, the name of its model, and its log, as far as they are still known.
     prompt: String,
     model: Option<String>,
     log: Option<i64>,
     at_us: i64,
     /// The first seq that was free when its run began.
     first: i64,
-    /// The body, where it was kept whole.
+    /// The body, if it was kept whole.
     body: Option<Box<RawValue>>,
 }
 
 impl Api<'_> {
-    /// `GET …/steps/:message/request`. Hooks are not run, memories are not searched, and images are told of in words.
+    /// `GET …/steps/:message/request`. Hooks are not run, memories are not searched, and images are described
+    /// in words.
     pub(crate) async fn get_step_request(&self, id: &str) -> Result<Reply> {
         self.variables().ready_env().await?;
         let mut asked = self.read(|state, sql| asked_of(state, sql, id))?;
@@ -63,7 +64,7 @@ impl Api<'_> {
         Ok(Reply { body: Some(with_body(&head, &body)?), ..Reply::empty(200) })
     }
 
-    /// The request that follows from what is stored.
+    /// The request, rebuilt from the stored rows.
     fn rebuilt(&self, asked: &Asked) -> Result<ChatRequest> {
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
         let side = if asked.row.role == Role::User { Side::B } else { Side::A };
@@ -91,7 +92,7 @@ impl Api<'_> {
         self.model_context().request_of(&definitions, model, messages)
     }
 
-    /// The summary that held at the time, and the seq of the last message that it covers.
+    /// The summary that was in use at the time, and the seq of the last message that it covers.
     fn summary_then(
         &self,
         definitions: &Definitions<'_>,
@@ -136,7 +137,7 @@ impl Api<'_> {
     }
 }
 
-/// Finds the reply and what is known of how it came about.
+/// Finds the reply and the facts about its request.
 fn asked_of(state: &State, sql: &dyn Sql, id: &str) -> Result<Asked> {
     let seq = message_seq(&state.meta.stem, id)?;
     let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
@@ -154,7 +155,7 @@ fn asked_of(state: &State, sql: &dyn Sql, id: &str) -> Result<Asked> {
         let Some(entry) = logs::find(sql, log)?.filter(|entry| entry.kind == logs::ATTEMPT) else { continue };
         let (run, at_us) = (entry.run, entry.at_us);
         let fields = entry.fields();
-        // Those of prompts that its calls have called, and of what is no reply, are others.
+        // Entries of subprompts, and of requests that wrote no reply, are skipped.
         if fields.contains_key("parent_call") || fields.contains_key("purpose") {
             continue;
         }
@@ -166,14 +167,14 @@ fn asked_of(state: &State, sql: &dyn Sql, id: &str) -> Result<Asked> {
     }
     if let Some(log) = asked.log {
         let kept = bodies::of_log(sql, log)?.into_iter().find(|(kind, _)| kind == "request");
-        // One that was too long was cut, and is no JSON any more.
+        // A body that was too long was cut and is no longer JSON.
         asked.body = kept.and_then(|(_, text)| RawValue::from_string(text?).ok());
     }
     Ok(asked)
 }
 
-/// Seq of the first message of the turn that a reply belongs to: what opened it, whatever has joined since, and its own exchange
-/// with its tools.
+/// Seq of the first message of the reply's turn: the message that opened it, all that joined later, and its
+/// exchange with its tools.
 fn turn_of(entries: &[Entry], asked: &Asked) -> i64 {
     let own = asked.row.role;
     let mut turn = asked.row.seq;
@@ -192,7 +193,7 @@ fn turn_of(entries: &[Entry], asked: &Asked) -> i64 {
     turn
 }
 
-/// The head, and the body as it stands.
+/// The head, and the body unchanged.
 fn with_body(head: &Value, body: &RawValue) -> Result<Box<RawValue>> {
     let head = head.to_string();
     let open = head.strip_suffix('}').unwrap_or(&head);

@@ -25,16 +25,16 @@ use crate::store::waits::{Wait, WaitKind, WaitState};
 use crate::store::{logs, receipts, summaries, waits};
 use crate::{dates, page};
 
-/// Entries that every run has at its end, at most.
+/// Maximum number of entries at the end of a run.
 const LAST: u32 = 3;
 
-/// What a run began with.
+/// The event with the values at the start of a run.
 const SNAPSHOT: &str = "agent.loop.snapshot";
 
-/// An entry, and when it happened.
+/// An entry with its time.
 type DatedEntry = (i64, Value);
 
-/// Its entries, and whether some are left out.
+/// The entries of a run, and whether some are left out.
 pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Value>, bool)> {
     let thread = &state.meta.stem;
     let mut between = Between::new(state, sql, run);
@@ -77,7 +77,7 @@ fn entry(kind: &str, at_us: i64, data: Value) -> Value {
     Value::Object(fields)
 }
 
-/// The agent that acted when it began: today's, unless another has taken over since.
+/// The agent at the start of the run: the current one, unless another took over since.
 fn agent(state: &State, sql: &dyn Sql, run: &Run) -> Result<String> {
     let meta = &state.meta;
     if meta.agent == meta.origin_agent {
@@ -87,13 +87,13 @@ fn agent(state: &State, sql: &dyn Sql, run: &Run) -> Result<String> {
     Ok(receipts::handed_before(sql, before, run.started_us)?.unwrap_or_else(|| meta.origin_agent.clone()))
 }
 
-/// The message that began it, unless a reply did.
+/// The message that began the run; none if a reply did.
 fn trigger(sql: &dyn Sql, run: &Run, thread: &str) -> Result<Option<String>> {
     let row = rows::find(sql, run.turn_from)?.filter(|row| row.inbound != Inbound::Step);
     Ok(row.map(|row| message_id(thread, row.seq)))
 }
 
-/// What it gave, and how it ended.
+/// The result of the run, and its end.
 fn ending(sql: &dyn Sql, run: &Run, thread: &str) -> Result<Vec<Value>> {
     let Some(end) = &run.end else { return Ok(Vec::new()) };
     let mut entries = Vec::new();
@@ -109,7 +109,7 @@ fn ending(sql: &dyn Sql, run: &Run, thread: &str) -> Result<Vec<Value>> {
     Ok(entries)
 }
 
-/// What happened between its start and its end.
+/// The events between the start and the end.
 struct Between<'a> {
     state: &'a State,
     sql: &'a dyn Sql,
@@ -118,7 +118,7 @@ struct Between<'a> {
     cut: bool,
     /// The last attempt at each reply.
     attempts: SortedMap<i64, Attempted>,
-    /// What the log says of children: a statement at a time.
+    /// Log entries about children, one statement each.
     children: Vec<(i64, Value)>,
     /// Whether calls wait for a child, by its reference.
     blocking: SortedMap<String, bool>,
@@ -153,7 +153,7 @@ impl<'a> Between<'a> {
         self.told.push((at_us, entry(kind, at_us, data)));
     }
 
-    /// Whether it takes more. What is read of a run is bounded, whatever it holds.
+    /// Whether more entries fit. The amount that is read of a run is bounded.
     fn next(&mut self) -> ControlFlow<()> {
         if self.told.len() + self.children.len() < limits::TRACE_ENTRIES as usize * 2 {
             return ControlFlow::Continue(());
@@ -191,7 +191,7 @@ impl<'a> Between<'a> {
         Ok(self.next())
     }
 
-    /// What it began with, where a run before it has written that.
+    /// The values at its start, if an earlier run has written them.
     fn snapshot(&mut self) -> Result<()> {
         let own = self.told.iter().any(|(_, entry)| entry.get("kind").is_some_and(|kind| kind == SNAPSHOT));
         let Some(hash) = self.run.snapshot.as_deref().filter(|_| !own) else { return Ok(()) };
@@ -202,7 +202,7 @@ impl<'a> Between<'a> {
         Ok(())
     }
 
-    /// Summaries that were stored while it went on.
+    /// Summaries that were stored during the run.
     fn summaries(&mut self, until: i64) -> Result<()> {
         if self.state.meta.summary.as_ref().is_none_or(|current| current.epoch == 0) {
             return Ok(());
@@ -217,7 +217,7 @@ impl<'a> Between<'a> {
         Ok(())
     }
 
-    /// Limits that were near, and summaries that were thrown away or are made no more for a while.
+    /// Limits that were nearly reached, and summaries that were discarded or are paused.
     fn warnings(&mut self) {
         let kinds = [
             ("budget.warning", "budget.warning"),
@@ -231,7 +231,7 @@ impl<'a> Between<'a> {
         }
     }
 
-    /// An attempt at a model, and what was decided after the one before it.
+    /// An attempt at a model, and the decision after the previous one.
     fn attempt(&mut self, row: &Entry, data: &Value) {
         let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (model, status) = (text("model_name"), text("status"));
@@ -281,8 +281,8 @@ impl<'a> Between<'a> {
         self.add(last.ended_us, "adapter.retry.exhausted", told);
     }
 
-    /// What was asked of the outside, and whether the run went on with what came of it. What is open when a run ends has no
-    /// such entry: the end follows.
+    /// Requests to people or clients, and whether the run continued with their answers. A wait that is open
+    /// when a run ends has no such entry, because the end follows.
     fn waits(&mut self) -> Result<()> {
         let waits = waits::of_run(self.state, self.sql, self.run.id)?;
         for wait in waits.iter().rev() {
@@ -308,7 +308,7 @@ impl<'a> Between<'a> {
         Ok(())
     }
 
-    /// The next attempt is counted, and its pause has not ended, or its answer has not come: the log has no row of it.
+    /// A retry that has not been logged: its pause has not ended, or its response has not arrived.
     fn comes_later(&mut self, wait: &Wait) {
         let counted = wait.kind == WaitKind::Retry && wait.state != WaitState::Cancelled;
         let failed = wait.batch.filter(|_| counted).and_then(|reply| self.attempts.get(&reply));
@@ -318,7 +318,7 @@ impl<'a> Between<'a> {
         self.add(wait.created_us, "adapter.retry", told);
     }
 
-    /// What the log has said of children.
+    /// Log entries about children.
     fn subagents(&mut self) -> Result<()> {
         for (at_us, data) in std::mem::take(&mut self.children) {
             self.subagent(at_us, &data)?;
@@ -326,7 +326,7 @@ impl<'a> Between<'a> {
         Ok(())
     }
 
-    /// Something about a child; and that the run waits for it, or no longer.
+    /// An event of a child, and whether the run waits for the child.
     fn subagent(&mut self, at_us: i64, data: &Value) -> Result<()> {
         let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (event, reference) = (text("event"), text("reference"));
@@ -350,7 +350,7 @@ impl<'a> Between<'a> {
         Ok(())
     }
 
-    /// Whether a call that has made this child or written to it waits for its answer.
+    /// Whether a call that created or messaged this child waits for its answer.
     fn waits_for(&mut self, reference: &str, event: &str) -> Result<bool> {
         if let Some(known) = self.blocking.get(reference) {
             return Ok(*known);
@@ -358,7 +358,7 @@ impl<'a> Between<'a> {
         let child = open::find(self.state, self.sql, reference)?;
         let blocks = child.as_ref().is_some_and(|child| child.facts.blocking);
         self.blocking.insert(reference.to_owned(), blocks);
-        // Nobody waits for one that was made once it had the values that its call lacked.
+        // No call waits for a child that was created after the values that its call lacked were set.
         Ok(blocks && !(event == "create" && child.is_some_and(|child| child.facts.deferred)))
     }
 

@@ -19,7 +19,7 @@ use crate::store::waits;
 use crate::store::waits::WaitState;
 
 impl Api<'_> {
-    /// `GET …/waits`: those that are open, or all, newest first; with `descendants=true` those of the threads below, too.
+    /// `GET …/waits`: open waits, or all, newest first; with `descendants=true` also those of descendants.
     pub(crate) async fn list_waits(&self, request: &ThreadRequest) -> Result<Reply> {
         let query = &request.query;
         let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
@@ -63,7 +63,7 @@ impl Api<'_> {
         Ok(Reply::json(200, &json!({ "waits": found, "cursor": cursor })))
     }
 
-    /// Those of children and of theirs.
+    /// Waits of all descendants.
     async fn waits_below(&self, all: bool) -> Result<Vec<Value>> {
         let references: Vec<String> = self.read_mut(|state, sql| {
             Ok(state
@@ -86,12 +86,12 @@ impl Api<'_> {
                     let below: Below = crate::json::from_str(body).map_err(Error::internal)?;
                     found.extend(below.waits);
                 }
-                // It is just being made, or was deleted.
+                // The child is being created, or was deleted.
                 Err(error) if error.code == Code::ThreadNotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        // As many as one answer holds.
+        // Up to the limit of one response.
         let mut page = Page::new(PAGE_MAX);
         for wait in found {
             if page.add(|| Ok(wait))?.is_break() {
@@ -145,7 +145,7 @@ impl Api<'_> {
             };
             let body = Body::of(fields).known(DECISION).map_err(at)?;
             let one = match DecisionRequest::parse(body, &thread, None) {
-                // Not one of this thread's: nothing is decided, as where one of them was decided already.
+                // A wait of another thread: nothing is decided, as if one of the waits was already decided.
                 Err(error) if error.code == Code::NotFound => {
                     return Err(at(Error::new(
                         Code::Conflict,
@@ -179,7 +179,7 @@ impl Api<'_> {
     }
 }
 
-/// What a child answers.
+/// The response of a child.
 #[derive(Deserialize)]
 struct Below {
     waits: Vec<Value>,

@@ -23,14 +23,15 @@ use crate::work::native::endpoint_call::EndpointCall;
 use crate::work::{Failure, Way};
 use crate::{limits, work};
 
-/// What came of a request: the answer, and why the endpoint failed, if it did.
+/// The outcome of a request: the response, and the reason if the endpoint failed.
 struct Ended {
     served: Served,
     error: Option<String>,
 }
 
 impl Api<'_> {
-    /// What a caller does who asks. A path that leads nowhere is only read, so that it is answered as such.
+    /// The action that a caller needs. An unknown path needs only read access, so that it is answered as
+    /// unknown.
     pub(crate) fn endpoint_action(&self, method: Method, path: &[String]) -> Action<'static> {
         match find(&self.catalog.endpoints, method, path) {
             Matched::Endpoint(..) if !method.reads() => Action::Manage,
@@ -38,7 +39,7 @@ impl Api<'_> {
         }
     }
 
-    /// Answers a request with the endpoint of its path.
+    /// Serves a request with the endpoint of its path.
     pub(crate) async fn serve_endpoint(
         &self,
         request: &ThreadRequest,
@@ -100,7 +101,7 @@ impl Api<'_> {
         Ok(served)
     }
 
-    /// What the endpoint answers, or that it failed.
+    /// The endpoint's response, or its failure.
     async fn answer_of(
         &self,
         route: &EndpointRoute,
@@ -137,7 +138,8 @@ impl Api<'_> {
         Ok(Ended { served, error: Some(error.cut(limits::HTTP_TOOL_ERROR_BYTES).into()) })
     }
 
-    /// Why it failed. That the thread is terminated is no mistake of the code's: the client is told.
+    /// The failure in the client's terms. A terminated thread is no fault of the code, so the client receives
+    /// that error.
     fn refusal(&self, failure: Failure) -> Failure {
         match (&failure, self.read(|state, _| state.must_live())) {
             (Failure::Failed(error), Err(over))
@@ -149,7 +151,7 @@ impl Api<'_> {
         }
     }
 
-    /// Logs a failure, and tells the client no more of it than where to find it.
+    /// Logs a failure, and sends the client only the reference of the log entry.
     fn endpoint_failed(
         &self,
         route: &EndpointRoute,
@@ -182,10 +184,10 @@ impl Api<'_> {
     }
 }
 
-/// The path is there, the method is not.
+/// The response for a known path with another method.
 fn other_methods(method: Method, path: &[String], mut methods: Vec<&'static str>) -> Served {
     if path.is_empty() {
-        // The thread itself, whose own methods come first.
+        // The root path is the thread itself, whose own methods take precedence.
         let own = ["GET", "PATCH", "DELETE"];
         methods.retain(|method| *method != "HEAD" && !own.contains(method));
         methods.splice(0..0, own);

@@ -27,16 +27,17 @@ use crate::json;
 use crate::request::{Query, ThreadRoute};
 use crate::sorted::SortedSet;
 
-/// The version of the protocol that is spoken.
+/// The version of the protocol.
 const VERSION: &str = "1.0";
 
-/// Bytes of messages that are kept for snapshots while a run is told: many are told at once in one process.
+/// Maximum size of the messages that are kept for snapshots during a run, bytes. One process serves many
+/// runs.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// What a client is told, and how.
+/// Settings of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The conversation as the client names it.
+    /// The client's id of the conversation.
     pub conversation: String,
     /// The client's id of the run.
     pub run: String,
@@ -44,36 +45,36 @@ pub struct Settings {
     pub parent: Option<String>,
     /// The thread.
     pub thread: String,
-    /// What models show of their reasoning.
+    /// Whether reasoning is shown.
     pub reasoning: bool,
-    /// What the ids of events begin with: another one for each message or run that is told.
+    /// The prefix of the ids of events; different for each message or run that is streamed.
     pub told_of: String,
-    /// Where the client is that has read of this before.
+    /// The position up to which the client has read this stream.
     pub after: Option<Place>,
-    /// Who is told.
+    /// The caller.
     pub caller: Option<Caller>,
-    /// The messages that the client has: JSON, with commas between them.
+    /// The client's messages: JSON, separated by commas.
     pub held: String,
-    /// Whether it has more than those, which it is to forget.
+    /// Whether the client has messages besides those, which it must discard.
     pub afresh: bool,
     /// Results of calls that the client has.
     pub results: Results,
-    /// Tools that clients carry out.
+    /// Tools that clients run.
     pub client_tools: SortedSet<String>,
-    /// What the client knows of the protocol.
+    /// The client's version of the protocol.
     pub version: Version,
-    /// A reply that goes on, after its calls were answered.
+    /// A reply that continues after its calls were answered.
     pub continues: Option<String>,
 }
 
-/// A reply that is being told.
+/// A reply that is being streamed.
 #[derive(Debug, Default)]
 struct Open {
     /// The reply.
     message: String,
-    /// As what it is told.
+    /// The message id that the client receives.
     id: String,
-    /// How often it was begun.
+    /// The number of restarts.
     tries: u32,
     reasoning: Option<String>,
     /// Whether the reasoning is still open.
@@ -87,33 +88,34 @@ impl Open {
     }
 }
 
-/// Makes events of frames.
+/// Converts frames into events.
 #[derive(Debug)]
 pub struct AgUi {
     settings: Settings,
     listener: Listener,
     begun: bool,
-    /// Whether the run was named.
+    /// Whether the run's id is known.
     named: bool,
     open: Option<Open>,
-    /// Messages that hold, JSON: those that the client has had, and those of this run that are whole. None if they are too many.
+    /// Valid messages as JSON: those that the client had, and the complete ones of this run. `None` if they
+    /// are too large.
     kept: Option<Vec<String>>,
     bytes: usize,
     state: State,
-    /// How it ends, once the values are told.
+    /// The end of the run, held back until the values are sent.
     end: Option<Value>,
     over: bool,
     events: Places,
 }
 
 impl AgUi {
-    /// One that has said nothing.
+    /// A stream without events.
     pub fn new(mut settings: Settings) -> AgUi {
         let held = std::mem::take(&mut settings.held);
         let after = settings.after.take();
         let known = after.is_some();
         let after = after.filter(|place| place.is_of(&settings.told_of));
-        // It has read of something else, and what it has of this is not known.
+        // The client has read another stream, so its state in this one is unknown.
         settings.afresh |= known && after.is_none();
         AgUi {
             events: Places::new(&settings.told_of, after),
@@ -148,7 +150,7 @@ impl AgUi {
         self.bound();
     }
 
-    /// The messages that hold, all of them, as far as they are kept.
+    /// Sends a snapshot of all valid messages, if they are kept.
     fn snapshot(&mut self) {
         if let Some(held) = self.held() {
             self.events.say_snapshot(&held);
@@ -161,7 +163,7 @@ impl AgUi {
         Some(messages.join(","))
     }
 
-    /// Tells a client that has read what does not hold what does.
+    /// Sends the valid messages to a client that has read invalid ones.
     fn make_right(&mut self) {
         self.events.right();
         match (self.held(), &mut self.open) {
@@ -179,7 +181,7 @@ impl AgUi {
         self.events.tell_anew(&content);
     }
 
-    /// Keeps a message of this run.
+    /// Keeps a message of this run for snapshots.
     fn keep(&mut self, message: &Value) {
         if let Some(kept) = &mut self.kept {
             let text = message.to_string();
@@ -195,7 +197,7 @@ impl AgUi {
         }
     }
 
-    /// What frames say besides: which run it is, and what changes around it.
+    /// Frames that belong to no message: the run's id, and changes of values.
     fn beside(&mut self, kind: &str, frame: &Value) {
         let names = !self.named && matches!(kind, "run" | "step_started" | "run_parked" | "run_ended");
         if (!names && kind != "event") || frame.get("depth").and_then(Value::as_u64).unwrap_or(0) > 0 {
@@ -210,7 +212,7 @@ impl AgUi {
         }
     }
 
-    /// What a tool tells whoever listens, and what changes in the thread's values.
+    /// Events that a tool emits, and changes of the thread's values.
     fn happened(&mut self, frame: &Value) {
         let (name, data) = (text_of(frame, "eventType"), frame.get("data").cloned().unwrap_or_default());
         match name {
@@ -261,7 +263,7 @@ impl AgUi {
         let Some(open) = &mut self.open else { return };
         let begins = |id: &str| json!({ "type": "REASONING_START", "messageId": id });
         if self.events.begin(&begins(&open.reasoning_id())) {
-            // The client has some of it, and nobody knows how much: it is told under another id.
+            // The client has an unknown part of it, so it is sent again under another id.
             open.tries += 1;
             self.events.aside(&begins(&open.reasoning_id()));
         }
@@ -290,7 +292,7 @@ impl AgUi {
         self.events.text(json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": id }), new);
     }
 
-    /// Ends the text, which is given back.
+    /// Ends the text and returns it.
     fn end_text(&mut self) -> Option<String> {
         self.end_reasoning();
         let open = self.open.as_mut()?;
@@ -346,7 +348,7 @@ impl AgUi {
     fn result(&mut self, result: &CallResult) {
         let CallResult { message, call, name, text, failed, denied, .. } = result;
         let Settings { results, client_tools, .. } = &self.settings;
-        // A client that has carried it out has the result under an id of its own.
+        // A client that has run the call has the result under its own id.
         let is_of_client = client_tools.contains(name) && !denied && results.has_any(call);
         if is_of_client || results.has(call, message, text) {
             return;
@@ -362,7 +364,7 @@ impl AgUi {
         self.keep(&tool(message, call, text, *failed));
     }
 
-    /// What is waited for: calls that the client makes, and what people are asked.
+    /// Ends the run at a wait: client tools, and questions to people.
     fn wait(&mut self, waits: &[Waiting]) {
         let interrupts: Vec<Value> =
             waits.iter().filter_map(|wait| pending(&wait.shown, &self.settings.run)).collect();
@@ -376,7 +378,7 @@ impl AgUi {
             return self.finish(Some(&outcome), None);
         }
         self.close();
-        // They are to have all of it before they are asked.
+        // Clients need the complete messages before the interrupt.
         self.snapshot();
         self.finish(Some(&json!({ "type": "interrupt", "interrupts": interrupts })), None);
     }
@@ -386,7 +388,7 @@ impl AgUi {
             "completed" => self.finish(Some(&json!({ "type": "success" })), over.usage.as_ref()),
             "stopped" => {
                 let outcome = json!({ "type": "cancelled" });
-                // An end without an outcome says that it is over, and no more.
+                // Clients before version 1.0 accept only an end without an outcome.
                 let outcome = (self.settings.version == Version::From1).then_some(&outcome);
                 self.finish(outcome, over.usage.as_ref());
             }
@@ -397,7 +399,7 @@ impl AgUi {
         }
     }
 
-    /// Ends what is open.
+    /// Ends all open parts.
     fn close(&mut self) {
         self.end_text();
         if let Some(open) = self.open.take() {

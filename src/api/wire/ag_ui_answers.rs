@@ -11,21 +11,21 @@ use crate::api::wire::said::{seq_of, text_of};
 use crate::error::{Code, Error, Result};
 use crate::json;
 
-/// What is to be done with the answers of a client.
+/// The effects of a client's answers.
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
-    /// As `POST …/waits` takes them.
+    /// In the form of `POST …/waits`.
     pub decisions: Vec<Value>,
-    /// The newest reply whose calls were asked about.
+    /// The newest reply whose calls had waits.
     pub reply: Option<String>,
 }
 
 impl Plan {
-    /// Compares answers with the waits of their thread. What is answered already is passed over, and so is a result of a call whose
-    /// interrupt is answered: CopilotKit writes its answer down as a message for the call, too.
+    /// Compares answers with the waits of their thread. Skips waits that are already answered, and results of
+    /// calls whose interrupt is answered: CopilotKit also sends such an answer as a message for the call.
     ///
     /// # Errors
-    /// `conflict`: it was answered otherwise. `invalid_field`: it is no answer to what was asked.
+    /// `conflict`: the wait has another answer. `invalid_field`: the answer does not fit the wait.
     pub fn of(waits: &[Value], answers: &[Answer]) -> Result<Plan> {
         let mut plan = Plan::default();
         let asked = Asked::of(waits);
@@ -43,7 +43,7 @@ impl Plan {
             };
             let Some(wait) = about else {
                 match answer {
-                    // Clients send results of the server's own calls again, too.
+                    // Clients also send results of the server's own calls.
                     Answer::Result { .. } => continue,
                     Answer::Interrupt { .. } => {
                         let text = "The conversation has no interrupt of this id.";
@@ -69,7 +69,7 @@ impl Plan {
     }
 }
 
-/// The schema of what answers a wait.
+/// The schema of a wait's answer.
 pub(super) fn response_schema(wait: &Value) -> Value {
     match text_of(wait, "kind") {
         "approval" => {
@@ -104,7 +104,7 @@ pub(super) fn response_schema(wait: &Value) -> Value {
     }
 }
 
-/// What was filled in for an MCP server, or that its page was visited.
+/// The data of a form of an MCP server, or that its page was visited.
 fn filled_in(wait: &Value, id: &str, payload: &Value) -> Option<Value> {
     payload.as_object()?;
     Some(match wait.get("form") {
@@ -113,7 +113,7 @@ fn filled_in(wait: &Value, id: &str, payload: &Value) -> Option<Value> {
     })
 }
 
-/// The decision that an answer is.
+/// Converts an answer into a decision.
 fn decision(wait: &Value, answer: &Answer) -> Result<Value> {
     let (id, kind) = (text_of(wait, "id"), text_of(wait, "kind"));
     let payload = match answer {
@@ -132,7 +132,7 @@ fn decision(wait: &Value, answer: &Answer) -> Result<Value> {
         }
         Answer::Interrupt { payload: Some(payload), .. } => payload,
     };
-    // A decision as the API has it does for every kind.
+    // A decision in the API's format is accepted for every kind.
     if let Some(mut fields) = payload.as_object().filter(|fields| fields.contains_key("decision")).cloned() {
         fields.insert("id".into(), id.into());
         return Ok(Value::Object(fields));
@@ -161,7 +161,7 @@ fn approval(wait: &Value, payload: &Value) -> Option<Value> {
     if !approved {
         fields.extend(payload.get("reason").map(|reason| ("reason".to_owned(), reason.clone())));
     } else if let Some(edited) = payload.get("editedArgs").and_then(Value::as_object) {
-        // All arguments may be sent; those that are as they were are not changed.
+        // Clients may send all arguments; unchanged ones are not edits.
         let was = |name: &str| wait.pointer("/call/args").and_then(|args| args.get(name));
         let changed = edited.iter().filter(|(name, value)| was(name) != Some(*value));
         let changed: serde_json::Map<String, Value> =
@@ -181,7 +181,7 @@ fn question(id: &str, payload: &Value) -> Option<Value> {
     Some(json!({ "id": id, "decision": "answer", "choice": choice }))
 }
 
-/// Refuses an answer to what was decided otherwise.
+/// Refuses an answer that contradicts the decision.
 fn agrees(wait: &Value, answer: &Answer) -> Result<()> {
     let Answer::Interrupt { payload, .. } = answer else { return Ok(()) };
     if text_of(wait, "kind") != "approval" {
@@ -191,7 +191,7 @@ fn agrees(wait: &Value, answer: &Answer) -> Result<()> {
     let same = match text_of(wait, "decision") {
         "approve" => said != Some(false),
         "deny" => said != Some(true),
-        // It has ended by itself: giving it up is no contradiction.
+        // The wait has ended by itself, so a cancellation does not contradict it.
         _ => said == Some(false),
     };
     if same {

@@ -8,22 +8,22 @@ use crate::api::wire::ag_ui_parts::{assistant, reasoning_id, tool};
 use crate::api::wire::said::{calls_of, text_of};
 use crate::json;
 
-/// How messages are shown.
+/// Settings for the display of messages.
 #[derive(Debug, Default)]
 pub struct Shown<'a> {
     /// The thread.
     pub thread: &'a str,
-    /// What makes addresses of files.
+    /// The signer of addresses of files.
     pub links: Option<&'a Links>,
-    /// What models show of their reasoning.
+    /// Whether reasoning is shown.
     pub reasoning: bool,
 }
 
-/// Runs that are kept with a message besides the last one that has answered it.
+/// Number of runs that are kept with a message, besides the last one that answered it.
 const EARLIER_RUNS: usize = 20;
 
-/// What is kept with a message that has come from a client: its ids of what it is made of, of its run, and of those that have answered it
-/// before.
+/// Metadata that is kept with a client's message: the client's ids of its messages, of its run, and of
+/// earlier runs that answered it.
 pub fn kept(messages: &[&str], run: &str, earlier: &[&str], forwarded: Option<&Value>) -> Value {
     let mut kept = json!({ "messages": messages, "run": run });
     if let Some(fields) = kept.as_object_mut() {
@@ -36,13 +36,13 @@ pub fn kept(messages: &[&str], run: &str, earlier: &[&str], forwarded: Option<&V
     json!({ "ag_ui": kept })
 }
 
-/// Whether a message of the thread is what the client calls so.
+/// Whether the client knows a message of the thread by this id.
 pub fn is_called(row: &Value, id: &str) -> bool {
     let mut made_of = row.pointer("/metadata/ag_ui/messages").and_then(Value::as_array).into_iter().flatten();
     text_of(row, "id") == id || made_of.any(|known| known == id)
 }
 
-/// Whether a message is what a page has told about itself.
+/// Whether a message is a page's context.
 pub fn is_context(row: &Value) -> bool {
     row.pointer("/metadata/ag_ui/context").is_some()
 }
@@ -70,10 +70,10 @@ pub fn messages(rows: &[Value], shown: &Shown<'_>) -> Vec<Value> {
         let (id, text) = (text_of(row, "id"), text_of(row, "content"));
         let has = |name: &str| row.pointer(&format!("/metadata/{name}")).is_some();
         match text_of(row, "role") {
-            // That a run has failed is no reply.
+            // A row about a failed run is not a reply.
             "assistant" if has("status_kind") => {}
             "assistant" => reply(row, shown, &mut messages),
-            // The other side of an agent with two of them.
+            // The other side of an agent with two sides.
             "user" if has("prompt") && !has("ag_ui") => reply(row, shown, &mut messages),
             "user" => messages.push(of_person(row, shown)),
             "tool" => {

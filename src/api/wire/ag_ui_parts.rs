@@ -37,13 +37,14 @@ pub(super) fn tool(id: &str, call: &str, text: &str, failed: bool) -> Value {
     message
 }
 
-/// What somebody is asked in a run, as the list of waits shows it; nothing for what is left to the client, and what nobody decides.
+/// A wait of a run as an interrupt, from its form in the list of waits; `None` for client tools and for waits
+/// that nobody decides.
 pub fn pending(wait: &Value, run: &str) -> Option<Value> {
     let asks = !matches!(text_of(wait, "kind"), "client_tool" | "children" | "retry" | "task");
     asks.then(|| interrupt(wait, run))
 }
 
-/// What somebody is asked.
+/// An interrupt for a wait.
 fn interrupt(wait: &Value, run: &str) -> Value {
     let reason = match text_of(wait, "kind") {
         "approval" => "tool_call".to_owned(),
@@ -70,7 +71,7 @@ fn interrupt(wait: &Value, run: &str) -> Value {
     interrupt
 }
 
-/// What was used, in their words.
+/// Adds the usage in the protocol's format.
 pub(super) fn with_usage(event: &mut Value, usage: Option<&Value>) {
     let (Some(usage), Some(fields)) = (usage, event.as_object_mut()) else { return };
     let number = |name: &str| usage.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);

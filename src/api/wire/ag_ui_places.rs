@@ -9,14 +9,14 @@
 
 use serde_json::Value;
 
-/// Events of a message from here on are of what it says; those before are of its beginning.
+/// First number of the events with a message's content. Lower numbers belong to its beginning.
 const WORDS: u64 = 10;
-/// Bytes of what names a run in an id.
+/// Bytes of the run's name in an id.
 const RUN_BYTES: usize = 24;
 /// FNV-1a.
 const CHECK: (u32, u32) = (0x811c_9dc5, 0x0100_0193);
 
-/// How far a client has read.
+/// A position up to which a client has read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     run: String,
@@ -27,7 +27,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place that an id names; none if it is no id of these.
+    /// Parses an id; `None` if it is not one of these.
     pub fn parse(id: &str) -> Option<Place> {
         let mut parts = id.split('.');
         let mut part = || parts.next();
@@ -44,7 +44,7 @@ impl Place {
         })
     }
 
-    /// Whether it is one of this run.
+    /// Whether the place belongs to this run.
     pub(super) fn is_of(&self, run: &str) -> bool {
         self.run == run
     }
@@ -59,7 +59,7 @@ impl Place {
         }
     }
 
-    /// Moves on by an event.
+    /// Advances by an event.
     fn step(&mut self, event: &Value) {
         for name in ["type", "toolCallId", "content"] {
             self.mix(event.get(name).and_then(Value::as_str).unwrap_or_default());
@@ -68,55 +68,56 @@ impl Place {
     }
 }
 
-/// Makes events, and leaves those out that the client has.
+/// Emits events, and skips those that the client has.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     here: Place,
-    /// Where what the reply says begins.
+    /// The position at which the reply's content begins.
     words: Place,
-    /// What the client has; none once that is passed.
+    /// The position of the client; `None` after it was passed.
     behind: Option<Place>,
-    /// Whether it has something else than there is.
+    /// Whether the client has read something that is not valid.
     astray: bool,
     out: String,
 }
 
 impl Places {
-    /// Of a client that has what is before a place of this run.
+    /// A stream for a client that has read up to a place of this run.
     pub(super) fn new(run: &str, behind: Option<Place>) -> Places {
         let told = behind.as_ref().map_or(0, |behind| behind.told);
         let here = Place { run: run.to_owned(), check: CHECK.0, told, ..Place::default() };
         Places { words: here.clone(), here, behind, astray: false, out: String::new() }
     }
 
-    /// What is to be sent now.
+    /// The output to send now.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(&mut self.out)
     }
 
-    /// How often something was taken back from the client.
+    /// The number of retractions so far.
     pub(super) fn told(&self) -> u32 {
         self.here.told
     }
 
-    /// Whether the client has what is told now.
+    /// Whether the client already has the current position.
     pub(super) fn is_behind(&self) -> bool {
         self.behind.is_some()
     }
 
-    /// Whether the client has read what does not hold: it is to be told what does, and then [`Places::right`].
+    /// Whether the client has read invalid content. Send it the valid content, and then call
+    /// [`Places::right`].
     pub(super) fn is_astray(&self) -> bool {
         self.astray
     }
 
-    /// What follows is of this message.
+    /// Begins this message.
     pub(super) fn enter(&mut self, message: i64) {
         if message > self.here.message {
             (self.here.message, self.here.upto, self.here.check) = (message, 0, CHECK.0);
         }
     }
 
-    /// An event of a message's beginning. Whether it is the last that the client has.
+    /// An event of a message's beginning. Returns whether it is the last that the client has.
     pub(super) fn begin(&mut self, event: &Value) -> bool {
         let was_behind = self.is_behind();
         self.here.upto += 1;
@@ -144,11 +145,11 @@ impl Places {
         }
     }
 
-    /// More of a text.
+    /// More text of a message.
     pub(super) fn text(&mut self, mut event: Value, text: &str) {
         let mut from = 0;
         if self.behind.as_ref().is_some_and(|behind| behind.message == self.here.message) {
-            // The client may have a part of it.
+            // The client may have a part of the text.
             for (at, char) in text.char_indices() {
                 if !self.is_behind() || self.astray {
                     break;
@@ -172,54 +173,54 @@ impl Places {
         self.send_here(&event);
     }
 
-    /// An event that has no place, for all.
+    /// Sends an event without a place to all clients.
     pub(super) fn beside(&mut self, event: &Value) {
         self.send(&event.to_string(), false);
     }
 
-    /// One for those who are not told what they have.
+    /// Sends an event without a place, unless the client already has this position.
     pub(super) fn aside(&mut self, event: &Value) {
         if !self.is_behind() && !self.astray {
             self.send(&event.to_string(), false);
         }
     }
 
-    /// What the reply has said does not hold: what it says follows its beginning again.
+    /// Returns to the position where the reply's content begins, after a lost attempt.
     pub(super) fn rewind(&mut self) {
         (self.here.upto, self.here.check) = (self.words.upto, self.words.check);
     }
 
-    /// The client forgets all but these messages.
+    /// Makes the client discard all but these messages.
     pub(super) fn take_back_by(&mut self, messages: &str) {
         self.here.told = self.here.told.wrapping_add(1);
         self.send(&snapshot(messages), true);
     }
 
-    /// An event that is no further, for a client that has had all of this.
+    /// Repeats an event without an advance, for a client that has read all of this.
     pub(super) fn tell_anew(&mut self, event: &Value) {
         self.here.told = self.here.told.wrapping_add(1);
         self.send_here(event);
     }
 
-    /// What the reply has said stays, and it is told as another message: nobody goes on behind a part of that.
+    /// Abandons the reply's content, which is sent as another message. No client can resume within it.
     pub(super) fn leave(&mut self) {
         self.here.mix("left");
         self.here.told = self.here.told.wrapping_add(1);
     }
 
-    /// From here on the client has what there is.
+    /// Marks the client as up to date from here on.
     pub(super) fn right(&mut self) {
         (self.behind, self.astray) = (None, false);
     }
 
-    /// Whether the client has something else than there is up to this event, which is the last one.
+    /// Whether the client has read something else than the stream up to this event, which is the last one.
     pub(super) fn is_beyond(&self, last: &Value) -> bool {
         let mut end = self.here.clone();
         end.step(last);
         self.behind.as_ref().is_some_and(|behind| behind.at() != end.at() || behind.check != end.check)
     }
 
-    /// The last event, which every client is sent, under an id that it does not have.
+    /// Sends the last event to every client, under an id that it does not have.
     pub(super) fn last(&mut self, event: &Value) {
         if self.behind.take().is_some() {
             self.here.told = self.here.told.wrapping_add(1);
@@ -227,7 +228,7 @@ impl Places {
         self.say(event);
     }
 
-    /// Whether what is up to here is new to the client.
+    /// Whether the current position is new to the client.
     fn is_new(&mut self) -> bool {
         let Some(behind) = self.behind.as_ref().filter(|_| !self.astray) else { return !self.astray };
         match self.here.at().cmp(&behind.at()) {
@@ -238,7 +239,7 @@ impl Places {
                 false
             }
             std::cmp::Ordering::Greater => {
-                // It has read of a message that is shorter than that, or is none.
+                // The client has read a message that is shorter now, or does not exist.
                 self.astray = self.here.message > behind.message && behind.upto >= WORDS;
                 self.behind = None;
                 !self.astray

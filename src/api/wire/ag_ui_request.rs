@@ -12,12 +12,12 @@ use crate::json;
 use crate::limits;
 use crate::sorted::SortedSet;
 
-/// Bytes of a client's ids of runs and messages, which are kept with what is said.
+/// Maximum bytes of a client's ids of runs and messages, which are stored with the message.
 const ID_BYTES: usize = 200;
-/// Answers to interrupts, as many as are decided at once.
+/// Maximum number of answers to interrupts that are decided at once.
 const ANSWERS: usize = 100;
 
-/// A request for a run. What was said before it stays as it was sent.
+/// A request for a run. Earlier messages stay unparsed.
 #[derive(Debug)]
 pub struct RunRequest<'a> {
     /// The conversation: a thread's key, or its id.
@@ -26,29 +26,30 @@ pub struct RunRequest<'a> {
     pub run: String,
     /// The client's id of the run that this one follows.
     pub parent: Option<String>,
-    /// What a person says: messages in order, all of them new.
+    /// The new messages of a person, in order.
     pub said: Vec<Said>,
-    /// Answers to interrupts, and results of calls that the client has carried out.
+    /// Answers to interrupts, and results of calls that the client has run.
     pub answers: Vec<Answer>,
-    /// What the page tells the model about itself.
+    /// The page's context for the model.
     pub context: Option<String>,
-    /// What the page passes on to the agent, kept with the message.
+    /// Properties that the page forwards to the agent, stored with the message.
     pub forwarded: Option<Value>,
-    /// Names of the tools that the client would carry out.
+    /// Names of the tools that the client would run.
     pub tools: Vec<String>,
-    /// What it speaks.
+    /// The client's version of the protocol.
     pub version: Version,
     messages: Vec<&'a RawValue>,
-    /// Behind the last message of a person.
+    /// Index after the last message of a person.
     last_said: usize,
-    /// Where the new messages begin.
+    /// Index of the first new message.
     new: usize,
 }
 
-/// What a client knows of the protocol. Clients say so from version 1.0 on.
+/// The client's version of the protocol. Clients send it from version 1.0 on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// A version before 1.0, or nobody knows. CopilotKit has such a client, which takes an end that has more than it knows for an error.
+    /// A version before 1.0, or unknown. CopilotKit has such a client, which treats an end with additional
+    /// fields as an error.
     #[default]
     Before1,
     /// 1.0 or later.
@@ -62,32 +63,32 @@ impl Version {
     }
 }
 
-/// What a person says.
+/// A message of a person.
 #[derive(Debug, PartialEq)]
 pub struct Said {
-    /// The client's id of it.
+    /// The client's id of the message.
     pub id: String,
     /// Its text.
     pub text: String,
-    /// Its files, as `POST …/messages` takes them.
+    /// Its files, in the form of `POST …/messages`.
     pub files: Vec<Value>,
 }
 
-/// What the client answers.
+/// An answer of the client.
 #[derive(Debug, PartialEq)]
 pub enum Answer {
     /// To an interrupt.
     Interrupt {
         /// The wait.
         wait: String,
-        /// What it answers; none if it was given up.
+        /// The answer; `None` if the interrupt was cancelled.
         payload: Option<Value>,
     },
-    /// What a call has given that the client has carried out.
+    /// The result of a call that the client has run.
     Result {
         /// The model's id of the call.
         call: String,
-        /// What it gave.
+        /// The result.
         output: String,
         /// Whether it failed.
         failed: bool,
@@ -172,10 +173,10 @@ impl Answer {
 }
 
 impl<'a> RunRequest<'a> {
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     ///
     /// # Errors
-    /// `bad_json`, `missing_field`, `invalid_field`, `too_large`: each names what is wrong.
+    /// `bad_json`, `missing_field`, `invalid_field`, `too_large`: each names the field.
     pub fn parse(body: &'a str) -> Result<RunRequest<'a>> {
         let sent: Sent<'a> = crate::json::from_str(body)
             .map_err(|error| Error::new(Code::BadJson, format!("The body is no RunAgentInput: {error}.")))?;
@@ -209,7 +210,7 @@ impl<'a> RunRequest<'a> {
         Ok(request)
     }
 
-    /// What comes behind the last answer.
+    /// Parses the messages after the last reply.
     fn read_new(&mut self) -> Result<()> {
         for (at, raw) in self.messages.iter().enumerate().skip(self.new) {
             let read = message(raw, at)?;
@@ -232,10 +233,10 @@ impl<'a> RunRequest<'a> {
         Ok(())
     }
 
-    /// What was said before, as `history` of a new thread takes it.
+    /// Earlier messages, in the form of `history` of a new thread.
     ///
     /// # Errors
-    /// `invalid_field`: a message is none.
+    /// `invalid_field`: a message is invalid.
     pub fn history(&self) -> Result<Vec<Value>> {
         let mut history = Vec::new();
         for (at, raw) in self.messages.iter().enumerate() {
@@ -249,7 +250,7 @@ impl<'a> RunRequest<'a> {
                 "user" => ("user", earlier(&read.content, at)?),
                 "assistant" => ("assistant", answered(&read, at)?),
                 "tool" => ("user", format!("[Result of a call] {}", text_of(&read.content, at)?)),
-                // What models have thought, and what pages show besides.
+                // Reasoning, and other content of pages.
                 _ => continue,
             };
             if !text.trim().is_empty() {
@@ -262,7 +263,7 @@ impl<'a> RunRequest<'a> {
     /// The messages that the client has.
     ///
     /// # Errors
-    /// `invalid_field`: a message is none.
+    /// `invalid_field`: a message is invalid.
     pub fn held(&self, until: Until<'_>) -> Result<Held> {
         let upto = match until {
             Until::All => self.messages.len(),
@@ -275,7 +276,8 @@ impl<'a> RunRequest<'a> {
         Ok(Held { messages: texts.join(","), results, afresh: !forgotten.is_empty() })
     }
 
-    /// Where that begins which a client has of a run behind a reply and its results: the rest of a stream that broke off.
+    /// Index of the first of the client's messages after a reply and its results, which come from an
+    /// interrupted stream.
     fn behind(&self, reply: &str) -> Result<usize> {
         let mut found = false;
         for (at, raw) in self.messages.iter().enumerate() {
@@ -289,12 +291,12 @@ impl<'a> RunRequest<'a> {
     }
 }
 
-/// How far the messages hold that a client has.
+/// The limit up to which a client's messages are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until<'a> {
     /// All of them.
     All,
-    /// Up to what a person has said last: what follows is told again.
+    /// Up to the last message of a person. The rest is sent again.
     LastSaid,
     /// Up to this reply and the results of its calls.
     Reply(&'a str),
@@ -303,16 +305,16 @@ pub enum Until<'a> {
 /// Messages that a client has.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// As it has sent them, JSON with commas between them: what a snapshot of them begins with.
+    /// In the client's form, JSON separated by commas: the beginning of a snapshot.
     pub messages: String,
     /// Results of calls that are among them.
     pub results: Results,
-    /// Whether it has more, which it is to forget.
+    /// Whether the client has more messages, which it must discard.
     pub afresh: bool,
 }
 
-/// Results of calls that a client has. Clients add messages of their own: beside an answer to an interrupt CopilotKit writes that answer
-/// down as the result of the call, which it is not.
+/// Results of calls that a client has. Clients add their own messages: besides an answer to an interrupt,
+/// CopilotKit sends that answer as the result of the call, which it is not.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     calls: SortedSet<String>,
@@ -336,19 +338,19 @@ impl Results {
         Ok(Results { calls: calls.into_iter().collect(), same: same.into_iter().collect() })
     }
 
-    /// Whether there is a message for this call, whatever it says.
+    /// Whether there is a message for this call, with any content.
     pub(super) fn has_any(&self, call: &str) -> bool {
         self.calls.contains(call)
     }
 
-    /// Whether the result of a call is there: as the message that it is, or with the same text under an id of the client's.
+    /// Whether the client has the result of a call: the message itself, or the same text under its own id.
     pub(super) fn has(&self, call: &str, id: &str, text: &str) -> bool {
         let has = |what: &str| self.same.contains(&(call.to_owned(), what.to_owned()));
         has(id) || has(text)
     }
 }
 
-/// What must be known of all messages.
+/// The fields that are needed of every message.
 #[derive(Default)]
 struct Read {
     said: usize,
@@ -395,7 +397,7 @@ fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
-/// What a page tells about itself, as a text for the model.
+/// A page's context as a text for the model.
 fn context(told: &[Told]) -> Option<String> {
     let lines = told.iter().map(|Told { description, value }| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -417,17 +419,17 @@ fn message(raw: &RawValue, at: usize) -> Result<Message> {
     crate::json::from_str(raw.get()).map_err(|error| wrong(at, &error))
 }
 
-/// The text of a content, of which the rest is passed over.
+/// The text of a content. Other parts are ignored.
 fn text_of(content: &Value, at: usize) -> Result<String> {
     parts(content, at, |part, _| Ok(text_in(part)))
 }
 
-/// What a person has said before: of what is no text it is noted that it was there.
+/// An earlier message of a person. Parts that are not text are replaced by a note.
 fn earlier(content: &Value, at: usize) -> Result<String> {
     parts(content, at, |part, kind| Ok(if kind == "text" { text_in(part) } else { format!("[{kind}]") }))
 }
 
-/// What was answered; calls are noted, as a model has to know of them.
+/// An earlier reply. Calls become notes, because the model needs to know of them.
 fn answered(message: &Message, at: usize) -> Result<String> {
     let mut texts = vec![text_of(&message.content, at)?];
     for call in message.tool_calls.iter().flatten() {
@@ -440,7 +442,7 @@ fn answered(message: &Message, at: usize) -> Result<String> {
     Ok(texts.join("\n"))
 }
 
-/// What a person says now.
+/// A new message of a person.
 fn said_now(content: &Value, at: usize, files: &mut Vec<Value>) -> Result<String> {
     parts(content, at, |part, kind| match kind {
         "text" => Ok(text_in(part)),

@@ -9,28 +9,28 @@ use crate::api::wire::ag_ui_request::RunRequest;
 use crate::api::wire::said::text_of;
 use crate::error::{Error, Result};
 
-/// A message that the thread has, and that is sent again.
+/// A message of the thread that is sent again.
 #[derive(Debug, PartialEq)]
 pub struct Revision {
     /// The thread's id of it.
     pub message: String,
-    /// What is to change of it before it is answered anew; nothing where the request was made before.
+    /// The change before it is answered again; `None` if the same request was made before.
     pub change: Option<Change>,
 }
 
 /// What changes of a message.
 #[derive(Debug, PartialEq)]
 pub struct Change {
-    /// Whether it has another text, and not only another answer.
+    /// Whether the text changes, not only the reply.
     pub is_edit: bool,
-    /// As `PATCH …/messages/:id` takes it.
+    /// In the form of `PATCH …/messages/:id`.
     pub body: Value,
 }
 
-/// Whether the last message of a request is one of these rows, and what is meant by it then.
+/// If the last message of a request is one of these rows: the revision that it requests.
 ///
 /// # Errors
-/// `invalid_field`: another text comes with files.
+/// `invalid_field`: a changed text with files.
 pub fn revision(rows: &[Value], request: &RunRequest<'_>) -> Result<Option<Revision>> {
     let known = request.said.last().and_then(|last| rows.iter().rev().find(|row| is_called(row, &last.id)));
     let Some(row) = known else { return Ok(None) };

@@ -9,17 +9,17 @@ use crate::json;
 use crate::limits;
 use crate::sorted::SortedSet;
 
-/// Keys whose values are asked for one by one; where more have changed, all are read.
+/// Maximum number of changed keys that are read one by one. Otherwise all are read.
 const KEYS: usize = 100;
 
-/// What the thread is asked.
+/// The request to the thread in progress.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     All,
     Key(String),
 }
 
-/// Values as a client knows them.
+/// The values that a client knows.
 #[derive(Debug, Default)]
 pub(super) struct State {
     known: Option<Map<String, Value>>,
@@ -28,17 +28,17 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Whether the client has been told them.
+    /// Whether the values were sent to the client.
     pub(super) fn is_known(&self) -> bool {
         self.known.is_some()
     }
 
-    /// Whether the client knows all that has changed.
+    /// Whether all changes were sent to the client.
     pub(super) fn is_settled(&self) -> bool {
         self.is_known() && self.changed.is_empty() && self.asked.is_none()
     }
 
-    /// A value was set, or deleted.
+    /// Records that a value was set or deleted.
     pub(super) fn changes(&mut self, key: &str) {
         self.changed.insert(key.to_owned());
         if self.changed.len() > KEYS {
@@ -46,13 +46,13 @@ impl State {
         }
     }
 
-    /// The query of `GET …/kv` that the thread is to answer next.
+    /// The query of the next `GET …/kv` for the thread.
     pub(super) fn asks(&mut self) -> Option<Vec<(String, String)>> {
         if self.asked.is_some() {
             return None;
         }
         if self.known.is_none() {
-            // Whatever has changed by now is in it.
+            // It includes all changes so far.
             self.changed = SortedSet::default();
             self.asked = Some(Asked::All);
             return Some(vec![("limit".to_owned(), limits::PAGE_MAX.to_string())]);
@@ -63,10 +63,10 @@ impl State {
         Some(vec![("key".to_owned(), key)])
     }
 
-    /// What the thread has answered, as what the client is told; nothing where it knows that.
+    /// Converts the thread's response into an event; `None` if the client knows the values already.
     ///
     /// # Errors
-    /// The values cannot be read.
+    /// The values cannot be parsed.
     pub(super) fn answered(&mut self, status: u16, body: &str) -> Result<Option<Value>> {
         let read = || -> Result<Value> { crate::json::from_str(body).map_err(Error::internal) };
         match (self.asked.take(), status) {

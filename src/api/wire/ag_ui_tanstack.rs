@@ -8,10 +8,10 @@ use crate::api::wire::said::text_of;
 use crate::engine::waits::digest::canonical;
 use crate::json;
 
-/// Where the mark is, in an interrupt's metadata.
+/// The name of the mark in an interrupt's metadata.
 pub(super) const BINDING: &str = "tanstack:interruptBinding";
 
-/// The mark of an interrupt of a run: it is answered by what its schema allows.
+/// The mark of an interrupt of a run, which lets people answer by its schema.
 pub(super) fn binding(wait: &str, run: &str, schema: &Value) -> Value {
     let digest = Sha256::digest(canonical(schema));
     let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -21,7 +21,7 @@ pub(super) fn binding(wait: &str, run: &str, schema: &Value) -> Value {
     })
 }
 
-/// Messages of AG-UI with their parts: results are with their calls, and reasoning is with its reply.
+/// AG-UI messages with parts: results with their calls, and reasoning with its reply.
 pub fn with_parts(messages: &[Value]) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     let mut thought: Option<&Value> = None;
@@ -52,12 +52,12 @@ pub fn with_parts(messages: &[Value]) -> Vec<Value> {
     all
 }
 
-/// Reasoning, in the step that its reply is.
+/// Reasoning, in the step of its reply.
 fn thinking(thought: &Value, step: &str) -> Value {
     json!({ "type": "thinking", "content": thought.get("content"), "stepId": step })
 }
 
-/// Reasoning that no reply has followed.
+/// Reasoning without a reply after it.
 fn alone(thought: &Value) -> Value {
     let id = text_of(thought, "id");
     json!({ "id": id, "role": "assistant", "parts": [thinking(thought, id)] })
@@ -90,7 +90,7 @@ fn calls(message: &Value) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Puts a result behind its call.
+/// Inserts a result after its call.
 fn result(all: &mut [Value], message: &Value) {
     let (call, content) = (text_of(message, "toolCallId"), text_of(message, "content"));
     let is_call = |part: &Value| text_of(part, "type") == "tool-call" && text_of(part, "id") == call;

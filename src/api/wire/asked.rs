@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::api::wire::said::text_of;
 
-/// Waits, found without a search: a client may send as many answers as fit into a body.
+/// Waits in maps, because a client may send as many answers as fit into a body.
 #[derive(Debug, Default)]
 pub struct Asked<'w> {
     by_id: HashMap<&'w str, &'w Value>,
-    /// Those that a call's result answers.
+    /// Waits that a call's result answers.
     by_call: HashMap<&'w str, &'w Value>,
 }
 
 impl<'w> Asked<'w> {
-    /// These waits. Of several about one call, the first counts.
+    /// Indexes these waits. If several belong to one call, the first is used.
     pub fn of(waits: &'w [Value]) -> Asked<'w> {
         let mut asked = Asked::default();
         for wait in waits {

@@ -3,16 +3,16 @@
 
 use crate::api::wire::response_request::dashed;
 
-/// Characters that an id of a call may have there.
+/// Maximum characters of a call's id in OpenAI's format.
 const CHARS: usize = 64;
 
-/// The id that a client is told.
+/// The id for the client.
 pub(super) fn told(call: &str, thread: &str) -> String {
     let told = format!("{call}-{}", thread.replace('-', ""));
     if told.chars().count() <= CHARS { told } else { call.to_owned() }
 }
 
-/// The model's id of a call, and the thread, where the client's id names it.
+/// The model's id of a call, and the thread if the client's id names it.
 pub fn of(told: &str) -> (&str, Option<String>) {
     let found = told.len().checked_sub(32).and_then(|at| told.split_at_checked(at));
     let found = found.and_then(|(call, hex)| Some((call.strip_suffix('-')?, dashed(hex)?)));
