@@ -1,4 +1,4 @@
-//! The messages of one request: what was said, as its model is sent it.
+//! The messages of one request, in the form for its model.
 
 use crate::engine::attachments::shown::{Pictured, Room};
 use crate::engine::call::not_run;
@@ -24,12 +24,13 @@ pub(crate) struct History<'a> {
     /// Images from this seq on may be shown.
     pub(crate) pictured: i64,
     pub(crate) prompt: &'a Prompt,
-    /// Who asks: what a provider wants back goes to its author only.
+    /// The author of the request. A provider's data goes back only to the author of its reply.
     pub(crate) author: Author,
 }
 
-/// From which message on images may be shown: the `recent` newest messages, with the results of tools among them. A
-/// step's calls and results are no messages here, so that a long turn does not lose sight of what it is about.
+/// The seq from which messages may show images: that of the oldest of the `recent` newest messages. Tool
+/// results between them may show images too. The calls and results of a step are not counted, so that a long
+/// turn keeps the images of its beginning.
 pub(crate) fn pictured_from(entries: &[Entry], below: i64, recent: u32) -> i64 {
     let newest = entries.iter().rev().skip_while(|entry| entry.row.seq >= below);
     let said = newest.filter(|entry| entry.row.role != Role::Tool && entry.row.calls.is_empty());
@@ -40,8 +41,8 @@ pub(crate) fn pictured_from(entries: &[Entry], below: i64, recent: u32) -> i64 {
 }
 
 impl History<'_> {
-    /// The messages of the request. Calls and results always pair, whatever was stored, edited or deleted, no id is
-    /// there twice, and the last message is somebody else's.
+    /// Builds the messages of the request. Calls and results always pair, whatever was stored, edited or
+    /// deleted. No id occurs twice, and the last message is not the model's own.
     pub(crate) fn messages(
         &self,
         mut parts: Parts,
@@ -61,10 +62,10 @@ impl History<'_> {
             empty_last = entry.row.role == self.span.own && entry.row.is_empty_reply();
             match entry.row.role {
                 Role::System => out.push(entry.message(Form::Whole, View::Other)),
-                // Results are placed after the calls that they answer; those that answer none are left out.
+                // Results are placed behind their calls; results without a call are left out.
                 Role::Tool => {}
                 role if role == self.span.own => self.reply(entry, replay_from, &mut out, &mut pictured),
-                // What somebody else said: the person, or the other side, whose calls are its own affair.
+                // A message of a person or of the other side, whose calls are not shown.
                 Role::User | Role::Assistant if entry.row.says_nothing() => {}
                 Role::User | Role::Assistant => {
                     self.note(&mut pictured, &out, &entry.row);
@@ -81,14 +82,14 @@ impl History<'_> {
         Ok(out)
     }
 
-    /// Notes the message that is next, if it may show images.
+    /// Notes the next message, if it may show images.
     fn note(&self, pictured: &mut Pictured, out: &[CachedJson<ChatMessage>], row: &Shared) {
         if row.seq >= self.pictured {
             pictured.note(out, row);
         }
     }
 
-    /// A reply and the results of its calls. Those from `replay_from` on carry what their provider wants back.
+    /// Adds a reply and the results of its calls. Replies from `replay_from` on carry their provider's data.
     fn reply(
         &self,
         entry: &Entry,
@@ -126,22 +127,22 @@ impl History<'_> {
         }
     }
 
-    /// From which seq on replies carry what their provider wants back: in the current turn, and in an exchange of calls
-    /// directly before it, which providers take for a part of it; everywhere when the prompt says `include`.
+    /// The seq from which replies carry their provider's data: the current turn, and an exchange of calls
+    /// directly before it, which providers count as a part of it. All replies if the prompt sets `include`.
     fn replay_from(&self) -> i64 {
         if self.prompt.reasoning.as_ref().is_some_and(|reasoning| reasoning.include) {
             return 0;
         }
         let past = self.entries.partition_point(|entry| entry.row.seq < self.span.turn_from);
         let past = self.entries.get(..past).unwrap_or_default().iter().rev();
-        // What the system says in between is no end of it.
+        // A system message does not end the exchange.
         let exchange = past.take_while(|entry| {
             matches!(entry.row.role, Role::Tool | Role::System) || !entry.row.calls.is_empty()
         });
         exchange.last().map_or(self.span.turn_from, |entry| entry.row.seq)
     }
 
-    /// The stored result of a call of the reply at `seq`: it is in the reply's block.
+    /// The stored result of a call of the reply at `seq`; it lies in the reply's block.
     fn result(&self, seq: i64, call_id: &str) -> Option<(&Shared, CachedJson<ChatMessage>)> {
         let start = self.entries.partition_point(|entry| entry.row.seq <= seq);
         let block = self.entries.get(start..).unwrap_or_default();

@@ -1,6 +1,7 @@
-//! What a request to a model holds (spec §20): the prompt, the history that fits (`window`), the tools.
+//! The context of a request to a model (spec §20): the prompt, the history that fits (`window`), the tools.
 //!
-//! * Here: the request. `space`: its parts, and how much of the model's window each takes. `history`: its messages.
+//! * Here: the request. `space`: its parts, and how much of the model's window each takes. `history`: its
+//!   messages.
 
 pub(crate) mod history;
 pub(crate) mod space;
@@ -24,10 +25,10 @@ use crate::store::runs::Step;
 use crate::store::state::State;
 use crate::store::window::{Author, Entry, Past, Span, Window};
 
-/// System messages that are kept: those of two sides, before and after a change.
+/// The number of system messages to keep: those of two sides, before and after a change.
 const SYSTEMS: usize = 4;
 
-/// What of the messages a request has.
+/// The part of the messages that fits a request.
 struct Fitted {
     /// Seq of the first one.
     cut: i64,
@@ -37,7 +38,8 @@ struct Fitted {
 }
 
 impl ModelContext<'_> {
-    /// The request for an open step, unless a hook forbids it. The cut and the shortening are stored when they move, which is seldom.
+    /// Builds the request for an open step, unless a hook blocks it. The cut and the shortening are stored
+    /// when they move, which is rare.
     pub(crate) async fn assemble(
         &self,
         definitions: &Definitions<'_>,
@@ -75,14 +77,14 @@ impl ModelContext<'_> {
         }
     }
 
-    /// The parts of a request with the summary that holds now, and the room that they leave.
+    /// The parts of a request with the current summary, and the space that they leave.
     fn parts(&self, definitions: &Definitions<'_>, model: &Model, parts: Parts) -> Result<(Parts, Space)> {
         let parts = Parts { summary: self.summarizer().summary_part(definitions.prompt)?, ..parts };
         let space = self.space(definitions, model, &parts)?;
         Ok((parts, space))
     }
 
-    /// Sees to it that the messages fit.
+    /// Fits the messages into the space.
     fn fitted(&self, definitions: &Definitions<'_>, step: Step, space: &Space) -> Result<Fitted> {
         let budget = space.messages;
         let (fitted, jumped, shortened) = self.read_mut(|state, sql| {
@@ -126,7 +128,8 @@ impl ModelContext<'_> {
         Ok(fitted)
     }
 
-    /// The thread's history as another prompt would see it, up to the step that runs; read anew, and nothing is stored.
+    /// The thread's history for another prompt, up to the running step. Read from the tables; nothing is
+    /// stored.
     pub(crate) fn history_for(
         &self,
         definitions: &Definitions<'_>,
@@ -158,7 +161,7 @@ impl ModelContext<'_> {
         })
     }
 
-    /// What the next request would hold besides messages, and whom it would ask. Hooks are not run, and nothing is noted.
+    /// The model and the parts of the next request besides messages. Runs no hooks and notes nothing.
     pub(crate) fn next_parts<'d>(&self, definitions: &Definitions<'d>) -> Result<(&'d Model, Parts, Space)> {
         let model = self.current_model(definitions, Step::own(0))?;
         let rendered =
@@ -196,7 +199,7 @@ impl ModelContext<'_> {
         })
     }
 
-    /// The system message; that of an earlier request while it says the same.
+    /// The system message; reuses that of an earlier request with the same text.
     fn system(&self, text: String) -> CachedJson<ChatMessage> {
         let message = ChatMessage::System(text);
         let mut sent = self.ephemeral.system.borrow_mut();
@@ -211,8 +214,8 @@ impl ModelContext<'_> {
         message
     }
 
-    /// The functions that a prompt offers, made strict once (spec §5.4), and again when what it offers of subagents has
-    /// changed.
+    /// The functions that a prompt offers. They are made strict once (spec §5.4), and again when its
+    /// subagents have changed.
     pub(crate) fn offers(&self, definitions: &Definitions<'_>) -> Result<CachedJson<Vec<ToolDefinition>>> {
         let prompt = definitions.prompt;
         let family = self.subagents().family(definitions)?;
@@ -236,7 +239,7 @@ impl ModelContext<'_> {
         Ok(tools)
     }
 
-    /// What a model is offered; nothing where it calls no tools.
+    /// The functions for a model; none if it does not support tool calls.
     pub(crate) fn tools_for(
         &self,
         definitions: &Definitions<'_>,
@@ -248,7 +251,8 @@ impl ModelContext<'_> {
         }
     }
 
-    /// The provider found the request too long: from now on this thread sends half as much of its messages as this one had.
+    /// Halves the window after the provider rejected a request as too long: the thread sends at most half of
+    /// that request's message tokens from now on.
     pub(crate) fn halve_window(&self) -> Result<()> {
         self.transition(|state, sql| {
             let sent = state.window.as_ref().map_or(0, Window::tokens);
@@ -258,8 +262,8 @@ impl ModelContext<'_> {
     }
 }
 
-/// Which messages the next request may have, before its turn and altogether, and before which seq results are shortened. A thread
-/// at rest has no turn, but for what waits.
+/// The messages for the next request: before its turn, altogether, and the seq before which results are
+/// shortened. A thread at rest has no turn, except for queued messages.
 pub(crate) fn next_span(definitions: &Definitions<'_>, state: &State) -> (Past, Span, i64) {
     let prompt = definitions.prompt;
     let waiting = state.opens.unwrap_or(i64::MAX);
@@ -274,7 +278,7 @@ pub(crate) fn next_span(definitions: &Definitions<'_>, state: &State) -> (Past, 
     (past, Span { turn_from, below: i64::MAX, covered, own: definitions.active.role() }, short_below)
 }
 
-/// The window, if it has all that is needed; otherwise it is read.
+/// The window, if it holds the needed rows; otherwise it is loaded.
 pub(crate) fn window_from(
     state: &mut State,
     sql: &dyn Sql,
@@ -288,8 +292,9 @@ pub(crate) fn window_from(
     }
 }
 
-/// The rows of the current turn, oldest first, all of them: what the stop rules say must not depend on what is in memory.
-/// A turn that is not is read, each row bounded as in any request; the next request needs the same.
+/// All rows of the current turn, oldest first, because the verdict of the stop rules must not depend on what
+/// is in memory. Missing rows are loaded, each bounded as in any request; the next request needs them as
+/// well.
 pub(crate) fn turn_rows(state: &mut State, sql: &dyn Sql) -> Result<Vec<Shared>> {
     let turn_from = state.run.as_ref().map_or(0, |run| run.turn_from);
     let window = match state.window.take() {

@@ -1,4 +1,4 @@
-//! The parts of a request, and how much of its model's window each of them takes (docs/context.md).
+//! The parts of a request, and the share of its model's window that each takes (docs/context.md).
 
 use crate::engine::definitions::Definitions;
 use crate::engine::features::ModelContext;
@@ -7,14 +7,14 @@ use crate::models::{CachedJson, ChatMessage};
 use crate::spec::Model;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 
-/// What a request holds besides its tools and its messages: system messages. They stand where they change the beginning of
-/// the request least often, so that a provider's cache of it holds.
+/// The system messages of a request. Their order keeps the beginning of the request stable, so that the
+/// provider's cache stays valid.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) system: CachedJson<ChatMessage>,
     /// Behind the system prompt.
     pub(crate) summary: Option<CachedJson<ChatMessage>>,
-    /// Between what was said before and the messages that opened the turn: it is another one in each turn.
+    /// Between the history and the messages of the current turn, because it changes in each turn.
     pub(crate) memory: Option<CachedJson<ChatMessage>>,
 }
 
@@ -25,35 +25,35 @@ impl Parts {
     }
 }
 
-/// The tokens of a request, as they are estimated.
+/// The estimated tokens of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Space {
-    /// Tokens that it may have, as its provider counts them.
+    /// The limit on tokens, as the provider counts them.
     pub(crate) input: u64,
-    /// What an estimate is multiplied by for that.
+    /// The factor from estimated to counted tokens.
     pub(crate) factor: f64,
     pub(crate) system: usize,
     pub(crate) tools: usize,
     pub(crate) summary: usize,
     pub(crate) memory: usize,
-    /// What is left for messages.
+    /// The rest, for messages.
     pub(crate) messages: usize,
 }
 
 impl Space {
-    /// An estimate as the provider would count it.
+    /// Converts an estimate to tokens as the provider counts them.
     pub(crate) fn counted(&self, tokens: usize) -> u64 {
         (tokens as f64 * self.factor).round() as u64
     }
 
-    /// What it may have altogether.
+    /// The limit in estimated tokens.
     fn whole(&self) -> usize {
         (self.input as f64 / self.factor) as usize
     }
 }
 
 impl ModelContext<'_> {
-    /// How the window of a model is shared out among the parts of a request.
+    /// Divides the window of a model among the parts of a request.
     pub(crate) fn space(&self, definitions: &Definitions<'_>, model: &Model, parts: &Parts) -> Result<Space> {
         let of = |part: &Option<CachedJson<ChatMessage>>| {
             part.as_ref().map_or(0, CachedJson::<ChatMessage>::tokens)
@@ -76,7 +76,7 @@ impl ModelContext<'_> {
         Ok(space)
     }
 
-    /// Tells of tools that take more than half of a request. It is sent all the same.
+    /// Notes tools that take more than half of a request. The request is sent anyway.
     pub(crate) fn note_tools(
         &self,
         definitions: &Definitions<'_>,

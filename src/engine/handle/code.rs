@@ -1,4 +1,4 @@
-//! `runCode`, for the code that works in a thread.
+//! `runCode`, for code in a thread.
 
 use std::rc::Rc;
 
@@ -30,7 +30,7 @@ impl CodeApi for Open {
 }
 
 impl Thread {
-    /// A call of a member by code of another thread of the family.
+    /// Answers a call of a member by code of another thread of the family.
     pub(crate) async fn answer_member(&self, request: &ThreadRequest) -> Result<Reply> {
         let asked: Asked = crate::json::from_str(&request.body).map_err(Error::internal)?;
         let access = if asked.only_reads { Access::Reads(Rc::default()) } else { Access::Writes };

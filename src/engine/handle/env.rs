@@ -1,4 +1,4 @@
-//! Values of variables, for the code that works in a thread.
+//! Values of variables, for code in a thread.
 
 use futures::future::LocalBoxFuture;
 
@@ -46,7 +46,7 @@ impl EnvApi for Open {
 }
 
 impl Thread {
-    /// In a run, the active side's prompt gives values too.
+    /// The value of a variable for code. In a run, the active side's prompt provides values too.
     async fn value_for_code(&self, name: &str) -> Result<Option<Value>> {
         self.variables().refresh_env().await?;
         let (agent, runs) = self.read(|state, _| Ok((state.meta.agent.clone(), state.active().is_some())))?;

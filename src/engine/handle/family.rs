@@ -1,4 +1,4 @@
-//! The family of a thread, for the code that works in it.
+//! The family of a thread, for code in it.
 
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
@@ -55,7 +55,7 @@ impl FamilyApi for Open {
 
     fn ask_thread(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Value>> {
         let thread = self.thread.clone();
-        // What a member does there is looked at there.
+        // The other thread checks the effects of a member.
         let reads =
             matches!(request.route, ThreadRoute::Get | ThreadRoute::ListMessages | ThreadRoute::Member);
         let may = if reads { Ok(()) } else { self.scope.writes("change another thread") };

@@ -1,4 +1,4 @@
-//! Its files, for the code that works in a thread.
+//! Files, for code in a thread.
 
 use bytes::Bytes;
 use futures::stream::LocalBoxStream;
@@ -105,7 +105,7 @@ impl FilesApi for Open {
 }
 
 impl Open {
-    /// A path that code names, without secrets: what it writes it finds again under the same name.
+    /// A path from code, without secrets. Reading and writing redact it alike, so code finds its files again.
     fn at(&self, path: &str) -> Result<FilePath> {
         FilePath::shown("path", &self.thread.variables().shown(path.to_owned()))
     }

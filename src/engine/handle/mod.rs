@@ -1,7 +1,8 @@
-//! A thread in the hands of the code that works in it: what is behind [`crate::sdk::ThreadState`]. Here: who the thread is, its
+//! A thread for the code that works in it: the implementation of [`crate::sdk::ThreadState`]. Here: identity,
 //! values, messages and effects.
 //!
-//! * `files`, `env`, `resources`, `family`: files, values of variables, definitions and logs, other threads of the family.
+//! * `files`, `env`, `resources`, `family`: files, values of variables, definitions and logs, other threads
+//!   of the family.
 //! * `run`: the run that the code works in. `code`: code in the sandbox that it starts.
 
 pub(crate) mod code;
@@ -29,7 +30,7 @@ use crate::spec::package::Sought;
 /// A thread on its host.
 pub(crate) struct Open {
     pub(crate) thread: Thread,
-    /// What works here, and where its calls are made.
+    /// The scope of the code and of its calls.
     pub(crate) scope: Scope,
 }
 
@@ -145,7 +146,7 @@ impl ThreadApi for Open {
     }
 
     fn emit(&self, event: &str, data: Value) {
-        // The call fails for it in the end.
+        // A read-only caller fails at the end of its call.
         if self.scope.writes("emit an event").is_ok() {
             self.thread.emit(event, data);
         }
@@ -163,7 +164,7 @@ impl Open {
     }
 }
 
-/// A message that is not there is no error here.
+/// Turns the error for a missing message into `None`.
 pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Err(error) if error.code == crate::error::Code::MessageNotFound => Ok(None),
@@ -172,24 +173,24 @@ pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 impl Thread {
-    /// The thread for code that works apart from its runs.
+    /// The thread for code outside its runs.
     pub fn thread_state(&self) -> ThreadState {
         self.state_at(Origin::Detached, None)
     }
 
-    /// The thread for the code that works in it, of this package.
+    /// The thread for code of this package that works in it.
     pub(crate) fn state_at(&self, origin: Origin, package: Option<&str>) -> ThreadState {
         self.state_with(origin, package, Access::Writes)
     }
 
-    /// The same for code that may do this to it.
+    /// The thread for code with this access.
     pub(crate) fn state_with(&self, origin: Origin, package: Option<&str>, access: Access) -> ThreadState {
         let id: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let scope = Scope::beside(origin, &format!("e{id}"), Entered::First).in_package(package);
         self.state_in(Scope { access, ..scope })
     }
 
-    /// The same; calls that it makes are within `scope`.
+    /// The thread for code whose calls are within `scope`.
     pub(crate) fn state_in(&self, scope: Scope) -> ThreadState {
         ThreadState(Rc::new(Open { thread: self.clone(), scope }))
     }

@@ -1,4 +1,4 @@
-//! Definitions and logs, for the code that works in a thread.
+//! Definitions and logs, for code in a thread.
 
 use std::borrow::Cow;
 
@@ -34,10 +34,10 @@ impl ResourcesApi for Open {
 }
 
 impl Thread {
-    /// The name in the catalog of what the code of a scope calls by this one ([`Catalog::named`]).
+    /// The name in the catalog for a name in the code of a scope ([`Catalog::named`]).
     ///
     /// # Errors
-    /// `invalid_field` for one of another package that is hidden there.
+    /// `invalid_field` for a hidden name of another package.
     pub(crate) fn named<'n>(
         &self,
         scope: &Scope,

@@ -1,4 +1,4 @@
-//! The run, for the code that works in one of its steps.
+//! The run, for code in one of its steps.
 
 use futures::FutureExt;
 use futures::channel::oneshot;
@@ -53,7 +53,7 @@ impl RunApi for Open {
     }
 
     fn set_context(&self, key: &str, value: Value) {
-        // For this and the next the call fails in the end.
+        // A read-only caller of this or of `remove_context` fails at the end of its call.
         if self.scope.origin.in_step() && self.scope.writes("set the context").is_ok() {
             self.thread.ephemeral.context.borrow_mut().insert(key.to_owned(), value);
         }

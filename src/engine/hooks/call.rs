@@ -1,4 +1,4 @@
-//! One call of one hook: what it is given, and how it is reached.
+//! One call of one hook: its arguments and its transport.
 
 use serde_json::{Map, Value};
 
@@ -13,10 +13,10 @@ use crate::work::native::hook_call::HookCall;
 use crate::{limits, work};
 
 impl Hooks<'_> {
-    /// Calls it once, for as long as it may take.
+    /// Calls a hook once, within its time limit.
     ///
     /// # Errors
-    /// Inside: why it failed, in words for the log.
+    /// Inside: the reason of the failure, as text for the log.
     pub(crate) async fn call_hook(
         &self,
         at: &At<'_>,
@@ -61,7 +61,7 @@ impl Hooks<'_> {
         Ok(outcome)
     }
 
-    /// The values of the variables that it declares; why it cannot run without one.
+    /// The values of the hook's declared variables, or the reason why it cannot run without one.
     async fn hook_values(&self, at: &At<'_>, hook: &Hook) -> Result<Map<String, Value>, String> {
         if hook.variables.is_empty() {
             return Ok(Map::new());

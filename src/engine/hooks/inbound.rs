@@ -1,4 +1,5 @@
-//! Hooks at the beginning of a step: what a drain takes in (spec §35.24a), and before the first one the new thread.
+//! Hooks at the beginning of a step: for the messages of a drain (spec §35.24a), and for a new thread before
+//! the first.
 
 use futures::channel::oneshot;
 
@@ -16,27 +17,28 @@ use crate::store::runs::{Phase, Run, Step};
 use crate::store::side::Side;
 use crate::store::{messages as rows, meta};
 
-/// How far hooks are with what a drain takes in.
+/// The state of the hooks of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drain {
-    /// The step may be opened, or go on. It takes in rows from this seq on, if any.
+    /// The step may be opened or continued. It takes in rows from this seq on, if any.
     Ready(Option<i64>),
-    /// Hooks have sent so many requests that the flow must go on in a fresh event.
+    /// Hooks have sent so many requests that the flow must continue in a fresh event.
     Yields,
 }
 
 impl Hooks<'_> {
-    /// Before any step: `after_thread_created`, unless that is done.
+    /// Before any step: runs `after_thread_created`, unless that is done.
     pub(crate) async fn hook_thread(&self, definitions: &Definitions<'_>) -> Result<()> {
         self.tell_created(definitions, Origin::Hook).await
     }
 
-    /// Before a drain: `before_create_message` for each message from outside. No message can come between the last of them and the drain: nothing is awaited there.
+    /// Before a drain: runs `before_create_message` for each message from outside. Nothing is awaited between
+    /// the last hook and the drain, so no message can come in between.
     pub(crate) async fn hook_inbound(&self, definitions: &Definitions<'_>) -> Result<Drain> {
         let observes = self.has_hooks(definitions, &[HookName::AfterCreateMessage]);
         let open = self.read(|state, sql| {
             let Some(run) = state.active().filter(|run| run.phase == Phase::Model) else { return Ok(None) };
-            // Entered again: what the open step took in is part of the turn, or was stored before it.
+            // Entered again: the messages of the open step are part of the turn, or were stored before it.
             let before = match observes {
                 true => Run::find(sql, run.id - 1)?.map_or(state.meta.copied_upto(), |last| last.block),
                 false => run.turn_from,
@@ -68,7 +70,8 @@ impl Hooks<'_> {
         self.read(|state, _| Ok(Drain::Ready(state.undrained)))
     }
 
-    /// Stores what the hooks made of a message. One that was changed or deleted meanwhile stays as it is.
+    /// Stores the hooks' version of a message. A message that was changed or deleted meanwhile stays as it
+    /// is.
     fn store_hooked(&self, before: &Row, after: Row) -> Result<()> {
         let changed = self.transition(|state, sql| {
             queue::set_hooked(sql, before.seq, HookStage::Before)?;
@@ -76,7 +79,7 @@ impl Hooks<'_> {
                 return Ok(None);
             }
             after.update_inbound(sql)?;
-            // Clients that come back have seen it as it was.
+            // Reconnecting clients have seen the earlier version.
             state.meta.edits += 1;
             state.meta.update(sql)?;
             state.visible = None;
@@ -95,7 +98,7 @@ impl Hooks<'_> {
         self.broadcast_message(&row)
     }
 
-    /// After a drain: `after_create_message` for each message that it took in.
+    /// After a drain: runs `after_create_message` for each message that it took in.
     pub(crate) async fn observe_inbound(
         &self,
         definitions: &Definitions<'_>,
@@ -117,8 +120,8 @@ impl Hooks<'_> {
         Ok(Drain::Ready(Some(from)))
     }
 
-    /// After a reply was found stored: the process may have been lost before `after_create_message` was told of the
-    /// newest row of its step.
+    /// After a restart with a stored reply: the process may have crashed before `after_create_message` ran
+    /// for the newest row of the step. Runs it again.
     pub(crate) async fn observe_again(&self, definitions: &Definitions<'_>, reply: &Shared) -> Result<()> {
         if !self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
             return Ok(());
@@ -132,12 +135,12 @@ impl Hooks<'_> {
         })?;
         match newest {
             Some(row) => self.after_create(definitions, &Shared::new(row)).await,
-            // A call that was dropped has left none.
+            // A dropped call has no row.
             None => Ok(()),
         }
     }
 
-    /// Tells of the new thread beside everything else, unless that is done or under way.
+    /// Starts `after_thread_created` in the background, unless it is done or running.
     pub(crate) fn start_created_hook(&self) -> Result<()> {
         let told = self.read(|state, _| Ok(state.created_told || state.meta.terminated_us.is_some()))?;
         if told || self.ephemeral.created_hook.borrow().is_some() {
@@ -153,14 +156,14 @@ impl Hooks<'_> {
                 Err(error) => Err(error),
             };
             if let Err(error) = told {
-                // Any other wake of the thread, and at the latest its first run, tells it again.
+                // Any other wake of the thread runs them again, at the latest its first run.
                 thread.variables().log(&format!("the hooks of a new thread were interrupted: {error}"));
             }
         }));
         Ok(())
     }
 
-    /// `after_thread_created`, once that is not known to be done. Waits for one that is under way.
+    /// Runs `after_thread_created`, unless it is known to be done. Waits for one that is running.
     async fn tell_created(&self, definitions: &Definitions<'_>, origin: Origin) -> Result<()> {
         loop {
             if self.read(|state, _| Ok(state.created_told))? {
@@ -171,7 +174,7 @@ impl Hooks<'_> {
                 Some(waiting) => waiting.push(done),
                 None => break,
             }
-            // It ends without a word, whether it was told or lost.
+            // The sender is dropped at the end, whether the hooks succeeded or not.
             let _ended = wait.await;
         }
         *self.ephemeral.created_hook.borrow_mut() = Some(Vec::new());
@@ -184,7 +187,7 @@ impl Hooks<'_> {
         })
     }
 
-    /// Whether a new thread of this agent has nobody to be told to.
+    /// Whether a new thread of this agent has no `after_thread_created` hook.
     pub(crate) fn nobody_is_told(&self, agent: &str) -> bool {
         !self
             .definitions_of(agent, Side::A)

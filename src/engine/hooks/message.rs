@@ -21,11 +21,11 @@ use crate::store::side::Side;
 use crate::store::state::State;
 use crate::store::window::Replay;
 
-/// A message that is about to be stored. Its `content`, `metadata` and `silent` may be changed.
+/// A message to be stored. Hooks may change its `content`, `metadata` and `silent`.
 pub(crate) struct Created {
     thread_id: String,
     pub(crate) row: Row,
-    /// Of what hooks make of it.
+    /// The secrets to redact in the hooks' changes.
     secrets: Rc<Redactor>,
 }
 
@@ -54,7 +54,7 @@ impl Subject for Created {
         let mut row = self.row.clone();
         match fields.get("content") {
             None | Some(Value::Null) => {}
-            // What it leaves as it was is whoever's said it.
+            // Unchanged text keeps what its sender may write.
             Some(Value::String(text)) if row.content.as_ref() == Some(text) => {}
             Some(Value::String(text)) => row.content = Some(self.secrets.owned(text.clone())),
             Some(other) => return Err(wrong("a text as `content`", other)),
@@ -81,7 +81,7 @@ impl Subject for Created {
     }
 }
 
-/// Metadata as stored; what is the same stays as it was written.
+/// Metadata for the row; unchanged entries stay as they were written.
 fn written(row: &Row, metadata: &Map<String, Value>, secrets: &Redactor) -> Result<Option<String>, String> {
     let before = row.metadata();
     if before == *metadata {
@@ -168,14 +168,15 @@ impl Hooks<'_> {
         self.observe(&At::run(definitions, row.seq), HookName::AfterCreateMessage, &[message]).await
     }
 
-    /// Whether hooks are told of children before these begin. Read in the transition that makes one.
+    /// Whether children start only after `after_subagent_created`. Read in the transition that creates a
+    /// child.
     pub(crate) fn holds_children(&self, state: &State) -> bool {
         let side = state.active().map_or(Side::A, |run| run.side);
         let definitions = self.definitions_of(&state.meta.agent, side);
         definitions.is_some_and(|found| self.has_hooks(&found, &[HookName::AfterSubagentCreated]))
     }
 
-    /// `after_subagent_created`, with the registry's entry: the child is there, and begins afterwards.
+    /// Runs `after_subagent_created` with the registry's entry. The child exists, and starts afterwards.
     pub(crate) async fn tell_hooks_of(&self, reference: &str) -> Result<()> {
         let Some(definitions) = self.definitions()? else { return Ok(()) };
         let child = self.read_mut(|state, sql| {
@@ -186,11 +187,11 @@ impl Hooks<'_> {
         self.observe(&at, HookName::AfterSubagentCreated, &[child]).await
     }
 
-    /// Stores a message of code that works in the thread, which starts nothing (spec §35.16); its id. What is told
-    /// of it afterwards is told by the drain that takes it in, as of everything from outside.
+    /// Stores a message of code in the thread, which starts no run (spec §35.16). Returns its id.
+    /// `after_create_message` runs with the drain that takes it in, as for every message from outside.
     ///
     /// # Errors
-    /// `hook_failed` when a `before_create_message` fails (spec §9.1).
+    /// `hook_failed` if a `before_create_message` fails (spec §9.1).
     pub(crate) async fn inject(&self, mut input: Input, hooked: Hooked) -> Result<String> {
         if hooked == Hooked::ByHook {
             input.hooks_are_done();
@@ -219,7 +220,7 @@ impl Hooks<'_> {
         self.add_message(input, None)
     }
 
-    /// `before_update_message`: the change as it is made.
+    /// Runs `before_update_message`. Returns the change to make.
     pub(crate) async fn before_update(
         &self,
         definitions: &Definitions<'_>,
@@ -230,7 +231,7 @@ impl Hooks<'_> {
         if !self.has_hooks(definitions, &[HookName::BeforeUpdateMessage]) {
             return Ok(update);
         }
-        // Each change has its place: the next one that is stored has the next number.
+        // Each change has its own place, numbered by the next stored edit.
         let place = self.read(|state, _| place_of_edit(id, state.meta.edits + 1))?;
         let at = At::change(definitions, place, hooked);
         let mut updates = Updates { id: id.to_owned(), update, secrets: self.variables().redactor() };
@@ -238,7 +239,7 @@ impl Hooks<'_> {
         Ok(updates.update)
     }
 
-    /// `after_update_message`.
+    /// Runs `after_update_message`.
     pub(crate) async fn after_update(
         &self,
         definitions: &Definitions<'_>,
@@ -256,8 +257,8 @@ impl Hooks<'_> {
     }
 }
 
-/// What hooks made of a message. What its provider wants back with another text than it has now goes with that one, unless
-/// all of it stands before the text: a provider may insist on it while its calls are answered.
+/// The hooks' version of a message. If the text has changed, the provider's data is dropped, unless all of it
+/// precedes the text: a provider may require it while its calls are answered.
 pub(crate) fn fitting(before: &Row, mut after: Row) -> Row {
     if after.content != before.content {
         let replay = Replay::read(before).filter(|_| !before.calls.is_empty());

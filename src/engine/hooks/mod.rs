@@ -1,15 +1,16 @@
-//! Hooks (spec §9): code of the application's own around what a thread does.
+//! Hooks (spec §9): the application's code around the operations of a thread.
 //!
-//! A run's hooks are those that its active prompt lists, or else its agent; that list follows from the definitions, so a
-//! run that is entered again has the same one. They run in the listed order, each on what the one before it made. One
-//! that fails is logged and has changed nothing.
+//! A run uses the hooks of its active prompt, or else of its agent. The list follows from the definitions, so
+//! a resumed run has the same one. Hooks run in the listed order, each on the result of the previous one. A
+//! hook that fails is logged and changes nothing.
 //!
-//! Nothing is transformed twice: what a hook makes of a message or a result is stored in one transaction with what says
-//! that it has run, and until then it is asked again about the original. What it makes of a request is stored nowhere.
-//! Hooks that observe are told at least once, with the same `hookCallId` each time.
+//! No message or result is transformed twice: the transformed version is stored in one transaction with the
+//! mark that the hook has run. Until then the hook is called again with the original. Changes to a request
+//! are not stored. Observing hooks run at least once, with the same `hookCallId` each time.
 //!
-//! * `call`: one call of one hook. `request`: those of a request to a model. `message`: those around a message that is
-//!   stored or changed. `inbound`: what a drain takes in, and the new thread. `result`: those around a tool call.
+//! * `call`: one call of one hook. `request`: hooks of a request to a model. `message`: hooks around a
+//!   message that is stored or changed. `inbound`: hooks of a drain, and of a new thread. `result`: hooks
+//!   around a tool call.
 
 pub(crate) mod call;
 pub(crate) mod inbound;
@@ -31,16 +32,16 @@ use crate::spec::hook::{Hook, HookName};
 use crate::store::log::Event;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 
-/// Where a hook runs.
+/// The place at which a hook runs.
 pub(crate) struct At<'a> {
     definitions: &'a Definitions<'a>,
-    /// What it is about, unique in the thread: the seq of a message, and for changes to it which one.
+    /// The subject, unique in the thread: the seq of a message, and for its changes their number.
     place: String,
     origin: Origin,
 }
 
 impl<'a> At<'a> {
-    /// In the active run, about the message of that seq.
+    /// In the active run, for the message with that seq.
     fn run(definitions: &'a Definitions<'a>, seq: i64) -> At<'a> {
         At { definitions, place: seq.to_string(), origin: Origin::Hook }
     }
@@ -49,7 +50,7 @@ impl<'a> At<'a> {
         At { definitions, place, origin: Origin::DetachedHook }
     }
 
-    /// Where the change of a message is made.
+    /// At a change of a message.
     fn change(definitions: &'a Definitions<'a>, place: String, hooked: Hooked) -> At<'a> {
         let origin = if hooked == Hooked::InStep { Origin::Hook } else { Origin::DetachedHook };
         At { definitions, place, origin }
@@ -60,19 +61,19 @@ impl<'a> At<'a> {
     }
 }
 
-/// What a hook may change.
+/// The subject that a hook may change.
 trait Subject {
-    /// The hook's arguments, as things stand.
+    /// The current arguments of the hook.
     fn args(&self) -> Vec<Value>;
 
-    /// Takes in what it gave.
+    /// Applies the hook's return value.
     ///
     /// # Errors
-    /// Why that cannot be taken, in words; then nothing has changed.
+    /// The reason why it is invalid, as text; then nothing has changed.
     fn take(&mut self, answer: Value) -> Result<Next, String>;
 }
 
-/// Whether the next hook is asked.
+/// Whether the next hook runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Go,
@@ -90,7 +91,7 @@ impl Hooks<'_> {
         names.iter().any(|name| !self.hooks(definitions, *name).is_empty())
     }
 
-    /// Runs those of that name one after another on what they may change.
+    /// Runs the hooks of that name one after another on a subject.
     async fn transform(&self, at: &At<'_>, name: HookName, subject: &mut dyn Subject) -> Result<Next> {
         for hook in self.hooks(at.definitions, name) {
             let answer = self.call_hook(at, hook, subject.args()).await?;
@@ -103,7 +104,7 @@ impl Hooks<'_> {
         Ok(Next::Go)
     }
 
-    /// Runs those of that name one after another; what they give counts for nothing.
+    /// Runs the hooks of that name one after another, and ignores their return values.
     async fn observe(&self, at: &At<'_>, name: HookName, args: &[Value]) -> Result<()> {
         for hook in self.hooks(at.definitions, name) {
             if let Err(error) = self.call_hook(at, hook, args.to_vec()).await? {
@@ -113,7 +114,7 @@ impl Hooks<'_> {
         Ok(())
     }
 
-    /// Logs a failure; everything goes on as if the hook had not run.
+    /// Logs a failure. The operation continues as if the hook had not run.
     fn hook_failed(&self, at: &At<'_>, hook: &Hook, error: &str) -> Result<()> {
         let error = &self.variables().shown(error.to_owned());
         self.tell_failure(Failure {
@@ -132,7 +133,7 @@ impl Hooks<'_> {
                     format!("The hook \"{}\" failed: {}", hook.id, error.cut(limits::LOGGED_PATH_BYTES));
                 let subject = ("hook", hook.id.as_str());
                 let entry = Diagnostic::warning(Kind::Contract, "hook.failed", subject, text, now);
-                // A strict run ends with it: it must not be forgotten.
+                // A strict run ends because of it, so it must be stored.
                 if run.diagnostics.add(entry) {
                     run.update(sql)?;
                 }
@@ -141,7 +142,7 @@ impl Hooks<'_> {
         })
     }
 
-    /// A hook may have ended the run that it ran in. That has aborted this flow, which ends at its next await.
+    /// Stops here if a hook has ended its own run. That aborted this flow, which ends at its next await.
     async fn goes_on(&self, at: &At<'_>) -> Result<()> {
         if at.origin == Origin::Hook && self.read(|state, _| Ok(state.active().is_none()))? {
             std::future::pending::<()>().await;
@@ -150,7 +151,7 @@ impl Hooks<'_> {
     }
 }
 
-/// What an answer is, for messages about a wrong one.
+/// The type of a return value, for error messages.
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -166,5 +167,5 @@ fn wrong(expected: &str, got: &Value) -> String {
     format!("it gave {}, not {expected}", kind_of(got))
 }
 
-/// A hook forbids the request; with what a person is told.
+/// A hook blocks the request; with the text for people.
 pub(crate) struct Blocked(pub(crate) String);

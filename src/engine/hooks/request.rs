@@ -1,5 +1,5 @@
-//! Hooks of a request to a model. What they make of it is sent and stored nowhere, so a request that is made again asks
-//! them again, about the same stored messages.
+//! Hooks of a request to a model. Their changes are sent and not stored, so a repeated request runs them
+//! again, on the same stored messages.
 
 use std::rc::Rc;
 
@@ -44,7 +44,7 @@ impl Subject for System {
 struct Stored {
     thread_id: String,
     rows: Vec<Shared>,
-    /// Of what hooks add or change; the rest was stored by whoever may say it.
+    /// The secrets to redact in the hooks' changes; the rest is already stored.
     secrets: Rc<Redactor>,
 }
 
@@ -68,7 +68,7 @@ impl Subject for Stored {
             rows.push(match known {
                 Some(row) if row.to_json(&self.thread_id, false) == *message => row.clone(),
                 Some(row) => Shared::new(self.clean(changed(Row::clone(row), fields)?)),
-                // One of the hook's own stands where it put it.
+                // A new message of the hook stays at its position.
                 None => Shared::new(self.clean(changed(Row::new(before, Role::User, "", 0), fields)?)),
             });
         }
@@ -78,7 +78,7 @@ impl Subject for Stored {
 }
 
 impl Stored {
-    /// A row that a hook changed, without secrets.
+    /// Redacts the secrets in a row that a hook changed.
     fn clean(&self, mut row: Row) -> Row {
         let clean = |text: Option<String>| text.map(|text| self.secrets.owned(text));
         (row.content, row.name) = (clean(row.content), clean(row.name));
@@ -88,7 +88,7 @@ impl Stored {
     }
 }
 
-/// A call without secrets.
+/// Redacts the secrets in a call.
 fn without(secrets: &Redactor, call: ToolCall) -> ToolCall {
     ToolCall {
         id: secrets.owned(call.id),
@@ -98,7 +98,7 @@ fn without(secrets: &Redactor, call: ToolCall) -> ToolCall {
     }
 }
 
-/// A row with what a hook gives of it.
+/// A row with the hook's fields.
 fn changed(mut row: Row, fields: &Map<String, Value>) -> Result<Row, String> {
     let text = |name: &str| match fields.get(name) {
         None => Ok(None),
@@ -125,7 +125,8 @@ fn changed(mut row: Row, fields: &Map<String, Value>) -> Result<Row, String> {
     Ok(row)
 }
 
-/// The calls that a hook gives. Those that it leaves out keep their places, by which it is known what else stood where.
+/// The calls that a hook returned. Calls that it left out keep their positions, because the provider's data
+/// refers to positions.
 fn with_places(before: &[ToolCall], mut given: Vec<ToolCall>) -> Vec<ToolCall> {
     let kept = |call: &ToolCall| match given.iter().position(|other| other.id == call.id) {
         Some(place) => ToolCall { extra_content: call.extra_content.clone(), ..given.remove(place) },
@@ -140,7 +141,7 @@ fn wire(calls: &[ToolCall]) -> Vec<Value> {
     calls.iter().filter(|call| !call.is_dropped()).map(ToolCall::to_wire).collect()
 }
 
-/// Calls in the form in which clients see them: a list, or its JSON as a text.
+/// Calls in the format for clients: a list, or its JSON as a string.
 fn calls_of(value: &Value) -> Result<Vec<ToolCall>, String> {
     let parsed: Value;
     let list = match value {
@@ -163,11 +164,11 @@ fn calls_of(value: &Value) -> Result<Vec<ToolCall>, String> {
     calls.ok_or_else(|| "it gave a call without `id`, `function.name` or `function.arguments`".to_owned())
 }
 
-/// The messages of a request, as the model gets them.
+/// The messages of a request, in the form for the model.
 struct Sent {
     messages: Vec<CachedJson<ChatMessage>>,
     blocked: Option<String>,
-    /// Of what hooks add or change.
+    /// The secrets to redact in the hooks' changes.
     secrets: Rc<Redactor>,
 }
 
@@ -202,7 +203,7 @@ impl Subject for Sent {
         };
         let form = self.form();
         let mut messages = Vec::with_capacity(given.len());
-        // Nearly all come back as they went, in their order.
+        // Nearly all messages are returned unchanged and in order.
         let mut expected = 0;
         for value in &given {
             let same = |place: &usize| form.get(*place) == Some(value);
@@ -219,7 +220,7 @@ impl Subject for Sent {
 }
 
 impl Sent {
-    /// A message of the hook's own, or one that it changed.
+    /// A message that the hook added or changed.
     fn read(&self, value: &Value) -> Result<ChatMessage, String> {
         let text = |name: &str| value.get(name).and_then(Value::as_str);
         let content = self.secrets.owned(text("content").unwrap_or_default().to_owned());
@@ -235,7 +236,7 @@ impl Sent {
             }
             Some(Role::Tool) => {
                 let call_id = self.secrets.owned(text("tool_call_id").unwrap_or_default().to_owned());
-                // Its images stay with it: hooks see the text of results only.
+                // Keep its images: hooks see only the text of results.
                 let known = self.messages.iter().find_map(|message| match &**message {
                     ChatMessage::Tool { call_id: known, status, images, .. } if *known == call_id => {
                         Some((*status, images.clone()))
@@ -250,7 +251,7 @@ impl Sent {
         })
     }
 
-    /// A reply: the one that made these calls, with other words, or one of the hook's own.
+    /// A reply: the existing one with these calls and a new text, or a new one of the hook.
     fn assistant(&self, words: String, calls: Vec<ToolCall>) -> ChatMessage {
         let made = |message: &&CachedJson<ChatMessage>| {
             matches!(&***message, ChatMessage::Assistant { tool_calls, .. }
@@ -287,7 +288,7 @@ impl Sent {
     }
 }
 
-/// A message as hooks see it. Images are not copied: each is a number.
+/// A message in the form for hooks. Images are not copied: each is a number.
 fn form(message: &ChatMessage, images: &mut usize) -> Value {
     match message {
         ChatMessage::System(content) => json!({ "role": "system", "content": content }),
@@ -317,8 +318,8 @@ fn form(message: &ChatMessage, images: &mut usize) -> Value {
     }
 }
 
-/// What a hook gave, as a provider takes it: each call with its result after it, no result without its call, no id twice,
-/// no message that says nothing, and somebody else's word at the end.
+/// Repairs the messages of a hook for the provider: each call is followed by its result, no result lacks its
+/// call, no id occurs twice, no message is empty, and the last message is not the model's own.
 fn repaired(messages: &[CachedJson<ChatMessage>]) -> Vec<CachedJson<ChatMessage>> {
     let mut results: Vec<&CachedJson<ChatMessage>> =
         messages.iter().filter(|message| matches!(&***message, ChatMessage::Tool { .. })).collect();
@@ -354,7 +355,7 @@ fn is_blank(part: &Part) -> bool {
 }
 
 impl Hooks<'_> {
-    /// `after_system_message`: the rendered prompt as it is sent.
+    /// Runs `after_system_message` on the rendered prompt.
     pub(crate) async fn after_system(
         &self,
         definitions: &Definitions<'_>,
@@ -370,7 +371,7 @@ impl Hooks<'_> {
         Ok(system.text)
     }
 
-    /// `filter_messages`: the messages from the cut on as they are sent; `None` leaves them as they are.
+    /// Runs `filter_messages` on the messages from the cut on; `None` leaves them unchanged.
     pub(crate) async fn filtered(
         &self,
         definitions: &Definitions<'_>,
@@ -392,7 +393,7 @@ impl Hooks<'_> {
         Ok(Some(stored.rows.into_iter().map(Entry::of).collect()))
     }
 
-    /// `prefilter_llm_history`: the whole request as it is sent.
+    /// Runs `prefilter_llm_history` on the whole request.
     pub(crate) async fn prefiltered(
         &self,
         definitions: &Definitions<'_>,

@@ -1,8 +1,8 @@
 //! Hooks around a tool call (spec §9.2): execute, `after_tool_call_success` or `after_tool_call_failure`,
 //! `before_store_tool_result`, `before_create_message`, insert, `after_create_message`.
 //!
-//! While they work, the tool's own result is kept on the receipt: a process that dies in the middle of them asks them
-//! again about that, and not the tool.
+//! While hooks run, the tool's own result is kept on the receipt. After a crash they run again on that
+//! result, and the tool does not.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::receipts;
 use crate::store::receipts::{Receipt, ReceiptState};
 
-/// Those that may change what is stored of a call.
+/// The hooks that may change the stored result of a call.
 pub(crate) const CHANGING: [HookName; 4] = [
     HookName::AfterToolCallSuccess,
     HookName::AfterToolCallFailure,
@@ -37,7 +37,7 @@ struct Outcome {
     null: Null,
 }
 
-/// What `null` means.
+/// The meaning of `null`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Null {
     /// No change.
@@ -65,7 +65,7 @@ impl Subject for Outcome {
         }
         let mut result: ToolResult =
             crate::json::from_value(answer).map_err(|error| format!("it gave no tool result: {error}"))?;
-        // The texts that were there stand for what the hook has changed.
+        // If the hook changed only `result`, the old `content` must not override it.
         if result.result != self.result.result && result.content == self.result.content {
             result.content.clear();
         }
@@ -79,8 +79,8 @@ impl Subject for Outcome {
 }
 
 impl Hooks<'_> {
-    /// The receipt of a call that may have been made before. It has a result where the process was lost while hooks worked on
-    /// that, or where somebody else has answered.
+    /// The receipt of a call that may have been made before. It has a result if the process crashed while
+    /// hooks ran on it, or if the result came from outside.
     pub(crate) fn earlier_receipt(&self, entered: Entered, call: &Call) -> Result<Option<Receipt>> {
         match entered {
             Entered::First => Ok(None),
@@ -88,7 +88,7 @@ impl Hooks<'_> {
         }
     }
 
-    /// Stores a result as its hooks leave it, or drops the call. The reply as it is then.
+    /// Stores a result after its hooks, or drops the call. Returns the reply as it is then.
     pub(crate) async fn settle_call(
         self,
         definitions: &Definitions<'_>,
@@ -103,7 +103,7 @@ impl Hooks<'_> {
             ToolStatus::Success => HookName::AfterToolCallSuccess,
             ToolStatus::Error => HookName::AfterToolCallFailure,
         };
-        // A call that code has queued, and one that hands the thread off, are never dropped.
+        // Calls queued by code and hand-offs are never dropped.
         let drops = reply.inbound != Inbound::QueuedTool && !done.hands_off();
         let null = if drops { Null::Drops } else { Null::Keeps };
         for (name, null) in [(ended, null), (HookName::BeforeStoreToolResult, Null::Keeps)] {
@@ -125,7 +125,8 @@ impl Hooks<'_> {
         Ok(reply)
     }
 
-    /// Only of a call that has ended: what was never started, or is not known, is found out anew.
+    /// Keeps the result of a call that has ended. A call that never started, or whose outcome is unknown, is
+    /// evaluated again.
     fn keep_result(&self, call: &Call, done: &CallOutcome) -> Result<()> {
         if done.begun != Begun::Started || done.state == ReceiptState::Indeterminate {
             return Ok(());
@@ -137,8 +138,8 @@ impl Hooks<'_> {
         self.transition(|_, sql| receipts::keep_result(sql, call.seq, &text))
     }
 
-    /// A call that a hook dropped: its receipt says so, the reply keeps its place and the tool's name, and nobody is
-    /// shown it.
+    /// Stores that a hook dropped a call: on its receipt, and in the reply, which keeps its position and the
+    /// tool's name. No client or model sees the call.
     fn drop_call(&self, reply: &Shared, call: &Call, done: &CallOutcome) -> Result<Shared> {
         let now = self.host.now_us();
         let row = self.transition(|state, sql| {
@@ -148,7 +149,7 @@ impl Hooks<'_> {
             row.reasoning = replay::without(row.reasoning.as_deref(), &call.call.id);
             row.update_calls(sql)?;
             state.filled = state.filled.max(call.seq + 1 - reply.seq);
-            // No later step takes its seq. Clients that come back have seen the call.
+            // No later step takes its seq. Reconnecting clients have seen the call.
             state.meta.seq_floor = state.meta.seq_floor.max(call.seq);
             edited(state, sql)?;
             Ok(Shared::new(row))
