@@ -1,6 +1,6 @@
-//! A browser that comes back from where somebody has signed in to a server. It has no key: what it brings is held against what it was
-//! sent with, and the code is exchanged here. The link works until somebody has signed in with it, so that what is lost on the way,
-//! in a crash or at the authorization server, is only to be done again.
+//! The return of a browser from a sign-in to a server. The browser has no key. Its state is checked against
+//! the stored one, and its code is exchanged here. The link works until a sign-in succeeds, so that after a
+//! crash or a failure of the authorization server the person can retry.
 
 use crate::engine::features::McpClient;
 use crate::engine::mcp::sealed::Sealed;
@@ -15,21 +15,21 @@ use crate::store::waits::{AskedSignIn, Wait, WaitKind, WaitState};
 use crate::work::mcp::Address;
 use crate::work::mcp::auth::token;
 
-/// What comes of it, as whoever makes a page of it reads.
+/// The outcome of a callback, from which the page is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Came {
     SignedIn,
-    /// By this link, before.
+    /// An earlier sign-in by this link succeeded.
     Already,
-    /// Nobody waits for it any more.
+    /// The wait has ended otherwise.
     Over,
-    /// It is not what was asked for here.
+    /// The state belongs to no wait of this thread.
     Unknown,
-    /// The authorization server says no.
+    /// The authorization server denied the sign-in.
     Denied,
-    /// There is no token for it.
+    /// The exchange of the code failed.
     Failed,
-    /// The same is under way.
+    /// The same callback is in progress.
     Busy,
 }
 
@@ -48,7 +48,7 @@ impl Came {
 }
 
 impl McpClient<'_> {
-    /// `GET /api/oauth/callback`: `{outcome, server}`; the server only to whoever has shown that they were sent by it.
+    /// `GET /api/oauth/callback`: `{outcome, server}`. It names the server only if the state is valid.
     pub(crate) async fn came_back(&self, body: &str) -> Result<Reply> {
         let callback: Callback = crate::json::from_str(body).map_err(Error::internal)?;
         let (came, server) = match self.sign_in_of(&callback)? {
@@ -70,7 +70,7 @@ impl McpClient<'_> {
         Ok(Reply::json(200, &json!({ "outcome": came.as_str(), "server": server })))
     }
 
-    /// The wait that a state leads to, and what it was sent with, if it is that of the wait.
+    /// The wait that a state names, and its stored login, if the state matches that.
     fn sign_in_of(&self, callback: &Callback) -> Result<Option<(Wait, Login)>> {
         let number = callback.state.split('.').nth(1).and_then(|number| number.parse::<u32>().ok());
         self.read(|state, sql| {
@@ -85,7 +85,7 @@ impl McpClient<'_> {
         })
     }
 
-    /// Exchanges a code for a token, keeps that, and lets the run go on.
+    /// Exchanges a code for a token, stores the token, and resumes the run.
     async fn exchange_code(&self, wait: &Wait, login: &Login, callback: &Callback) -> Result<Came> {
         let code = match login.code(callback) {
             Ok(code) => code,
@@ -95,7 +95,7 @@ impl McpClient<'_> {
         let (Some(asked), Some(input)) = (&wait.asked.sign_in, &wait.asked.input) else {
             return Ok(Came::Unknown);
         };
-        // A code that is shown twice is good for nothing any more, and neither is what it was good for.
+        // Authorization servers revoke a code that is used twice, together with its tokens.
         let Some(_under_way) = Renewing::begin(&self.ephemeral.renewing, &callback.state) else {
             return Ok(Came::Busy);
         };
@@ -132,7 +132,7 @@ impl McpClient<'_> {
         self.has_token(&place, KnownToken { version, token: Some(token) });
         let ended = self.transition(|state, sql| self.end_sign_ins(state, sql, (directory, name), "browser"));
         let (closed, entry) = match ended {
-            // The token is the owner's, and counts elsewhere.
+            // The thread is deleted. The token is the owner's and works for other threads.
             Err(error) if error.code == Code::ThreadNotFound => return Ok(Came::Over),
             ended => ended?,
         };

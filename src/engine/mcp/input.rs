@@ -1,5 +1,6 @@
-//! What a server, or a tool of the application's own, asks people before it goes on with a call (`input_required`): the run is parked, and
-//! the call is made once more with what they said. It survives restarts, deployments and days, for nothing of it is in memory.
+//! Input that a server, or a tool of the application, requests from people during a call (`input_required`).
+//! The run is parked, and the call is repeated with the answers. Nothing is kept in memory, so the wait
+//! survives restarts and deployments.
 
 use serde_json::{Map, Value};
 
@@ -21,22 +22,22 @@ use crate::store::{receipts, waits};
 use crate::text::shorten;
 use crate::work::tier::tier;
 
-/// The `error_code` with which a tool of the application asks people (docs/tools.md).
+/// The `error_code` with which a tool of the application requests input (docs/tools.md).
 const NEEDS_INPUT: &str = "needs_input";
 
-/// A call for which people are asked.
+/// A call that requests input from people.
 pub(crate) struct AsksPeople<'a> {
     pub(crate) tool: &'a Tool,
-    /// The MCP server that asks; none where the tool itself does.
+    /// The MCP server that requests it; `None` for the tool itself.
     pub(crate) server: Option<&'a str>,
     pub(crate) inside: &'a Scope,
     pub(crate) definitions: &'a Definitions<'a>,
-    /// Its id and its arguments.
+    /// The call's id and arguments.
     pub(crate) call: (String, Value),
 }
 
 impl McpClient<'_> {
-    /// What a tool of the application has asked people so far.
+    /// The stored state of a call for which a tool of the application has requested input.
     pub(crate) fn asked_by_call(&self, inside: &Scope, tool: &Tool) -> Result<Option<AtServer>> {
         match tool.run {
             Implementation::Mcp(_) => Ok(None),
@@ -44,7 +45,7 @@ impl McpClient<'_> {
         }
     }
 
-    /// What they have answered, by the names that it gave.
+    /// The people's answers, by the names that the tool gave.
     pub(crate) fn answers_of_call(&self, far: Option<&AtServer>) -> Result<Map<String, Value>> {
         Ok(match far.map(|far| self.answered_input(far)).transpose()? {
             Some((Some(Value::Object(answers)), _)) => answers,
@@ -52,7 +53,8 @@ impl McpClient<'_> {
         })
     }
 
-    /// The result, unless the tool asks people first: then the run is parked, and it is called once more when they have answered.
+    /// Returns the result, unless the tool requests input. Then it parks the run, and the tool is called
+    /// again with the answers.
     pub(crate) async fn asks_people(
         &self,
         asking: AsksPeople<'_>,
@@ -79,13 +81,13 @@ impl McpClient<'_> {
         self.park_for_input(asking, InputRequired { asked, state: None }, far).await
     }
 
-    /// How far a call is at its server, if it has begun there and been parked.
+    /// The stored state of a call that began at its server and was parked.
     pub(super) fn at_server(&self, inside: &Scope) -> Result<Option<AtServer>> {
         let (Some(receipt), Entered::Again) = (inside.receipt, inside.entered) else { return Ok(None) };
         self.read(|_, sql| Ok(receipts::find(sql, receipt)?.and_then(|receipt| receipt.data.mcp)))
     }
 
-    /// What people have said to what a server asked, and what it wants back with that.
+    /// The people's answers to a server, and the state that the server wants back.
     pub(super) fn answered_input(&self, at: &AtServer) -> Result<(Option<Value>, Option<String>)> {
         self.read(|state, sql| {
             let mut said = Map::new();
@@ -104,8 +106,8 @@ impl McpClient<'_> {
         })
     }
 
-    /// Asks people what a server wants to know, each thing in a wait of its own, and parks the run. Comes back only where nobody can
-    /// be asked, with what the model is told of that.
+    /// Opens a wait for each requested input, and parks the run. Returns only where the run cannot be parked,
+    /// with the model's error result.
     pub(super) async fn park_for_input(
         &self,
         at: AsksPeople<'_>,
@@ -134,12 +136,12 @@ impl McpClient<'_> {
                 let new = NewWait { kind: WaitKind::Elicitation, receipt, batch, digest, asked, lasts_us };
                 opened.push(self.waits().open_wait(state, sql, new)?);
             }
-            // Until people have answered, nobody need look how far its task is.
+            // No polls of the call's task until people have answered.
             for of_task in waits::open(sql)?.iter().filter(|wait| wait.is_of_task(receipt)) {
                 waits::defer(sql, of_task.id, self.host.now_us() + lasts_us)?;
                 state.wait_due.take();
             }
-            // A server keeps what it was told in its state; a tool is told all of it again.
+            // A server keeps earlier answers in its state. A tool receives all of them again.
             let before = if at.server.is_some() { &[][..] } else { &far.waits };
             let waits = before.iter().copied().chain(opened.iter().map(|wait| wait.id)).collect();
             receipts::wait_at_server(
@@ -154,7 +156,8 @@ impl McpClient<'_> {
         self.waits().parked(&opened).await
     }
 
-    /// What is shown of one thing that is asked. Who asks says why; who it is is said beside it.
+    /// The public data of one requested input. The title is the asker's message; the asker is named
+    /// separately.
     fn asked_of_people(&self, at: &AsksPeople<'_>, one: Requested) -> Asked {
         let mut title = match one.message.as_str() {
             "" => format!("{} needs input", at.tool.name),

@@ -1,6 +1,6 @@
-//! Servers whose tools are not pinned (`"list": "live"`) are asked for them at the first step of a run. What they list is kept in
-//! the thread and holds until the run ends, also over a restart; later runs have it until it is older than the server says, and an
-//! old list while the server does not answer. The catalog grows with it: from there on these are tools as any.
+//! Tool lists of servers that are not pinned (`"list": "live"`), requested at the first step of a run. The
+//! list is stored in the thread and stays fixed until the run ends, across restarts. Later runs reuse it
+//! until it expires, and also while the server does not respond. The catalog is extended by these tools.
 
 use std::any::Any;
 use std::rc::{Rc, Weak};
@@ -29,51 +29,51 @@ use crate::text::first_bytes;
 use crate::work::mcp::{Address, Failed, PROTOCOL, Peer, Trouble, UNREACHABLE};
 use crate::work::timeout::Watch;
 
-/// How long a list counts where the server does not say.
+/// The lifetime of a list for which the server gives none.
 const COUNTS_US: i64 = 5 * 60 * limits::SECOND_US;
-/// When a server that did not list its tools is asked again at the soonest.
+/// The shortest pause before another request to a server that did not list its tools.
 const PAUSE_US: i64 = 15 * limits::SECOND_US;
-/// Milliseconds that a run waits for a list.
+/// The milliseconds that a run waits for a list.
 const LIST_MS: u64 = 20_000;
-/// Pages of a list.
+/// The maximum pages of a list.
 const PAGES: usize = 32;
-/// Tools that cannot be offered of which a run is told, and bytes of their names.
+/// The maximum number of tools in the note about tools that cannot be offered, and the bytes of their names.
 const LEFT_OUT: usize = 16;
 const NAME_BYTES: usize = 64;
-/// Lists that objects of a process share, and their bytes.
+/// The maximum number of lists that objects of a process share, and their bytes.
 const SHARED: (usize, usize) = (64, 4 << 20);
 
-/// What came of asking a server for a run that begins.
+/// The result of a look-up of a server's list.
 enum Looked {
-    /// The list, and what a new one is noted for.
+    /// The list, and notes about a new one.
     Listed(List, Vec<Note>),
-    /// Somebody has to sign in first.
+    /// A person has to sign in first.
     SignIn(Box<SignIn>),
 }
 
-/// A code, and what the diagnostic of the run says.
+/// The code and text of a diagnostic.
 type Note = (&'static str, String);
 
-/// A new list.
+/// A list that was just requested.
 struct Fetched {
     /// A JSON array of the tools that may be offered.
     tools: String,
-    /// For how long it counts, in microseconds.
+    /// Its lifetime, in microseconds.
     counts_us: i64,
     notes: Vec<Note>,
 }
 
-/// Pages of a list, as far as they were read.
+/// The pages of a list that were read.
 struct Read {
     tools: Vec<ListedTool>,
-    /// Tools that cannot be offered, and why.
+    /// Tools that cannot be offered, with the reason.
     left_out: Vec<(String, String)>,
     counts_us: i64,
-    /// Whether these are all pages: no tool and no cursor came twice.
+    /// Whether all pages were read. False if a tool or a cursor was repeated.
     is_whole: bool,
 }
 
-/// A server whose tools a prompt has, and where that stands.
+/// A server whose tools a prompt lists, with the entry.
 struct Wanted<'c> {
     server: &'c McpServer,
     prompt: &'c Prompt,
@@ -81,7 +81,7 @@ struct Wanted<'c> {
 }
 
 impl McpClient<'_> {
-    /// Reads what servers have listed, if that was not done yet.
+    /// Loads the stored lists, once.
     pub(crate) fn load_lists(&self) -> Result<()> {
         if !self.catalog.is_live() || self.ephemeral.mcp_lists.borrow().is_some() {
             return Ok(());
@@ -93,7 +93,8 @@ impl McpClient<'_> {
         Ok(())
     }
 
-    /// Sees to it that the tools of the servers are known that the active side's prompt has, and the prompts that it calls.
+    /// Ensures the lists of the servers that the active side's prompt, or a prompt that it calls, uses. May
+    /// park the run for a sign-in.
     pub(crate) async fn ready_lists(&self) -> Result<()> {
         if !self.catalog.is_live() {
             return Ok(());
@@ -144,11 +145,11 @@ impl McpClient<'_> {
             lists.get_or_insert_default().insert(wanted.server.name.clone(), List { run, ..list });
         }
         self.grow_catalog();
-        // Those that wait are asked once more when the run goes on.
+        // After a sign-in the run requests the remaining lists again.
         if opened.is_empty() { Ok(()) } else { self.waits().parked(&opened).await }
     }
 
-    /// Why a server did not list its tools the last time.
+    /// The reason why a server did not list its tools the last time.
     pub(crate) fn why_no_list(&self, server: &str) -> Option<String> {
         self.list_of(server)?.why
     }
@@ -157,7 +158,8 @@ impl McpClient<'_> {
         self.ephemeral.mcp_lists.borrow().as_ref()?.get(server).cloned()
     }
 
-    /// Adds to the run that a list is old, or that there is none; the prompt's own are looked at when it begins.
+    /// Adds a diagnostic to the run if a list is old or missing. Missing lists of the prompt itself are
+    /// checked at the start of the run.
     fn note_list(&self, wanted: &Wanted<'_>, list: &List, prompt: &str) -> Result<()> {
         let Some(why) = &list.why else { return Ok(()) };
         let server = &wanted.server.name;
@@ -179,7 +181,7 @@ impl McpClient<'_> {
         ))
     }
 
-    /// The list of a server for a run that begins: the one that is kept, that of another thread, or a new one.
+    /// The list of a server for a new run: the stored one, another thread's, or a new one.
     async fn list_for(
         &self,
         definitions: &Definitions<'_>,
@@ -250,7 +252,7 @@ impl McpClient<'_> {
         Looked::Listed(List { principal, tools: Some(tools), until_us, ..List::default() }, notes)
     }
 
-    /// Asks a server for its tools; somebody may have to sign in to it first.
+    /// Requests the tools of a server. Returns a sign-in if a person has to sign in first.
     async fn list_or_sign_in(
         &self,
         signed: &Signed<'_>,
@@ -266,12 +268,12 @@ impl McpClient<'_> {
         }
     }
 
-    /// Asks a server for its tools.
+    /// Requests the tools of a server.
     async fn fetch_list(&self, signed: &Signed<'_>) -> Result<Fetched, Trouble> {
         let subject = format!("The list of the MCP server \"{}\"", signed.server.name);
         let asked = async {
             let read = self.pages(signed, &subject).await?;
-            // One that changes while it is read is read once more.
+            // Read it again, because it may have changed meanwhile.
             let read = if read.is_whole { read } else { self.pages(signed, &subject).await? };
             Ok(self.fetched(signed.server, read))
         };
@@ -281,7 +283,7 @@ impl McpClient<'_> {
         })
     }
 
-    /// Asks for one page.
+    /// Requests one page.
     async fn page(&self, signed: &Signed<'_>, subject: &str, cursor: Option<&str>) -> Result<Page, Trouble> {
         let ask = Ask::list(cursor);
         let send = async |address: &Address| {
@@ -307,7 +309,7 @@ impl McpClient<'_> {
         Err(Trouble::new(PROTOCOL, format!("{subject} {what}.")))
     }
 
-    /// What becomes of the tools that were read, and what a person should know about it.
+    /// Converts the pages to a list, with notes for people.
     fn fetched(&self, server: &McpServer, read: Read) -> Fetched {
         let Read { tools, left_out, counts_us, is_whole } = read;
         let (mut notes, mut renamed) = (Vec::new(), Vec::new());
@@ -336,7 +338,7 @@ impl McpClient<'_> {
         Fetched { tools: self.variables().redact(json!(tools).to_string()), counts_us, notes }
     }
 
-    /// Reads all pages, or those before the list repeats itself.
+    /// Reads all pages, until the list ends or repeats itself.
     async fn pages(&self, signed: &Signed<'_>, subject: &str) -> Result<Read, Trouble> {
         let server = signed.server;
         let wrong = |what: String| Trouble::new(PROTOCOL, format!("{subject} {what}."));
@@ -351,7 +353,7 @@ impl McpClient<'_> {
                 if read.tools.iter().any(|known| known.name == tool.name) {
                     read.is_whole = false;
                 } else if let Err((_, why)) = server.tool(&tool) {
-                    // Names are foreign, and may be as long as they like.
+                    // Foreign names may have any length.
                     read.left_out.push((first_bytes(&tool.name, NAME_BYTES).to_owned(), why));
                     read.left_out.truncate(LEFT_OUT);
                 } else {
@@ -373,7 +375,7 @@ impl McpClient<'_> {
         Err(wrong(format!("has more than {PAGES} pages")))
     }
 
-    /// Brings the catalog to what is listed now.
+    /// Updates the catalog to the current lists.
     fn grow_catalog(&self) {
         let lists = self.ephemeral.mcp_lists.borrow();
         let listed: Vec<(&str, &str)> = lists
@@ -396,12 +398,12 @@ impl McpClient<'_> {
             );
         }
         *self.ephemeral.grown.borrow_mut() = key;
-        // What was made of the catalog before.
+        // They were built from the earlier catalog.
         self.ephemeral.offers.borrow_mut().clear();
     }
 }
 
-/// Servers that are listed while threads run whose tools a prompt has, or a prompt that it calls: each once.
+/// Finds the live-listed servers that a prompt, or a prompt that it calls, uses.
 fn find<'c>(catalog: &'c Catalog, prompt: &'c Prompt, seen: &mut Vec<&'c str>, found: &mut Vec<Wanted<'c>>) {
     if seen.contains(&prompt.name.as_str()) {
         return;
@@ -418,7 +420,7 @@ fn find<'c>(catalog: &'c Catalog, prompt: &'c Prompt, seen: &mut Vec<&'c str>, f
     }
 }
 
-/// What tells what a catalog has grown with; empty where it has not.
+/// The key of an extended catalog; empty without lists.
 fn key_of(compiled: &Rc<Catalog>, listed: &[(&str, &str)]) -> String {
     if listed.is_empty() {
         return String::new();
@@ -430,13 +432,13 @@ fn key_of(compiled: &Rc<Catalog>, listed: &[(&str, &str)]) -> String {
     format!("{:p} {}", Rc::as_ptr(compiled), hex(&digest.finalize()))
 }
 
-/// The catalog with these lists: another object of the process may have it already.
+/// The catalog with these lists. Objects of a process share it.
 fn grown(process: &Process, key: &str, compiled: &Catalog, listed: &[(&str, &str)]) -> Rc<Catalog> {
     let known = process.catalogs.borrow().get(key).and_then(Weak::upgrade);
     if let Some(known) = known.and_then(|known| known.downcast::<Catalog>().ok()) {
         return known;
     }
-    // They were written by this code.
+    // This code wrote them, so they parse.
     let tools: Vec<(&str, Vec<ListedTool>)> = listed
         .iter()
         .map(|(server, tools)| (*server, crate::json::from_str(tools).unwrap_or_default()))
@@ -451,14 +453,14 @@ fn grown(process: &Process, key: &str, compiled: &Catalog, listed: &[(&str, &str
     catalog
 }
 
-/// A list that another object of the process has asked for.
+/// An unexpired list that an object of the process has requested.
 fn shared(process: &Process, key: &str, now: i64) -> Option<(String, i64)> {
     let lists = process.lists.borrow();
     let found = lists.iter().rev().find(|list| list.key == key && list.until_us > now)?;
     Some((found.tools.clone(), found.until_us))
 }
 
-/// Keeps a list for the other objects of the process; the oldest go.
+/// Shares a list with the other objects of the process. Evicts the oldest.
 fn share(process: &Process, list: SharedList) {
     let mut lists = process.lists.borrow_mut();
     lists.retain(|known| known.key != list.key);

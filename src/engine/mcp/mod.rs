@@ -1,9 +1,10 @@
-//! Calls of the tools of MCP servers (docs/mcp.md). They have receipts as any call has, and are made again by the same rules: once
-//! a request was sent, nobody knows what became of it unless its answer came.
+//! Calls of the tools of MCP servers (docs/mcp.md). They have receipts like all calls and follow the same
+//! rules for repetition: once a request is sent, its effect is unknown unless a response arrives.
 //!
-//! * Here: one call. `input`: what a server asks people before it goes on. `tasks`: calls that take their time. `lists`: tools that
-//!   servers list while threads run. `sessions`: what the thread keeps of servers. `tokens`: for those that have to know who asks.
-//!   `sign_in`: where a person has to sign in first; `callback`: a browser that comes back from that. `sealed`: texts that only this thread, or the threads of one owner, can read. `told`: what the deployment is told of servers.
+//! * Here: one call. `input`: input that a server requests from people. `tasks`: long-running calls. `lists`:
+//!   live tool lists. `sessions`: sessions with servers. `tokens`: access tokens. `sign_in`: a person's
+//!   sign-in; `callback`: the browser's return from it. `sealed`: texts that only this thread, or the threads
+//!   of one owner, can read. `told`: reports about servers to the deployment.
 
 mod callback;
 pub(crate) mod input;
@@ -41,7 +42,7 @@ use crate::work::Way;
 use crate::work::mcp::{Address, Failed, PROTOCOL, Peer, TOOL_MISSING, Trouble};
 use crate::work::native::NativeCall;
 
-/// A call that is made of a server.
+/// A call of a server's tool.
 #[derive(Clone, Copy)]
 pub(crate) struct Calling<'a> {
     pub(crate) tool: &'a Tool,
@@ -51,28 +52,28 @@ pub(crate) struct Calling<'a> {
 }
 
 impl<'a> Calling<'a> {
-    /// Whoever asks people for it.
+    /// The request for input that this call makes.
     fn asks(self, call: &NativeCall) -> AsksPeople<'a> {
         let Calling { tool, of, inside, definitions } = self;
         AsksPeople { tool, server: Some(&of.server), inside, definitions, call: call.asked() }
     }
 }
 
-/// A server, as a call of a thread asks it: with a token, where its definition has `auth`.
+/// A thread's connection to a server for one call; it adds a token if the definition has `auth`.
 pub(crate) struct Asking<'a> {
     pub(crate) thread: &'a Thread,
     pub(crate) signed: Signed<'a>,
-    /// What failures name: the tool.
+    /// The name in error texts: the tool.
     pub(crate) subject: String,
-    /// Milliseconds for each request.
+    /// The timeout of each request, in milliseconds.
     pub(crate) limit_ms: u64,
     pub(crate) asker: Asker,
-    /// Headers that name the trace.
+    /// The trace headers.
     pub(crate) trace: Vec<(String, String)>,
 }
 
 impl Asking<'_> {
-    /// Asks, and gives the result.
+    /// Sends a request and returns its result.
     async fn ask(&self, ask: &Ask) -> Result<Map<String, Value>, Failed> {
         let send = async |address: &Address| {
             let peer = Peer {
@@ -90,12 +91,12 @@ impl Asking<'_> {
     }
 }
 
-/// The error of a server that asks people, or takes its time, of a client that has said that it cannot wait.
+/// The error of a server that needs input or a task, for a client without these capabilities.
 const MISSING_CAPABILITY: i64 = -32021;
 
 impl McpClient<'_> {
-    /// Makes a call of a server's tool, once; or goes on with one for which the server waits. It may park the run, and then never
-    /// comes back.
+    /// Makes a call of a server's tool, once, or continues one that its server waits for. It may park the
+    /// run; then it never returns.
     pub(crate) async fn mcp_call(
         &self,
         at: Calling<'_>,
@@ -135,7 +136,7 @@ impl McpClient<'_> {
         self.mcp_goes_on(at, &asking, args, &call, far).await
     }
 
-    /// Asks the server for what comes next: for the result, with what people have answered, or how far its task is.
+    /// Continues the call: sends it with the people's answers, or polls its task.
     async fn mcp_goes_on(
         &self,
         at: Calling<'_>,
@@ -176,13 +177,13 @@ impl McpClient<'_> {
             if !required.asked.is_empty() {
                 return self.park_for_input(at.asks(call), required, far).await.map(Ok);
             }
-            // It only wants to be asked once more.
+            // The server only wants the request again.
             self.retries().pause_before_retry(limits::SECOND_US).await;
             ask = Ask::call(of, args.clone()).with_input(None, required.state);
         }
     }
 
-    /// What an answer, or that there is none, makes of a call.
+    /// Converts a response or a failure to the outcome of a call.
     fn mcp_outcome(
         &self,
         of: &McpTool,
@@ -215,7 +216,7 @@ impl McpClient<'_> {
         }
     }
 
-    /// The trace of a request to a server, in its span.
+    /// The trace of a request to a server, within the call's span.
     fn mcp_trace(&self, inside: &Scope, way: &Way<'_>) -> crate::trace::Trace {
         let trace = (way.trace)();
         let stem: Result<String> = self.read(|state, _| Ok(state.meta.stem.clone()));
@@ -226,12 +227,12 @@ impl McpClient<'_> {
     }
 }
 
-/// What is told of a server that never has enough.
+/// The error about a server that requests input without end.
 fn asks_on(of: &McpTool) -> Trouble {
     Trouble::new(PROTOCOL, format!("The MCP server \"{}\" asks for input again and again.", of.server))
 }
 
-/// What the client says that it can do: nothing that takes people, where the run cannot be parked.
+/// The client's capabilities. None that wait for people where the run cannot be parked.
 fn capabilities(inside: &Scope) -> Value {
     match inside.parking {
         Parking::Possible => {
@@ -241,7 +242,7 @@ fn capabilities(inside: &Scope) -> Value {
     }
 }
 
-/// What a model reads where the server has no such tool, by the server's own words.
+/// The error for a tool that the server no longer has, with the server's message.
 fn missing(of: &McpTool, said: &str) -> Trouble {
     let McpTool { server, tool, .. } = of;
     let text = format!(
@@ -250,7 +251,7 @@ fn missing(of: &McpTool, said: &str) -> Trouble {
     Trouble::new(TOOL_MISSING, text)
 }
 
-/// Whether a value stands in what a server is sent.
+/// Whether a request to the server contains values of variables.
 fn uses_values(server: &McpServer, of: &McpTool) -> bool {
     let named = |text: &str| text.contains("{{");
     server.auth.is_some()
@@ -259,7 +260,7 @@ fn uses_values(server: &McpServer, of: &McpTool) -> bool {
         || of.provide.values().any(|value| named(&value.to_string()))
 }
 
-/// The arguments, with those that the application fills in.
+/// The arguments, with those that the definition provides.
 fn provided(of: &McpTool, mut args: Value, env: &dyn Fn(&str) -> Option<String>) -> Result<Value, String> {
     if of.provide.is_empty() {
         return Ok(args);
@@ -275,7 +276,7 @@ fn provided(of: &McpTool, mut args: Value, env: &dyn Fn(&str) -> Option<String>)
     Ok(args)
 }
 
-/// A value with the variables that its texts name, at any depth.
+/// Fills in the variables that the texts of a value name, at any depth.
 fn filled(value: &Value, env: &dyn Fn(&str) -> Option<String>) -> Result<Value, template::Error> {
     Ok(match value {
         Value::String(text) => template::render(text, env)?.into(),

@@ -1,5 +1,5 @@
-//! Texts of others' that the thread keeps for them, such as the name of a session: encrypted with the deployment's keys, where it
-//! has some, and bound to the thread and to what they are.
+//! Foreign texts that the thread stores, such as the id of a session. They are encrypted if the deployment
+//! has keys, and bound to the thread and their purpose.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use crate::engine::features::McpClient;
 use crate::env::Encrypted;
 
-/// A text that is kept.
+/// A stored text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Sealed {
-    /// With the id of its key: the nonce and what it has encrypted, in base64.
+    /// The id of the key, and the nonce with the ciphertext in base64.
     Encrypted { key: String, sealed: String },
     /// The deployment has no keys.
     Plain(String),
 }
 
 impl McpClient<'_> {
-    /// Seals a text. `what`: what it is; nothing else opens it.
+    /// Seals a text. `what`: its purpose, which must match to open it.
     pub(crate) fn sealed(&self, thread: &str, what: &str, text: &str) -> Sealed {
         let keys = self.variables().keys().unwrap_or_default();
         match keys.seal(self.host.random(), &context(thread, what), text) {
@@ -28,7 +28,7 @@ impl McpClient<'_> {
         }
     }
 
-    /// The text; none where its key is gone.
+    /// Opens a text; `None` if its key is gone.
     pub(crate) fn unsealed(&self, thread: &str, what: &str, sealed: Sealed) -> Option<String> {
         match sealed {
             Sealed::Plain(text) => Some(text),
@@ -46,7 +46,7 @@ impl McpClient<'_> {
     }
 }
 
-/// What a sealed text is bound to.
+/// The binding of a sealed text.
 fn context(thread: &str, what: &str) -> String {
     format!("thread {thread}\0mcp\0{what}")
 }

@@ -1,5 +1,5 @@
-//! Sessions with servers that want them. Each thread has its own, for what one conversation has done there is of no other's
-//! concern; in memory while the object lives, and in a row, so that a restart costs no request.
+//! Sessions with servers that use them. Each thread has its own, so that conversations do not share state at
+//! the server. Cached in memory, and stored in a row, so that a restart costs no request.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -11,28 +11,28 @@ use crate::mcp::Session;
 use crate::store::mcp;
 use crate::work::mcp::{Address, Memory};
 
-/// What is known of the session with a server.
+/// The known session with a server.
 #[derive(Clone)]
 pub(crate) struct KnownSession {
     principal: String,
     session: Option<Session>,
-    /// Whether it has answered as a server without sessions.
+    /// Whether the server has responded without sessions.
     is_modern: bool,
 }
 
 impl KnownSession {
-    /// The revision that was agreed on; `None` where there are no sessions.
+    /// The negotiated revision; `None` without a session.
     pub(super) fn version(&self) -> Option<String> {
         self.session.as_ref().map(|session| session.version.clone())
     }
 
-    /// Whether the server has answered without a session.
+    /// Whether the server has responded without sessions.
     pub(super) fn is_modern(&self) -> bool {
         self.is_modern
     }
 }
 
-/// A row's session.
+/// The session in a row.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ struct Stored {
     version: String,
 }
 
-/// The thread's memory of one server.
+/// The thread's sessions with one server.
 pub(crate) struct Sessions<'a> {
     thread: &'a Thread,
     server: &'a str,
@@ -67,7 +67,7 @@ impl<'a> Sessions<'a> {
             let Some(text) = mcp::session(sql, self.server, &self.principal)? else { return Ok(None) };
             let Stored { id, version } = crate::json::from_str(&text).map_err(Error::internal)?;
             let opened = id.map(|id| self.thread.mcp().unsealed(&state.meta.thread_id, self.server, id));
-            // One whose name nobody can read any more is none.
+            // A session whose id cannot be decrypted is lost.
             Ok(match opened {
                 None => Some(Session { id: None, version }),
                 Some(Some(id)) => Some(Session { id: Some(id), version }),
@@ -82,7 +82,7 @@ impl Memory for Sessions<'_> {
         if let Some(known) = self.known() {
             return known.session;
         }
-        // What cannot be read is begun anew.
+        // On a read error begin a new session.
         let session = self.read().unwrap_or_else(|error| {
             self.thread
                 .variables()
@@ -121,7 +121,7 @@ impl Memory for Sessions<'_> {
     }
 }
 
-/// Whom a server takes the thread for: what it is shown, and where it is, as a hash.
+/// The thread's identity at a server: a hash of the address and the headers.
 pub(super) fn principal(address: &Address) -> String {
     let mut digest = Sha256::new();
     digest.update(&address.url);
@@ -131,7 +131,7 @@ pub(super) fn principal(address: &Address) -> String {
     hex(&digest.finalize())
 }
 
-/// What a list that objects of a process share is known by.
+/// The key of a list that objects of a process share.
 pub(super) fn key_of_list(server: &str, principal: &str) -> String {
     format!("{server}\0{principal}")
 }

@@ -1,7 +1,7 @@
-//! Signing in to a server by a person's browser (docs/mcp.md). A server that wants to know who asks has not run what was asked of
-//! it: the run is parked with a link, and goes on when somebody has come back from it, or has signed in for the same owner
-//! elsewhere, which is looked at now and then. Here: what is asked, and how it ends without a browser. `callback`: a browser that
-//! comes back.
+//! Sign-in to a server in a person's browser (docs/mcp.md). A server that requires a sign-in has not run the
+//! request. The run is parked with a link. It resumes when the browser returns, or when a poll finds that the
+//! owner signed in elsewhere. Here: the wait, and its end without a browser. `callback`: the browser's
+//! return.
 
 use std::ops::ControlFlow;
 
@@ -34,24 +34,24 @@ use crate::work::native::NativeCall;
 use crate::work::outbound::refused_in_clear;
 use crate::work::tier::tier;
 
-/// Times that somebody is asked to sign in for one call: a server may want more once it knows who asks.
+/// The maximum number of sign-ins for one call. A server may require more rights after the first.
 const SIGN_INS: u32 = 3;
 const NEVER_ENOUGH: &str = "it asks for more, however often somebody signs in";
-/// Bytes of what is kept of one, and of its link.
+/// The maximum bytes of the stored login and its link.
 const LOGIN_BYTES: usize = 16 << 10;
 
-/// A sign-in that can be asked for.
+/// A sign-in that can be requested from a person.
 pub(super) struct SignIn {
     server: String,
     place: Place,
     found: Found,
-    /// All but its state.
+    /// The login, with a state that lacks the wait.
     login: Login,
     version: i64,
 }
 
 impl McpClient<'_> {
-    /// What a server said that wants somebody to sign in before it answers.
+    /// The challenge of a server that requires a sign-in.
     pub(super) fn wants_sign_in<'f>(
         &self,
         signed: &Signed<'_>,
@@ -61,8 +61,8 @@ impl McpClient<'_> {
         matches!(signed.server.auth, Some(McpAuth::Oauth { .. })).then_some(challenge)
     }
 
-    /// Parks the run until somebody has signed in for a call that its server has not taken. Comes back only where nobody can be asked,
-    /// with what the model is told of that.
+    /// Parks the run until a person has signed in, for a call that its server refused. Returns only where the
+    /// run cannot be parked, with the model's error result.
     pub(super) async fn park_for_sign_in(
         &self,
         at: Calling<'_>,
@@ -97,7 +97,7 @@ impl McpClient<'_> {
                 sql,
                 Wait { receipt: Some(receipt), batch: Some(batch), ..new },
             )?;
-            // Until somebody has signed in, nobody can look how far its task is.
+            // The call's task cannot be polled before the sign-in.
             for of_task in waits::open(sql)?.iter().filter(|wait| wait.is_of_task(receipt)) {
                 waits::defer(sql, of_task.id, self.host.now_us() + lasts_us)?;
                 state.wait_due.take();
@@ -111,8 +111,8 @@ impl McpClient<'_> {
         self.waits().parked(&opened).await
     }
 
-    /// The same before a server lists its tools, in the first step of a run. Who has declined is not asked again within a day: the run
-    /// goes on without these tools.
+    /// Prepares a sign-in before a server lists its tools, in the first step of a run. After a refusal it is
+    /// not requested again for a day; the run continues without these tools.
     pub(super) async fn sign_in_to_list(
         &self,
         signed: &Signed<'_>,
@@ -128,11 +128,11 @@ impl McpClient<'_> {
         }
     }
 
-    /// How often somebody was asked in this run to sign in before a server lists its tools; `None` where nobody is.
+    /// The number of sign-ins requested in this run before a list; `None` where none may be requested.
     fn asked_to_list(&self, server: &str, run: i64) -> Result<Option<u32>> {
         let since = self.host.now_us() - limits::DAY_US;
         self.read(|state, sql| {
-            // Later the run has begun to work without.
+            // After the first step the run works without the list.
             let starts = state.active().is_some_and(|run| run.phase == Phase::Start);
             if !starts || state.meta.wait_next == 1 {
                 return Ok(starts.then_some(0));
@@ -147,7 +147,7 @@ impl McpClient<'_> {
                         && wait.state != WaitState::Cancelled;
                     asked += u32::from(wait.run == Some(run));
                 }
-                // Waits last for a week and more.
+                // Older waits are closed: `WAIT_MAX_US` is the longest wait.
                 let goes_on = !declined && wait.created_us > since - limits::WAIT_MAX_US;
                 Ok(if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             })?;
@@ -155,7 +155,7 @@ impl McpClient<'_> {
         })
     }
 
-    /// Finds out where somebody can sign in to a server.
+    /// Discovers where a person can sign in to a server.
     pub(super) async fn sign_in(
         &self,
         signed: &Signed<'_>,
@@ -165,7 +165,7 @@ impl McpClient<'_> {
         let Some(auth @ McpAuth::Oauth { client_id, scopes, issuer, .. }) = &signed.server.auth else {
             return Err(wanted.trouble("nobody can sign in to it"));
         };
-        // What its definition needs besides, before anybody is sent anywhere.
+        // Check the definition's other values before a person follows the link.
         wanted.secret()?;
         let place = self.token_place(auth, &wanted)?;
         let said = self.host.var(PUBLIC_URL).unwrap_or_default();
@@ -219,7 +219,7 @@ impl McpClient<'_> {
         lasts_us: i64,
     ) -> Result<Wait> {
         let SignIn { server, place, found, login, version } = sign_in;
-        // The way back to the thread, and to the wait; the first part is what nobody can know.
+        // The state leads back to this thread and wait. Its first part is a secret.
         let own = format!("{}.{}.{}", login.state, state.meta.wait_next, state.meta.thread_id);
         let login = Login { state: own, ..login.clone() };
         let url = login.address(&found.issuer);
@@ -267,8 +267,8 @@ impl McpClient<'_> {
         Ok(Wait { expires_us: wait.next_look_us(now), ..wait })
     }
 
-    /// Somebody has signed in: all that waits for that is over, in the caller's transaction. What closed, and whether the run goes on.
-    /// `by`: how that was learned.
+    /// Closes all waits for a token after a sign-in, in the caller's transaction. Returns the closed waits,
+    /// and the entry if the run continues. `by`: the source of the news.
     pub(super) fn end_sign_ins(
         &self,
         state: &mut State,
@@ -287,7 +287,7 @@ impl McpClient<'_> {
         Ok((closed, entry))
     }
 
-    /// What follows the commit of that.
+    /// Performs the effects of closed sign-ins after their commit.
     pub(super) fn sign_ins_ended(&self, closed: &[Wait], entry: Option<Entered>) -> Result<()> {
         self.waits().announce_waits(closed)?;
         if let Some(entry) = entry {
@@ -299,14 +299,14 @@ impl McpClient<'_> {
         Ok(())
     }
 
-    /// Ends what nobody waits for any longer: the alarm's work.
+    /// Polls sign-ins and expires overdue waits. The alarm's work.
     pub(crate) async fn look_after_waits(&self) -> Result<()> {
         let looked = self.look_for_tokens().await;
         self.waits().expire_waits().and(looked)
     }
 
-    /// Looks whether somebody has signed in elsewhere for what is waited for here. A directory that does not answer
-    /// is asked another time.
+    /// Checks whether a person has signed in elsewhere. A directory that does not reply is polled again
+    /// later.
     async fn look_for_tokens(&self) -> Result<()> {
         let now = self.host.now_us();
         let due = self.read(|state, sql| {
@@ -349,7 +349,7 @@ impl McpClient<'_> {
     }
 }
 
-/// This deployment as a client of whoever gives tokens: as its definition says, as its own description is there, or as it registers.
+/// The deployment's OAuth client: the one in the definition, its metadata document, or a registered one.
 async fn client(
     signed: &Signed<'_>,
     found: &Found,
@@ -362,13 +362,13 @@ async fn client(
     if let Some(id) = id {
         return Ok(of(id));
     }
-    // Nobody can fetch it from this machine.
+    // Authorization servers cannot fetch the document from a local machine.
     if issuer.client_id_metadata_document_supported && origin.starts_with("https://") {
         return Ok(of(document_address(origin)));
     }
     let redirect = callback_address(origin);
     let registered = known.map(|token| &token.client).filter(|client| {
-        // What one authorization server has given is shown to no other.
+        // Reuse a registration only with the same authorization server.
         client.issuer == issuer.issuer && client.redirect.as_deref() == Some(&*redirect)
     });
     if let Some(registered) = registered {

@@ -1,5 +1,5 @@
-//! Tasks of MCP servers: the run is parked, and the alarm has the server asked now and then. A stop of the run tells it that nobody
-//! waits any more: a job does that.
+//! Tasks of MCP servers. The run is parked, and the alarm polls the server. When the run is stopped, a job
+//! cancels the task.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -30,20 +30,20 @@ use crate::work::mcp::{Address, Failed, PROTOCOL, Trouble, UNREACHABLE};
 use crate::work::native::NativeCall;
 use crate::work::tier::tier;
 
-/// What a job has to know.
+/// The data of a job.
 #[derive(Serialize, Deserialize)]
 struct Cancels {
-    /// The tool that was called.
+    /// The name of the called tool.
     tool: String,
 }
 
-/// What was heard of a task.
+/// The state of a task after a poll.
 enum Heard {
-    /// It goes on: after how many microseconds it is asked for again; and why nothing was heard, if so.
+    /// In progress. The pause before the next poll in microseconds, and the error if this poll failed.
     On(i64, Option<Trouble>),
-    /// It waits for people.
+    /// It requests input from people.
     Asks(Vec<Requested>),
-    /// It is over.
+    /// It has ended.
     Over(Box<Result<ToolResult, Trouble>>),
 }
 
@@ -62,8 +62,8 @@ impl Heard {
 }
 
 impl McpClient<'_> {
-    /// Asks how far a task is, and goes on with its call, or parks the run again. Whoever asks once more changes nothing, so that
-    /// what goes wrong is tried again for long.
+    /// Polls a task, and ends its call or parks the run again. Polls have no effects, so failures are retried
+    /// for long.
     pub(super) async fn task_goes_on(
         &self,
         at: Calling<'_>,
@@ -125,7 +125,7 @@ impl McpClient<'_> {
         match said.map(task::progress) {
             Ok(Ok(Progress::Working(poll_us))) => Heard::On(poll_us, None),
             Ok(Ok(Progress::Input(mut asked, poll_us))) => {
-                // What people have answered may be asked until the server has taken that in.
+                // A server may repeat a request for input until it has processed the answer.
                 asked.retain(|one| !task.answered.contains(&one.name));
                 if asked.is_empty() { Heard::On(poll_us, None) } else { Heard::Asks(asked) }
             }
@@ -156,7 +156,8 @@ impl McpClient<'_> {
         }
     }
 
-    /// Parks the run until a task is asked for again. Comes back only where it cannot be parked, with what the model is told of that.
+    /// Parks the run until the next poll. Returns only where it cannot be parked, with the model's error
+    /// result.
     pub(super) async fn park_for_task(
         &self,
         at: Calling<'_>,
@@ -173,7 +174,7 @@ impl McpClient<'_> {
             let of_call = open.into_iter().find(|wait| wait.is_of_task(receipt));
             let mut opened = Vec::new();
             match of_call {
-                // One wait for all of it, however often its server is asked.
+                // A task has a single wait, however often it is polled.
                 Some(wait) => {
                     waits::defer(sql, wait.id, now + poll_us)?;
                     state.wait_due.take();
@@ -216,7 +217,7 @@ impl McpClient<'_> {
         }
     }
 
-    /// A run ends in the middle of its step: a server that works on a task for this call is told.
+    /// Adds a job that cancels the task of a call, when a run ends during its step.
     pub(crate) fn owe_task_cancel(
         &self,
         state: &mut State,
@@ -232,7 +233,7 @@ impl McpClient<'_> {
         Ok(())
     }
 
-    /// One attempt at the job. A task that is not known any more is none to cancel.
+    /// Runs one attempt of the job. A task that the server does not know needs no cancellation.
     pub(crate) async fn cancel_task(&self, job: &Job) -> Result<JobEnd> {
         let done = || JobEnd::Done(Box::new(|_, _| Ok(None)));
         let Cancels { tool } = crate::json::from_str(&job.data).map_err(Error::internal)?;
@@ -272,7 +273,7 @@ impl McpClient<'_> {
     }
 }
 
-/// Tells a task what people have answered, and asks how far it is.
+/// Sends the people's answers to a task, and polls it.
 async fn asked_after(
     asking: &Asking<'_>,
     task: &mut AtTask,
@@ -285,8 +286,8 @@ async fn asked_after(
     asking.ask(&task::get(&task.id)).await
 }
 
-/// Tells a task what people have answered. Whether there was something to tell. A server that refuses an answer says next what it
-/// still wants to know, and is not held to have taken it.
+/// Sends the people's answers to a task. Returns whether there were any. A refused answer is logged and not
+/// marked as delivered: the server's next state shows what it still needs.
 async fn tell(asking: &Asking<'_>, task: &mut AtTask, responses: Option<Value>) -> Result<bool, Failed> {
     let Some(responses) = responses else { return Ok(false) };
     let names: Vec<String> =

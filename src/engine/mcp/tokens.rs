@@ -1,6 +1,6 @@
-//! Tokens for servers whose definition has `auth` (docs/mcp.md). They are the owner's, for all of their threads; a thread's own where
-//! nobody owns it; the application's where it signs in itself. A directory keeps them, sealed, and says who renews one; threads ask
-//! for them, renew them, and have them in memory.
+//! Tokens for servers whose definition has `auth` (docs/mcp.md). A token belongs to the owner, for all of the
+//! owner's threads; to the thread if it has no owner; or to the application if that signs in itself. A
+//! directory stores it encrypted and decides which thread renews it. Threads cache it in memory.
 
 use std::cell::RefCell;
 
@@ -24,26 +24,26 @@ use crate::work::Surroundings;
 use crate::work::mcp::auth::{discover, token};
 use crate::work::mcp::{Address, Failed, Trouble, UNAUTHORIZED, UNREACHABLE};
 
-/// How long a thread that renews a token has it alone: longer than that can take.
+/// The time for which a thread may renew a token exclusively. Longer than a renewal can take.
 const HOLD_US: i64 = 90 * SECOND_US;
-/// Looks at whether somebody else has renewed it, and the pauses between them.
+/// The number of polls for a renewal by another thread, and the pauses between them.
 const LOOKS: usize = 30;
 const PAUSE_US: i64 = SECOND_US;
 
-/// The token that a request shows, if there is one, and which one that is.
+/// The token of a request, if there is one, and its version.
 pub(super) struct Bearer {
     version: i64,
     access: Option<String>,
 }
 
-/// That a call of this thread renews a token. Others of it wait, as other threads do.
+/// A token's renewal by this thread. Other calls of the thread wait, like other threads.
 pub(super) struct Renewing<'a> {
     names: &'a RefCell<Vec<String>>,
     name: &'a str,
 }
 
 impl<'a> Renewing<'a> {
-    /// Unless there is one already.
+    /// Begins a renewal, unless one is in progress.
     pub(super) fn begin(names: &'a RefCell<Vec<String>>, name: &'a str) -> Option<Renewing<'a>> {
         let mut all = names.borrow_mut();
         if all.iter().any(|other| other == name) {
@@ -60,13 +60,13 @@ impl Drop for Renewing<'_> {
     }
 }
 
-/// Where a token is kept.
+/// The location of a token.
 pub(super) struct Place {
     pub(super) directory: String,
     pub(super) name: String,
 }
 
-/// What a directory answers.
+/// A directory's response.
 #[derive(Deserialize)]
 struct Answer {
     version: i64,
@@ -74,7 +74,7 @@ struct Answer {
     taken: bool,
 }
 
-/// A server, as a request signs in to it.
+/// The connection to a server, for signing in.
 #[derive(Clone, Copy)]
 pub(crate) struct Signed<'a> {
     pub(crate) around: &'a dyn Surroundings,
@@ -84,17 +84,17 @@ pub(crate) struct Signed<'a> {
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// What is asked for a token.
+/// A request for a token.
 pub(super) struct TokenWanted<'a> {
     pub(super) signed: Signed<'a>,
-    /// What the server said when it did not take one, or wanted one.
+    /// The server's challenge, if it refused a request.
     pub(super) challenge: Option<&'a Challenge>,
-    /// The one that it did not take.
+    /// The token that the server refused.
     pub(super) refused: Option<&'a Bearer>,
 }
 
 impl TokenWanted<'_> {
-    /// What a call asks of.
+    /// A request without challenge.
     pub(super) fn of(signed: Signed<'_>) -> TokenWanted<'_> {
         TokenWanted { signed, challenge: None, refused: None }
     }
@@ -122,8 +122,8 @@ impl TokenWanted<'_> {
 }
 
 impl McpClient<'_> {
-    /// Sends a request with a token, where the server's definition has `auth`. What a server refuses for its token did not run: it is
-    /// sent once more with another one, if there is one.
+    /// Sends a request with a token if the server's definition has `auth`. A request that was refused for its
+    /// token did not run. It is sent once more if there is another token.
     pub(crate) async fn signed(
         &self,
         signed: &Signed<'_>,
@@ -149,20 +149,22 @@ impl McpClient<'_> {
         answer
     }
 
-    /// Who the thread is to a server by its token; `None` where it has none.
+    /// The thread's identity at a server by its token; `None` without `auth`.
     pub(crate) fn bearer_of(&self, signed: &Signed<'_>) -> Result<Option<String>, Trouble> {
         let Some(auth) = &signed.server.auth else { return Ok(None) };
         let place = self.token_place(auth, &TokenWanted::of(*signed))?;
         Ok(Some(digest(&[&place.directory, &place.name])))
     }
 
-    /// The token that a request shows; none where the server has to ask for one first, or somebody to sign in.
+    /// The token for a request. `None` inside if the server must send a challenge first, or a person must
+    /// sign in.
     async fn mcp_token(&self, wanted: &TokenWanted<'_>) -> Result<Bearer, Trouble> {
         let Some(auth) = &wanted.signed.server.auth else { return Ok(Bearer { version: 0, access: None }) };
         let failed = |error: Error| Trouble::new(UNREACHABLE, error.into_message()).passing(RetryOn::Network);
         let place = self.token_place(auth, wanted)?;
         let cached = self.ephemeral.tokens.borrow().get(&place.name).cloned();
-        // Another thread may know more than this one, of which something was refused; but who keeps nothing knows nothing.
+        // After a refusal another thread may have a newer token in the directory. Without keys the directory
+        // stores none.
         let asks = wanted.refused.is_some() && level::are_kept(&*self.host);
         let mut known = match cached.filter(|_| !asks) {
             Some(known) => known,
@@ -176,7 +178,7 @@ impl McpClient<'_> {
                 let bearer = Bearer { version: known.version, access: Some(token.access.clone()) };
                 return Ok(self.keep_token(&place, known, bearer));
             }
-            // Another one of the same sign-in would allow no more.
+            // Renewal within the same sign-in would not extend its rights.
             let more = refused && wanted.challenge.is_some_and(Challenge::wants_more);
             let can = match (auth, &known.token) {
                 (McpAuth::Oauth { .. }, Some(token)) => token.refresh.is_some() && !more,
@@ -186,10 +188,10 @@ impl McpClient<'_> {
             if !can {
                 return Ok(Bearer { version: known.version, access: None });
             }
-            // One that cannot be renewed for want of a value is not lost by that.
+            // A missing value prevents a renewal, but does not invalidate the token.
             wanted.secret()?;
             if let Some(renewing) = Renewing::begin(&self.ephemeral.renewing, &place.name) {
-                // After a crash the same thread goes on at once.
+                // After a crash the same thread may continue at once.
                 let by = self.read(|state, _| Ok(state.meta.stem.clone())).map_err(failed)?;
                 let until_us = self.host.now_us() + HOLD_US;
                 let take = TokenAsk::Take { version: known.version, by: by.clone(), until_us };
@@ -213,7 +215,7 @@ impl McpClient<'_> {
         Err(Trouble::new(UNREACHABLE, text).passing(RetryOn::Network))
     }
 
-    /// Renews a token that this thread has alone.
+    /// Renews a token that this thread has reserved.
     async fn renew_token(
         &self,
         place: &Place,
@@ -225,7 +227,7 @@ impl McpClient<'_> {
         let (put, told) = match asked {
             Ok(token) => (Some(token), None),
             Err(NoToken::Denied(text)) => (None, Some(wanted.trouble(&text))),
-            // The old one may do another time: who is next asks again.
+            // Keep the old token. The next request tries again.
             Err(NoToken::Failed(text)) => {
                 (known.token, Some(wanted.trouble(&text).passing(RetryOn::Network)))
             }
@@ -240,7 +242,7 @@ impl McpClient<'_> {
                 let bearer = Bearer { version, access: Some(token.access.clone()) };
                 Ok(self.keep_token(place, KnownToken { version, token: Some(token) }, bearer))
             }
-            // Somebody has to sign in again.
+            // A person has to sign in again.
             (Some(_), None) if matches!(wanted.signed.server.auth, Some(McpAuth::Oauth { .. })) => {
                 self.ephemeral.tokens.borrow_mut().remove(&place.name);
                 Ok(Bearer { version, access: None })
@@ -250,7 +252,7 @@ impl McpClient<'_> {
         }
     }
 
-    /// Asks for a token in the place of the one that is known.
+    /// Requests a token that replaces the known one.
     async fn new_token(&self, wanted: &TokenWanted<'_>, known: Option<&Token>) -> Result<Token, NoToken> {
         let denied = |trouble: Trouble| NoToken::Denied(trouble.text);
         let secret = wanted.secret().map_err(denied)?;
@@ -283,7 +285,7 @@ impl McpClient<'_> {
         }
     }
 
-    /// The application as a client of whoever gives tokens for a server.
+    /// The application's OAuth client at the authorization server of a server.
     async fn client(
         &self,
         wanted: &TokenWanted<'_>,
@@ -296,7 +298,8 @@ impl McpClient<'_> {
         Ok(Client::of(&found.issuer, id, found.resource.resource))
     }
 
-    /// A token for another address, or another client, is another one.
+    /// The location of a token. Address and client are part of its name, so that another one uses another
+    /// token.
     pub(super) fn token_place(&self, auth: &McpAuth, wanted: &TokenWanted<'_>) -> Result<Place, Trouble> {
         let failed = |error: Error| Trouble::new(UNREACHABLE, error.into_message());
         let (server, url) = (&wanted.signed.server.name, &wanted.signed.address.url);
@@ -319,14 +322,14 @@ impl McpClient<'_> {
         })
     }
 
-    /// Stores a token, or that there is none any more. The version that it is.
+    /// Stores a token, or its removal. Returns the new version.
     pub(super) async fn put_token(
         &self,
         place: &Place,
         by: Option<String>,
         token: Option<Token>,
     ) -> Result<i64> {
-        // A deployment without keys keeps none: each thread has its own, in memory.
+        // Without keys nothing is stored: each thread has its own token, in memory.
         let kept = token.as_ref().filter(|_| level::are_kept(&*self.host));
         let text = kept.map(serde_json::to_string).transpose().map_err(Error::internal)?;
         let sealed =
@@ -343,7 +346,7 @@ impl McpClient<'_> {
         let body = reply.body.as_ref().filter(|_| reply.status == 200);
         let body = body.ok_or_else(|| Error::internal(format!("the directory answered {}", reply.status)))?;
         let Answer { version, token, taken } = crate::json::from_str(body.get()).map_err(Error::internal)?;
-        // One that cannot be opened or read any more is none.
+        // A token that cannot be decrypted or parsed counts as missing.
         let token = token.and_then(|sealed| {
             let sealed: Sealed = crate::json::from_str(&sealed).ok()?;
             crate::json::from_str(&self.unsealed(&place.directory, &place.name, sealed)?).ok()
@@ -351,13 +354,13 @@ impl McpClient<'_> {
         Ok((KnownToken { version, token }, taken))
     }
 
-    /// Keeps a token in memory, and out of all that is shown.
+    /// Caches a token and redacts it from everything that is shown.
     fn keep_token(&self, place: &Place, known: KnownToken, bearer: Bearer) -> Bearer {
         self.has_token(place, known);
         bearer
     }
 
-    /// The same of one that a request is still to be made with.
+    /// Caches and redacts a token before its first use.
     pub(super) fn has_token(&self, place: &Place, known: KnownToken) {
         if let Some(token) = &known.token {
             self.variables().learn_secret(&place.name, &token.access);

@@ -1,5 +1,6 @@
-//! What the deployment is told of servers, for `GET /api/mcp`: how the last requests to each went. The root is told through the
-//! outbox, in the transaction that keeps what came of a call; a process that tells the same again does so once a minute.
+//! Reports about servers for `GET /api/mcp`: the outcome of the latest requests to each. The root directory
+//! receives them through the outbox, in the transaction that stores a call's outcome. A process repeats an
+//! unchanged report once a minute.
 
 use crate::engine::features::McpClient;
 use crate::engine::outbox::INLINE_US;
@@ -14,13 +15,14 @@ use crate::spec::ListedTool;
 use crate::store::state::State;
 use crate::text::first_bytes;
 
-/// Bytes of a description that are told of.
+/// The bytes of a tool's description in a report.
 const ABOUT_BYTES: usize = 120;
-/// The same is told again after this.
+/// The interval between unchanged reports.
 const AGAIN_US: i64 = 60 * limits::SECOND_US;
 
 impl McpClient<'_> {
-    /// A request to a server went so; `wrong`: a code, and a text. Whoever keeps what came of it tells ([`Thread::post_mcp`]).
+    /// Records the outcome of a request to a server; `wrong`: error code and text. [`McpClient::post_mcp`]
+    /// sends it in the transaction that stores the outcome.
     pub(crate) fn mcp_went(&self, server: &str, wrong: Option<(&str, &str)>) {
         let now = self.host.now_us();
         let error = wrong.map(|(code, text)| McpError {
@@ -32,13 +34,13 @@ impl McpClient<'_> {
         if self.host.process().told.borrow().get(server).is_some_and(same) {
             return;
         }
-        // One of each kind: a failure that the next try makes good is told, too.
+        // One report of each kind, so that a failure is reported even if the next attempt succeeds.
         let subject = format!("{}:{server}", if error.is_some() { "mcp_error" } else { "mcp" });
         let report = McpReport { server: server.to_owned(), at_us: now, error, listed: None };
         self.ephemeral.mcp_reports.borrow_mut().insert(subject, report);
     }
 
-    /// A server has listed these tools, a JSON array.
+    /// Records the tools that a server has listed, a JSON array.
     pub(crate) fn mcp_listed(&self, server: &str, tools: &str) {
         let known: Vec<ListedTool> = crate::json::from_str(tools).unwrap_or_default();
         let session = self.ephemeral.mcp.borrow().get(server).and_then(|known| known.version());
@@ -58,7 +60,7 @@ impl McpClient<'_> {
         }
     }
 
-    /// Tells what is to be told. Inside a transition; no statement where there is nothing.
+    /// Sends the recorded reports, inside a transition. Without reports it runs no statement.
     pub(crate) fn post_mcp(&self, state: &State, sql: &dyn Sql) -> Result<()> {
         let reports = std::mem::take(&mut *self.ephemeral.mcp_reports.borrow_mut());
         for (subject, report) in reports {
@@ -79,7 +81,7 @@ impl McpClient<'_> {
     }
 }
 
-/// A list, to be compared.
+/// A digest of a list, for comparison.
 fn of_list(listed: &McpListed) -> String {
     let parts = listed.tools.iter().flat_map(|(name, about)| [name.as_str(), about.as_str()]);
     digest(&parts.chain([listed.protocol.as_str()]).collect::<Vec<_>>())
