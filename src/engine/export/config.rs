@@ -1,23 +1,23 @@
 //! The destination of spans, from the deployment's variables (docs/observability.md).
 
-/// Where the collector is; without it nothing is exported.
+/// The collector's address. Without it nothing is exported.
 pub(crate) const ENDPOINT: &str = "BOBBIN_OTLP_ENDPOINT";
-/// Headers of each request to it: a secret.
+/// Headers of each request to the collector: a secret.
 pub(crate) const HEADERS: &str = "BOBBIN_OTLP_HEADERS";
-/// Whether spans hold what was said: `1`.
+/// `1` to include texts in spans.
 pub(crate) const CONTENT: &str = "BOBBIN_OTLP_CONTENT";
-/// Whether metrics are sent, too: `1`.
+/// `1` to send metrics, too.
 const METRICS: &str = "BOBBIN_OTLP_METRICS";
-/// How a collector is written to; by the names of OpenTelemetry's own setting.
+/// The collector's protocol, by the names of OpenTelemetry's own setting.
 const PROTOCOL: &str = "BOBBIN_OTLP_PROTOCOL";
 /// The name of the service.
 const SERVICE: &str = "BOBBIN_SERVICE_NAME";
 
-/// Where the signals of a collector are, below its address.
+/// Paths of the signals below the collector's address.
 pub(crate) const TRACES: &str = "/v1/traces";
 pub(crate) const METRICS_PATH: &str = "/v1/metrics";
 
-/// How requests are written.
+/// The encoding of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Protocol {
     #[default]
@@ -26,7 +26,7 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    /// That of a deployment, or what is wrong with its variable.
+    /// The deployment's protocol, or the error in its variable.
     pub(crate) fn of(var: &dyn Fn(&str) -> Option<String>) -> Result<Protocol, String> {
         match var(PROTOCOL).unwrap_or_default().trim() {
             "" | "http/json" => Ok(Protocol::Json),
@@ -49,7 +49,7 @@ impl Protocol {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Collector {
     pub(crate) traces: String,
-    /// Where metrics go, if they are sent.
+    /// The address of metrics, if they are sent.
     pub(crate) metrics: Option<String>,
     /// Names in lower case.
     pub(crate) headers: Vec<(String, String)>,
@@ -57,7 +57,7 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// That of a deployment; `None` without an endpoint.
+    /// The deployment's collector; `None` without an endpoint.
     pub(crate) fn of(var: &dyn Fn(&str) -> Option<String>) -> Option<Collector> {
         let endpoint = var(ENDPOINT)?;
         let address = endpoint.trim().trim_end_matches('/');
@@ -79,7 +79,7 @@ pub(crate) fn service(var: &dyn Fn(&str) -> Option<String>) -> String {
     var(SERVICE).filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "bobbin".to_owned())
 }
 
-/// `name=value,name=value`, with values that are percent-encoded. What is no such pair is left out.
+/// `name=value,name=value`, with percent-encoded values. Invalid pairs are ignored.
 pub(crate) fn headers(text: &str) -> Vec<(String, String)> {
     let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
     pairs
@@ -91,7 +91,7 @@ pub(crate) fn headers(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What of the headers nobody may read: each value, as it is set and as it is sent, and of `Bearer <key>` the key alone.
+/// The secrets in the headers: each value, as it is set and as it is sent, and the key of `Bearer <key>`.
 pub(crate) fn secrets(text: &str) -> Vec<String> {
     let raw =
         text.split(',').filter_map(|pair| pair.split_once('=')).map(|(_, value)| value.trim().to_owned());

@@ -31,7 +31,8 @@ use crate::store::works as table;
 use crate::store::{jobs, meta};
 use crate::trace::Trace;
 
-/// How far the export is: the next spans are of this run, of its steps from `after` on, but for the first `skip`.
+/// The position of the export: the next spans belong to this run, to its steps from `after` on, without the
+/// first `skip`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
     run: i64,
@@ -39,42 +40,42 @@ struct Place {
     after: i64,
     #[serde(default)]
     skip: usize,
-    /// Spans that the last attempt was about, for the count of those that are dropped.
+    /// Number of spans in the last attempt, for the count of dropped spans.
     #[serde(default)]
     spans: u64,
-    /// Only what began then, and ended after the run.
+    /// Limits the export to spans that began then and ended after the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     late: Option<i64>,
 }
 
-/// What one request is to carry.
+/// The content of one request.
 struct Batch {
     spans: Vec<Value>,
-    /// The same, for metrics.
+    /// The spans for metrics.
     told: Vec<Span>,
     rest: Rest,
 }
 
-/// What is left once a request was taken.
+/// The remaining work after an accepted request.
 struct Rest {
-    /// Where the next one begins.
+    /// The position of the next request.
     place: Place,
     open: Open,
-    /// The newest run when the rows were read: it may have gone on since.
+    /// The newest run when the rows were read. It may have continued since.
     seen: Newest,
 }
 
-/// Where the rows ended.
+/// The reason for which reading stopped.
 enum Open {
     /// The request was full.
     Batch,
-    /// The newest run goes on; its trace.
+    /// The newest run is in progress; its trace.
     Run(Trace),
-    /// All has ended and is in the request.
+    /// Everything has ended and is in the request.
     Nothing,
 }
 
-/// How far the newest run was.
+/// The progress of the newest run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Newest {
     run: i64,
@@ -93,14 +94,14 @@ fn encoded(place: &Place) -> Result<String> {
     serde_json::to_string(place).map_err(Error::internal)
 }
 
-/// What a collector has refused for good.
+/// Data that a collector has refused permanently.
 struct GivenUp {
     spans: u64,
-    /// What it has answered.
+    /// Its response.
     why: String,
 }
 
-/// How many spans the last attempt of a job was about.
+/// Number of spans in the last attempt of a job.
 pub(crate) fn spans_of(data: &str) -> u64 {
     crate::json::from_str(data).map(|place: Place| place.spans).unwrap_or_default()
 }
@@ -115,7 +116,8 @@ impl Telemetry<'_> {
         Collector::of(&var)
     }
 
-    /// A run has ended, is parked, or has made many steps: its spans are to be exported. Nothing where there is no collector.
+    /// Schedules the export of a run that has ended, parked, or made many steps. Does nothing without a
+    /// collector.
     pub(crate) fn owe_spans(&self, state: &mut State, sql: &dyn Sql, run: &Run, now: i64) -> Result<()> {
         if !self.exports() {
             return Ok(());
@@ -126,7 +128,7 @@ impl Telemetry<'_> {
         }
         let place = Place { run: run.id, after: trace.exported, ..Place::default() };
         let data = encoded(&place)?;
-        // Together with what the directory is told: one alarm for both.
+        // At the same time as the update of the directory, so that one alarm serves both.
         let due = now + DIRECTORY_US;
         if jobs::add(state, sql, Kind::Export, "", due, &data)? {
             self.arm_at(state, sql, due, now)?;
@@ -134,7 +136,8 @@ impl Telemetry<'_> {
         Ok(())
     }
 
-    /// A request that a run has caused has ended after it: that is to be exported, too. `began`: when it did.
+    /// Schedules the export of a request that a run caused and that ended after the run. `began`: the time at
+    /// which it began.
     pub(crate) fn owe_late_span(&self, state: &mut State, sql: &dyn Sql, run: i64, began: i64) -> Result<()> {
         if !self.exports() {
             return Ok(());
@@ -163,7 +166,7 @@ impl Telemetry<'_> {
         let place: Place = crate::json::from_str(&job.data).unwrap_or_default();
         let of_works = job.subject == works::SUBJECT;
         let Some(collector) = self.collector() else {
-            // A deployment that has no collector any more owes nothing.
+            // Without a collector there is nothing left to export.
             return Ok(JobEnd::Done(Box::new(move |state, sql| match of_works {
                 true => table::drop_ended(state, sql).map(|_| None),
                 false => Ok(None),
@@ -189,7 +192,8 @@ impl Telemetry<'_> {
         })))
     }
 
-    /// Sends spans once, if there are any. Gives what was refused; or why it may be tried again, and after how many microseconds.
+    /// Sends spans, if there are any. Returns the refused spans, or an error that allows a retry and its
+    /// pause in microseconds.
     async fn send_spans(
         &self,
         collector: &Collector,
@@ -208,7 +212,8 @@ impl Telemetry<'_> {
         }
     }
 
-    /// Metrics are sent once: what a collector has counted it would count again. Gives what went wrong, once while the object lives.
+    /// Sends metrics without retries, because a collector would count them twice. Returns the error, once
+    /// while the object lives.
     async fn send_metrics(&self, collector: &Collector, told: &[Span]) -> Option<GivenUp> {
         collector.metrics.as_ref()?;
         let metrics = metrics::metrics(told);
@@ -227,7 +232,7 @@ impl Telemetry<'_> {
         (before.as_ref() != Some(&why)).then_some(GivenUp { spans: 0, why })
     }
 
-    /// Counts and logs what a collector will never take.
+    /// Counts and logs spans that a collector refused permanently.
     fn spans_given_up(&self, state: &mut State, sql: &dyn Sql, job: &Job, all: &[GivenUp]) -> Result<()> {
         for GivenUp { spans, why } in all {
             Self::count_dropped(state, sql, *spans)?;
@@ -237,7 +242,7 @@ impl Telemetry<'_> {
         Ok(())
     }
 
-    /// Spans will never be taken. The next run tells of them.
+    /// Counts dropped spans. The next run reports them.
     pub(crate) fn count_dropped(state: &mut State, sql: &dyn Sql, spans: u64) -> Result<()> {
         let spans = i64::try_from(spans).unwrap_or(i64::MAX);
         if spans == 0 {
@@ -251,7 +256,7 @@ impl Telemetry<'_> {
         config::service(&|name| self.host.var(name))
     }
 
-    /// The next spans, as many as one request takes.
+    /// The next spans, up to the limit of one request.
     fn batch(&self, place: &Place) -> Result<Batch> {
         self.read(|state, sql| {
             let Some(seen) = state.run.as_ref().map(Newest::of) else {
@@ -304,7 +309,7 @@ impl Telemetry<'_> {
 
     fn spans_from(&self, sql: &dyn Sql, facts: &Facts, after: i64) -> Result<Vec<Span>> {
         let mut spans = self.spans(sql, facts)?;
-        // A step that is under way is told of as a whole, unless it is left as it is for long.
+        // A step in progress is exported as a whole, unless it has been idle for long.
         let all = facts.run.end.is_some() || facts.run.phase.is_parked();
         spans.retain(|span| span.place != Of::After && span.block >= after && (all || span.settled));
         Ok(spans)
@@ -319,7 +324,7 @@ impl Telemetry<'_> {
         Ok(build::spans(facts, &told))
     }
 
-    /// A run as a collector would be sent it.
+    /// A run in the format that a collector receives.
     pub(crate) fn spans_as_sent(&self, facts: &Facts, spans: &[Span]) -> Value {
         let spans = spans.iter().map(|span| otlp::span(&facts.trace, span)).collect();
         self.variables().redact_json(otlp::traces(&self.service(), spans))
@@ -327,14 +332,15 @@ impl Telemetry<'_> {
 }
 
 impl Rest {
-    /// What came before was taken. Gives what is left to do; how far a run is that goes on is noted with it.
+    /// Stores that the request was accepted, with the progress of a run that is active. Returns the remaining
+    /// work.
     fn stored(self, state: &mut State, sql: &dyn Sql) -> Result<Option<String>> {
         let Rest { place, open, seen } = self;
         if place.late.is_some() {
             return Ok(None);
         }
         let Some(now) = state.run.as_ref().map(Newest::of) else { return Ok(None) };
-        // What has ended or parked since it was read owes nothing of its own while this job is there.
+        // A run that has ended or parked since the read adds no job while this one exists.
         let since = place.run == now.run && now != seen && (now.ended || now.parked);
         let behind = match &open {
             Open::Batch => true,

@@ -14,9 +14,9 @@ use crate::models::backoff::retry_after_ms;
 use crate::text::first_bytes;
 use crate::work::timeout::Watch;
 
-/// Bytes of an answer that are read.
+/// Maximum bytes of a response that are read.
 const ANSWER_BYTES: usize = 64 << 10;
-/// Bytes of it that the operator is told.
+/// Maximum bytes of a response that are logged for the operator.
 const TOLD_BYTES: usize = 300;
 
 /// What is sent.
@@ -34,7 +34,7 @@ impl Signal {
         }
     }
 
-    /// Where it goes, below the collector's address.
+    /// The path below the collector's address.
     const fn path(self) -> &'static str {
         match self {
             Signal::Spans => TRACES,
@@ -50,7 +50,7 @@ impl Signal {
     }
 }
 
-/// An answer, read to its end or as far as it goes.
+/// A response, complete or up to where it broke off.
 struct Answer {
     status: u16,
     is_protobuf: bool,
@@ -58,15 +58,15 @@ struct Answer {
     bytes: Vec<u8>,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 pub(crate) enum Answered {
     Taken,
-    /// It never will be taken: all of it, or so many spans or data points.
+    /// Refused permanently: all of it, or this number of spans or data points.
     Refused {
         count: Option<u64>,
         why: String,
     },
-    /// It may be taken later, no sooner than after so many microseconds.
+    /// May be accepted later, after at least this number of microseconds.
     Later {
         why: String,
         after_us: i64,
@@ -74,7 +74,7 @@ pub(crate) enum Answered {
 }
 
 impl Telemetry<'_> {
-    /// Sends a request once, without secrets.
+    /// Sends a request once, after removing secrets.
     pub(crate) async fn send(&self, collector: &Collector, signal: Signal, request: Value) -> Answered {
         let later = |why: String| Answered::Later { why, after_us: 0 };
         let exchange = self.exchange(collector, signal, request);
@@ -135,7 +135,7 @@ impl Telemetry<'_> {
         })
     }
 
-    /// A collector has taken it, and may say that it has left out a part.
+    /// Handles an accepted request, of which the collector may have rejected a part.
     fn taken(&self, signal: Signal, rejected: Rejected) -> Answered {
         let Rejected { count, message } = rejected;
         if count <= 0 && message.is_empty() {
@@ -150,7 +150,7 @@ impl Telemetry<'_> {
         }
     }
 
-    /// The first line of a text that says something, without secrets.
+    /// The first line of a text that is not blank, without secrets.
     fn one_line(&self, text: &str) -> String {
         let text = self.variables().redact(text.to_owned());
         let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -158,7 +158,7 @@ impl Telemetry<'_> {
         first_bytes(&line, TOLD_BYTES).to_owned()
     }
 
-    /// Tells the operator something that concerns every thread of the process, once.
+    /// Logs a line for the operator once per process, because it concerns all threads.
     fn log_once_in_process(&self, line: &str) {
         if self.host.process().is_new(line) {
             self.variables().log(line);
@@ -167,7 +167,7 @@ impl Telemetry<'_> {
 }
 
 impl Answer {
-    /// What a refusal says.
+    /// The text of a refusal.
     fn text(&self) -> String {
         match self.is_protobuf {
             true => protobuf::status_text(&self.bytes),
@@ -175,7 +175,7 @@ impl Answer {
         }
     }
 
-    /// What was left out of what was taken.
+    /// The rejected part of an accepted request.
     fn rejected(&self) -> Rejected {
         if self.is_protobuf {
             return protobuf::rejected(&self.bytes);
@@ -192,7 +192,7 @@ impl Answer {
     }
 }
 
-/// The beginning of an answer; one that breaks off is as good as its status.
+/// The beginning of a response. If it breaks off, its status is still valid.
 async fn read(response: &mut Response) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < ANSWER_BYTES

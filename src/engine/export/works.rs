@@ -25,20 +25,20 @@ use crate::trace::{Trace, span_id};
 /// The subject of the job that sends these spans.
 pub(crate) const SUBJECT: &str = "works";
 
-/// What came of a request to an endpoint.
+/// The outcome of a request to an endpoint.
 pub(crate) struct Answered {
-    /// Of the request.
+    /// The id of the request.
     pub(crate) id: String,
     /// The endpoint's method and path.
     pub(crate) route: String,
-    /// When it came.
+    /// The time of its arrival.
     pub(crate) began_us: i64,
     pub(crate) status: u16,
-    /// Why it failed, if it did.
+    /// The error, if it failed.
     pub(crate) error: Option<String>,
 }
 
-/// Whether an effect comes again.
+/// Whether an effect occurs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comes {
     Again,
@@ -46,7 +46,7 @@ pub(crate) enum Comes {
 }
 
 impl Telemetry<'_> {
-    /// Code has scheduled an effect: its spans are linked to the run that the code works in, or to the work beside runs.
+    /// Links the spans of a scheduled effect to the run in which the code works, or to the detached work.
     pub(crate) fn link_effect(
         &self,
         state: &mut State,
@@ -63,7 +63,7 @@ impl Telemetry<'_> {
         work.put(state, sql)
     }
 
-    /// An attempt at an effect begins: if it is the first one, its span does.
+    /// Begins the span of an effect with its first attempt.
     pub(crate) fn effect_begins(
         &self,
         state: &mut State,
@@ -80,7 +80,7 @@ impl Telemetry<'_> {
         }
     }
 
-    /// An effect has ended, or this occurrence of it.
+    /// Ends the span of an effect, or of this occurrence.
     pub(crate) fn effect_is_over(
         &self,
         state: &mut State,
@@ -111,7 +111,8 @@ impl Telemetry<'_> {
         }
     }
 
-    /// The thread is terminated: what has begun ends with it, and what has not is told of to nobody.
+    /// Ends the spans of work that has begun when the thread is terminated, and discards those of work that
+    /// has not.
     pub(crate) fn works_are_over(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
         if !self.exports() {
             return Ok(());
@@ -126,7 +127,7 @@ impl Telemetry<'_> {
         works::forget_all(state, sql)
     }
 
-    /// A job is owed: its span is linked to the run that makes it necessary.
+    /// Links the span of a scheduled job to the run that caused it.
     pub(crate) fn link_job(
         &self,
         state: &mut State,
@@ -148,7 +149,7 @@ impl Telemetry<'_> {
         work.put(state, sql)
     }
 
-    /// An attempt at a job begins: if it is the first one, its span does.
+    /// Begins the span of a job with its first attempt.
     pub(crate) fn job_begins(&self, state: &mut State, sql: &dyn Sql, job: &Job, now: i64) -> Result<()> {
         let Some(kind) = job.kind.filter(|kind| *kind != Kind::Export && self.exports()) else {
             return Ok(());
@@ -167,7 +168,7 @@ impl Telemetry<'_> {
         work.put(state, sql)
     }
 
-    /// A job is done, or given up because of this error.
+    /// Ends the span of a job, which is done or has failed with this error.
     pub(crate) fn job_is_over(
         &self,
         state: &mut State,
@@ -185,7 +186,7 @@ impl Telemetry<'_> {
         self.job_told(state, sql, work, None, error, now)
     }
 
-    /// It has its own id from when it began: others of its kind come after it.
+    /// Gives the span its own id at its beginning, because other jobs of the same kind follow.
     fn job_told(
         &self,
         state: &mut State,
@@ -212,7 +213,7 @@ impl Telemetry<'_> {
         self.owe_work(state, sql, &work, now)
     }
 
-    /// What is known of an effect that has not ended; `None` where its trace is not recorded.
+    /// The data of an effect that has not ended; `None` if its trace is not recorded.
     fn work_of_effect(&self, state: &mut State, sql: &dyn Sql, effect: &Effect) -> Result<Option<Work>> {
         let (own, series) = (effect.key(), effect.series_key());
         let thread = state.meta.stem.clone();
@@ -233,7 +234,7 @@ impl Telemetry<'_> {
         Ok(Some(work))
     }
 
-    /// What works there has woken the thread: the run that takes that in is noted, where that is told to anybody.
+    /// Notes the run that detached work has woken, if it is exported.
     pub(crate) fn note_run(&self, scope: &Scope) -> Result<()> {
         if scope.trace.is_none() || !self.exports() {
             return Ok(());
@@ -246,8 +247,8 @@ impl Telemetry<'_> {
         Ok(())
     }
 
-    /// The trace of a request to an endpoint, in its span: the one that it names, or its own. Where nobody is told of that span, the
-    /// request's stands for it.
+    /// The trace of a request to an endpoint, within its span: the trace that it names, or its own. If the
+    /// span is not exported, the request's span stands for it.
     pub(crate) fn trace_of_request(&self, named: Option<&Trace>, id: &str) -> Result<Trace> {
         let kind = WorkKind::Endpoint.as_str();
         Ok(match named {
@@ -259,7 +260,7 @@ impl Telemetry<'_> {
         })
     }
 
-    /// A request to an endpoint was answered: with its route, when it came, and the trace that it named, if it did.
+    /// Records the response of an endpoint: the route, the time of the request, and the trace that it named.
     pub(crate) fn endpoint_answered(
         &self,
         answered: Answered,
@@ -303,7 +304,7 @@ impl Telemetry<'_> {
         Ok(links)
     }
 
-    /// What code that works there is, for what it makes necessary.
+    /// The link to the code's run or work, for other work that it causes.
     fn link_to(&self, state: &State, by: &Scope) -> Option<WorkLink> {
         if by.origin.in_step() {
             return state.active().map(|run| self.link_to_run(state, run));
@@ -311,13 +312,13 @@ impl Telemetry<'_> {
         by.trace.as_ref().map(|trace| WorkLink { to: trace.to_string(), run: None })
     }
 
-    /// A run, for what it makes necessary.
+    /// The link to a run, for work that it causes.
     fn link_to_run(&self, state: &State, run: &Run) -> WorkLink {
         let trace = self.traces().trace_of(state, run).within(span_id(&state.meta.stem, "run", run.id));
         WorkLink { to: trace.to_string(), run: Some(run.id) }
     }
 
-    /// It has ended: it is to be exported.
+    /// Schedules the export of work that has ended.
     fn owe_work(&self, state: &mut State, sql: &dyn Sql, work: &Work, now: i64) -> Result<()> {
         work.put(state, sql)?;
         let due = now + DIRECTORY_US;
@@ -327,7 +328,7 @@ impl Telemetry<'_> {
         Ok(())
     }
 
-    /// One attempt at the job that tells of them.
+    /// One attempt at the job that exports detached work.
     pub(crate) async fn export_works(&self, job: &Job, collector: &Collector) -> Result<JobEnd> {
         let (thread, stem, works) = self.read(|state, sql| {
             let (thread, stem) = (state.meta.thread_id.clone(), state.meta.stem.clone());
@@ -361,12 +362,12 @@ impl Telemetry<'_> {
     }
 }
 
-/// Of a job that is owed: there is one of a kind and subject.
+/// The id of a pending job. There is one per kind and subject.
 fn open_id((kind, subject): (Kind, &str)) -> String {
     format!("{}/{subject}", kind.as_str())
 }
 
-/// The run that a job says it was caused by.
+/// The run that caused a job.
 fn cause(job: &Job) -> Option<i64> {
     let data: serde_json::Value = crate::json::from_str(&job.data).ok()?;
     data.get("run")?.as_i64().filter(|run| *run > 0)

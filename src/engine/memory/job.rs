@@ -21,7 +21,7 @@ use crate::store::memory::sources;
 use crate::store::runs::Run;
 use crate::store::state::State;
 
-/// How often the model has failed in a row.
+/// Number of failures in a row.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Failures {
     #[serde(default)]
@@ -29,7 +29,7 @@ struct Failures {
 }
 
 impl Memories<'_> {
-    /// A memory has texts that are to be cut or to get vectors. `run`: the one that makes it necessary, if one does.
+    /// Schedules the indexing of a memory that has new texts. `run`: the run that caused it, if any.
     pub(crate) fn owe_index(
         &self,
         state: &mut State,
@@ -51,7 +51,7 @@ impl Memories<'_> {
     /// One attempt at the job.
     pub(crate) async fn index(&self, job: &Job) -> Result<JobEnd> {
         let Some(memory) = self.catalog.memories.get(&job.subject) else {
-            // It is defined no more: nothing is found in it, and nothing owed.
+            // The memory is no longer defined, so nothing is searched and nothing is due.
             return Ok(JobEnd::Done(Box::new(|_, _| Ok(None))));
         };
         let book = Book::new(self.0, &self.catalog, memory);
@@ -76,7 +76,7 @@ impl Memories<'_> {
         }
         let failed = crate::json::from_str::<Failures>(&job.data).unwrap_or_default().failures;
         for n in 0..STEPS {
-            // A step that came through says that the model is there again.
+            // A successful step shows that the model is available again.
             let attempt = if n == 0 { failed + 1 } else { 1 };
             let afforded = match self.afford_texts(&book)? {
                 Ok(afforded) => afforded,
@@ -95,7 +95,7 @@ impl Memories<'_> {
         Ok(JobEnd::Done(Box::new(|_, _| Ok(Some("{}".to_owned())))))
     }
 
-    /// What counts the next request for vectors as under way; or that nobody pays for it.
+    /// Charges the next request for vectors as in progress; an error if no budget covers it.
     fn afford_texts(&self, book: &Book<'_>) -> Result<Result<Option<Underway>, ProviderError>> {
         let Some(model) = book.model else { return Ok(Ok(None)) };
         let next = self.read(|state, sql| {
@@ -114,7 +114,8 @@ impl Memories<'_> {
         }))
     }
 
-    /// The model gave no vectors: it is asked again, as often and as soon as the policy says, and then less and less often.
+    /// The end of an attempt without vectors. Retries follow the policy, and then become less and less
+    /// frequent.
     fn without_vectors(&self, book: &Book<'_>, failures: u32, error: ProviderError) -> Result<JobEnd> {
         book.log_requests()?;
         let pause_us = book.pause_after(&error, failures);
@@ -133,7 +134,7 @@ impl Memories<'_> {
     }
 }
 
-/// A shared memory is still to be told what was said before.
+/// A shared memory has not yet received the earlier messages.
 fn waits(name: String) -> JobEnd {
     JobEnd::Later {
         error: format!("{name} does not take what is sent to it"),
@@ -142,7 +143,7 @@ fn waits(name: String) -> JobEnd {
     }
 }
 
-/// What is left to do of a memory, as the job's data.
+/// The remaining work of a memory, as the job's data.
 fn left(state: &mut State, sql: &dyn Sql, name: &str) -> Result<Option<String>> {
     if sources::is_there(state, sql) && sources::any_left(sql, name)? {
         return Ok(Some("{}".to_owned()));

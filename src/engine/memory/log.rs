@@ -20,12 +20,12 @@ use crate::store::jobs::Job;
 use crate::store::log::{Attempt, Event, Worst};
 use crate::store::state::State;
 
-/// What a run looks something up for.
+/// The reason for which a run searches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SearchedBy {
-    /// To put it before a turn.
+    /// For entries before a turn.
     Turn,
-    /// A call of its model; with its receipt.
+    /// For a call of its model, with its receipt.
     Call(Option<i64>),
 }
 
@@ -45,16 +45,16 @@ impl SearchedBy {
     }
 }
 
-/// A search that is over.
+/// A search that has ended.
 pub(crate) struct Searched<'a> {
     pub(crate) by: SearchedBy,
     pub(crate) started_us: i64,
-    /// What was found, or why nothing was.
+    /// The results, or the reason why there are none.
     pub(crate) found: Result<&'a Found, &'a str>,
 }
 
 impl Memories<'_> {
-    /// Writes what a search of the active run has asked for and found. What its requests took is booked on the run.
+    /// Logs a search of the active run, and charges its requests to the run.
     pub(crate) fn log_search(
         &self,
         definitions: &Definitions<'_>,
@@ -99,7 +99,7 @@ impl Memories<'_> {
         })
     }
 
-    /// Writes requests for vectors that no run has made, and books what they took on the thread, if anything limits it.
+    /// Logs requests for vectors outside any run, and charges them to the thread if a budget limits it.
     pub(crate) fn log_vectors(
         &self,
         state: &mut State,
@@ -121,8 +121,8 @@ impl Memories<'_> {
         Ok(())
     }
 
-    /// Writes and books requests of the active run whose process was lost, before anything is sent again: so often one for the
-    /// vector of this question.
+    /// Logs and charges requests of the active run that were lost in a crash, before anything else is sent:
+    /// this number of requests for the question's vector.
     pub(crate) fn log_lost_search(
         &self,
         definitions: &Definitions<'_>,
@@ -149,7 +149,7 @@ impl Memories<'_> {
                     ledger.book_logged(&attempt);
                 }
                 if matches!(by, SearchedBy::Turn) {
-                    // It was this that was lost, and no request for a reply.
+                    // The lost request was for vectors, not for a reply.
                     ledger.unseen = 0;
                 }
             }
@@ -157,8 +157,8 @@ impl Memories<'_> {
         })
     }
 
-    /// A process that was lost while texts got vectors may have asked for some, which is written and booked: as many as would be
-    /// asked for next, or where those are gone as many as may be.
+    /// Logs and charges requests for vectors that a crash may have lost: as many as the next batch would
+    /// make, or the maximum if the texts are gone.
     pub(crate) fn log_lost_vectors(
         &self,
         state: &mut State,
@@ -191,7 +191,7 @@ impl Memories<'_> {
 }
 
 impl Attempt {
-    /// Reckons what a request for vectors has used.
+    /// Calculates the usage of a request for vectors.
     fn reckon_vectors(&mut self, model: &Model, request: &VectorRequest) {
         self.worst = Some(Worst { input: estimate::of_bytes(request.bytes), output: 0 });
         let failed = request.end.as_ref().and_then(|end| end.tokens.as_ref().err());

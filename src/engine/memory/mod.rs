@@ -115,8 +115,8 @@ impl Memories<'_> {
             };
         }
         let book = Book::new(self.0, &self.catalog, memory);
-        // What is left of a budget may pay for no vector; words are found all the same. Until it is logged the request counts as
-        // under way.
+        // If the budget covers no vector, the search uses words only. Until it is logged, the request counts
+        // as in progress.
         let mut afforded = Afforded::default();
         if *route == MemoryRoute::Search {
             afforded = self.budgets().afford_question(&book, &question_of(&request.body)?, None)?;

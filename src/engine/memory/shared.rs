@@ -26,9 +26,9 @@ use crate::store::outbox::{Post, TO_MEMORY};
 use crate::store::state::State;
 use crate::work::timeout::Watch;
 
-/// The diagnostic of what a memory has refused after it was sent.
+/// The diagnostic of a change that a memory has refused.
 const REFUSED: &str = "memory.refused";
-/// That of what a memory has no room for.
+/// The error code of a full memory.
 pub(crate) const FULL: &str = "memory_full";
 
 impl Memories<'_> {
@@ -37,10 +37,10 @@ impl Memories<'_> {
         self.catalog.memories.get(name).map_or_else(|| named(&self.catalog, name, MemoryScope::Thread), Ok)
     }
 
-    /// Whose a shared memory is.
+    /// The owner of a shared memory.
     ///
     /// # Errors
-    /// `memory_not_found`: it is an owner's, and the thread has none.
+    /// `memory_not_found`: it belongs to an owner, and the thread has none.
     fn owner_of(&self, memory: &Memory) -> Result<Option<String>> {
         if memory.scope != MemoryScope::Owner {
             return Ok(None);
@@ -52,7 +52,7 @@ impl Memories<'_> {
         })
     }
 
-    /// What the object of a memory is called, and the head of a call of it.
+    /// The name of a memory's object, and the head of a call to it.
     fn memory_call(&self, memory: &Memory, ask: MemoryAsk) -> Result<(String, String)> {
         let owner = self.owner_of(memory)?;
         let name = object_name(owner.as_deref(), &memory.name);
@@ -74,8 +74,8 @@ impl Memories<'_> {
         })
     }
 
-    /// A search in a shared memory, which asks for the question's vector itself and says how. While it has not, it counts as one
-    /// request of which nothing came.
+    /// Searches a shared memory, which requests the question's vector itself and reports it. Until it does,
+    /// the search counts as one request without a result.
     pub(crate) async fn search_shared(&self, book: &Book<'_>, wanted: &SearchQuery) -> Result<Found> {
         let body = serde_json::to_string(wanted).map_err(Error::internal)?;
         self.owner_of(book.memory)?;
@@ -90,7 +90,7 @@ impl Memories<'_> {
         Ok(found)
     }
 
-    /// What places of a shared memory hold today, each by the numbers of its chunks.
+    /// The current content of places of a shared memory, each by the numbers of its chunks.
     pub(crate) async fn places_of(&self, memory: &Memory, places: &[&[i64]]) -> Result<Vec<Option<Hit>>> {
         let body = serde_json::to_string(places).map_err(Error::internal)?;
         let mut watch = Watch::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
@@ -100,8 +100,8 @@ impl Memories<'_> {
         }
     }
 
-    /// Changes a note of a shared memory: what is to change is in the outbox before anything is told of it, and the memory is
-    /// waited for no longer than a search. What the model is told.
+    /// Changes a note of a shared memory. The change is in the outbox before it is sent, and the wait for the
+    /// memory is no longer than for a search. Returns the text for the model.
     pub(crate) async fn write_note(
         &self,
         memory: &Memory,
@@ -118,15 +118,15 @@ impl Memories<'_> {
         self.ephemeral.letters.borrow_mut().insert(subject.clone(), None);
         let awaited = Awaited { thread: self.0.clone(), subject };
         let mut watch = Watch::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
-        // What is not answered by then is delivered by the alarm.
+        // The alarm delivers an entry that gets no response by then.
         let _late = watch.within(self.outbox().deliver_letters(&target)).await;
         awaited.answer().unwrap_or(Ok(pending))
     }
 
-    /// Delivers what memories are still to be told by a thread that is about to go.
+    /// Delivers all outbox entries to memories before a thread is deleted.
     ///
     /// # Errors
-    /// `overloaded` when one of them could not be told.
+    /// `overloaded` if a memory could not be reached.
     pub(crate) async fn flush_letters(&self) -> Result<()> {
         if self.catalog.memories.values().all(|memory| memory.scope == MemoryScope::Thread) {
             return Ok(());
@@ -140,7 +140,7 @@ impl Memories<'_> {
             self.transition(|state, sql| {
                 let now = self.host.now_us();
                 targets.iter().try_for_each(|target| table::hurry(sql, target, now))?;
-                // Should the process be lost, what is due is looked after.
+                // Arms the alarm, so that the delivery resumes after a crash.
                 self.arm_at(state, sql, now, now)
             })?;
             join_all(targets.iter().map(|target| self.outbox().deliver_letters(target))).await;
@@ -157,7 +157,7 @@ impl Memories<'_> {
         }
     }
 
-    /// Writes a letter behind those that are to go to the same memory. Its subject.
+    /// Adds an outbox entry after those to the same memory. Returns its subject.
     fn post_letter(&self, target: &str, body: &str) -> Result<String> {
         self.transition(|state, sql| {
             let now = self.host.now_us();
@@ -166,8 +166,8 @@ impl Memories<'_> {
         })
     }
 
-    /// Writes what becomes of a document that no model has saved, for a memory of the thread's owner; the alarm's handler delivers
-    /// it. A thread without an owner has no such memory.
+    /// Adds an outbox entry for a change that no model made, to a memory of the thread's owner. The alarm's
+    /// handler delivers it. A thread without an owner has no such memory.
     pub(crate) fn post_change(
         &self,
         state: &State,
@@ -198,7 +198,7 @@ impl Memories<'_> {
         (version, due_us): (i64, i64),
         body: &str,
     ) -> Result<String> {
-        // Letters of one target go in the order of their subjects.
+        // Entries for one target are sent in the order of their subjects.
         let subject = format!("{target}:{version:020}");
         Post { subject: &subject, target, body, version, due_us }.follow(sql)?;
         self.arm_at(state, sql, due_us, self.host.now_us())?;
@@ -206,17 +206,17 @@ impl Memories<'_> {
     }
 }
 
-/// Where letters to a memory of an owner go.
+/// The target of outbox entries for a memory of an owner.
 pub(crate) fn target_of(owner: &str, memory: &Memory) -> String {
     format!("{TO_MEMORY}{}", object_name(Some(owner), &memory.name))
 }
 
-/// The version of the next letter to a target.
+/// The version of the next outbox entry for a target.
 fn next_version(sql: &dyn Sql, target: &str, now: i64) -> Result<i64> {
     Ok(table::newest_for(sql, target)?.map_or(now, |newest| now.max(newest + 1)))
 }
 
-/// An answer's body, or its error.
+/// The body of a response, or its error.
 fn read<T: DeserializeOwned>(reply: Reply) -> Result<T> {
     let body = reply.body.as_ref().map_or("null", |body| body.get());
     if reply.status >= 300 {
@@ -225,12 +225,12 @@ fn read<T: DeserializeOwned>(reply: Reply) -> Result<T> {
     crate::json::from_str(body).map_err(Error::internal)
 }
 
-/// What a memory said to a letter.
+/// The memory's answer to an outbox entry.
 pub(crate) fn answer_to_letter(reply: Reply) -> Result<String> {
     read(reply)
 }
 
-/// Notes, for the next run, that a memory did not take what it was sent.
+/// Stores a refused change, as a diagnostic of the next run.
 pub(crate) fn note_refusal(
     state: &mut State,
     sql: &dyn Sql,
@@ -253,14 +253,14 @@ pub(crate) fn note_refusal(
     }
 }
 
-/// A letter whose answer somebody waits for.
+/// An outbox entry whose response is awaited.
 struct Awaited {
     thread: Thread,
     subject: String,
 }
 
 impl Awaited {
-    /// What came, if anything did.
+    /// The response, if it has arrived.
     fn answer(&self) -> Option<Result<String>> {
         self.thread.ephemeral.letters.borrow_mut().remove(&self.subject).flatten()
     }

@@ -21,15 +21,15 @@ use crate::store::messages::{message_id, message_seq};
 use crate::store::meta::Meta;
 use crate::store::state::State;
 
-/// How keys of documents begin that are files.
+/// Prefix of the keys of documents that are files.
 pub(crate) const FILE_KEY: &str = "file:";
 
-/// The key of a document that is a file.
+/// The key of a file's document.
 pub(crate) fn file_key(path: &str) -> String {
     format!("{FILE_KEY}{path}")
 }
 
-/// The keys of documents that are files below a directory: from the first up to the second.
+/// The range of keys of files below a directory: from the first up to the second, exclusive.
 pub(crate) fn keys_below(directory: &FilePath) -> (String, String) {
     match directory.is_root() {
         true => (format!("{FILE_KEY}/"), format!("{FILE_KEY}0")),
@@ -37,7 +37,7 @@ pub(crate) fn keys_below(directory: &FilePath) -> (String, String) {
     }
 }
 
-/// The files that a memory is for.
+/// The patterns of a memory's files.
 pub(crate) struct Patterns(Vec<Glob>);
 
 impl Patterns {
@@ -45,13 +45,13 @@ impl Patterns {
         Patterns(memory.sources.files.iter().map(|pattern| Glob::new(pattern)).collect())
     }
 
-    /// Whether one matches a path; `work` grows by the steps that it took.
+    /// Whether one matches a path. Adds the number of steps to `work`.
     pub(crate) fn match_path(&self, path: &str, work: &mut u64) -> bool {
         self.0.iter().any(|glob| glob.matches(path, work))
     }
 }
 
-/// What tells patterns from others.
+/// A fingerprint of the patterns, which changes with them.
 fn mark_of(memory: &Memory) -> String {
     if memory.sources.files.is_empty() {
         return String::new();
@@ -61,12 +61,12 @@ fn mark_of(memory: &Memory) -> String {
 }
 
 impl Memories<'_> {
-    /// Notes what has changed, at the end of a transition that has changed something.
+    /// Notes all changes at the end of a transition.
     #[inline(never)]
     pub(crate) fn note_changes(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let changed = std::mem::take(&mut state.changed);
         if state.meta.is_copying() {
-            // What is copied is looked at when all of it is here.
+            // A copy is processed when it is complete.
             return Ok(());
         }
         let run = state.run.clone().filter(|run| changed.run_ended || run.end.is_none());
@@ -98,7 +98,7 @@ impl Memories<'_> {
         Ok(())
     }
 
-    /// Memories that threads share know of what was copied from where it was said: they take in what comes after it.
+    /// Skips copied messages: shared memories have them from the source thread. Later messages are taken in.
     pub(crate) fn pass_over_copied(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let takes = |memory: &&Memory| {
             memory.scope != MemoryScope::Thread
@@ -112,7 +112,7 @@ impl Memories<'_> {
         Ok(())
     }
 
-    /// Whether a prompt that the thread's agent speaks with lists the memory, and the thread has one.
+    /// Whether a prompt of the thread's agent lists the memory, and it is a memory of this thread's.
     pub(crate) fn is_listed(&self, state: &State, memory: &Memory) -> bool {
         if memory.scope == MemoryScope::Owner && state.meta.owner.is_none() {
             return false;
@@ -123,12 +123,13 @@ impl Memories<'_> {
         prompts.any(|prompt| prompt.memory.iter().any(|entry| entry.name == memory.name))
     }
 
-    /// How far messages may be taken in, and which files. Files that were there before the memory was for them are looked through.
+    /// Notes up to where messages may be taken in, and the patterns of files. Files that existed before the
+    /// patterns are scanned.
     fn note_reach(&self, state: &mut State, sql: &dyn Sql, memory: &Memory, run_ended: bool) -> Result<bool> {
         sources::make(state, sql)?;
         let known = sources::taken(sql, &memory.name)?.unwrap_or_default();
         let upto = match memory.sources.messages && run_ended {
-            // What waits belongs to the run that takes it in.
+            // A waiting message belongs to the run that receives it.
             true => state.undrained.map_or(state.max_seq, |undrained| undrained - 1),
             false => known.upto,
         };
@@ -143,7 +144,7 @@ impl Memories<'_> {
         Ok(true)
     }
 
-    /// A message that was taken in and has changed is found no more as it was.
+    /// Hides the old version of a message that was taken in and has changed.
     fn note_message(
         &self,
         state: &mut State,
@@ -157,7 +158,7 @@ impl Memories<'_> {
         }
         let taken = sources::taken(sql, &memory.name)?.unwrap_or_default();
         if seq > taken.messages {
-            // It is looked at when its turn comes, as it is then.
+            // It is read in its turn, in its state at that time.
             return Ok(false);
         }
         self.forget_message(state, sql, memory, seq)?;
@@ -167,7 +168,8 @@ impl Memories<'_> {
         Ok(change == MessageChange::Edited)
     }
 
-    /// A memory forgets a message, at once where it is the thread's own, else by a letter.
+    /// Removes a message from a memory: at once if the memory is the thread's own, otherwise through the
+    /// outbox.
     pub(crate) fn forget_message(
         &self,
         state: &mut State,
@@ -216,7 +218,7 @@ impl Memories<'_> {
             },
             FileChange::Moved { from, to } => {
                 if let Some(store) = &store {
-                    // Nothing is there, but what an agent may have left that takes no files in.
+                    // The target can only hold documents of an earlier agent that takes in no files.
                     self.hide_below(sql, memory, store, to)?;
                     move_documents(sql, store, from, to)?;
                 }
@@ -230,7 +232,8 @@ impl Memories<'_> {
         }
     }
 
-    /// Documents of files below a directory are found no more, and go one by one. Whether there are any.
+    /// Hides documents of files below a directory, and schedules their deletion one by one. Returns whether
+    /// there are any.
     fn hide_below(&self, sql: &dyn Sql, memory: &Memory, store: &Store, path: &FilePath) -> Result<bool> {
         let (from, to) = keys_below(path);
         let hidden = docs::hide(sql, store.id, (&from, &to))?;
@@ -241,7 +244,7 @@ impl Memories<'_> {
         Ok(hidden)
     }
 
-    /// The row of a memory of the thread's own, if anything came.
+    /// The row of a memory of the thread's own, if it has content.
     fn store_of(&self, state: &mut State, sql: &dyn Sql, memory: &Memory) -> Result<Option<Store>> {
         if memory.scope != MemoryScope::Thread {
             return Ok(None);
@@ -251,7 +254,7 @@ impl Memories<'_> {
     }
 }
 
-/// The key of a message in a memory: its id, and where several threads share the memory that of its thread.
+/// The key of a message in a memory: its id, preceded by its thread if several threads share the memory.
 pub(crate) fn message_key(state: &State, memory: &Memory, seq: i64) -> String {
     let Meta { thread_id: thread, stem, .. } = &state.meta;
     let id = message_id(stem, seq);
@@ -268,14 +271,14 @@ pub(crate) fn seq_in(meta: &Meta, key: &str) -> Option<i64> {
     message_seq(&meta.stem, own.unwrap_or(id)).ok()
 }
 
-/// Documents go with their files: their texts are the same.
+/// Moves documents with their files, because their texts are unchanged.
 fn move_documents(sql: &dyn Sql, store: &Store, from: &FilePath, to: &FilePath) -> Result<()> {
     if let Some(doc) = docs::by_key(sql, store.id, &file_key(to.as_str()))? {
         delete(sql, &doc)?;
     }
     let below = keys_below(from);
     docs::rekey(sql, store.id, (&below.0, &below.1), &format!("{FILE_KEY}{to}/"))?;
-    // The file itself; nothing comes between a text and the same with a NUL.
+    // The range contains only the file itself: no key lies between a text and the text with `\u{1}`.
     let own = file_key(from.as_str());
     docs::rekey(sql, store.id, (&own, &format!("{own}\u{1}")), &file_key(to.as_str()))
 }

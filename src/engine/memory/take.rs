@@ -29,38 +29,38 @@ use crate::store::messages::{Row, page};
 use crate::store::state::State;
 use crate::store::{files, messages as rows, outbox};
 
-/// Where a document is from that is a file.
+/// The source of a document that is a file.
 const FILE: &str = "file";
-/// The diagnostic of what no memory takes in.
+/// The diagnostic of content that a memory does not take in.
 const SKIPPED: &str = "memory.skipped";
-/// Documents that are found no more which one step deletes: each may be large.
+/// Maximum number of hidden documents that one step deletes. Each may be large.
 const GONE: usize = 8;
 
-/// What one step of it came to.
+/// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Took {
     /// There may be more.
     More,
-    /// As many letters wait as may.
+    /// The maximum number of outbox entries is waiting.
     Waits,
-    /// All is taken in.
+    /// Everything is taken in.
     Nothing,
 }
 
-/// What becomes of a document.
+/// The change of a document.
 enum Fate {
     Keep(Box<NewDocument>),
     Forget,
 }
 
-/// What of a text is not taken in, and why: a diagnostic's code, and its text.
+/// The reason why a text is not taken in: a diagnostic's code, and its text.
 type Refused = (&'static str, String);
 
 /// Messages that are taken in together.
 struct Said {
     documents: Vec<NewDocument>,
     refused: Vec<Refused>,
-    /// The last one's seq.
+    /// Seq of the last one.
     upto: i64,
 }
 
@@ -78,7 +78,7 @@ impl Memories<'_> {
         if pending.is_none() && taken.messages >= taken.upto {
             return Ok(Took::Nothing);
         }
-        // Whatever is kept has to be clean.
+        // Secrets must be known, so that they are removed from stored texts.
         self.variables().ready_env().await?;
         if memory.scope == MemoryScope::Thread && !self.has_tables()? {
             self.make_tables()?;
@@ -94,7 +94,7 @@ impl Memories<'_> {
         Ok(Took::More)
     }
 
-    /// Whether a shared memory is still to be told as much as it may.
+    /// Whether the maximum number of outbox entries waits for a shared memory.
     fn letters_wait(&self, memory: &Memory) -> Result<bool> {
         self.read(|state, sql| match (memory.scope, &state.meta.owner) {
             (MemoryScope::Owner, Some(owner)) => {
@@ -104,7 +104,7 @@ impl Memories<'_> {
         })
     }
 
-    /// The next messages of runs that have ended.
+    /// Takes in the next messages of runs that have ended.
     fn take_messages(&self, book: &Book<'_>, taken: &Taken) -> Result<()> {
         let said = self.said(book, taken)?;
         self.keep(book, said.documents, said.refused, |sql| {
@@ -140,7 +140,7 @@ impl Memories<'_> {
         Ok(said)
     }
 
-    /// A message that was edited, as it is now.
+    /// Takes in the current version of an edited message.
     fn take_again(&self, book: &Book<'_>, pending: &Pending) -> Result<()> {
         let seq = pending.of.parse().unwrap_or_default();
         let row = self.read(|_, sql| rows::find(sql, seq))?;
@@ -157,7 +157,7 @@ impl Memories<'_> {
         })
     }
 
-    /// The document that a message is; none where nothing was said.
+    /// The document of a message; `None` for a message without text.
     fn document_of(&self, book: &Book<'_>, row: &Row) -> Result<Result<Option<NewDocument>, Refused>> {
         if row.is_status() || row.content.as_deref().is_none_or(|text| text.trim().is_empty()) {
             return Ok(Ok(None));
@@ -186,11 +186,11 @@ impl Memories<'_> {
             at_us: Some(row.created_us),
             ..NewDocument::default()
         };
-        // Of some nothing is left that may be kept.
+        // Some texts have nothing left after secrets are removed.
         Ok(Ok(book.cleaned(document).ok()))
     }
 
-    /// Keeps documents, each in its memory's way, and notes in the same transaction how far that is.
+    /// Stores documents in their memory, and the position in the same transaction.
     fn keep(
         &self,
         book: &Book<'_>,
@@ -222,7 +222,7 @@ impl Memories<'_> {
                         match book.store(sql, &store, &document) {
                             Ok(_) => {}
                             Err(error) if error.code == Code::MemoryFull => {
-                                // What it was before is not what it is now.
+                                // Deletes the previous version first.
                                 if let Some(doc) = docs::by_key(sql, store.id, &key)? {
                                     delete(sql, &doc)?;
                                 }
@@ -254,7 +254,7 @@ impl Memories<'_> {
         })
     }
 
-    /// A file that has changed, as it is now.
+    /// Takes in the current version of a changed file.
     async fn take_file(&self, book: &Book<'_>, path: &str) -> Result<()> {
         let memory = book.memory;
         let at = FilePath::parse("path", path)?;
@@ -272,7 +272,7 @@ impl Memories<'_> {
             Some(row) if taken => {
                 if let Some(doc) = known.filter(|doc| is_of(doc, row)) {
                     return self.settle_fates(book, Vec::new(), refused, |sql| {
-                        // It may have come from another path, with the same text.
+                        // The file may have been moved, with the same text.
                         let doc = Doc { title: Some(path.to_owned()), meta: Some(meta_of(row)), ..doc };
                         docs::update(sql, &doc)?;
                         sources::done(sql, &memory.name, Kind::File, path)
@@ -290,7 +290,8 @@ impl Memories<'_> {
         };
         let read = row.map(|row| row.id);
         self.settle_fates(book, vec![(file_key(path), fate)], refused, |sql| {
-            // Another content, while this one was read, is another thing to look at.
+            // If the content was replaced during the read, the result is discarded and the new content is
+            // taken in later.
             let now = files::find(sql, &at)?.filter(|row| row.kind == FileKind::File);
             match now.map(|row| row.id) == read {
                 true => sources::done(sql, &memory.name, Kind::File, path),
@@ -299,7 +300,7 @@ impl Memories<'_> {
         })
     }
 
-    /// The document that a file is; none where it has no text, or is gone by now.
+    /// The document of a file; `None` if it has no text, or was deleted.
     async fn document_of_file(
         &self,
         book: &Book<'_>,
@@ -329,7 +330,7 @@ impl Memories<'_> {
         Ok(Ok(book.cleaned(document).ok()))
     }
 
-    /// Looks through the next files below a directory, and the documents that are from there.
+    /// Scans the next files below a directory, and the documents from it.
     fn look_below(&self, book: &Book<'_>, pending: Pending) -> Result<()> {
         let name = book.memory.name.as_str();
         let patterns = Patterns::of(book.memory);
@@ -374,7 +375,7 @@ impl Memories<'_> {
         })
     }
 
-    /// Deletes some documents that are found no more.
+    /// Deletes some of the hidden documents.
     fn delete_hidden(&self, book: &Book<'_>, pending: &Pending) -> Result<()> {
         let name = book.memory.name.as_str();
         book.change(|sql| {
@@ -389,20 +390,20 @@ impl Memories<'_> {
         })
     }
 
-    /// What memories did not take in before a run, for its diagnostics. They are told once.
+    /// Content that memories did not take in before a run, for its diagnostics. Each is reported once.
     pub(crate) fn take_refusals(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<refusals::Refusal>> {
         let uses = self.catalog.memories.values().any(|memory| self.is_listed(state, memory));
         if uses { refusals::take(state, sql) } else { Ok(Vec::new()) }
     }
 }
 
-/// Whether a document is of that content.
+/// Whether a document has the content of this row.
 fn is_of(doc: &Doc, row: &FileRow) -> bool {
     let meta = doc.meta.as_deref().and_then(|meta| crate::json::from_str::<Value>(meta).ok());
     meta.is_some_and(|meta| meta.get("etag").and_then(Value::as_str) == Some(row.etag().as_str()))
 }
 
-/// What a document says of its file: by that it is seen that it is the file's.
+/// The metadata of a file's document, which identifies the file.
 fn meta_of(row: &FileRow) -> String {
     json!({ "path": row.path(), "etag": row.etag() }).to_string()
 }

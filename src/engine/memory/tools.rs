@@ -22,12 +22,12 @@ use crate::spec::memory::{MemoryTool, ScratchpadTool};
 use crate::spec::message::ToolResult;
 use crate::spec::tool::{Implementation, Tool};
 
-/// The value that holds the scratchpad.
+/// The key of the scratchpad's value.
 const PAD: &str = "bobbin.scratchpad";
-/// What it says when there is nothing on it.
+/// The text of an empty scratchpad.
 const EMPTY: &str = "The scratchpad is empty.";
 
-/// Which of these a tool is.
+/// The memory tools.
 enum Of {
     Memory(MemoryTool),
     Scratchpad(ScratchpadTool),
@@ -42,13 +42,13 @@ impl Of {
     }
 }
 
-/// Whether a tool is one of these.
+/// Whether a tool is a memory tool.
 pub(crate) fn is_of_memory(tool: &Tool) -> bool {
     Of::tool(tool).is_some()
 }
 
 impl Memories<'_> {
-    /// What a call of one of them gives.
+    /// The result of a call of a memory tool.
     pub(crate) async fn memory_tool(
         &self,
         definitions: &Definitions<'_>,
@@ -71,7 +71,7 @@ impl Memories<'_> {
         }
     }
 
-    /// The memory that a call is about.
+    /// The memory that a call names.
     fn memory_of<'d>(
         &self,
         definitions: &'d Definitions<'_>,
@@ -104,7 +104,7 @@ impl Memories<'_> {
             tags: tags(args)?,
             ..SearchQuery::default()
         };
-        // One that is made again was lost in the middle of the first time.
+        // A call that is entered again was interrupted by a crash.
         let by = (SearchedBy::Call(inside.receipt), u32::from(inside.entered == Entered::Again));
         let found = self.search_in_time(definitions, name, wanted, by).await.map_err(|why| {
             Error::field("memory", format!("Nothing could be looked up: {why} Trying again later may help."))
@@ -141,14 +141,14 @@ impl Memories<'_> {
             MemoryScope::Thread => Book::new(self.0, &self.catalog, memory).change_note(change),
             MemoryScope::Owner | MemoryScope::Instance => {
                 let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
-                // The same for a call that is made again after its outcome was lost.
+                // A repeated call gets the same key.
                 let key = format!("{thread}/{}/{}", inside.key, tool.tool());
                 self.write_note(memory, key, change).await
             }
         }
     }
 
-    /// The same for a call that is made again after its outcome was lost.
+    /// An id for a note. A repeated call gets the same id.
     fn note_id(&self, inside: &Scope) -> Result<String> {
         let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let digest = Sha256::digest(format!("{thread}/{}/note", inside.key).as_bytes());

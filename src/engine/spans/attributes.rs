@@ -19,13 +19,13 @@ const OUTPUT: &str = "gen_ai.usage.output_tokens";
 const CACHED: &str = "gen_ai.usage.cache_read.input_tokens";
 const REASONING: &str = "gen_ai.usage.reasoning.output_tokens";
 
-/// What requests used, which the run has the sums of.
+/// Attributes of usage that the run sums over its requests.
 pub(crate) const TOKENS: [&str; 4] = [INPUT, OUTPUT, CACHED, REASONING];
 
-/// How often a limit was reached in a run.
+/// Number of times that a limit was reached in a run.
 pub(crate) const EXCEEDED: &str = "bobbin.budget.exceeded";
 
-/// Gives spans their attributes.
+/// Adds attributes to spans.
 pub(crate) trait Telling {
     fn run(&self, span: &mut Span, facts: &Facts);
 
@@ -38,11 +38,11 @@ pub(crate) trait Telling {
     fn mcp(&self, span: &mut Span, facts: &Facts, call: &Receipt);
 }
 
-/// What is told of spans besides their rows: what today's definitions say, and the deployment.
+/// Data for spans besides their rows: current definitions, and the deployment.
 pub(crate) struct SpanDetails<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) deployment: &'a dyn Fn(&str) -> Option<String>,
-    /// What was said, if spans are to hold it.
+    /// Texts, if the deployment exports them.
     pub(crate) content: Option<Content>,
 }
 
@@ -155,7 +155,7 @@ impl Telling for SpanDetails<'_> {
         span.text("bobbin.tier", tier_of_call(self.catalog, call).map(Tier::as_str));
         span.text("bobbin.tool.state", Some(call.state.as_str()));
         span.number("bobbin.tool.runs", Some(call.runs).filter(|runs| *runs > 1));
-        // What a variable says is not known here.
+        // Values of variables are not known here.
         let url = tool.and_then(|tool| match &tool.run {
             Implementation::Http(http) if !http.url.contains("{{") => Some(http.url.as_str()),
             _ => None,
@@ -193,7 +193,7 @@ impl Telling for SpanDetails<'_> {
     }
 }
 
-/// How a call has failed, if it did.
+/// The error of a call, if it failed.
 fn ended(span: &mut Span, call: &Receipt) {
     match (call.state, call.kind) {
         (ReceiptState::Failed, Kind::Refused) => span.fails("refused", call.error.as_deref()),
@@ -203,7 +203,7 @@ fn ended(span: &mut Span, call: &Receipt) {
     }
 }
 
-/// What a run may cost and has, and which limits it met.
+/// The budget of a run, its use, and the limits that it reached.
 fn budget(span: &mut Span, facts: &Facts) {
     let usd = |micros: i64| micros as f64 / 1_000_000.0;
     if let Some(ledger) = &facts.run.ledger
@@ -213,7 +213,7 @@ fn budget(span: &mut Span, facts: &Facts) {
         span.real("bobbin.budget.spent_usd", Some(usd(ledger.used(facts.run.step).get(Unit::Cost))));
     }
     let count = |event: &str| facts.budgets.iter().filter(|row| row.text("event") == Some(event)).count();
-    // A question that is denied ends as exceeded: that is one limit.
+    // A budget question that is denied also ends as exceeded, so the two count as one.
     let reached = count("asked").max(count("exceeded"));
     span.number(EXCEEDED, i64::try_from(reached).ok().filter(|reached| *reached > 0));
     for row in &facts.budgets {
@@ -231,7 +231,7 @@ fn common(span: &mut Span, facts: &Facts, operation: &str) {
     span.text("bobbin.run", Some(facts.run.public_id()));
 }
 
-/// A provider by its name in the conventions.
+/// The name of a provider in the conventions.
 fn provider(provider: &Provider) -> String {
     match provider {
         Provider::Openai | Provider::Anthropic | Provider::WorkersAi => provider.name().to_owned(),

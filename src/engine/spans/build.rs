@@ -11,7 +11,7 @@ use crate::store::runs::Run;
 use crate::store::waits::Wait;
 use crate::trace::span_id;
 
-/// What a span is below.
+/// The parent of a span.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Below {
     Step(i64),
@@ -19,13 +19,13 @@ enum Below {
     Run,
 }
 
-/// Where a request or a call belongs.
+/// Parents of requests and calls.
 struct Places {
-    /// By the seq of a reply: the step, or the call whose prompt gave it.
+    /// By the seq of a reply: the step, or the call whose prompt wrote it.
     replies: SortedMap<i64, Below>,
-    /// Steps, with when each began.
+    /// Steps, with their start times.
     steps: Vec<(i64, i64)>,
-    /// By receipt: what it is below, and its step.
+    /// By receipt: its parent, and its step.
     calls: SortedMap<i64, (Below, i64)>,
 }
 
@@ -43,7 +43,7 @@ impl Places {
         for call in &facts.calls {
             let below = match call.reply {
                 reply if reply < 0 => Below::Call(-reply),
-                // A tool that code has queued: the step in which it was called.
+                // For a tool that code has queued, the step in which it was called.
                 reply => places.replies.get(&reply).copied().unwrap_or_else(|| places.at(call.started_us)),
             };
             let block = places.block(below);
@@ -52,13 +52,13 @@ impl Places {
         places
     }
 
-    /// The step that was open then.
+    /// The step that was open at this time.
     fn at(&self, us: i64) -> Below {
         let begun = self.steps.iter().rev().find(|(_, start)| *start <= us);
         begun.map_or(Below::Run, |(block, _)| Below::Step(*block))
     }
 
-    /// The step of what is below this.
+    /// The step of a span with this parent.
     fn block(&self, below: Below) -> i64 {
         match below {
             Below::Step(block) => block,
@@ -67,7 +67,7 @@ impl Places {
         }
     }
 
-    /// What is made for a call is below it, and what comes before a step is below the step.
+    /// A request for a call is below the call. A request before a step is below the step.
     fn below(&self, row: &Logged) -> Below {
         match row.inside() {
             Some(call) => Below::Call(call),
@@ -80,7 +80,7 @@ impl Places {
         self.steps.iter().find(|(_, start)| *start >= us).map(|(block, _)| *block)
     }
 
-    /// The step together with which something is told of: of what is below the run the next one.
+    /// The step with which a span is exported. A span directly below the run belongs to the next step.
     fn block_of(&self, facts: &Facts, below: Below, row: &Logged) -> i64 {
         match below {
             Below::Run => self.next(row.at_us).unwrap_or(facts.run.block),
@@ -97,12 +97,12 @@ impl Places {
     }
 }
 
-/// Whether nothing more happens in a step.
+/// Whether a step is complete.
 fn is_closed(run: &Run, block: i64) -> bool {
     run.end.is_some() || block < run.block
 }
 
-/// All that has ended of a run, step by step; the run itself comes last.
+/// All ended spans of a run, in the order of steps. The run itself is last.
 pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
     let places = Places::of(facts);
     let mut spans = Vec::new();
@@ -143,7 +143,7 @@ pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
     for span in &mut spans {
         span.settled = is_closed(&facts.run, span.block);
     }
-    // What has no step of its own came before the first.
+    // Spans without a step come before the first step.
     spans.sort_by_key(|span| span.block);
     if let Some(end) = &facts.run.end {
         let run = of_run(facts, telling, &spans, end.at_us);
@@ -152,7 +152,8 @@ pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
     spans
 }
 
-/// Searches of memories, and the requests for vectors that they made. What a turn begins with is of its first step.
+/// Adds searches of memories, with their requests for vectors. Those at the beginning of a turn belong to its
+/// first step.
 fn looked_up(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut Vec<Span>) {
     for search in &facts.searches {
         let below = places.below(search);
@@ -180,8 +181,8 @@ fn looked_up(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut 
     }
 }
 
-/// Summaries, which were written beside the steps of the run. Each is told of together with the step in which it has ended; one that
-/// has ended after the run, by itself.
+/// Adds summaries, which are written in parallel with the run's steps. Each is exported with the step during
+/// which it ended, or by itself if it ended after the run.
 fn summarised(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut Vec<Span>) {
     let other = |attempt: &&Logged| attempt.purpose().is_some_and(|purpose| purpose != EMBEDDING);
     for request in facts.attempts.iter().filter(other) {
@@ -203,7 +204,7 @@ fn place(span: &mut Span, parent: String, block: i64) {
     (span.parent, span.block) = (Some(parent), block);
 }
 
-/// A request that asks for no reply.
+/// A request that is not for a reply.
 fn of_request(facts: &Facts, telling: &dyn Telling, request: &Logged, operation: &str) -> Span {
     let model = request.text("model").unwrap_or("unknown");
     let id = span_id(&facts.stem, "attempt", format_args!("log.{}", request.id));
@@ -226,7 +227,7 @@ fn of_attempt(
     let mut span =
         Span::new(Subject::Attempt, id, format!("chat {model}"), attempt.at_us, attempt.ended_us());
     telling.attempt(&mut span, facts, attempt);
-    // The same reply was asked for before.
+    // A retry for the same reply.
     if let Some(before) = before.filter(|before| before.reply == attempt.reply) {
         let name = |of: &Logged| of.text("model_name").unwrap_or_default().to_owned();
         let same = before.text("model_name") == attempt.text("model_name");
@@ -244,7 +245,7 @@ fn of_call(facts: &Facts, telling: &dyn Telling, call: &Receipt, ended_us: i64) 
     span
 }
 
-/// What an MCP server was asked for a call, below the span of that.
+/// The MCP request of a call, below the call's span.
 fn of_mcp(facts: &Facts, telling: &dyn Telling, call: &Receipt, around: &Span) -> Option<Span> {
     if call.kind != Kind::Mcp || call.runs == 0 {
         return None;
@@ -256,7 +257,7 @@ fn of_mcp(facts: &Facts, telling: &dyn Telling, call: &Receipt, around: &Span) -
     Some(span)
 }
 
-/// From the question to what became of it. What was asked and answered is content, and not told.
+/// A wait, from the question to its end. Question and answer are content, and not exported here.
 fn of_wait(facts: &Facts, wait: &Wait, closed_us: i64) -> Span {
     let id = span_id(&facts.stem, "wait", wait.id);
     let name = format!("wait {}", wait.kind.as_str());
@@ -271,7 +272,7 @@ fn of_wait(facts: &Facts, wait: &Wait, closed_us: i64) -> Span {
     span
 }
 
-/// From the first request of it to the last result.
+/// A step, from its first request to its last result.
 fn of_step(facts: &Facts, spans: &[Span], n: i64, block: i64, start_us: i64) -> Span {
     let inside = || spans.iter().filter(|span| span.block == block && span.place == Place::Within);
     let start_us = inside().map(|span| span.start_us).min().unwrap_or(start_us).min(start_us);

@@ -15,13 +15,13 @@ use crate::store::messages::Row;
 use crate::store::{messages, receipts};
 use crate::text::first_bytes;
 
-/// Messages that a run is told to have begun with.
+/// Number of messages that are exported as the input of a run.
 const INPUT: usize = 8;
 
-/// See the module. All texts are as attributes have them.
+/// Texts of a run, in the format of attributes.
 #[derive(Default)]
 pub(crate) struct Content {
-    /// The messages that the run's turn began with.
+    /// The messages at the beginning of the run's turn.
     pub(crate) input: Option<String>,
     /// Replies, by their seqs.
     pub(crate) replies: SortedMap<i64, String>,
@@ -30,10 +30,10 @@ pub(crate) struct Content {
 }
 
 impl Telemetry<'_> {
-    /// What was said in a run.
+    /// The texts of a run.
     pub(crate) fn content_of(&self, sql: &dyn Sql, facts: &Facts) -> Result<Content> {
         let mut content = Content { input: self.input_of(sql, facts)?, ..Content::default() };
-        // An attempt that has failed has no reply; the one after it may have the same seq.
+        // A failed attempt has no reply; the next attempt may have the same seq.
         let answered = facts.attempts.iter().filter(|attempt| attempt.text("status") != Some("failed"));
         for (reply, attempt) in answered.filter_map(|attempt| Some((attempt.reply?, attempt))) {
             if let Some(row) = messages::find(sql, reply)?
@@ -60,7 +60,8 @@ impl Telemetry<'_> {
         Ok((!rows.is_empty()).then(|| self.messages_told(&rows, None)))
     }
 
-    /// Messages as the conventions write them: each with its parts, those of a model with why it stopped.
+    /// Messages in the format of the conventions: each with its parts, and a model's message with its finish
+    /// reason.
     fn messages_told(&self, rows: &[Row], finish_reason: Option<&str>) -> String {
         let mut left = SPAN_CONTENT_BYTES;
         let mut part = |text: &str| {
@@ -112,13 +113,13 @@ impl Telemetry<'_> {
     }
 }
 
-/// Why a model stopped, by the names that the conventions have for it. `told`: as the log has it.
+/// The finish reason in the names of the conventions. `told`: the reason in the log.
 fn finish_reason(told: Option<&str>, reply: &Row) -> &'static str {
     match told {
         Some("length") => "length",
         Some("content_filter") => "content_filter",
         Some("tool_calls") => "tool_call",
-        // Not every provider says so, nor in words that are known.
+        // Not every provider sends a known reason.
         _ if !reply.calls.is_empty() => "tool_call",
         _ => "stop",
     }

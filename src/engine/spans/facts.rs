@@ -14,17 +14,17 @@ use crate::store::waits::Wait;
 use crate::store::{logs, receipts, waits};
 use crate::trace::Trace;
 
-/// Beyond all seqs; the platform carries 53 bits.
+/// Greater than every seq. The platform supports 53 bits.
 const LAST: i64 = i64::MAX >> 11;
 
-/// A request to a model, or something else that the log has of the run.
+/// A log entry of the run: a request to a model, or another event.
 pub(crate) struct Logged {
     pub(crate) id: i64,
     pub(crate) at_us: i64,
     /// Seq reserved for the reply.
     pub(crate) reply: Option<i64>,
     pub(crate) data: Value,
-    /// Whether it has ended after the run.
+    /// Whether it ended after the run.
     pub(crate) late: bool,
 }
 
@@ -41,7 +41,7 @@ impl Logged {
         self.data.get(name).and_then(Value::as_f64)
     }
 
-    /// When it ended, if it says so.
+    /// The time of its end, if known.
     pub(crate) fn ended_us(&self) -> i64 {
         self.number("ended_at").unwrap_or(self.at_us).max(self.at_us)
     }
@@ -51,19 +51,19 @@ impl Logged {
         self.text("purpose")
     }
 
-    /// Receipt of the call whose prompt it is a request of, or which it is made for.
+    /// Receipt of the call that the request belongs to.
     pub(crate) fn inside(&self) -> Option<i64> {
         self.text("parent_call")?.strip_prefix("c_")?.parse().ok()
     }
 }
 
-/// What is known of a run.
+/// The rows of a run.
 pub(crate) struct Facts {
     pub(crate) thread: String,
-    /// What ids of the thread are made of.
+    /// The part that all span ids of the thread share.
     pub(crate) stem: String,
     pub(crate) agent: String,
-    /// How many threads are around this one.
+    /// Depth of the thread below its root.
     pub(crate) depth: u32,
     pub(crate) trace: Trace,
     pub(crate) run: Run,
@@ -73,23 +73,23 @@ pub(crate) struct Facts {
     pub(crate) searches: Vec<Logged>,
     /// Limits that were reached, asked about or raised, oldest first.
     pub(crate) budgets: Vec<Logged>,
-    /// When it was found unfinished, oldest first.
+    /// Recoveries after crashes, oldest first.
     pub(crate) recoveries: Vec<Logged>,
-    /// Its calls, and those within them.
+    /// Calls of the run, including nested ones.
     pub(crate) calls: Vec<Receipt>,
-    /// What it asked of the outside, newest first, open or not.
+    /// Waits of the run, newest first, open or not.
     pub(crate) waits: Vec<Wait>,
 }
 
 impl Telemetry<'_> {
-    /// What is known of a run; `None` where there is none of that number.
+    /// The rows of a run; `None` if it does not exist.
     pub(crate) fn facts_of(&self, state: &State, sql: &dyn Sql, run: i64) -> Result<Option<Facts>> {
         let Some(run) = traces::find(sql, run)? else { return Ok(None) };
         let (mut attempts, mut recoveries, mut beyond) = (Vec::new(), Vec::new(), LAST);
         let (mut searches, mut budgets) = (Vec::new(), Vec::new());
         logs::each_of_run(sql, run.id, |entry| {
             if entry.run.is_none() {
-                // A summary that the run has caused, and that came after it.
+                // A summary that the run caused and that ended after it.
                 let data: Value = crate::json::from_str(&entry.data).unwrap_or_default();
                 if data.get("of_run").and_then(Value::as_i64) == Some(run.id) {
                     attempts.push(Logged { id: entry.id, at_us: entry.at_us, reply: None, data, late: true });
@@ -97,7 +97,7 @@ impl Telemetry<'_> {
                 return Ok(());
             }
             if entry.run != Some(run.id) {
-                // The first reply of a later run: its calls come after it.
+                // The first reply of a later run, whose calls come after it.
                 beyond =
                     entry.reply.filter(|_| entry.kind == "llm_request").map_or(beyond, |seq| seq.min(beyond));
                 return Ok(());
@@ -120,7 +120,7 @@ impl Telemetry<'_> {
         let beyond = beyond.max(run.block + limits::BLOCK);
         let calls = own_calls(&run, &attempts, receipts::between(sql, before, beyond)?);
         let known: SortedSet<i64> = calls.iter().map(|call| call.id).collect();
-        // A prompt that is called beside the run asks its model in its name.
+        // Requests of a prompt that detached code calls have the run's number but do not belong to it.
         let is_own = |row: &Logged| row.inside().is_none_or(|call| known.contains(&call));
         attempts.retain(is_own);
         searches.retain(is_own);
@@ -141,7 +141,8 @@ impl Telemetry<'_> {
     }
 }
 
-/// Of calls around a run those that are its own: of its replies, of tools that code has queued, and within others of these.
+/// The run's own calls among those in its range: of its replies, queued by its code, and nested in others of
+/// these.
 fn own_calls(run: &Run, attempts: &[Logged], calls: Vec<Receipt>) -> Vec<Receipt> {
     let replies: SortedSet<i64> = attempts.iter().filter_map(|attempt| attempt.reply).collect();
     let end = run.end.as_ref().map_or(i64::MAX, |end| end.at_us);

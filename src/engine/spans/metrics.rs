@@ -10,7 +10,7 @@ use crate::engine::spans::{Span, Subject, otlp};
 use crate::json;
 use crate::sorted::SortedMap;
 
-/// Bounds of histograms of tokens, as the conventions give them.
+/// Histogram bounds of tokens, from the conventions.
 const TOKENS: [f64; 14] = [
     1.0,
     4.0,
@@ -27,12 +27,12 @@ const TOKENS: [f64; 14] = [
     16_777_216.0,
     67_108_864.0,
 ];
-/// The same of seconds.
+/// Histogram bounds of seconds, from the conventions.
 const SECONDS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
-/// Sums count from the last request on.
+/// Aggregation temporality: delta since the last request.
 const DELTA: u8 = 1;
-/// What spans are told apart by.
+/// Attributes that distinguish series.
 const BY: [&str; 5] = [
     "gen_ai.operation.name",
     "gen_ai.provider.name",
@@ -49,7 +49,7 @@ struct Point {
     buckets: Vec<u64>,
 }
 
-/// A metric under way: by the attributes, as JSON.
+/// A metric in progress: points by their attributes, as JSON.
 struct Series {
     name: &'static str,
     unit: &'static str,
@@ -109,7 +109,7 @@ impl Series {
     }
 }
 
-/// The metrics of these spans; those that are told of again are left out.
+/// The metrics of these spans, without spans that are exported again.
 pub(crate) fn metrics(spans: &[Span]) -> Vec<Value> {
     let mut tokens = Series::new("gen_ai.client.token.usage", "{token}", &TOKENS);
     let mut requests = Series::new("gen_ai.client.operation.duration", "s", &SECONDS);

@@ -28,7 +28,7 @@ pub(crate) enum SpanKind {
     Client = 3,
 }
 
-/// What a span is of.
+/// The subject of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     Run,
@@ -39,7 +39,7 @@ pub(crate) enum Subject {
     /// A request to an MCP server.
     Mcp,
     Wait,
-    /// Work beside runs.
+    /// Detached work.
     Work,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum AttributeValue {
 /// A name and a value.
 pub(crate) type Attribute = (&'static str, AttributeValue);
 
-/// Something at a moment of a span.
+/// An event at a time within a span.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SpanEvent {
     pub(crate) at_us: i64,
@@ -64,10 +64,10 @@ pub(crate) struct SpanEvent {
     pub(crate) attributes: Vec<Attribute>,
 }
 
-/// What a span is linked to, in another trace.
+/// A link of a span to another trace.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SpanLink {
-    /// Within the span that is meant.
+    /// The linked span, with its trace.
     pub(crate) trace: Trace,
     /// The number of the run, if it is one.
     pub(crate) run: Option<i64>,
@@ -87,29 +87,30 @@ pub(crate) struct Span {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) events: Vec<SpanEvent>,
     pub(crate) links: Vec<SpanLink>,
-    /// Why it failed, if it did; may be empty.
+    /// The error, if it failed; may be empty.
     pub(crate) error: Option<String>,
-    /// Seq of the step that it belongs to; the run's own comes after all.
+    /// Seq of the step that it belongs to. The run's own is greater than all.
     pub(crate) block: i64,
-    /// Whether nothing of its step is still to come: it is told of once.
+    /// Whether its step is complete, so that it can be exported once.
     pub(crate) settled: bool,
     pub(crate) place: Place,
 }
 
-/// How a span stands to its run.
+/// The relation of a span to its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It is of its course.
+    /// Part of the run's steps.
     #[default]
     Within,
-    /// It was made beside it, while it went on.
+    /// In parallel with the run, within its time.
     Beside,
-    /// It has ended after it, and is told of by itself.
+    /// Ended after the run; exported by itself.
     After,
 }
 
 impl Span {
-    /// One of these times, without attributes. It ends no sooner than it starts, whatever the clocks of two machines said.
+    /// A span with these times and no attributes. Its end is never before its start, even if the clocks of
+    /// two machines differ.
     pub(crate) fn new(of: Subject, id: String, name: String, start_us: i64, end_us: i64) -> Span {
         Span {
             of,
@@ -145,7 +146,7 @@ impl Span {
         self.attributes.extend(value.map(|value| (name, AttributeValue::Text(value.into()))));
     }
 
-    /// It failed: with its code and in words.
+    /// Marks the span as failed, with a code and a text.
     pub(crate) fn fails(&mut self, code: &str, message: Option<&str>) {
         self.text("error.type", Some(code));
         self.error = Some(message.unwrap_or_default().to_owned());
@@ -154,7 +155,7 @@ impl Span {
         self.events.push(SpanEvent { at_us: self.end_us, name: "exception", attributes });
     }
 
-    /// Something happened at this moment of it.
+    /// Adds an event at this time.
     pub(crate) fn event(&mut self, at_us: i64, name: &'static str, attributes: Vec<Attribute>) {
         let at_us = at_us.clamp(self.start_us, self.end_us);
         self.events.push(SpanEvent { at_us, name, attributes });
@@ -176,7 +177,7 @@ impl Span {
         })
     }
 
-    /// A real number, or one, of an attribute.
+    /// A floating-point number or an integer of an attribute.
     pub(crate) fn real_of(&self, name: &str) -> Option<f64> {
         self.attributes.iter().find_map(|(n, value)| match value {
             AttributeValue::Real(value) if *n == name => Some(*value),

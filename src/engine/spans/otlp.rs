@@ -7,9 +7,9 @@ use crate::engine::spans::{Attribute, AttributeValue, CONVENTIONS, Span, SpanLin
 use crate::json;
 use crate::trace::Trace;
 
-/// Status code of what failed.
+/// The status code of a failure.
 const ERROR: u8 = 2;
-/// Flags of a span: those of its trace, and that its parent is known to be in another process or not (left open here).
+/// Flags of a span: those of its trace. Whether the parent is in another process is left open.
 const SAMPLED: u32 = 1;
 
 /// One span.

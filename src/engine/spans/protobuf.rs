@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-/// How the value of a field is written. The comments say how JSON has it.
+/// The encoding of a field's value. The comments describe the JSON form.
 #[derive(Clone, Copy)]
 enum Kind {
     /// Bytes; hexadecimal digits.
@@ -215,7 +215,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// An integer or a truth, in two's complement.
+/// An integer or a boolean, in two's complement.
 fn whole(value: &Value) -> u64 {
     match value {
         Value::String(text) => {
@@ -244,7 +244,7 @@ fn varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// What a collector says of what it did not take: `partial_success` of its answer.
+/// The rejected part of a request: `partial_success` of the collector's response.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rejected {
     /// Spans or data points.
@@ -252,7 +252,7 @@ pub(crate) struct Rejected {
     pub(crate) message: String,
 }
 
-/// Of an answer to a request; bytes that are no such message say nothing.
+/// Parses a response. Invalid bytes count as nothing rejected.
 pub(crate) fn rejected(answer: &[u8]) -> Rejected {
     let mut rejected = Rejected::default();
     if let Some((_, Part::Bytes(partial))) = Parts(answer).find(|(number, _)| *number == 1) {
@@ -267,7 +267,7 @@ pub(crate) fn rejected(answer: &[u8]) -> Rejected {
     rejected
 }
 
-/// The text of the `Status` that a refusal has as its body.
+/// The text of the `Status` in the body of a refusal.
 pub(crate) fn status_text(answer: &[u8]) -> String {
     let texts = Parts(answer).filter_map(|part| match part {
         (2, Part::Bytes(text)) => Some(String::from_utf8_lossy(text).into_owned()),
@@ -332,7 +332,7 @@ mod tests {
     use crate::json;
     use crate::trace::Trace;
 
-    /// The opposite of [`write`]: every field that JSON has must come back, or its table lacks it.
+    /// The inverse of [`write`]: every field of the JSON must be read back, otherwise the table lacks it.
     fn read(bytes: &[u8], fields: &[Field]) -> Value {
         let mut object = serde_json::Map::new();
         let mut parts = Parts(bytes);
@@ -376,7 +376,7 @@ mod tests {
         Value::Object(object)
     }
 
-    /// Protobuf does not tell an empty list from none.
+    /// Protobuf does not distinguish an empty list from a missing one.
     fn without_empty_lists(value: Value) -> Value {
         match value {
             Value::Object(fields) => {
@@ -421,7 +421,7 @@ mod tests {
             { "traceId": "4bf9", "name": "n", "kind": 3, "startTimeUnixNano": "1", "flags": 1,
               "attributes": [{ "key": "k", "value": { "intValue": "-1" } }] },
         ] }] }] });
-        // By opentelemetry-proto 1.38.0 of PyPI.
+        // Encoded with opentelemetry-proto 1.38.0 of PyPI.
         let official = "0a2e122c122a0a024bf92a016e30033901000000000000004a100a016b120b18ffffffffffffffffff01850101000000";
         let bytes: String = encoded(&json, &TRACES).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(bytes, official);

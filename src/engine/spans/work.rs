@@ -4,10 +4,10 @@ use crate::engine::spans::{Span, SpanKind, SpanLink, Subject};
 use crate::store::works::{Work, WorkKind};
 use crate::trace::{Trace, span_id};
 
-/// What failed, for those who count failures.
+/// The error type of failed work, for counts of failures.
 const FAILED: &str = "failed";
 
-/// Of one that has ended, and the trace that it is in. `stem`: what ids of the thread are made of.
+/// The span of work that has ended, with its trace. `stem`: the part that all span ids of the thread share.
 pub(crate) fn span(thread: &str, stem: &str, work: &Work) -> Option<(Trace, Span)> {
     let (began_us, ended_us) = (work.began_us?, work.ended_us?);
     let trace = Trace::parse(&work.data.trace)?;

@@ -44,7 +44,7 @@ impl Summarizer<'_> {
         Ok(Reply::json(202, &json!({ "epoch": epoch, "upto": upto })))
     }
 
-    /// Seq of the first message that is to stay; none where there is nothing to summarise.
+    /// Seq of the first message that stays; `None` if there is nothing to summarise.
     fn first_kept_if_asked(
         &self,
         definitions: &Definitions<'_>,
@@ -68,7 +68,8 @@ impl Summarizer<'_> {
         })
     }
 
-    /// `DELETE …/context/summary`: messages take its place again, as far as they fit. What is being made is not stored.
+    /// `DELETE …/context/summary`: messages replace it again, as far as they fit. A summary in progress is
+    /// not stored.
     pub(crate) fn drop_summary(&self) -> Result<Reply> {
         self.transition(|state, sql| {
             let job = jobs::of_kind(state, sql, Kind::Summary)?;
@@ -78,7 +79,7 @@ impl Summarizer<'_> {
             if job.is_some() || state.meta.summary.is_some() {
                 let current = state.meta.summary.clone().unwrap_or_default();
                 summaries::clear(sql)?;
-                // Whoever still works at one finds another epoch.
+                // The new epoch makes a job in progress discard its result.
                 let current = Current { epoch: current.epoch + 1, upto: 0, stale: false, ..current };
                 hold(state, sql, current)?;
             }

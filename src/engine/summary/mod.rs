@@ -37,24 +37,24 @@ use crate::store::summaries::{Current, Summary, Turns};
 use crate::store::window::{Span, Window};
 use crate::store::{jobs, messages, meta, summaries};
 
-/// What a model reads before the text.
+/// The text before a summary.
 const HEAD: &str = "Summary of the conversation so far (the messages themselves are kept):";
 
-/// What one life of the object knows of it.
+/// State in the memory of the object.
 #[derive(Default)]
 pub(crate) struct Summaries {
-    /// What the last request has shown to be owed, until it is written.
+    /// A summary that the last request has shown to be due, until its job is written.
     plan: RefCell<Option<Plan>>,
     /// The summary that a job has just stored: its epoch, and the last message that it covers.
     stored: Cell<Option<(i64, i64)>>,
-    /// Steps that wait for one.
+    /// Steps that wait for a summary.
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
-    /// The epoch from which on a step has waited for the next one.
+    /// The epoch whose next summary a step has waited for.
     waited: Cell<Option<i64>>,
 }
 
 impl Summaries {
-    /// An attempt is over: whoever waits looks again.
+    /// Wakes the waiting steps after an attempt.
     pub(crate) fn notify(&self) {
         for waiting in self.waiting.borrow_mut().drain(..) {
             let _nobody_waits = waiting.send(());
@@ -62,7 +62,7 @@ impl Summaries {
     }
 }
 
-/// A summary that is owed.
+/// A summary that is due.
 struct Plan {
     epoch: i64,
     /// Seq of the first message that stays.
@@ -70,34 +70,34 @@ struct Plan {
     prompt: String,
 }
 
-/// A job's data: what it has to do, and how far it is.
+/// A job's data: its range and its progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Work {
-    /// The epoch that it starts from.
+    /// The epoch with which it began.
     epoch: i64,
-    /// Seq of the last message that it is to cover.
+    /// Seq of the last message in its range.
     upto: i64,
-    /// The run that has caused it.
+    /// The run that caused it.
     run: i64,
-    /// The prompt that says how it is made.
+    /// The prompt with its settings.
     prompt: String,
     /// The text so far covers messages up to this seq.
     #[serde(default)]
     done: i64,
     #[serde(default)]
     text: String,
-    /// The summary that it began with covers messages up to this seq.
+    /// The summary with which it began covers messages up to this seq.
     #[serde(default)]
     since: i64,
     #[serde(default)]
     stage: Stage,
-    /// How often a result was thrown away.
+    /// Number of discarded results.
     #[serde(default)]
     discarded: u32,
-    /// A message that it is to cover was changed.
+    /// Whether a message in its range was changed.
     #[serde(default)]
     touched: bool,
-    /// Attempts whose end nobody saw, and which are not booked yet.
+    /// Attempts that were lost in a crash and are not yet charged.
     #[serde(default, skip_serializing_if = "is_zero")]
     lost: u32,
 }
@@ -107,7 +107,7 @@ const fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// What the next request of a job is for.
+/// The purpose of a job's next request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Stage {
@@ -116,7 +116,7 @@ enum Stage {
     First,
     /// Those that follow the text so far.
     More,
-    /// The same messages again: what came was too long.
+    /// The same messages again, because the result was too long.
     Shorter,
 }
 
@@ -134,12 +134,12 @@ impl Work {
     }
 }
 
-/// How the summaries of a prompt are made; `None` where it has none.
+/// The summary settings of a prompt; `None` if it has none.
 pub(crate) fn settings_of(prompt: &Prompt) -> Option<&SummarySettings> {
     prompt.summary.as_ref().filter(|settings| prompt.include_chat && settings.mode != SummaryMode::Off)
 }
 
-/// Seq of the last message for which a summary stands in the requests of a prompt.
+/// Seq of the last message that is replaced by the summary in the requests of a prompt.
 pub(crate) fn covered(state: &State, prompt: &Prompt) -> i64 {
     let current = state.meta.summary.as_ref().filter(|_| settings_of(prompt).is_some());
     current.map_or(0, Current::covers)
@@ -153,20 +153,20 @@ pub(crate) fn turns_of(run: Option<&Run>) -> Turns {
     })
 }
 
-/// Writes which summary holds.
+/// Stores the current summary's state.
 fn hold(state: &mut State, sql: &dyn Sql, current: Current) -> Result<()> {
     meta::set_summary(sql, &current.column()?)?;
     state.meta.summary = Some(current);
     Ok(())
 }
 
-/// The message that holds a summary.
+/// The message with a summary.
 pub(crate) fn message_of(summary: &Summary) -> CachedJson<ChatMessage> {
     CachedJson::from(ChatMessage::System(format!("{HEAD}\n\n{}", summary.text)))
 }
 
 impl Summarizer<'_> {
-    /// The message that holds it in the requests of a prompt; read once while the object lives.
+    /// The message with the summary in the requests of a prompt. Read once while the object lives.
     pub(crate) fn summary_part(&self, prompt: &Prompt) -> Result<Option<CachedJson<ChatMessage>>> {
         self.read_mut(|state, sql| {
             if covered(state, prompt) == 0 {
@@ -185,7 +185,8 @@ impl Summarizer<'_> {
         })
     }
 
-    /// Looks whether a request has left too little room; what is owed then is written with the next transaction of the run.
+    /// Checks whether a request has left too little space. A due summary is written with the next transaction
+    /// of the run.
     pub(crate) fn plan_summary(
         &self,
         definitions: &Definitions<'_>,
@@ -219,7 +220,7 @@ impl Summarizer<'_> {
         Ok(())
     }
 
-    /// Writes the job that is owed, inside a transaction of the run.
+    /// Writes the job of a due summary, inside a transaction of the run.
     pub(crate) fn owe_summary(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
         let Some(plan) = self.ephemeral.summaries.plan.borrow_mut().take() else { return Ok(()) };
         if state.meta.summary.as_ref().map_or(0, |current| current.epoch) != plan.epoch {
@@ -228,7 +229,8 @@ impl Summarizer<'_> {
         self.add_summary(state, sql, plan.first, &plan.prompt, now).map(drop)
     }
 
-    /// A job for the messages before one. The last message that it is to cover, if there is any that no summary covers.
+    /// Adds a job for the messages before a given one. Returns the last message in its range, if any message
+    /// has no summary yet.
     fn add_summary(
         &self,
         state: &mut State,
@@ -249,8 +251,8 @@ impl Summarizer<'_> {
         Ok(Some(upto))
     }
 
-    /// A message is changed or deleted. A summary that covers it is not sent any more, and another one is made; one that is
-    /// being made is thrown away.
+    /// Handles a changed or deleted message. A summary that covers it is no longer sent, and a new one is
+    /// made. A summary in progress that covers it is discarded.
     pub(crate) fn unsettle_summary(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<()> {
         if let Some(mut job) = jobs::of_kind(state, sql, Kind::Summary)?
             && let Some(work) = Work::read(&job.data).filter(|work| seq <= work.upto)
@@ -277,8 +279,8 @@ impl Summarizer<'_> {
         }
     }
 
-    /// Messages from this one on are cut out. A summary that covers one of them gives way to the newest that covers none, or to
-    /// the messages; one that is being made of them is not stored.
+    /// Handles the removal of messages from this one on. A summary that covers one of them is replaced by the
+    /// newest that covers none, or by the messages. A summary of them in progress is not stored.
     pub(crate) fn cut_summary(&self, state: &mut State, sql: &dyn Sql, first: i64) -> Result<()> {
         self.ephemeral.summaries.plan.borrow_mut().take();
         if let Some(job) = jobs::of_kind(state, sql, Kind::Summary)?
@@ -300,7 +302,7 @@ impl Summarizer<'_> {
         hold(state, sql, Current { epoch, upto, stale: false, ..current })
     }
 
-    /// The prompt of an agent that says how summaries are made: that of its side A, or else of its side B.
+    /// The prompt of an agent that has summary settings: of its side A, otherwise of its side B.
     fn summarising(&self, agent: &Agent) -> Option<&Prompt> {
         let sides = [Some(&agent.side_a), agent.side_b.as_ref()];
         let mut prompts =
@@ -308,14 +310,15 @@ impl Summarizer<'_> {
         prompts.find(|prompt| settings_of(prompt).is_some())
     }
 
-    /// Attempts have failed too often in a row: none is made until more turns have come, and the next run tells of it.
+    /// Pauses summaries after too many failures in a row, until more turns have come. The next run reports
+    /// it.
     pub(crate) fn pause_summaries(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let current = state.meta.summary.clone().unwrap_or_default();
         let paused = Some(turns_of(state.run.as_ref()));
         hold(state, sql, Current { paused, untold: true, ..current })
     }
 
-    /// What a run that begins tells of that.
+    /// The diagnostic of paused summaries, for a run that begins.
     pub(crate) fn paused_summaries(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Diagnostic>> {
         let Some(current) = state.meta.summary.clone().filter(|current| current.untold) else {
             return Ok(None);
@@ -330,7 +333,7 @@ impl Summarizer<'_> {
         Ok(Some(Diagnostic::warning(kind, "summary_paused", ("job", "summary"), text, self.host.now_us())))
     }
 
-    /// Tells whoever listens of a summary that was stored.
+    /// Sends an event about a stored summary to listeners.
     pub(crate) fn tell_summary(&self) -> Result<()> {
         let Some((epoch, upto)) = self.ephemeral.summaries.stored.take() else { return Ok(()) };
         let upto = self.read(|state, _| Ok(message_id(&state.meta.stem, upto)))?;
@@ -338,8 +341,8 @@ impl Summarizer<'_> {
         Ok(())
     }
 
-    /// Where the prompt says so, a step waits for the summary that its request has shown to be owed, for a while. Whether the
-    /// request has to be made anew.
+    /// Waits a limited time for a due summary, if the prompt enables that. Returns whether the request has to
+    /// be built again.
     pub(crate) async fn summary_before_step(&self, definitions: &Definitions<'_>) -> Result<bool> {
         let before =
             settings_of(definitions.prompt).is_some_and(|settings| settings.mode == SummaryMode::BeforeStep);
@@ -372,7 +375,7 @@ impl Summarizer<'_> {
     }
 }
 
-/// What of the thread a request has had.
+/// The contents of a request.
 pub(crate) struct Sent<'a> {
     pub(crate) cause: Cause,
     pub(crate) window: &'a Window,

@@ -16,7 +16,7 @@ use crate::store::state::State;
 use crate::store::{jobs, logs};
 
 impl Summarizer<'_> {
-    /// The row of an attempt that has ended, and what it has used.
+    /// Logs an attempt that has ended, and charges its usage.
     pub(crate) fn book_summary(
         &self,
         state: &mut State,
@@ -45,7 +45,8 @@ impl Summarizer<'_> {
         state.calibrate(sql, &attempt)
     }
 
-    /// The row of an attempt whose process was lost: it may have cost tokens all the same, which are booked with the next one.
+    /// Logs an attempt that was lost in a crash. It may have cost tokens, which are charged with the next
+    /// attempt.
     pub(crate) fn log_lost_summary(
         &self,
         state: &mut State,
@@ -69,7 +70,7 @@ impl Summarizer<'_> {
         }
         logs::insert(sql, logs::ATTEMPT, goes_on.then_some(work.run), now, None, None, &data)?;
         if goes_on {
-            // What the run has used is read from the log again.
+            // Forces the run's usage to be read from the log again.
             state.usage = None;
             Ok(())
         } else {
@@ -77,7 +78,7 @@ impl Summarizer<'_> {
         }
     }
 
-    /// Books attempts whose end nobody saw, now that their size is known, before anything is sent.
+    /// Charges lost attempts once their size is known, before the next request is sent.
     pub(crate) fn book_lost(&self, work: &mut Work, job: &Job, request: &ChatRequest) -> Result<()> {
         let asked = self.asked_in(work, job.attempts.saturating_sub(1)).filter(|_| work.lost > 0);
         let Some((_, _, model)) = asked else { return Ok(()) };
@@ -86,7 +87,7 @@ impl Summarizer<'_> {
         let used = estimate::lost(model, request, worst).times(work.lost);
         work.lost = 0;
         self.transition(|state, sql| {
-            // An edit may have marked it meanwhile.
+            // An edit may have marked the job meanwhile.
             let theirs = jobs::of_kind(state, sql, Kind::Summary)?.filter(|theirs| theirs.id == job.id);
             let Some(mut theirs) = theirs else { return Ok(()) };
             let Some(mut noted) = Work::read(&theirs.data) else { return Ok(()) };
@@ -101,8 +102,8 @@ impl Summarizer<'_> {
         })
     }
 
-    /// Books what is still to be booked of a job that is given up: of attempts of which not even the size is known, as much as
-    /// one may use at most.
+    /// Charges the lost attempts of a job that is given up. An attempt of unknown size is charged at its
+    /// maximum.
     pub(crate) fn book_given_up(&self, state: &mut State, sql: &dyn Sql, job: &Job) -> Result<()> {
         let Some(work) = Work::read(&job.data).filter(|work| work.lost > 0) else { return Ok(()) };
         let Some((_, settings, model)) = self.asked_in(&work, job.attempts) else { return Ok(()) };

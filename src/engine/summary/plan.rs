@@ -5,28 +5,28 @@ use crate::spec::context::SummarySettings;
 use crate::spec::message::Role;
 use crate::store::window::{Entry, Span, Window};
 
-/// Why one is thought of.
+/// The reason for the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The messages may have grown.
     Grown,
     /// Older messages have just been cut off.
     Cut,
-    /// Somebody asks for it.
+    /// A client requests it.
     Asked,
 }
 
-/// What decides about it.
+/// Inputs of the decision.
 pub(crate) struct Wish<'a> {
     pub(crate) cause: Cause,
     pub(crate) settings: &'a SummarySettings,
-    /// Share of the room that may be taken before one is made.
+    /// Share of the space that may be used before a summary is made.
     pub(crate) trigger: f64,
     /// Tokens for summary and messages together.
     pub(crate) room: usize,
-    /// Tokens of the summary that there is.
+    /// Tokens of the current summary.
     pub(crate) summary: usize,
-    /// Turns that have come since it was made, as far as runs tell.
+    /// Turns since it was made, as far as runs record.
     pub(crate) turns: u64,
 }
 
@@ -44,7 +44,7 @@ impl Wish<'_> {
     }
 }
 
-/// Seq of the first message that stays, if a summary is to be made of those before it.
+/// Seq of the first message that stays, if the messages before it are to be summarised.
 pub(crate) fn first_kept(window: &Window, from: i64, span: &Span, wish: &Wish<'_>) -> Option<i64> {
     let past: Vec<&Entry> =
         window.since(from).iter().take_while(|entry| entry.row.seq < span.turn_from).collect();
@@ -63,7 +63,7 @@ fn tokens(entries: &[&Entry]) -> usize {
     entries.iter().map(|entry| entry.tokens()).sum()
 }
 
-/// Before what somebody else says.
+/// Finds a boundary before a message of the other side.
 fn between_turns(past: &[&Entry], turn_tokens: usize, span: &Span, wish: &Wish<'_>) -> Option<i64> {
     let opens = |entry: &&&Entry| entry.row.role != Role::Tool && entry.row.role != span.own;
     let turns = past.iter().filter(opens).count() as u64;
@@ -71,7 +71,7 @@ fn between_turns(past: &[&Entry], turn_tokens: usize, span: &Span, wish: &Wish<'
         return None;
     }
     let newest = past.iter().rev().find(opens).map(|entry| entry.row.seq);
-    // A thread at rest keeps its last turn.
+    // An idle thread keeps its last turn.
     let last = if span.turn_from < i64::MAX { Some(span.turn_from) } else { newest };
     let (mut kept, mut first) = (turn_tokens, last?);
     for entry in past.iter().rev() {
@@ -85,14 +85,14 @@ fn between_turns(past: &[&Entry], turn_tokens: usize, span: &Span, wish: &Wish<'
     }
     let oldest = past.first().map(|entry| entry.row.seq);
     if wish.cause == Cause::Asked && Some(first) == oldest {
-        // All of it would stay: whoever asks wants it shorter than it has to be.
+        // All messages would stay, but a client's request is to shorten them further.
         first = last?;
     }
-    // What was cut off stands before everything that there is here.
+    // Messages that were cut off are older than all messages here.
     (wish.cause == Cause::Cut || oldest.is_some_and(|oldest| oldest < first)).then_some(first)
 }
 
-/// Before a reply, of which the newest always stays, as do the messages that opened the turn.
+/// Finds a boundary before a reply. The newest reply and the messages that opened the turn always stay.
 fn within_turn(turn: &[&Entry], own: Role, wish: &Wish<'_>) -> Option<i64> {
     let answers = |entry: &&&Entry| entry.row.role == own;
     if !wish.has_come(turn.iter().filter(answers).count() as u64) {

@@ -10,7 +10,7 @@ use crate::store::window::SHORT_BYTES;
 use crate::text::first_bytes;
 use crate::tokens::tokens;
 
-/// Who speaks, by role.
+/// Labels of speakers, by role.
 pub(crate) struct Labels {
     pub(crate) user: String,
     pub(crate) assistant: String,
@@ -19,11 +19,12 @@ pub(crate) struct Labels {
 /// Messages that fit into one request.
 pub(crate) struct Piece {
     pub(crate) text: String,
-    /// Seq of the last one.
+    /// Seq of the last message.
     pub(crate) upto: i64,
 }
 
-/// The messages after one seq up to another, as many as have so many tokens; the first always, cut if it has to be.
+/// The messages after one seq up to another that fit into `room` tokens. The first is always included, cut if
+/// necessary.
 pub(crate) fn piece(sql: &dyn Sql, after: i64, upto: i64, room: usize, labels: &Labels) -> Result<Piece> {
     let mut piece = Piece { text: String::new(), upto };
     let (mut taken, mut last) = (0, after);
@@ -45,7 +46,7 @@ pub(crate) fn piece(sql: &dyn Sql, after: i64, upto: i64, room: usize, labels: &
     Ok(piece)
 }
 
-/// A message; none for what models never see, or what says nothing.
+/// A message; `None` if models never see it, or it is empty.
 fn lines(row: &Row, labels: &Labels) -> Option<String> {
     if row.is_status() {
         return None;
@@ -83,7 +84,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// A text of so many tokens at most.
+/// A text of at most `room` tokens.
 fn within(mut text: String, room: usize) -> String {
     let mut all = tokens(&text);
     while all > room && !text.is_empty() {
@@ -98,7 +99,7 @@ fn within(mut text: String, room: usize) -> String {
     text
 }
 
-/// A text of so many tokens at most that ends with a sentence, if one ends in its second half.
+/// A text of at most `most` tokens. It ends with a sentence, if one ends in its second half.
 pub(crate) fn whole_sentences(text: &str, most: usize) -> String {
     let all = tokens(text);
     if all <= most {
