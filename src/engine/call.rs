@@ -102,7 +102,7 @@ pub(crate) struct CallOutcome {
     pub(crate) result: ToolResult,
     pub(crate) begun: Begun,
     pub(crate) state: ReceiptState,
-    /// The origin of inner calls that may not have ended.
+    /// The origin of this call, if its inner calls may not have ended.
     pub(crate) open_inner_calls: Option<Origin>,
     /// The approval, for the metadata of its result.
     pub(crate) approval: Option<Value>,

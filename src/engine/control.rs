@@ -125,7 +125,8 @@ impl Control<'_> {
         Ok(Halted { finished: Some(finished), results, waits: Vec::new() })
     }
 
-    /// Gives the open calls of a run that ends in the middle of its step an error result.
+    /// Stores results for the open calls of a run that ends in the middle of its step: kept ones, or else
+    /// errors.
     pub(crate) fn close_calls(
         &self,
         state: &mut State,

@@ -297,7 +297,7 @@ fn answered_by(state: &State, sql: &dyn Sql, seq: i64) -> Result<Option<Run>> {
     Ok(Some(anew.unwrap_or(run)))
 }
 
-/// The active run, if it takes in a queued message at its next step.
+/// The active run, if it is about to open the step that takes this message in.
 fn about_to_take(state: &State, row: &Row) -> Option<Run> {
     state.active().filter(|_| row.inbound == Inbound::Triggers && !state.is_queued(row)).cloned()
 }

@@ -410,7 +410,7 @@ impl Thread {
             stall_us: model.timeouts.stall_us(),
             attempt_us: policy.timeout_us.into_iter().chain(self.budgets().time_left()?).min(),
         };
-        // A response that is shown to nobody can always be restarted.
+        // A response that clients do not see can always be restarted.
         let once = !model.capabilities.restartable && attempt.purpose.is_none();
         let streaming = Streaming::new(self, step, request.reasoning.exclude, patience, attempt);
         let streaming = if once { streaming.once() } else { streaming };
