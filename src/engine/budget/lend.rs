@@ -81,7 +81,7 @@ impl Budgets<'_> {
         }
         let Some(mut ledger) = self.new_ledger(state, sql, None)? else { return Ok(None) };
         ledger.denied = state.meta.budget.as_ref().is_some_and(|kept| kept.denied == last_run(state));
-        // Amounts lent count against a run's limits already, so they are not counted twice.
+        // Open grants count against the limits of a run, too: move them from `late` to `lent`.
         ledger.lent = state.meta.budget.as_ref().map(|budget| budget.lent).unwrap_or_default();
         ledger.late.take(&ledger.lent);
         Ok(Some((ledger, 0)))

@@ -147,7 +147,7 @@ impl McpClient<'_> {
                         && wait.state != WaitState::Cancelled;
                     asked += u32::from(wait.run == Some(run));
                 }
-                // Older waits are closed: `WAIT_MAX_US` is the longest wait.
+                // Older waits have closed more than a day ago, because `WAIT_MAX_US` is the longest wait.
                 let goes_on = !declined && wait.created_us > since - limits::WAIT_MAX_US;
                 Ok(if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             })?;

@@ -265,10 +265,10 @@ mod tests {
         ]
     }
 
-    /// Agent, name, arguments, text, files.
+    /// The agent, name, arguments, text and files of a call.
     type Got = (String, Option<String>, Value, String, Vec<String>);
 
-    /// Asked for with these arguments in place of good ones; `null` leaves one out.
+    /// The result of a call with valid arguments after these changes; `null` removes an argument.
     fn asked(changes: Value) -> Result<Got, ToolResult> {
         let mut args = json!({ "agent": "writer", "message": "Write.", "attachments": [], "name": "Ann" });
         for (key, value) in changes.as_object().unwrap() {

@@ -51,7 +51,7 @@ impl Subagents<'_> {
     /// Sends a request without a body to a streamed route of another thread.
     ///
     /// # Errors
-    /// The other thread was lost before it answered.
+    /// The other thread failed before it responded.
     pub(crate) async fn ask_streamed(&self, request: &ThreadRequest) -> Result<Response, FetchError> {
         let failed = |error: Error| FetchError(error.into_message());
         let request = self.aimed(request.clone()).map_err(failed)?;

@@ -105,7 +105,7 @@ impl Subagents<'_> {
     }
 }
 
-/// A child as clients see it.
+/// A child in its public form.
 fn shown(child: &Child) -> Value {
     let facts = &child.facts;
     let mut shown = json!({

@@ -39,7 +39,7 @@ impl EncryptedValues {
 /// Values and restrictions of a child beyond what it inherits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnValues {
-    /// Its own values.
+    /// The child's own values.
     pub(crate) values: Vec<Plain>,
     /// Names that the child does not inherit, at any place of their row ([`base`]).
     pub(crate) withheld: Vec<String>,

@@ -63,7 +63,7 @@ pub(crate) enum WaitKind {
     /// A long pause before the next attempt at a model or a tool. It ends by itself; a client may end it
     /// earlier.
     Retry,
-    /// Subagents that were spawned.
+    /// The outcomes of workers.
     Children,
     /// A person's answer to an MCP server's question, or a visit of its page.
     Elicitation,
@@ -199,10 +199,10 @@ pub(crate) struct Asked {
     /// Whether the call has run once and requested this approval itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) again: bool,
-    /// The workers that are waited for.
+    /// The workers that the call waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workers: Option<AwaitedWorkers>,
-    /// The limit that is reached.
+    /// The limit that was reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) budget: Option<AskedBudget>,
     /// The input that an MCP server or a tool requests.

@@ -29,7 +29,7 @@ pub(crate) struct WorkerOutcome {
     run: i64,
     ending: Ending,
     text: String,
-    /// Its files, copied into this thread.
+    /// The files of the outcome, copied into this thread.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     files: Vec<Value>,
     /// Whether the outcome was delivered.
