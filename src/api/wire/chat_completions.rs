@@ -15,41 +15,41 @@ use crate::error::Result;
 use crate::json;
 use crate::sorted::SortedSet;
 
-/// What a client is told, and how.
+/// Settings of a response.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The answer's id.
     pub id: String,
-    /// The agent that was asked for.
+    /// The requested agent.
     pub model: String,
     /// Seconds since 1970.
     pub created: i64,
-    /// The thread, for texts that say where something is decided.
+    /// The thread, for texts about decisions that are made elsewhere.
     pub thread: String,
-    /// The stream's last chunk has what was used.
+    /// Whether the last chunk of a stream has the usage.
     pub usage: bool,
-    /// What models show of their reasoning, as `reasoning_content`.
+    /// Whether reasoning is shown, as `reasoning_content`.
     pub reasoning: bool,
-    /// What the server's tools do, as lines of the same.
+    /// Whether calls of the server's tools are shown, as lines of `reasoning_content`.
     pub tools: bool,
-    /// Tools that the client carries out.
+    /// Tools that the client runs.
     pub client_tools: SortedSet<String>,
-    /// A reply that goes on, after its calls were answered.
+    /// A reply that continues after its calls were answered.
     pub continues: Option<String>,
-    /// A call of the thread's object that is due when the client has gone before the end.
+    /// A call of the thread's object for the case that the client disconnects before the end.
     pub leaving: Option<String>,
 }
 
-/// Makes chunks, and the whole, of frames.
+/// Converts frames into chunks, or a whole response.
 #[derive(Debug)]
 pub struct Completion {
     settings: Settings,
     listener: Listener,
     /// Whether anything was sent.
     begun: bool,
-    /// Texts of the replies so far that hold, the last one being written.
+    /// Texts of the valid replies so far; the last one is in progress.
     texts: Vec<String>,
-    /// Whether what is said next is apart from what was sent before.
+    /// Whether a blank line is due before the next text.
     apart: bool,
     sent_text: bool,
     reasoning: String,
@@ -60,7 +60,7 @@ pub struct Completion {
     out: Vec<Value>,
 }
 
-/// How the answer ends.
+/// The end of the response.
 #[derive(Debug)]
 enum End {
     Finished { reason: &'static str, parked: bool, usage: Option<Value> },
@@ -68,7 +68,7 @@ enum End {
 }
 
 impl Completion {
-    /// One that has said nothing.
+    /// A response without content.
     pub fn new(settings: Settings) -> Completion {
         let reasoning = settings.reasoning;
         let listener = Listener::new(reasoning, settings.continues.clone());
@@ -108,7 +108,7 @@ impl Completion {
                 let of_client = reply.calls.into_iter().filter(|call| self.is_of_client(&call.name));
                 self.asked = of_client.collect();
             }
-            // It had ended with the call, and is told again.
+            // The response had ended with this call, and is read again.
             Said::Result(result) if self.asked.iter().any(|call| call.id == result.call) => {
                 let asked = std::mem::take(&mut self.asked);
                 self.leave(asked);
@@ -143,14 +143,14 @@ impl Completion {
         self.delta(json!({ "content": sent }));
     }
 
-    /// More of the reasoning. A client that collects a stream with OpenAI's package has all of it in Python, and in JavaScript the last piece
-    /// alone, as the field is none of OpenAI's.
+    /// More reasoning. Clients that use OpenAI's package to collect a stream get all of it in Python, but
+    /// only the last piece in JavaScript, because the field is not part of OpenAI's types.
     fn reason(&mut self, text: &str) {
         self.reasoning.push_str(text);
         self.delta(json!({ "reasoning_content": text }));
     }
 
-    /// What is waited for: calls that the client makes, or something that is decided elsewhere.
+    /// Ends at a wait: calls of the client, or decisions that are made elsewhere.
     fn wait(&mut self, waits: &[Waiting]) {
         let of_client = |wait: &&Waiting| wait.kind == "client_tool";
         let calls: Vec<Call> = waits.iter().filter(of_client).filter_map(|wait| wait.call.clone()).collect();
@@ -164,7 +164,7 @@ impl Completion {
         self.finish(End::Finished { reason: "stop", parked: true, usage: None });
     }
 
-    /// Leaves calls to the client, and ends.
+    /// Ends with calls that the client is to run.
     fn leave(&mut self, mut calls: Vec<Call>) {
         for call in &mut calls {
             call.id = call_id::told(&call.id, &self.settings.thread);
@@ -283,7 +283,7 @@ impl Encode for Completion {
     fn headers(&self) -> Vec<(&'static str, String)> {
         match &self.end {
             Some(End::Finished { parked: true, .. }) => vec![("x-bobbin-state", "parked".to_owned())],
-            // The same message would fail in the same way: the run has tried again as its models allow.
+            // A retry would fail in the same way, because the run has already retried as its models allow.
             Some(End::Failed(_)) => vec![("x-should-retry", "false".to_owned())],
             _ => Vec::new(),
         }
@@ -307,7 +307,7 @@ fn shown(call: &Call, index: Option<usize>) -> Value {
     shown
 }
 
-/// What was used, in their words.
+/// The usage in OpenAI's format.
 pub(super) fn usage_of(usage: &Value) -> Value {
     let number = |name: &str| usage.get(name).and_then(Value::as_i64).unwrap_or(0);
     let (input, output) = (number("inputTokens"), number("outputTokens"));

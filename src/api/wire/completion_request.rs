@@ -10,17 +10,17 @@ use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::sorted::SortedMap;
 
-/// Names of options that are listed as passed over, and their characters.
+/// Maximum number of ignored options that are listed, and of their characters.
 const IGNORED: usize = 32;
 const IGNORED_CHARS: usize = 64;
 
-/// What cannot be passed over: the answer would be another one than the client asks for.
+/// Options that cannot be ignored, because the response would not be the one that the client requests.
 const REFUSED: &[&str] = &["audio", "functions", "function_call", "web_search_options", "top_logprobs"];
 
-/// How Open WebUI begins what it has a model do beside a chat, unless somebody has given it other texts.
+/// The beginning of Open WebUI's default prompts for requests beside a chat.
 const CHORE: &str = "### Task:";
 
-/// What this knows, or what any value of may be passed over without a word.
+/// Options that are supported, or that can be ignored without being listed.
 const KNOWN: &[&str] = &[
     "model",
     "messages",
@@ -38,54 +38,54 @@ const KNOWN: &[&str] = &[
     "reasoning",
 ];
 
-/// A request for a completion. Messages stay unread until it is known which count.
+/// A request for a completion. Messages stay unparsed until the needed ones are known.
 #[derive(Debug)]
 pub struct CompletionRequest<'a> {
     /// The agent.
     pub model: String,
-    /// Whether a stream is wanted.
+    /// Whether a stream is requested.
     pub stream: bool,
-    /// Whether its last chunk has what was used.
+    /// Whether its last chunk has the usage.
     pub usage: bool,
     /// `metadata.thread_id`.
     pub thread: Option<String>,
-    /// Who the person is.
+    /// The id of the person.
     pub user: Option<String>,
-    /// What conversations of one kind have in common.
+    /// The key that conversations of one kind share.
     pub cache_key: Option<String>,
-    /// Names of tools that the client would carry out.
+    /// Names of tools that the client would run.
     pub tools: Vec<String>,
-    /// Options that were passed over.
+    /// Ignored options.
     pub ignored: Vec<String>,
     messages: Vec<&'a RawValue>,
-    /// Where the new messages begin.
+    /// Index of the first new message.
     new: usize,
 }
 
-/// What is new.
+/// The new content of a request.
 #[derive(Debug, PartialEq)]
 pub enum New {
-    /// Somebody says something.
+    /// A person's message.
     Said {
         /// Its text.
         text: String,
-        /// Its files, as `POST …/messages` takes them.
+        /// Its files, in the form of `POST …/messages`.
         files: Vec<Value>,
     },
-    /// The client has carried out calls: the model's ids, and what they gave.
+    /// Results of calls that the client has run: the model's ids and the results.
     Results(Vec<(String, String)>),
 }
 
-/// What a person has said, and what was answered to it.
+/// A person's messages with their answer.
 #[derive(Debug, PartialEq)]
 pub struct Turn {
-    /// All that came before the answer.
+    /// All texts before the answer.
     pub said: String,
-    /// The answer, where it is one message without calls.
+    /// The answer, if it is one message without calls.
     pub answer: Option<String>,
 }
 
-/// Turns of a list that are held against a thread.
+/// Maximum number of turns that are compared with a thread.
 const TURNS: usize = 50;
 
 #[derive(Deserialize)]
@@ -106,10 +106,10 @@ struct Message {
 }
 
 impl<'a> CompletionRequest<'a> {
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     ///
     /// # Errors
-    /// `bad_json`, `missing_field`, `invalid_field`, `unsupported_parameter`: each names what is wrong.
+    /// `bad_json`, `missing_field`, `invalid_field`, `unsupported_parameter`: each names the field.
     pub fn parse(body: &'a str) -> Result<CompletionRequest<'a>> {
         let fields: SortedMap<String, &'a RawValue> = crate::json::from_str(body).map_err(|error| {
             Error::new(Code::BadJson, format!("The body is not a request for a completion: {error}."))
@@ -147,11 +147,11 @@ impl<'a> CompletionRequest<'a> {
         })
     }
 
-    /// What was said before the new messages, as `history` of a new thread takes it; instructions come first wherever they
-    /// are.
+    /// Messages before the new ones, in the form of `history` of a new thread. Instructions are first,
+    /// wherever they are in the list.
     ///
     /// # Errors
-    /// `invalid_field`: a message is none.
+    /// `invalid_field`: a message is invalid.
     pub fn history(&self) -> Result<Vec<Value>> {
         let mut history = Vec::new();
         for (at, raw) in self.messages.iter().enumerate() {
@@ -179,10 +179,10 @@ impl<'a> CompletionRequest<'a> {
         Ok(history)
     }
 
-    /// What was said before the new messages and answered, the last turns of it.
+    /// The last answered turns before the new messages.
     ///
     /// # Errors
-    /// `invalid_field`: a message is none.
+    /// `invalid_field`: a message is invalid.
     pub fn turns(&self) -> Result<Vec<Turn>> {
         let mut turns: Vec<Turn> = Vec::new();
         let (mut said, mut answers) = (Vec::new(), Vec::new());
@@ -217,17 +217,18 @@ impl<'a> CompletionRequest<'a> {
         Ok(turns)
     }
 
-    /// Whether Open WebUI asks it for itself, such as a title of a chat: one text that nothing was said before, and no stream.
+    /// Whether this is Open WebUI's own request, such as for a chat's title: one text without earlier
+    /// messages, and no stream.
     pub fn is_chore(&self, new: &New) -> bool {
         self.new == 0
             && !self.stream
             && matches!(new, New::Said { text, .. } if text.trim_start().starts_with(CHORE))
     }
 
-    /// What comes behind the last answer.
+    /// Parses the messages after the last reply.
     ///
     /// # Errors
-    /// `invalid_field`, `missing_field`: there is nothing, or it is not what a person says.
+    /// `invalid_field`, `missing_field`: there are none, or they are not messages of a person or results.
     pub fn new_messages(&self) -> Result<New> {
         let (mut texts, mut files, mut results) = (Vec::new(), Vec::new(), Vec::new());
         for (at, raw) in self.messages.iter().enumerate().skip(self.new) {
@@ -282,7 +283,7 @@ impl Options<'_, '_> {
         }
     }
 
-    /// Refuses options that there are not, unless they ask for nothing.
+    /// Refuses unsupported options, unless their values have no effect.
     pub(super) fn refuse(&self, names: &[&str]) -> Result<()> {
         for name in names {
             if !asks_nothing(&self.value(name)?) {
@@ -292,7 +293,7 @@ impl Options<'_, '_> {
         Ok(())
     }
 
-    /// Refuses what would make another answer.
+    /// Refuses options that would change the response.
     fn refuse_completions(&self) -> Result<()> {
         self.refuse(REFUSED)?;
         if self.value("n")?.as_i64().is_some_and(|n| n != 1) {
@@ -317,7 +318,7 @@ impl Options<'_, '_> {
         tools.as_array().into_iter().flatten().map(tool_name).collect()
     }
 
-    /// Names of those that are passed over.
+    /// Names of the ignored options.
     pub(super) fn ignored(&self, known: &[&str], refused: &[&str]) -> Vec<String> {
         let plain = |name: &&String| {
             name.chars().count() <= IGNORED_CHARS
@@ -329,14 +330,14 @@ impl Options<'_, '_> {
     }
 }
 
-/// The name of a tool that a client would carry out.
+/// The name of a tool that the client would run.
 pub(super) fn tool_name(tool: &Value) -> Result<String> {
     let name = tool.pointer("/function/name").or_else(|| tool.get("name")).and_then(Value::as_str);
     name.map(str::to_owned).ok_or_else(|| unsupported("tools", "Tools are functions with a name."))
 }
 
-/// Whether the value of an option says the same as leaving it out. (`function_call` chooses among `functions`, so without these the
-/// two names of no particular function choose nothing.)
+/// Whether the value of an option has the same effect as leaving it out. (`function_call` selects from
+/// `functions`. Without these, its two values that name no function select nothing.)
 fn asks_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -371,12 +372,12 @@ fn message(raw: &RawValue, at: usize) -> Result<Message> {
     crate::json::from_str(raw.get()).map_err(|error| wrong(at, &error))
 }
 
-/// The text of a content that has nothing else.
+/// The text of a content that may only have text.
 fn text_of(content: &Value, at: usize) -> Result<String> {
     parts(content, at, |part, _| Ok(part.get("text").and_then(Value::as_str).unwrap_or_default().to_owned()))
 }
 
-/// What a person has said before: of what is no text it is noted that it was there.
+/// An earlier message of a person. Parts that are not text are replaced by a note.
 fn earlier(content: &Value, at: usize) -> Result<String> {
     parts(content, at, |part, kind| {
         Ok(match kind {
@@ -387,7 +388,7 @@ fn earlier(content: &Value, at: usize) -> Result<String> {
     })
 }
 
-/// What was answered; calls are noted, as a model has to know of them.
+/// An earlier reply. Calls become notes, because the model needs to know of them.
 fn answered(message: &Message, at: usize) -> Result<String> {
     let mut texts = vec![text_of(&message.content, at)?];
     for call in message.tool_calls.iter().flatten() {
@@ -400,7 +401,7 @@ fn answered(message: &Message, at: usize) -> Result<String> {
     Ok(texts.join("\n"))
 }
 
-/// What a person says now.
+/// A new message of a person.
 fn said(content: &Value, at: usize, files: &mut Vec<Value>) -> Result<String> {
     parts(content, at, |part, kind| match kind {
         "text" => Ok(part.get("text").and_then(Value::as_str).unwrap_or_default().to_owned()),
@@ -444,7 +445,7 @@ fn parts(content: &Value, at: usize, mut one: impl FnMut(&Value, &str) -> Result
     }
 }
 
-/// A file that comes with a message.
+/// A file of a message.
 ///
 /// # Errors
 /// `invalid_field`: it is a link. Links are not fetched.

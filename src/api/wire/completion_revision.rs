@@ -11,37 +11,38 @@ use serde_json::{Map, Value};
 use crate::api::wire::completion_request::Turn;
 use crate::api::wire::said::text_of;
 
-/// How a request names its conversation.
+/// The kind of name by which a request finds its conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lists {
-    /// A chat, whose list is always all of it.
+    /// A chat, whose list is always complete.
     Whole,
-    /// A thread. A list without any answer may be nothing but what is new.
+    /// A thread. A list without any reply may contain new messages only.
     Whatever,
 }
 
-/// What is to be done before an answer can be made.
+/// Changes before the reply can be made.
 #[derive(Debug, Default, PartialEq)]
 pub struct Revision {
-    /// Messages whose text is another one: their ids and the texts.
+    /// Messages with a changed text: their ids and the new texts.
     pub changed: Vec<(String, String)>,
-    /// The messages in whose place the new one comes; what follows them goes as well.
+    /// The messages that the new one replaces. All messages after them are deleted as well.
     pub replaced: Option<Replaced>,
 }
 
-/// Messages in whose place another one comes.
+/// Messages that are replaced by another one.
 #[derive(Debug, PartialEq)]
 pub struct Replaced {
-    /// Their ids, the first one first.
+    /// Their ids, in order.
     pub messages: Vec<String>,
     /// The text of the first.
     pub text: String,
-    /// Whether a run can answer the first one with another text: it is the only one, was sent to the thread, and has as many files.
+    /// Whether the first one can be edited and answered: it is the only one, was sent to the thread, and has
+    /// the same number of files.
     pub is_answered: bool,
 }
 
 impl Replaced {
-    /// Whether the new text is the same, and another answer is wanted.
+    /// Whether the text is unchanged, so that only another reply is requested.
     pub fn is_same(&self, text: &str) -> bool {
         self.is_answered && same(&self.text, text)
     }
@@ -49,9 +50,9 @@ impl Replaced {
 
 /// A turn of the thread.
 struct Held<'a> {
-    /// What people have said, one message after the other.
+    /// Messages of people, in order.
     said: Vec<&'a Value>,
-    /// The messages that answered it.
+    /// The messages that answer them.
     answers: Vec<&'a Value>,
 }
 
@@ -61,7 +62,7 @@ impl Held<'_> {
         texts.join("\n\n")
     }
 
-    /// The answer, where it is one text of one message.
+    /// The answer, if it is one message with text only.
     fn answer(&self) -> Option<&Value> {
         match self.answers.as_slice() {
             [row]
@@ -74,8 +75,9 @@ impl Held<'_> {
     }
 }
 
-/// What a request wants of a thread with these rows, its newest ones, that says something with so many files behind these turns. `more`:
-/// the thread has older rows.
+/// The changes of a thread that a request asks for. `rows`: the thread's newest rows; `turns` and `files`:
+/// the turns of the request's list, and the number of files of its new message. `more`: the thread has older
+/// rows.
 pub fn revision(rows: &[Value], more: bool, lists: Lists, turns: &[Turn], files: usize) -> Revision {
     let held = held(rows);
     if turns.is_empty() && lists == Lists::Whatever {
@@ -95,7 +97,7 @@ fn held(rows: &[Value]) -> Vec<Held<'_>> {
     for row in shown {
         let of_person = text_of(row, "role") == "user" && row.pointer("/metadata/prompt").is_none();
         match turns.last_mut() {
-            // A result of a call that was told as history.
+            // A result of a call that was stored as history.
             _ if of_person && text_of(row, "content").starts_with(RESULT) => {}
             Some(turn) if of_person && turn.answers.is_empty() => turn.said.push(row),
             _ if of_person => turns.push(Held { said: vec![row], answers: Vec::new() }),
@@ -106,10 +108,11 @@ fn held(rows: &[Value]) -> Vec<Held<'_>> {
     turns
 }
 
-/// How `history` begins what a call has given.
+/// The prefix of a call's result in `history`.
 const RESULT: &str = "[Result of a call]";
 
-/// How many turns of the thread hold: those up to the last one of the list. None where the list has nothing in common with it.
+/// Number of the thread's turns that are kept: those up to the last one of the list. `None` if the list has
+/// nothing in common with the thread.
 fn place(held: &[Held<'_>], more: bool, turns: &[Turn]) -> Option<usize> {
     if turns.is_empty() {
         return (!more).then_some(0);
@@ -123,11 +126,11 @@ fn place(held: &[Held<'_>], more: bool, turns: &[Turn]) -> Option<usize> {
     found.max_by_key(|(at, points)| (whole(*at, *points), *points, *at)).map(|(at, _)| at)
 }
 
-/// Points of a turn in which somebody says the same.
+/// Score of turns with the same texts of people.
 const SAME_WORDS: usize = 2;
 
-/// How much a turn of the list is one of the thread: for what was said, or else for the answer alone. Open WebUI sends a question with what it
-/// has found for it once, and without that from then on.
+/// Similarity of a turn of the list and a turn of the thread: by the texts of people, otherwise by the answer
+/// alone. Open WebUI sends a question once with the results of its search, and afterwards without them.
 fn likeness(held: &Held<'_>, turn: &Turn) -> usize {
     if same(&held.text(), &turn.said) {
         return SAME_WORDS;
@@ -138,8 +141,8 @@ fn likeness(held: &Held<'_>, turn: &Turn) -> usize {
     usize::from(has)
 }
 
-/// What has another text in a turn of the list. A program may add to an answer what it shows besides, and leave out of a question what it had
-/// added: that changes nothing.
+/// Changed texts in a turn of the list. A program may add its own content to an answer, and leave out content
+/// that it had added to a question. These are no changes.
 fn changes(held: &Held<'_>, turn: &Turn) -> Vec<(String, String)> {
     let mut changes = Vec::new();
     let id = |row: &Value| text_of(row, "id").to_owned();
@@ -166,7 +169,7 @@ fn replaced(held: &Held<'_>, files: usize) -> Replaced {
     Replaced { messages: ids.collect(), text, is_answered }
 }
 
-/// Whether two texts are the same but for blanks and for the notes of files that a history has.
+/// Whether two texts are equal except for white space and the notes about files in a history.
 fn same(a: &str, b: &str) -> bool {
     plain(a) == plain(b)
 }
@@ -176,13 +179,13 @@ fn plain(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The message that this very request has stored, by its key, among the newest rows.
+/// The message that the same request has stored, found by its key among the newest rows.
 pub fn stored_by<'a>(rows: &'a [Value], key: &str) -> Option<&'a Value> {
     let known = |row: &&Value| row.pointer("/metadata/openai/key").and_then(Value::as_str) == Some(key);
     rows.iter().rev().find(known)
 }
 
-/// A message with another text, or to be answered anew, as `PATCH …/messages/:id` takes it.
+/// An edit of a message, or a request for another reply, in the form of `PATCH …/messages/:id`.
 pub fn patch(replaced: &Replaced, text: &str, metadata: &Value) -> Value {
     let mut body = Map::new();
     body.insert("metadata".into(), metadata.clone());
@@ -223,7 +226,7 @@ mod tests {
         revision(&rows(held), false, Lists::Whole, &list(turns), 0)
     }
 
-    /// The message whose place the new one takes.
+    /// The message that the new one replaces.
     fn first(revision: &Revision) -> Option<&str> {
         revision.replaced.as_ref().and_then(|replaced| replaced.messages.first()).map(String::as_str)
     }
@@ -239,7 +242,7 @@ mod tests {
             (TWO, &[("two", "B")]),
             (&[("go on", "A"), ("go on", "B")], &[("go on", "A"), ("go on", "B")]),
             (TWO, &[("one", "A"), ("two", "Thought for 3 s. B")]),
-            // A question that came with what was found for it, and all answers alike.
+            // A question that was sent with search results, and equal answers.
             (
                 &[("Found: x. one", "A"), ("Found: y. two", "A"), ("Found: z. three", "A")],
                 &[("two", "A"), ("three", "A")],
@@ -257,7 +260,7 @@ mod tests {
             assert_eq!((first(&revision), revision.changed.len()), (Some(message), 0), "{turns:?}");
             assert!(revision.replaced.unwrap().is_answered);
         }
-        // The same words twice: the beginning of the list says which it is.
+        // Two turns with the same texts: the beginning of the list tells them apart.
         let twice = &[("go on", "A"), ("go on", "B")];
         assert_eq!(first(&of(twice, &twice[..1])), Some("m_t_3"));
     }

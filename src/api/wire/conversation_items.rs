@@ -13,25 +13,25 @@ use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::sorted::SortedSet;
 
-/// Where a thread keeps what clients of OpenAI say of it, among its properties.
+/// The property of a thread with the metadata of OpenAI's clients.
 const PROPERTY: &str = "openai";
 
-/// What clients are told to do who add what starts a run.
+/// The hint for clients that add an item which would start a run.
 const ADD: &str = "Send it as `input` of a response with this `conversation`.";
 
 /// A request for a new conversation.
 #[derive(Debug, PartialEq)]
 pub struct NewConversation {
-    /// The agent that it names.
+    /// The requested agent.
     pub agent: Option<String>,
-    /// What is kept with the thread.
+    /// Properties of the thread.
     pub properties: Value,
-    /// What was said before, as `history` of a new thread takes it.
+    /// Earlier messages, in the form of `history` of a new thread.
     pub history: Vec<Value>,
 }
 
 impl NewConversation {
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     ///
     /// # Errors
     /// `bad_json`, `invalid_field`, `unsupported_parameter`.
@@ -60,7 +60,7 @@ pub fn changed(body: &str, properties: &Value) -> Result<Value> {
     Ok(with_metadata(known, metadata(&fields)?))
 }
 
-/// What a request adds without a run: messages of the role `system`, as `POST …/messages` takes them.
+/// Items that are added without a run: messages of the role `system`, in the form of `POST …/messages`.
 ///
 /// # Errors
 /// `bad_json`, `missing_field`, `unsupported_parameter`.
@@ -79,7 +79,7 @@ pub fn added(body: &str) -> Result<Vec<Value>> {
     Ok(messages)
 }
 
-/// A thread, as a conversation; of its facts as `GET /api/threads/:id` has them.
+/// A thread as a conversation. `thread` has the form of `GET /api/threads/:id`.
 pub fn conversation(thread: &Value) -> Value {
     let metadata = thread.pointer(&format!("/properties/{PROPERTY}/metadata"));
     json!({
@@ -88,12 +88,12 @@ pub fn conversation(thread: &Value) -> Value {
     })
 }
 
-/// A conversation that was deleted.
+/// The response about a deleted conversation.
 pub fn deleted(id: &str) -> Value {
     json!({ "id": id, "object": "conversation.deleted", "deleted": true })
 }
 
-/// A message with all that belongs to it.
+/// A message with its items.
 #[derive(Debug)]
 struct Group {
     /// Its id as an item.
@@ -103,21 +103,21 @@ struct Group {
     open: usize,
 }
 
-/// What the items of a thread are made with.
+/// Settings for making items.
 #[derive(Debug)]
 pub struct Made<'a> {
     /// The thread.
     pub thread: &'a str,
-    /// Tools that clients carry out.
+    /// Tools that clients run.
     pub client_tools: &'a SortedSet<String>,
 }
 
 impl Made<'_> {
-    /// A page of items: of messages in their order, and whether there are more of them.
+    /// A page of items, from messages in their order. `more`: there are further messages.
     pub fn page(&self, rows: &[Value], more: bool, newest_first: bool, limit: usize) -> Value {
         let mut groups = self.groups(rows);
         let mut has_more = more;
-        // What the calls of the last one came to is on the next page.
+        // The results of the last one's calls are on the next page, so it moves there too.
         if more && !newest_first && groups.len() > 1 && groups.last().is_some_and(|last| last.open > 0) {
             groups.pop();
         }
@@ -190,7 +190,7 @@ impl Made<'_> {
         Group { id, items: listed, open: pending.len() }
     }
 
-    /// Says what a call came to.
+    /// Adds the result of a call.
     fn close(&self, group: &mut Group, (call, place, result): (Call, usize, CallResult)) {
         group.open = group.open.saturating_sub(1);
         if self.client_tools.contains(&call.name) {
@@ -205,7 +205,7 @@ impl Made<'_> {
     }
 }
 
-/// The call that a result is of, its place, and what it came to.
+/// The call of a result, its index, and the result.
 fn result_of(row: &Value, pending: &mut Vec<(Call, usize)>) -> Option<(Call, usize, CallResult)> {
     let id = text_of(row, "tool_call_id");
     let at = pending.iter().position(|(call, _)| call.id == id)?;
@@ -219,7 +219,7 @@ fn result_of(row: &Value, pending: &mut Vec<(Call, usize)>) -> Option<(Call, usi
     Some((call, place, result))
 }
 
-/// A message that no model has written.
+/// A message that was not written by a model.
 fn said(id: &str, role: &str, row: &Value) -> Value {
     let text = json!({ "type": "input_text", "text": text_of(row, "content") });
     let files = row.get("attachments").and_then(Value::as_array).into_iter().flatten();

@@ -6,52 +6,53 @@ use crate::access::Caller;
 use crate::error::Result;
 use crate::request::{Query, ThreadRequest, ThreadRoute};
 
-/// Makes an answer of the events of a feed, as a stream or whole.
+/// Encodes the events of a feed as a stream or a whole response.
 pub trait Encode {
-    /// What events of the feed are for a client that reads a stream.
+    /// Encodes events of the feed for a client that reads a stream.
     ///
     /// # Errors
-    /// The feed does not go on where it was: the answer must break.
+    /// The feed does not continue at its last position. The response must be aborted.
     fn push(&mut self, events: &str) -> Result<String>;
 
-    /// Whether the answer is complete.
+    /// Whether the response is complete.
     fn is_over(&self) -> bool;
 
-    /// The status of the answer, as far as it is known: other than 200 where it is an error and nothing was said before it.
+    /// The status of the response so far: 200 unless there is an error with nothing sent before it.
     fn status(&self) -> u16;
 
-    /// The answer as a whole: what is known so far, or the error.
+    /// The whole response so far, or the error.
     fn whole(&self) -> Value;
 
-    /// Headers that only the end of the run can tell, for a whole answer.
+    /// Headers of a whole response that are known only at the end of the run.
     fn headers(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// How often a client is told something, milliseconds; none for as often as is usual.
+    /// Interval of heartbeats, milliseconds; `None` for the default.
     fn beat_ms(&self) -> Option<u32> {
         None
     }
 
-    /// What a client is told that has been told nothing for a while; none where a comment does.
+    /// A heartbeat for an idle stream; `None` for a comment.
     fn beat(&mut self) -> Option<String> {
         None
     }
 
-    /// A call of the thread's object, as text, whose answer is needed before anything else is said; none where nothing is.
+    /// A call of the thread's object, as text, whose response is needed before the next output; `None` if
+    /// there is none.
     fn asks(&mut self) -> Option<String> {
         None
     }
 
-    /// What the object has answered: for a client that reads a stream.
+    /// Encodes the object's response, for a client that reads a stream.
     ///
     /// # Errors
-    /// The answer cannot be read: it must break.
+    /// The response cannot be parsed. The stream must be aborted.
     fn answered(&mut self, _status: u16, _body: &str) -> Result<String> {
         Ok(String::new())
     }
 
-    /// A call of the thread's object, as text, that is due when the client has gone before the end.
+    /// A call of the thread's object, as text, for the case that the client disconnects before the end.
     fn leaving(&self) -> Option<String> {
         None
     }

@@ -7,26 +7,26 @@ use crate::api::wire::response_request::dashed;
 /// Hex digits of a thread's id without its dashes.
 const THREAD: usize = 32;
 
-/// Where an item is.
+/// The location of an item.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
     /// The thread.
     pub thread: String,
-    /// The message that the item stands for, or that it came with; none where the id names a call or a wait.
+    /// The message of the item, or the message that it came with; `None` if the id names a call or a wait.
     pub message: Option<String>,
 }
 
-/// The id of an item that came with a message: of its text (`msg`), or of what the model shows of its reasoning (`rs`).
+/// The id of an item of a message: of its text (`msg`), or of its reasoning (`rs`).
 pub(super) fn of_message(kind: &str, thread: &str, message: &str) -> String {
     format!("{kind}_{}_{}", thread.replace('-', ""), message.trim_start_matches("m_"))
 }
 
-/// The id of an item that is about a call or a wait, of whatever length that has.
+/// The id of an item for a call or a wait, with an id of any length.
 pub(super) fn in_thread(id: &str, thread: &str) -> String {
     format!("{id}-{}", thread.replace('-', ""))
 }
 
-/// Where an item is; none where its id is none of ours, or of a time when ids named no thread.
+/// The location of an item; `None` if the id is not ours, or is from a time when ids named no thread.
 pub fn place_of(item: &str) -> Option<Place> {
     if let (_, Some(thread)) = call_id::of(item) {
         return Some(Place { thread, message: None });
@@ -36,7 +36,7 @@ pub fn place_of(item: &str) -> Option<Place> {
     Some(Place { thread: dashed(thread)?, message: Some(message_in(message.strip_prefix('_')?)?) })
 }
 
-/// The message that an item stands for, or that it came with; none where its id does not say so.
+/// The message of an item, or the message that it came with; `None` if the id does not name one.
 pub fn message_of(item: &str) -> Option<String> {
     match place_of(item) {
         Some(place) => place.message,
@@ -44,7 +44,8 @@ pub fn message_of(item: &str) -> Option<String> {
     }
 }
 
-/// The message of the end of an id. What was begun again after an attempt was lost has one more number there.
+/// The message at the end of an id. An item that was restarted after a lost attempt has one more number
+/// there.
 fn message_in(rest: &str) -> Option<String> {
     let mut parts = rest.split('_');
     let (stem, seq) = (parts.next()?, parts.next()?);

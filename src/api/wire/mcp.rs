@@ -9,59 +9,60 @@ use crate::api::wire::mcp_offers::capabilities;
 use crate::json;
 use crate::spec::Catalog;
 
-/// The revision whose requests say everything themselves.
+/// The revision in which each request is self-contained.
 pub const MODERN: &str = "2026-07-28";
-/// The newest of those that begin with `initialize`.
+/// The newest revision with `initialize`.
 const NEWEST_LEGACY: &str = "2025-11-25";
-/// All that are served, the newest first.
+/// All supported revisions, newest first.
 pub const VERSIONS: [&str; 4] = [MODERN, NEWEST_LEGACY, "2025-06-18", "2025-03-26"];
 
-/// The extension by which long work is polled.
+/// The extension with which clients poll long work.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
-/// The field of `_meta` by which a runtime of this kind says which of its calls this is.
+/// The field of `_meta` with a runtime's own id of the call.
 pub const CALL: &str = "dev.bobbin/call";
-/// Characters of such a name, and of what notes of progress are known by.
+/// Maximum characters of such an id, and of progress tokens.
 const NAME_CHARS: usize = 200;
-/// Bytes of an id that is text.
+/// Maximum bytes of an id that is text.
 const ID_BYTES: usize = 1_000;
 
-/// What a request cannot be read as.
+/// The body is not JSON.
 pub const PARSE_ERROR: i32 = -32_700;
-/// No message of the protocol.
+/// Not a message of the protocol.
 pub const INVALID_REQUEST: i32 = -32_600;
 /// No such method.
 pub const METHOD_NOT_FOUND: i32 = -32_601;
-/// Parameters that the method does not take.
+/// Invalid parameters of the method.
 pub const INVALID_PARAMS: i32 = -32_602;
 /// No such resource, in the older revisions.
 const RESOURCE_NOT_FOUND: i32 = -32_002;
-/// Our fault.
+/// Internal error.
 pub const INTERNAL: i32 = -32_603;
-/// Headers and body say different things.
+/// Headers and body contradict each other.
 const HEADER_MISMATCH: i32 = -32_020;
-/// The client has not said that it can do what is needed.
+/// The client has not declared a required capability.
 const MISSING_CAPABILITY: i32 = -32_021;
-/// A revision that is not served.
+/// An unsupported revision.
 const UNSUPPORTED_VERSION: i32 = -32_022;
 
-/// The headers that repeat what the body says.
+/// Headers that repeat fields of the body.
 pub const HEADERS: &[&str] = &["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "accept"];
 
-/// What stands for the method of a message that is a client's answer to a request on a stream.
+/// The method of a message that is a client's response to a request on a stream.
 pub const RESPONSE: &str = "";
-/// What the ids of sessions begin with whose clients show forms. A session is nothing but its id: it says what `initialize` has said.
+/// Prefix of session ids whose clients show forms. The id itself is the state of a session: it repeats what
+/// `initialize` declared.
 const WITH_FORMS: &str = "forms-";
 
-/// How a client speaks.
+/// The kind of revision that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// Each request says everything.
+    /// Each request is self-contained.
     Modern,
-    /// It has begun with `initialize`, and what was said there is not known here.
+    /// The client began with `initialize`, whose content is not known here.
     Legacy,
 }
 
-/// What a client can do.
+/// Capabilities of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// It shows forms to its user.
@@ -73,19 +74,19 @@ pub struct Capabilities {
 /// A message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// None of a notification.
+    /// `None` for a notification.
     pub id: Option<Value>,
-    /// What is asked.
+    /// The method.
     pub method: String,
-    /// With what.
+    /// Its parameters.
     pub params: Map<String, Value>,
-    /// How the client speaks.
+    /// The client's kind of revision.
     pub era: Era,
-    /// What it can do.
+    /// The client's capabilities.
     pub capabilities: Capabilities,
 }
 
-/// An answer that is an error of the protocol.
+/// A response with a protocol error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// HTTP status.
@@ -95,7 +96,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// An error about a request whose id is known, or about none.
+    /// An error about a request with a known id, or without one.
     pub fn new(status: u16, id: Option<&Value>, code: i32, text: &str, data: Option<Value>) -> Refusal {
         let mut error = json!({ "code": code, "message": text });
         if let (Some(data), Some(fields)) = (data, error.as_object_mut()) {
@@ -109,10 +110,10 @@ impl Refusal {
     }
 }
 
-/// Reads a message. `header` is the value of one of [`HEADERS`].
+/// Parses a message. `header` is the value of one of [`HEADERS`].
 ///
 /// # Errors
-/// It is none, or headers and body do not belong together.
+/// The message is invalid, or headers and body contradict each other.
 pub fn parse(body: &str, header: &dyn Fn(&str) -> Option<String>) -> Result<Message, Refusal> {
     let refused = |id: Option<&Value>, code: i32, text: &str| Refusal::new(400, id, code, text, None);
     let body: Value =
@@ -137,7 +138,7 @@ pub fn parse(body: &str, header: &dyn Fn(&str) -> Option<String>) -> Result<Mess
     };
     let params = match params {
         None | Some(Value::Null) => Map::new(),
-        // Some clients write `null` for what they leave out, such as `cursor` and `arguments`.
+        // Some clients send `null` for fields that they leave out, such as `cursor` and `arguments`.
         Some(Value::Object(mut params)) => {
             params.retain(|_, value| !value.is_null());
             params
@@ -157,18 +158,18 @@ impl Message {
         self.params.get("_meta")?.get(name)
     }
 
-    /// What the client's runtime calls this call, so that it is made once however often it comes.
+    /// The client runtime's id of this call, so that it is made once although it is repeated.
     pub fn call(&self) -> Option<&str> {
         let named = self.meta(CALL)?.as_str()?;
         (!named.is_empty() && named.chars().count() <= NAME_CHARS).then_some(named)
     }
 
-    /// By what the client wants to be told how far it is.
+    /// The token of progress notifications, if the client wants any.
     pub fn progress(&self) -> Option<Value> {
         self.meta("progressToken").filter(|token| is_name(token, NAME_CHARS)).cloned()
     }
 
-    /// An error about it, with the status that it has.
+    /// An error about this message, with its status.
     pub fn refuse(&self, code: i32, text: &str, data: Option<Value>) -> Refusal {
         let status = match (self.era, code) {
             (Era::Modern, METHOD_NOT_FOUND) => 404,
@@ -178,30 +179,30 @@ impl Message {
         Refusal::new(status, self.id.as_ref(), code, text, data)
     }
 
-    /// There is no such resource.
+    /// The error for a missing resource.
     pub fn no_resource(&self, uri: &str) -> Refusal {
         let code = if self.era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
         self.refuse(code, "There is no such resource.", Some(json!({ "uri": uri })))
     }
 
-    /// There is no such method.
+    /// The error for an unknown method.
     pub fn unknown(&self) -> Refusal {
         self.refuse(METHOD_NOT_FOUND, &format!("There is no method “{}”.", shortened(&self.method)), None)
     }
 
-    /// It needs the extension for tasks.
+    /// The error for a client without the tasks extension.
     pub fn needs_tasks(&self) -> Refusal {
         let needed = json!({ "extensions": { TASKS: {} } });
         let text = "This needs the client's capability for tasks.";
         self.refuse(MISSING_CAPABILITY, text, Some(json!({ "requiredCapabilities": needed })))
     }
 
-    /// An answer.
+    /// A response to this message.
     pub fn answer(&self, result: Value) -> Value {
         answer(self.id.as_ref(), self.era, result)
     }
 
-    /// Finds out how the client speaks, and refuses what does not belong together.
+    /// Determines the kind of revision, and refuses contradictions.
     fn settle(&mut self, header: &dyn Fn(&str) -> Option<String>) -> Result<(), Refusal> {
         let named = self.meta("io.modelcontextprotocol/protocolVersion").cloned();
         let shown = header("mcp-protocol-version");
@@ -257,7 +258,7 @@ impl Message {
         Ok(())
     }
 
-    /// What the header `Mcp-Name` repeats.
+    /// The value that the header `Mcp-Name` repeats.
     fn named(&self) -> Option<&Value> {
         self.params.get(match self.method.as_str() {
             "tools/call" | "prompts/get" => "name",
@@ -268,7 +269,7 @@ impl Message {
     }
 }
 
-/// An answer to the request of this id.
+/// A response to the request with this id.
 pub(super) fn answer(id: Option<&Value>, era: Era, mut result: Value) -> Value {
     if let (Era::Modern, Some(fields)) = (era, result.as_object_mut()) {
         fields.entry("resultType").or_insert_with(|| "complete".into());
@@ -280,16 +281,16 @@ pub(super) fn answer(id: Option<&Value>, era: Era, mut result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// How the server is called.
+/// The server's name and version.
 fn server() -> Value {
     json!({ "name": "bobbin", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// What a model is told that has these tools.
+/// Instructions for a model that has these tools.
 const INSTRUCTIONS: &str = "Each ask_ tool is an agent. A conversation is a thread: give its id again to go on with it. Where something \
      waits for a person, show them what is asked, and pass on what they say with thread_respond.";
 
-/// A resource that is read each time that it is wanted.
+/// A resource that clients must not cache.
 pub fn fresh(mut contents: Value) -> Value {
     if let Some(fields) = contents.as_object_mut() {
         fields.insert("ttlMs".into(), 0.into());
@@ -298,10 +299,10 @@ pub fn fresh(mut contents: Value) -> Value {
     contents
 }
 
-/// How long a client may keep a list, milliseconds.
+/// Cache lifetime of a list, milliseconds.
 const LIST_MS: u32 = 300_000;
 
-/// The same list, as a client may keep it.
+/// A list that clients may cache.
 pub fn cached(mut list: Value) -> Value {
     if let Some(fields) = list.as_object_mut() {
         fields.insert("ttlMs".into(), LIST_MS.into());
@@ -310,7 +311,7 @@ pub fn cached(mut list: Value) -> Value {
     list
 }
 
-/// What `server/discover` finds.
+/// The result of `server/discover`.
 pub fn discovered(catalog: &Catalog) -> Value {
     let mut capabilities = capabilities(catalog);
     if let Some(fields) = capabilities.as_object_mut() {
@@ -323,7 +324,7 @@ pub fn discovered(catalog: &Catalog) -> Value {
     }))
 }
 
-/// What `initialize` agrees on: the revision that the client wants, or the newest that it can mean.
+/// The result of `initialize`: the revision that the client requests, or the newest that it may support.
 pub fn initialized(message: &Message, catalog: &Catalog) -> Value {
     let wanted = message.params.get("protocolVersion").and_then(Value::as_str);
     let version = wanted.filter(|version| *version != MODERN && VERSIONS.contains(version));
@@ -335,23 +336,23 @@ pub fn initialized(message: &Message, catalog: &Catalog) -> Value {
     })
 }
 
-/// The id of the session that `initialize` begins; none of a client that shows no forms.
+/// The id of the session that `initialize` begins; `None` for a client without forms.
 pub fn session(message: &Message, random: &str) -> Option<String> {
     let able = message.params.get("capabilities")?.get("elicitation")?;
     (message.method == "initialize" && shows_forms(able)).then(|| format!("{WITH_FORMS}{random}"))
 }
 
-/// Whether a capability for elicitation is one for forms: without a mode it is.
+/// Whether an elicitation capability includes forms, which is the default without a mode.
 fn shows_forms(elicitation: &Value) -> bool {
     elicitation.as_object().is_some_and(|modes| modes.contains_key("form") || !modes.contains_key("url"))
 }
 
-/// Whether it is a text of at most so many bytes, or a whole number.
+/// Whether the value is a text of at most this number of bytes, or an integer.
 fn is_name(value: &Value, bytes: usize) -> bool {
     value.as_str().map_or(value.is_i64() || value.is_u64(), |text| text.len() <= bytes)
 }
 
-/// The value of a header whose text may be in Base64 because it is not plain.
+/// The value of a header, which is in Base64 if it is not plain text.
 fn decoded(shown: &str) -> Option<String> {
     let shown = shown.trim_matches([' ', '\t']);
     match shown.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
@@ -364,19 +365,19 @@ fn shortened(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-/// What a client takes as an answer.
+/// The response formats that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepts {
-    /// A stream, in which the answer is the last event.
+    /// A stream whose last event is the response.
     Stream,
-    /// Either, but it has not asked for a stream by name.
+    /// Either, without an explicit request for a stream.
     Json,
-    /// A stream alone.
+    /// A stream only.
     StreamAlone,
 }
 
 impl Accepts {
-    /// What the header `Accept` says; none where it takes neither.
+    /// Parses the header `Accept`; `None` if it allows neither.
     pub fn of(header: Option<&str>) -> Option<Accepts> {
         let Some(header) = header.filter(|header| !header.trim().is_empty()) else {
             return Some(Accepts::Json);

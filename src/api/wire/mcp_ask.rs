@@ -16,20 +16,20 @@ use crate::error::{Error, Result};
 use crate::json;
 use crate::request::{Query, ThreadRoute};
 
-/// What is made of the run.
+/// The kind of result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// The result of `ask_<agent>`.
     Answer,
-    /// What a tool has done.
+    /// The result of a tool's call.
     Call(CallOf),
-    /// That of `thread_get`.
+    /// The result of `thread_get`.
     Thread,
     /// A task.
     Task(Task),
 }
 
-/// A task as far as it does not change.
+/// The fixed fields of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     /// Its id.
@@ -44,65 +44,66 @@ pub struct Task {
 const THREAD: &str = "dev.bobbin/thread";
 const RUN: &str = "dev.bobbin/run";
 
-/// Between two looks at something that is under way, milliseconds.
+/// Poll interval for work in progress, milliseconds.
 const POLL_MS: u32 = 2_000;
 
-/// Between two signs of life on a stream, milliseconds: that a client has gone is seen by what it does not take any more.
+/// Interval of heartbeats on a stream, milliseconds. A disconnected client is only detected by a failed
+/// write.
 const BEAT_MS: u32 = 2_000;
-/// Every how many of them is a note of how far it is.
+/// Number of heartbeats per progress notification.
 const BEATS_PER_NOTE: u32 = 3;
 
-/// Whom it is told, and what for.
+/// Settings of a response.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The id of the request.
     pub id: Option<Value>,
-    /// How the client speaks.
+    /// The client's kind of revision.
     pub era: Era,
-    /// What is made of it.
+    /// The kind of result.
     pub shape: Shape,
     /// The thread.
     pub thread: String,
     /// The message whose run it is.
     pub message: String,
-    /// By what the client wants to be told how far it is.
+    /// The token of progress notifications, if the client wants any.
     pub progress: Option<Value>,
-    /// The client shows forms.
+    /// Whether the client shows forms.
     pub forms: bool,
-    /// What signs the states of forms; without it there are none, but of tasks.
+    /// The seal for states of forms. Without it only tasks use forms.
     pub seal: Option<Seal>,
-    /// What the client answers before it is asked, by the names that a tool gives what it asks.
+    /// Answers that the client sent in advance, by the names that a tool gives its questions.
     pub given: Map<String, Value>,
-    /// What signs the ids of requests on the stream; without it nothing is asked there.
+    /// The seal for ids of requests on the stream. Without it no request is sent there.
     pub elicits: Option<Seal>,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
-    /// The run, if this call has begun it and nobody else waits for it: it is stopped if the client goes.
+    /// The run, if this call began it and nobody else waits for it. It is stopped if the client disconnects.
     pub began: Option<String>,
 }
 
-/// Makes an answer of frames.
+/// Converts frames into a response.
 #[derive(Debug)]
 pub struct Ask {
     settings: Settings,
     listener: Listener,
     run: Option<String>,
-    /// The last text that is no part of the next one, and the one that is being written.
+    /// The last completed text, and the one in progress.
     last: String,
     text: String,
     told: u64,
     beats: u32,
     doing: String,
-    /// What the last tool has given.
+    /// The result of the last tool.
     given: String,
-    /// Waits that the client was asked about on the stream.
+    /// Waits for which requests were sent on the stream.
     elicited: Vec<String>,
-    /// Decisions that the thread is still to be told: what the client has answered before it was asked.
+    /// Decisions to send to the thread, from answers that the client sent in advance.
     decided: Option<String>,
-    /// What they are about.
+    /// The waits of these decisions.
     waits: Vec<Value>,
     end: Option<End>,
-    /// Of a call that is over: what came of it, once the thread has said so.
+    /// The outcome of a finished call, after the thread has returned it.
     called: Option<Value>,
 }
 
@@ -113,7 +114,7 @@ enum End {
 }
 
 impl Ask {
-    /// One that has heard nothing.
+    /// A response without content.
     pub fn new(settings: Settings) -> Ask {
         Ask {
             listener: Listener::new(false, None),
@@ -176,11 +177,11 @@ impl Ask {
         }
     }
 
-    /// Decides what the client has answered before; whether it has.
+    /// Decides waits with answers that the client sent in advance. Returns whether it has any.
     fn decides(&mut self, waits: &[Value]) -> bool {
         let mut decisions = Vec::new();
         for wait in waits {
-            // Each answer is used once: what does not fit is asked.
+            // Each answer is used once. If it does not fit, the question is sent.
             let response = self.settings.given.remove(text_of(wait, "name"));
             if let Reaction::Decided(mut decision) = reaction(wait, response.as_ref()) {
                 set(&mut decision, "id", wait.get("id").cloned().unwrap_or_default());
@@ -194,7 +195,8 @@ impl Ask {
         self.decided.is_some()
     }
 
-    /// Requests on the stream, for clients of the older revisions; none where nothing can be asked so. The run is followed until it goes on.
+    /// Requests on the stream, for clients of the older revisions. `None` if no wait can be sent that way.
+    /// The run is followed until it continues.
     fn elicit(&mut self, waits: &[Value]) -> Option<String> {
         let seal = self.settings.elicits.clone()?;
         let (asked, ids) = self.asked(waits);
@@ -225,17 +227,18 @@ impl Ask {
         Some(sse::data(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })))
     }
 
-    /// A request of the thread, as its object takes it.
+    /// A request to the thread's object.
     fn request(&self, route: ThreadRoute, body: &str) -> Option<String> {
         call(&self.settings.thread, &self.settings.caller, route, Query::default(), body)
     }
 
-    /// What is said so far.
+    /// The text so far.
     fn words(&self) -> &str {
         if self.text.is_empty() { &self.last } else { &self.text }
     }
 
-    /// The result of `ask_<agent>`: some clients show a model nothing but what is structured.
+    /// The result of `ask_<agent>`. It repeats the text in its structured content, because some clients show
+    /// a model nothing else.
     fn answered(&self, text: &str, outcome: Option<&str>, reason: Option<&str>, failed: Failed) -> Value {
         let mut structured = self.structured(outcome, reason);
         let words = self.words();
@@ -247,7 +250,7 @@ impl Ask {
         json!({ "thread": self.settings.thread, "run": self.run, "outcome": outcome, "reason": reason })
     }
 
-    /// What came of a call.
+    /// The outcome of a call.
     fn call(&self, of: &CallOf) -> Result<Value, String> {
         let over = match &self.end {
             Some(End::Over(over)) => over,
@@ -255,7 +258,7 @@ impl Ask {
             None => return Ok(complete(&self.doing, self.structured(None, None), Failed::No)),
         };
         let called = self.called.clone().filter(|called| called.get("failed").is_some());
-        // It was stopped before it had come to anything.
+        // It was stopped before it had a result.
         let called = called.unwrap_or_else(|| json!({ "failed": true, "text": over.told }));
         let mut result = mcp_content::result(of, &self.settings.thread, &called)?;
         if let (CallOf::Resource { .. }, Era::Modern) = (of, self.settings.era) {
@@ -278,7 +281,7 @@ impl Ask {
         }
     }
 
-    /// What is asked, in forms where the client has them.
+    /// The result with open questions, as forms if the client shows them.
     fn parked(&self, waits: &[Value]) -> Value {
         let Settings { thread, message, began, .. } = &self.settings;
         let (asked, ids) = self.asked(waits);
@@ -295,7 +298,7 @@ impl Ask {
         complete(&told(thread, waits), structured, Failed::No)
     }
 
-    /// The forms that the client is asked to show.
+    /// The forms that the client is to show.
     fn asked(&self, waits: &[Value]) -> (Map<String, Value>, Vec<(String, String)>) {
         if !self.settings.forms {
             return Default::default();
@@ -306,7 +309,7 @@ impl Ask {
         requests(&waits)
     }
 
-    /// How the thread is.
+    /// The state of the thread.
     fn thread(&self) -> Value {
         let mut structured = match &self.end {
             None => self.structured(None, None),
@@ -325,7 +328,7 @@ impl Ask {
         set(&mut structured, "state", state.into());
         set(&mut structured, "poll_after_ms", json!(poll));
         let words = self.words();
-        // A call's thread says nothing but what its tool gives.
+        // The thread of a call has no text except the tool's result.
         let words = if words.is_empty() && self.end.is_some() { &self.given } else { words };
         set(&mut structured, "reply", if words.is_empty() { Value::Null } else { words.into() });
         let text = match &self.end {
@@ -365,7 +368,7 @@ impl Ask {
     }
 }
 
-/// A task that has just been made, or how one stands.
+/// A task with its current status.
 pub fn shown(task: &Task, status: &str) -> Value {
     json!({
         "taskId": task.id, "status": status, "createdAt": iso(task.created_us), "lastUpdatedAt": iso(task.now_us),
@@ -378,7 +381,7 @@ pub fn shown(task: &Task, status: &str) -> Value {
 pub enum Failed {
     /// It has not.
     No,
-    /// Its result says why.
+    /// It has; the result has the reason.
     Yes,
 }
 
@@ -392,7 +395,7 @@ pub fn complete(text: &str, structured: Value, failed: Failed) -> Value {
 }
 
 impl Ask {
-    /// What the client has answered before it was asked does not fit: it is asked.
+    /// The thread refused the client's advance answers, so the questions are sent.
     fn asks_after_all(&mut self, body: &str) -> Result<String> {
         let waits = std::mem::take(&mut self.waits);
         if waits.is_empty() {

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::json;
 
-/// What a client has called, which one tool does.
+/// The target of a client's call, which one tool implements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallOf {
     /// A tool.
     Tool,
-    /// A prompt: what it is for.
+    /// A prompt, with its description.
     Prompt(String),
     /// A resource.
     Resource {
@@ -21,12 +21,12 @@ pub enum CallOf {
     },
 }
 
-/// What came of it: the result, or of a prompt or a resource what went wrong.
+/// The outcome: the result of a tool, or the content or error of a prompt or a resource.
 ///
-/// `called` is what the thread says of the call: `{ failed, text, files }`.
+/// `called` is the thread's record of the call: `{ failed, text, files }`.
 ///
 /// # Errors
-/// It has failed, and only a tool's result can say so.
+/// The call has failed, and the target is not a tool, whose result could say so.
 pub fn result(of: &CallOf, thread: &str, called: &Value) -> Result<Value, String> {
     let text = called.get("text").and_then(Value::as_str).unwrap_or_default();
     let failed = called.get("failed").and_then(Value::as_bool) != Some(false);
@@ -93,7 +93,7 @@ fn embedded(uri: &str, mime_type: &str, file: &Value) -> Value {
     }
 }
 
-/// The tool's own messages, `{ messages: [{ role, content }] }`, or what it gives, as a person's.
+/// The tool's own messages, `{ messages: [{ role, content }] }`, or its result as a person's message.
 fn messages(thread: &str, text: &str, files: &[Value]) -> Vec<Value> {
     let message = |role: &str, content: Value| json!({ "role": role, "content": content });
     let own = crate::json::from_str::<Value>(text).ok();
@@ -121,7 +121,7 @@ fn contents(uri: &str, mime_type: &str, text: &str, files: &[Value]) -> Value {
     json!({ "contents": text.into_iter().chain(files).collect::<Vec<_>>() })
 }
 
-/// What was said in a thread, of its messages' rows.
+/// The transcript of a thread, from its messages' rows.
 pub fn transcript(rows: &[Value], older: bool) -> String {
     let mut text = if older { "(What was said before is left out.)\n\n".to_owned() } else { String::new() };
     for row in rows {

@@ -6,28 +6,28 @@ use crate::api::wire::said::text_of;
 use crate::json;
 use crate::text::first_bytes;
 
-/// Bytes of arguments that a form shows.
+/// Maximum bytes of arguments in a form.
 const ARGS_BYTES: usize = 4_000;
 
-/// The field in which a person approves.
+/// The form field with the approval.
 const APPROVE: &str = "approve";
-/// That in which they say why not.
+/// The form field with the reason.
 const REASON: &str = "reason";
-/// That of the answer to a question.
+/// The form field with the answer to a question.
 const ANSWER: &str = "answer";
 
-/// What came back for something that was asked.
+/// The client's answer to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reaction {
-    /// A decision, as `POST …/waits/:id` takes it.
+    /// A decision, in the form of `POST …/waits/:id`.
     Decided(Value),
-    /// The form was closed: nothing is decided.
+    /// The form was closed without a decision.
     Closed,
-    /// Nothing, or nothing that could be understood: it is asked again.
+    /// No valid answer. The question is sent again.
     Nothing,
 }
 
-/// The request that shows what a wait asks; none where no form can.
+/// The request that shows a wait; `None` if no form can.
 pub fn request(wait: &Value) -> Option<Value> {
     let lines = [text_of(wait, "title"), text_of(wait, "reason")];
     let mut message = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
@@ -70,12 +70,13 @@ pub fn request(wait: &Value) -> Option<Value> {
     Some(json!({ "method": "elicitation/create", "params": params }))
 }
 
-/// The requests for those of these waits that forms can show, by what clients know them by; and the waits' ids, by the same.
+/// The requests for all waits that forms can show, by the client's keys, and the waits' ids, by the same
+/// keys.
 pub fn requests(waits: &[Value]) -> (Map<String, Value>, Vec<(String, String)>) {
     let (mut requests, mut ids) = (Map::new(), Vec::new());
     for wait in waits {
         let Some(request) = request(wait) else { continue };
-        // A tool has names for what it asks; all else is known by its id.
+        // A tool names its questions. All other waits are keyed by their ids.
         let (id, name) = (text_of(wait, "id"), text_of(wait, "name"));
         let key = if name.is_empty() || requests.contains_key(name) { id } else { name };
         requests.insert(key.to_owned(), request);
@@ -84,7 +85,7 @@ pub fn requests(waits: &[Value]) -> (Map<String, Value>, Vec<(String, String)>) 
     (requests, ids)
 }
 
-/// The call that is to be approved, with what is too long left out in words.
+/// The call to approve. Arguments that are too long are replaced by a note.
 fn called(wait: &Value) -> String {
     let Some(call) = wait.get("call").filter(|call| call.is_object()) else { return String::new() };
     let args = call.get("args").unwrap_or(&Value::Null).to_string();
@@ -103,7 +104,7 @@ fn is_free(wait: &Value) -> bool {
     choices(wait).is_empty() || wait.get("freeText").and_then(Value::as_bool) == Some(true)
 }
 
-/// What a client's answer to the request for a wait says.
+/// The client's answer to the request for a wait.
 pub fn reaction(wait: &Value, response: Option<&Value>) -> Reaction {
     let Some(response) = response else { return Reaction::Nothing };
     match text_of(response, "action") {
@@ -141,7 +142,7 @@ fn accepted(wait: &Value, content: &Value) -> Option<Value> {
     }
 }
 
-/// What waits, for clients that show no forms.
+/// Open waits, for clients without forms.
 pub fn pending(waits: &[Value]) -> Vec<Value> {
     let shown = |wait: &Value| {
         let mut shown = json!({ "id": wait.get("id"), "kind": wait.get("kind"), "title": wait.get("title") });
@@ -160,7 +161,7 @@ pub fn pending(waits: &[Value]) -> Vec<Value> {
     waits.iter().map(shown).collect()
 }
 
-/// The same in words, with what to do about it.
+/// The same as text, with instructions.
 pub fn told(thread: &str, waits: &[Value]) -> String {
     let mut text = "This waits for a person:\n".to_owned();
     for wait in waits {

@@ -8,11 +8,11 @@ use crate::json;
 use crate::spec::offered::names_of;
 use crate::spec::{Catalog, OfferedResource, Tool};
 
-/// What the resources of threads are called, by what they have.
+/// Path segments of the resources of threads.
 const TRANSCRIPT: &str = "transcript";
 const FILES: &str = "files/";
 
-/// What a client may use here.
+/// The server's capabilities.
 pub fn capabilities(catalog: &Catalog) -> Value {
     let mut capabilities = json!({ "tools": {}, "resources": {}, "completions": {} });
     if !catalog.settings.mcp.prompts.is_empty() {
@@ -58,7 +58,7 @@ fn properties(tool: &Tool) -> Option<&Map<String, Value>> {
     tool.args.as_ref()?.get("properties")?.as_object()
 }
 
-/// Arguments that came as texts, as the tool takes them.
+/// Converts arguments from texts to the tool's types.
 pub fn typed(tool: &Tool, mut args: Map<String, Value>) -> Map<String, Value> {
     for (name, value) in &mut args {
         let of = properties(tool).and_then(|properties| properties.get(name)?.get("type")?.as_str());
@@ -105,12 +105,12 @@ fn resource_of(catalog: &Catalog, resource: &OfferedResource, field: &str, uri: 
     shown
 }
 
-/// The type of a resource's text.
+/// The media type of a resource's text.
 pub fn mime_type(resource: &OfferedResource) -> &str {
     if resource.mime_type.is_empty() { "text/plain" } else { &resource.mime_type }
 }
 
-/// What of a thread an address means.
+/// A resource of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OfThread {
     /// What was said.
@@ -119,7 +119,7 @@ pub enum OfThread {
     File(String),
 }
 
-/// The thread that an address names, and what of it.
+/// The thread in an address, and its resource.
 pub fn of_thread(uri: &str) -> Option<(&str, OfThread)> {
     let (thread, rest) = uri.strip_prefix("thread://")?.split_once('/')?;
     if rest == TRANSCRIPT {
@@ -129,7 +129,7 @@ pub fn of_thread(uri: &str) -> Option<(&str, OfThread)> {
     (!thread.is_empty() && file_uri(thread, &path) == uri).then_some((thread, OfThread::File(path)))
 }
 
-/// `completion/complete`: what an argument may be that begins like this; none where there is no such prompt or template.
+/// `completion/complete`: values of an argument with this prefix; `None` for an unknown prompt or template.
 pub fn complete(catalog: &Catalog, params: &Map<String, Value>) -> Option<Value> {
     let text = |pointer: &[&str]| {
         let first = params.get(*pointer.first()?)?;
@@ -192,7 +192,7 @@ mod tests {
         assert!(capabilities(&catalog).get("prompts").is_some());
         let (found, args) = catalog.settings.mcp.resource("a://kind/x").unwrap();
         assert_eq!((mime_type(found), &args["tone"]), ("text/html", &json!("kind")));
-        // The agents that make the calls are nobody's to see.
+        // The agents that make the calls are hidden.
         assert_eq!((catalog.agents.len(), catalog.shown_agents().count()), (1, 0));
     }
 

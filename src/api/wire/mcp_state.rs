@@ -8,34 +8,34 @@ use serde_json::Value;
 use crate::json;
 use crate::signing::{digest, hmac_sha256, same};
 
-/// How long a client may take for its answers, seconds.
+/// Validity of a state, seconds.
 pub const STATE_S: i64 = 24 * 3_600;
 
-/// What was asked.
+/// The state behind a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     /// The thread.
     pub thread: String,
-    /// The message whose run asks.
+    /// The message whose run has the question.
     pub message: String,
-    /// The run, if it was begun by the call.
+    /// The run, if the call began it.
     pub began: Option<String>,
-    /// The waits: what the client knows them by, and their ids.
+    /// The waits: the client's keys, and their ids.
     pub waits: Vec<(String, String)>,
 }
 
-/// Why a state is not taken.
+/// The reason for which a state is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// It was not made here, or was changed.
+    /// It was not issued here, or was changed.
     #[error("The `requestState` is not valid.")]
     Forged,
-    /// It has ended.
+    /// It has expired.
     #[error(
         "The `requestState` has expired: read the thread with thread_get, and answer with thread_respond."
     )]
     Expired,
-    /// It is somebody else's, or another call's.
+    /// It belongs to another caller, or to another call.
     #[error("The `requestState` does not belong to this call.")]
     Others,
 }
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Seal {
 }
 
 impl Seal {
-    /// For who asks (a scope), and what they call with which arguments.
+    /// For a caller (a scope), and the call with its arguments.
     pub fn new(secret: &[u8], principal: &str, called: &[&str], now_s: i64) -> Seal {
         Seal { secret: secret.to_vec(), principal: digest(&[principal]), call: digest(called), now_s }
     }
@@ -73,10 +73,10 @@ impl Seal {
         format!("{payload}.{signature}")
     }
 
-    /// What a text says that a client gives back.
+    /// Verifies and parses a text that a client returns.
     ///
     /// # Errors
-    /// It is none of ours, or not for this.
+    /// It was not issued here, has expired, or belongs to another call.
     pub fn open(&self, text: &str) -> Result<State, Unfit> {
         let (payload, signature) = text.split_once('.').ok_or(Unfit::Forged)?;
         let given = URL_SAFE_NO_PAD.decode(signature).ok().and_then(|given| given.try_into().ok());
@@ -102,7 +102,7 @@ impl Seal {
     }
 
     fn signature(&self, payload: &str) -> [u8; 32] {
-        // What is signed here is signed nowhere else: tokens have no NUL.
+        // The prefix separates these signatures from all others, because tokens have no NUL.
         hmac_sha256(&self.secret, &[b"mcp\0", payload.as_bytes()])
     }
 }

@@ -10,26 +10,26 @@ use crate::signing::digest;
 use crate::spec::{self, Agent, Catalog, Tier};
 use crate::work::tier::tier;
 
-/// What a tool does.
+/// The function of a tool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tool<'a> {
-    /// Says something to an agent and waits for what comes of it.
+    /// Sends a message to an agent and waits for the result.
     Ask(&'a Agent),
     /// The same without waiting.
     Start,
-    /// How a thread is.
+    /// Returns the state of a thread.
     Get,
-    /// Answers what a thread asks.
+    /// Answers a thread's questions.
     Respond,
-    /// Stops what a thread does.
+    /// Stops a thread's run.
     Cancel,
-    /// One of the folder's.
+    /// A tool of the folder.
     Offered(&'a spec::Tool),
 }
 
-/// Characters of a tool's name: models of several providers take no longer ones.
+/// Maximum characters of a tool's name: models of several providers accept no longer ones.
 const NAME_CHARS: usize = 64;
-/// Those of the hash that makes a shortened one another one than the next.
+/// Characters of the hash that keeps shortened names unique.
 const HASH_CHARS: usize = 8;
 
 /// The longest time that `thread_get` waits, milliseconds.
@@ -56,7 +56,7 @@ fn exposed(catalog: &Catalog) -> impl Iterator<Item = &Agent> {
     catalog.shown_agents().filter(|agent| agent.is_exposed())
 }
 
-/// The name of the tool that asks an agent.
+/// The name of an agent's tool.
 fn ask_name(agent: &Agent) -> String {
     let name = format!("ask_{}", agent.name);
     match name.get(..NAME_CHARS - HASH_CHARS - 1) {
@@ -68,13 +68,13 @@ fn ask_name(agent: &Agent) -> String {
     }
 }
 
-/// What of the tools does not depend on the agents: of `ask_<agent>`, and the others.
+/// The parts of the tools that do not depend on agents: for `ask_<agent>`, and the other tools.
 const KNOWN: &str = include_str!("mcp_tools.json");
 
 /// `tools/list`.
 ///
 /// # Errors
-/// `internal`: what is known of the tools cannot be read.
+/// `internal`: the file with the tools cannot be parsed.
 pub fn list(catalog: &Catalog, origin: &str) -> Result<Value> {
     let mut known: Value = crate::json::from_str(KNOWN).map_err(Error::internal)?;
     let names: Vec<Value> = exposed(catalog).map(|agent| agent.name.as_str().into()).collect();

@@ -30,7 +30,7 @@ pub fn agent<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Agent> {
     found.ok_or_else(|| agents::not_exposed(catalog, name).at("model"))
 }
 
-/// The agent of a new conversation: the one that it names, or the only one that is exposed.
+/// The agent of a new conversation: the requested one, or the only one that is exposed.
 ///
 /// # Errors
 /// `agent_not_found`, `missing_field`, with the names there are as hint.

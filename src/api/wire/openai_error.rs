@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::error::{Code, Error};
 use crate::json;
 
-/// An error found here.
+/// An error of the Worker.
 pub fn of_error(error: &Error) -> Value {
     let message = match &error.hint {
         Some(hint) => format!("{} {hint}", error.message),
@@ -19,7 +19,7 @@ pub fn of_error(error: &Error) -> Value {
     body(error.code.status(), code, &message, error.field.as_deref())
 }
 
-/// The error of a thread, as it has answered.
+/// An error in a thread's response.
 pub fn of_body(status: u16, told: &Value) -> Value {
     let text = |name: &str| told.pointer(&format!("/error/{name}")).and_then(Value::as_str);
     let message = match (text("message"), text("hint")) {
@@ -33,7 +33,7 @@ pub fn of_body(status: u16, told: &Value) -> Value {
     body(status, code, &message, text("field"))
 }
 
-/// One.
+/// An error body.
 pub fn body(status: u16, code: &str, message: &str, param: Option<&str>) -> Value {
     json!({ "error": { "message": message, "type": kind(status), "param": param, "code": code } })
 }
@@ -48,7 +48,7 @@ fn kind(status: u16) -> &'static str {
     }
 }
 
-/// An option that Bobbin does not have, and that cannot be passed over.
+/// The error for an unsupported option that cannot be ignored.
 pub(super) fn unsupported(param: &str, text: &str) -> Error {
     Error::new(Code::UnsupportedParameter, text).at(param)
 }

@@ -12,29 +12,29 @@ use serde_json::Value;
 
 use crate::json;
 
-/// Bits of a number that are the check.
+/// Number of bits of the checksum.
 const CHECK_BITS: u32 = 16;
 
-/// Makes events, and leaves those out that the client has.
+/// Emits events, and skips those that the client has.
 #[derive(Debug)]
 pub(super) struct Events {
-    /// How far the events are.
+    /// The current position.
     place: u64,
     check: u32,
-    /// The number up to which the client has them; none once that is passed.
+    /// The number up to which the client has the events; `None` after it was passed.
     after: Option<u64>,
-    /// Those that the client has, should it turn out that it does not.
+    /// Skipped events, which are sent if the checksum does not match.
     held: String,
     out: String,
 }
 
 impl Events {
-    /// Of a client that has the events up to this number.
+    /// For a client that has the events up to this number.
     pub(super) fn new(after: Option<u64>) -> Events {
         Events { place: 0, check: 0x811c_9dc5, after, held: String::new(), out: String::new() }
     }
 
-    /// What is to be sent now.
+    /// The output to send now.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(&mut self.out)
     }
@@ -50,11 +50,11 @@ impl Events {
         self.send(event, number);
     }
 
-    /// The last one, which every client is sent.
+    /// Sends the last event to every client.
     pub(super) fn last(&mut self, event: Value) {
         self.say(event);
         if self.after.take().is_some() {
-            // It named a place that this response does not have.
+            // The client's number is beyond this response.
             self.out = std::mem::take(&mut self.held);
         }
     }
@@ -63,7 +63,7 @@ impl Events {
     pub(super) fn delta(&mut self, mut event: Value, text: &str) {
         let mut from = 0;
         if let Some(after) = self.after {
-            // The client may have a part of it.
+            // The client may have a part of the text.
             for (at, char) in text.char_indices() {
                 self.step(char);
                 if self.number() == after {
@@ -122,7 +122,7 @@ impl Events {
                 if number == after {
                     (self.after, self.held) = (None, String::new());
                 } else if number >> CHECK_BITS >= after >> CHECK_BITS {
-                    // What the client has read is not what there is.
+                    // The client has read something else, so it receives everything.
                     self.after = None;
                     self.out.push_str(&std::mem::take(&mut self.held));
                 }

@@ -8,10 +8,10 @@ use crate::api::wire::responses::Settings;
 use crate::api::wire::said::{Call, CallResult};
 use crate::json;
 
-/// The MCP server that clients know the server's own tools by.
+/// The name of the MCP server under which clients see the server's own tools.
 pub(super) const LABEL: &str = "bobbin";
 
-/// What a response consists of.
+/// The data of a response.
 pub(super) struct Facts<'a> {
     pub(super) settings: &'a Settings,
     pub(super) status: &'static str,
@@ -20,7 +20,7 @@ pub(super) struct Facts<'a> {
     pub(super) usage: Option<Value>,
 }
 
-/// The response. What its definition decides and a request does not is told as OpenAI's defaults are.
+/// The response object. Fields that the definition decides have OpenAI's defaults.
 pub(super) fn response(facts: &Facts<'_>) -> Value {
     let Facts { settings, status, output, error, usage } = facts;
     let asked = |name: &str| settings.asked.get(name).cloned().unwrap_or_default();
@@ -60,7 +60,7 @@ pub(super) fn function_call_id(call: &Call, thread: &str) -> String {
     item_id::in_thread(&format!("fc_{}", call.id), thread)
 }
 
-/// A call that the client is to make.
+/// A call that the client is to run.
 pub(super) fn function_call(call: &Call, thread: &str, status: &str) -> Value {
     let arguments = if status == "completed" { call.arguments.as_str() } else { "" };
     json!({
@@ -69,7 +69,7 @@ pub(super) fn function_call(call: &Call, thread: &str, status: &str) -> Value {
     })
 }
 
-/// A call that the server makes, which clients know as that of a tool of an MCP server.
+/// A call that the server runs, shown as a call of an MCP server's tool.
 pub(super) fn server_call(call: &Call, thread: &str, result: Option<&CallResult>) -> Value {
     let (status, output, error) = match result {
         None => ("in_progress", Value::Null, Value::Null),
@@ -84,7 +84,7 @@ pub(super) fn server_call(call: &Call, thread: &str, result: Option<&CallResult>
     })
 }
 
-/// One whose result is not known when the response ends.
+/// A call without a result at the end of the response.
 pub(super) fn unfinished(call: &Call, thread: &str) -> Value {
     let mut item = server_call(call, thread, None);
     if let Some(fields) = item.as_object_mut() {
@@ -93,7 +93,7 @@ pub(super) fn unfinished(call: &Call, thread: &str) -> Value {
     item
 }
 
-/// What a person is asked. Its id names the wait.
+/// A request for an approval. Its id names the wait.
 pub(super) fn approval_request(wait: &str, call: &Call, thread: &str) -> Value {
     json!({
         "id": item_id::in_thread(wait, thread), "type": "mcp_approval_request", "server_label": LABEL,
@@ -101,7 +101,7 @@ pub(super) fn approval_request(wait: &str, call: &Call, thread: &str) -> Value {
     })
 }
 
-/// What was used, in their words.
+/// The usage in OpenAI's format.
 pub(super) fn usage(usage: &Value) -> Value {
     let number = |name: &str| usage.get(name).and_then(Value::as_i64).unwrap_or(0);
     let (input, output) = (number("inputTokens"), number("outputTokens"));

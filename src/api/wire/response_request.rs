@@ -14,13 +14,13 @@ use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::sorted::SortedMap;
 
-/// An item that only names another one, as clients send what they have been sent.
+/// The type of an item that only refers to another one.
 const REFERENCE: &str = "item_reference";
 
-/// What cannot be passed over: the answer would be another one than the client asks for.
+/// Options that cannot be ignored, because the response would not be the one that the client requests.
 const REFUSED: &[&str] = &["prompt", "top_logprobs"];
 
-/// What this knows, or what any value of may be passed over without a word.
+/// Options that are supported, or that can be ignored without being listed.
 const KNOWN: &[&str] = &[
     "model",
     "input",
@@ -46,39 +46,39 @@ const KNOWN: &[&str] = &[
 pub struct ResponseRequest {
     /// The agent.
     pub model: String,
-    /// Whether a stream is wanted.
+    /// Whether a stream is requested.
     pub stream: bool,
-    /// Whether the answer is wanted at once, and what comes of it later.
+    /// Whether the request returns at once, so that the result is read later.
     pub background: bool,
-    /// Whether it is to stay.
+    /// Whether the response is kept.
     pub store: bool,
-    /// Whether what models show of their reasoning is wanted.
+    /// Whether reasoning is requested.
     pub reasoning: bool,
-    /// The conversation that it names: a thread's id or key.
+    /// The requested conversation: a thread's id or key.
     pub conversation: Option<String>,
     /// The response that it follows.
     pub previous: Option<String>,
-    /// The last item before the new ones, where it is a reference.
+    /// The last item before the new ones, if it is a reference.
     pub referred: Option<Reference>,
-    /// Names of tools that the client would carry out.
+    /// Names of tools that the client would run.
     pub tools: Vec<String>,
-    /// Whether it declares the server's tools, and so knows what an approval is.
+    /// Whether the client declares the server's tools, and therefore supports approvals.
     pub approves: bool,
-    /// Options that were passed over.
+    /// Ignored options.
     pub ignored: Vec<String>,
-    /// What the client is told again: fields of a response.
+    /// Fields of the response that repeat the request.
     pub asked: Value,
     /// Instructions for this request.
     pub instructions: Option<String>,
-    /// What is new.
+    /// The new content.
     pub new: NewInput,
-    /// What was said before, as `history` of a new thread takes it.
+    /// Earlier messages, in the form of `history` of a new thread.
     history: Vec<Value>,
     /// The first reference among the items.
     first_reference: Option<Reference>,
 }
 
-/// An item that only names another one.
+/// An item that only refers to another one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
     at: usize,
@@ -90,15 +90,15 @@ impl Reference {
         (text_of(item, "type") == REFERENCE).then(|| Reference { at, id: text_of(item, "id").to_owned() })
     }
 
-    /// Where the other item is.
+    /// The location of the other item.
     ///
     /// # Errors
-    /// `invalid_field`: it is nowhere.
+    /// `invalid_field`: it does not exist.
     pub fn place(&self) -> Result<item_id::Place> {
         item_id::place_of(&self.id).ok_or_else(|| self.missing())
     }
 
-    /// The error for an item that is not there.
+    /// The error for a missing item.
     pub fn missing(&self) -> Error {
         let shown: String = self.id.chars().take(80).collect();
         Error::field(&format!("input[{}].id", self.at), format!("There is no item “{shown}” here.")).hint(
@@ -107,31 +107,31 @@ impl Reference {
     }
 }
 
-/// What is new in a request.
+/// The new content of a request.
 #[derive(Debug, Default, PartialEq)]
 pub struct NewInput {
-    /// What somebody says.
+    /// A person's text.
     pub text: String,
-    /// With files, as `POST …/messages` takes them.
+    /// Its files, in the form of `POST …/messages`.
     pub files: Vec<Value>,
-    /// Results of calls that the client has carried out: the ids of the calls, and what they gave.
+    /// Results of calls that the client has run: the ids of the calls and the results.
     pub results: Vec<(String, String)>,
-    /// What people have decided: the wait, whether it is approved, and why.
+    /// Decisions of people: the wait, whether it is approved, and the reason.
     pub approvals: Vec<(String, bool, Option<String>)>,
 }
 
 impl NewInput {
-    /// Whether somebody says something.
+    /// Whether there is a message of a person.
     pub fn says(&self) -> bool {
         !self.text.trim().is_empty() || !self.files.is_empty()
     }
 }
 
 impl ResponseRequest {
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     ///
     /// # Errors
-    /// `bad_json`, `missing_field`, `invalid_field`, `unsupported_parameter`: each names what is wrong.
+    /// `bad_json`, `missing_field`, `invalid_field`, `unsupported_parameter`: each names the field.
     pub fn parse(body: &str) -> Result<ResponseRequest> {
         let fields: SortedMap<String, &RawValue> = crate::json::from_str(body).map_err(|error| {
             Error::new(Code::BadJson, format!("The body is not a request for a response: {error}."))
@@ -177,10 +177,10 @@ impl ResponseRequest {
         })
     }
 
-    /// What was said before, as `history` of a new thread takes it.
+    /// Earlier messages, in the form of `history` of a new thread.
     ///
     /// # Errors
-    /// `invalid_field`: a part of it is in another thread, and only named here.
+    /// `invalid_field`: a part of them is in another thread, and only referred to.
     pub fn history(&self) -> Result<Vec<Value>> {
         match &self.first_reference {
             None => Ok(self.history.clone()),
@@ -193,7 +193,8 @@ impl ResponseRequest {
     }
 }
 
-/// The `input`. More items than any thread begins with are refused before they are read: that takes long, and others wait meanwhile.
+/// Parses the `input`. Lists with more items than the limit of a new thread are refused before parsing,
+/// because that takes long and delays other requests.
 fn items(options: &Options<'_, '_>) -> Result<Value> {
     let list = options.0.get("input").and_then(|raw| crate::json::from_str::<Vec<&RawValue>>(raw.get()).ok());
     match list.map(|items| items.len()) {
@@ -227,8 +228,9 @@ fn conversation(options: &Options<'_, '_>) -> Result<Option<String>> {
     }
 }
 
-/// Names of tools that the client would carry out, and whether it declares the server's own. Those are known to clients as tools of an
-/// MCP server: they want its label declared, with an address, and take no request for an approval under another one.
+/// Names of tools that the client would run, and whether it declares the server's own tools. Clients see
+/// those as tools of an MCP server: they must declare its label with an address, and reject a request for an
+/// approval under another label.
 fn tools(tools: &Value) -> Result<(Vec<String>, bool)> {
     let (mut names, mut approves) = (Vec::new(), false);
     for tool in tools.as_array().into_iter().flatten() {
@@ -248,18 +250,18 @@ fn tools(tools: &Value) -> Result<(Vec<String>, bool)> {
     Ok((names, approves))
 }
 
-/// What the items of a request are.
+/// The parsed items of a request.
 #[derive(Default)]
 struct Input {
-    /// What was said before, as `history` of a new thread takes it.
+    /// Earlier messages, in the form of `history` of a new thread.
     history: Vec<Value>,
     first_reference: Option<Reference>,
-    /// The last item before the new ones, where it is a reference.
+    /// The last item before the new ones, if it is a reference.
     referred: Option<Reference>,
     new: NewInput,
 }
 
-/// What was said before, and what is new: everything behind the last thing that a model has made.
+/// Splits the items into earlier and new ones, which are those after the last item of a model.
 fn input(input: &Value) -> Result<Input> {
     let items = match input {
         Value::String(text) => {
@@ -281,17 +283,17 @@ fn input(input: &Value) -> Result<Input> {
     Ok(Input { history, first_reference, referred, new })
 }
 
-/// Items that were said before, as `history` of a new thread takes them.
+/// Earlier items, in the form of `history` of a new thread.
 ///
 /// # Errors
-/// `invalid_field`, `unsupported_parameter`: an item is none.
+/// `invalid_field`, `unsupported_parameter`: an item is invalid.
 pub(super) fn history_of(items: &Value) -> Result<Vec<Value>> {
     let wrong = || Error::field("items", "`items` is a list of items.");
     let items = items.as_array().ok_or_else(wrong)?;
     parted(items, items.len(), "items").map(|(history, _)| history)
 }
 
-/// What was said before, and what is new: the items from one on. `field` is where they are.
+/// Splits the items into earlier ones and new ones, from index `from` on. `field` names the list.
 fn parted(items: &[Value], from: usize, field: &str) -> Result<(Vec<Value>, NewInput)> {
     let place = |at: usize| format!("{field}[{at}]");
     let (mut history, mut new, mut texts) = (Vec::new(), NewInput::default(), Vec::new());
@@ -324,7 +326,7 @@ fn parted(items: &[Value], from: usize, field: &str) -> Result<(Vec<Value>, NewI
                 history.push(json!({ "role": "user", "content": text }));
             }
             "reasoning" | "mcp_approval_request" | "mcp_approval_response" | "mcp_list_tools" => {}
-            // The thread has it.
+            // The thread has the item.
             REFERENCE if field == "input" => {}
             other => {
                 let shown: String = if other.is_empty() { role } else { other }.chars().take(40).collect();
@@ -338,7 +340,7 @@ fn parted(items: &[Value], from: usize, field: &str) -> Result<(Vec<Value>, NewI
     Ok((history, new))
 }
 
-/// Whether a model, or the server for it, has made an item.
+/// Whether an item is the output of a model or of the server.
 fn is_made(item: &Value) -> bool {
     match text_of(item, "type") {
         "" | "message" => text_of(item, "role") == "assistant",
@@ -348,7 +350,7 @@ fn is_made(item: &Value) -> bool {
     }
 }
 
-/// The text of a message. Files are taken in where they may be; else it is noted that they were there.
+/// The text of a message. Files are collected if they are allowed, otherwise replaced by notes.
 fn content(item: &Value, place: &str, mut files: Option<&mut Vec<Value>>) -> Result<String> {
     let parts = match item.get("content") {
         Some(Value::String(text)) => return Ok(text.clone()),
@@ -382,7 +384,7 @@ fn content(item: &Value, place: &str, mut files: Option<&mut Vec<Value>>) -> Res
     Ok(texts.join("\n"))
 }
 
-/// What a call has given.
+/// The result of a call.
 fn output(item: &Value, place: &str) -> Result<String> {
     match item.get("output") {
         Some(Value::String(text)) => Ok(text.clone()),
@@ -394,12 +396,12 @@ fn output(item: &Value, place: &str) -> Result<String> {
     }
 }
 
-/// The id of a response: its thread, and the message that it answers.
+/// The id of a response: its thread and the message that it answers.
 pub fn response_id(thread: &str, message: &str) -> String {
     format!("resp_{}_{}", thread.replace('-', ""), message.trim_start_matches("m_"))
 }
 
-/// The thread and the message of a response; none where it is no id of ours.
+/// The thread and the message in the id of a response; `None` if the id is not ours.
 pub fn parse_id(id: &str) -> Option<(String, String)> {
     let (thread, message) = id.strip_prefix("resp_")?.split_at_checked(32)?;
     let message = format!("m{message}");
@@ -408,7 +410,7 @@ pub fn parse_id(id: &str) -> Option<(String, String)> {
     Some((thread, message))
 }
 
-/// A thread's id without its dashes, with them again.
+/// A thread's id with its dashes restored.
 pub fn dashed(hex: &str) -> Option<String> {
     let part = |from: usize, to: usize| hex.get(from..to);
     let id = [part(0, 8)?, part(8, 12)?, part(12, 16)?, part(16, 20)?, part(20, 32)?].join("-");

@@ -16,32 +16,32 @@ use crate::error::Result;
 use crate::json;
 use crate::sorted::SortedSet;
 
-/// What a client is told, and how.
+/// Settings of a response.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The response's id.
     pub id: String,
-    /// The agent that was asked for.
+    /// The requested agent.
     pub model: String,
     /// Seconds since 1970.
     pub created: i64,
     /// The thread.
     pub thread: String,
-    /// What the client has said of the request, and is told again.
+    /// Fields of the response that repeat the request.
     pub asked: Value,
-    /// What models show of their reasoning.
+    /// Whether reasoning is shown.
     pub reasoning: bool,
-    /// Whether the client knows what an approval is, and needs no word about it.
+    /// Whether the client supports approvals, and needs no text about them.
     pub approves: bool,
-    /// Tools that the client carries out.
+    /// Tools that the client runs.
     pub client_tools: SortedSet<String>,
-    /// A reply that goes on, after its calls were answered.
+    /// A reply that continues after its calls were answered.
     pub continues: Option<String>,
     /// The number of the last event that the client has.
     pub after: Option<u64>,
 }
 
-/// How far a response is.
+/// The status of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     Queued,
@@ -63,19 +63,20 @@ impl Status {
     }
 }
 
-/// An item that is being made.
+/// An item in progress.
 #[derive(Debug)]
 enum Open {
     Reasoning(String),
     Message { text: String },
 }
 
-/// A call of the server's that is not over. Whether it is asked about is known once it begins: until then it is no item.
+/// A call of the server in progress. Whether it needs an approval is known when it begins; until then it is
+/// not an item.
 #[derive(Debug)]
 struct Pending {
     call: Call,
     begun: bool,
-    /// Its item's, which it has as soon as it is the next one that ends.
+    /// The index of its item, which it gets when it is the next to end.
     index: Option<usize>,
     result: Option<CallResult>,
 }
@@ -88,30 +89,30 @@ struct Pause {
     waits: Vec<Waiting>,
 }
 
-/// Makes events, and the whole, of frames.
+/// Converts frames into events, or a whole response.
 #[derive(Debug)]
 pub struct Responses {
     settings: Settings,
     listener: Listener,
     events: Events,
     status: Status,
-    /// Items that are done, or will be, each at its index.
+    /// Items that are done or in progress, each at its index.
     output: Vec<Value>,
-    /// The reply that is being made, and how often it was begun.
+    /// The reply in progress, and the number of its restarts.
     reply: String,
     tries: u32,
     open: Option<Open>,
     pending: Vec<Pending>,
-    /// Calls that were left to the client.
+    /// Calls that are left to the client.
     asked: SortedSet<String>,
     pause: Option<Pause>,
-    /// Calls that are items of the response before this one, which ended at a pause of the same reply.
+    /// Calls that are items of the previous response, which ended at a pause of the same reply.
     earlier: SortedSet<String>,
     over: Option<Over>,
 }
 
 impl Responses {
-    /// One that has said nothing.
+    /// A response without content.
     pub fn new(settings: Settings) -> Responses {
         let reply = settings.continues.clone().unwrap_or_default();
         Responses {
@@ -135,7 +136,7 @@ impl Responses {
         matches!(self.status, Status::Completed | Status::Failed | Status::Cancelled)
     }
 
-    /// Says once that it has begun.
+    /// Sends the first events, once.
     fn begin(&mut self) {
         if self.status == Status::Queued {
             self.status = Status::InProgress;
@@ -184,7 +185,7 @@ impl Responses {
         }
     }
 
-    /// An id within the response: what is begun again has another one.
+    /// An id within the response. A restarted item gets a new one.
     fn id(&self, kind: &str) -> String {
         let id = item_id::of_message(kind, &self.settings.thread, &self.reply);
         match self.tries {
@@ -207,7 +208,7 @@ impl Responses {
         }
     }
 
-    /// The index of the item that is being made.
+    /// The index of the item in progress.
     fn last(&self) -> usize {
         self.output.len().saturating_sub(1)
     }
@@ -255,7 +256,7 @@ impl Responses {
         self.events.delta(event, new);
     }
 
-    /// Ends the item that is being made, for good or because its attempt was lost.
+    /// Ends the item in progress. `holds` is false if its attempt was lost.
     fn close(&mut self, holds: bool) {
         let index = self.last();
         match self.open.take() {
@@ -345,7 +346,7 @@ impl Responses {
                 return self.wait(&[Waiting { id, kind: "approval".into(), call, shown: Value::Null }]);
             }
             (Some(pending), None) => pending.result = Some(result),
-            // Of a reply that the client has seen before.
+            // A call of a reply that the client has seen before.
             (None, _)
                 if self.settings.continues.is_some()
                     && !self.settings.client_tools.contains(&result.name) =>
@@ -360,7 +361,7 @@ impl Responses {
         self.end_at_pause();
     }
 
-    /// Says that calls are done, in their order: however their results came, the events are the same.
+    /// Ends calls in their order, so that the events do not depend on the order of results.
     fn settle(&mut self) {
         while self.pending.first().is_some_and(|pending| pending.result.is_some()) {
             let pending = self.pending.remove(0);
@@ -378,7 +379,7 @@ impl Responses {
         }
     }
 
-    /// Says that a call is over, with its result or without.
+    /// Ends a call, with or without its result.
     fn server_call(&mut self, pending: Pending) {
         let Pending { call, index, result, .. } = pending;
         let thread = self.settings.thread.clone();
@@ -390,8 +391,8 @@ impl Responses {
         self.done(index, item);
     }
 
-    /// Says what is waited for, and ends: the next request brings the answers to approvals. Calls that are asked about, and those
-    /// behind them, are made when that is decided, and are items of the response that comes of it.
+    /// Sends the waits and ends the response. The next request has the answers to approvals. The calls that
+    /// need them, and those after them, are run after the decision, and are items of the next response.
     fn wait(&mut self, waits: &[Waiting]) {
         self.close(true);
         self.settle();
@@ -408,7 +409,7 @@ impl Responses {
         let told = waits.iter().filter(|wait| !is_asked(wait)).map(|wait| wait.line(&self.settings.thread));
         let told: Vec<String> = told.collect();
         if !told.is_empty() {
-            // A text of its own, which is none of the reply.
+            // A separate text, which is not part of the reply.
             self.tries += 1;
             self.write(&told.join("\n"));
             self.close(true);
@@ -433,16 +434,17 @@ impl Responses {
         self.status = status;
         let response = self.response();
         let kind = match status {
-            // And no `error`: OpenAI's package for JavaScript throws on that event from 7.59 on, where older ones and Python's yield it.
+            // Without an `error` event: OpenAI's package for JavaScript throws on it from 7.59 on. Older
+            // versions, and Python's, return it.
             Status::Failed => "response.failed",
-            // What was cancelled is no event of theirs.
+            // OpenAI has no event for a cancelled response.
             Status::Cancelled => "response.incomplete",
             _ => "response.completed",
         };
         self.events.last(json!({ "type": kind, "response": response }));
     }
 
-    /// The response as it is now.
+    /// The current response object.
     fn response(&self) -> Value {
         let failed = self.over.as_ref().filter(|_| self.status == Status::Failed);
         let error = failed.map(|over| json!({ "code": over.reason, "message": over.told }));

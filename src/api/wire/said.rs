@@ -7,28 +7,28 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// Something that a run says or does.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// A reply begins; its message.
+    /// A reply begins; the id of its message.
     Begins(String),
-    /// More of what the model shows of its reasoning, before the text.
+    /// More of the reasoning, which comes before the text.
     Reasoning(String),
     /// More of the reply's text.
     Text(String),
-    /// Nothing that was said of the reply since it has begun holds: its attempt was lost.
+    /// The attempt was lost. Discard everything emitted for this reply.
     TakenBack,
-    /// The reply is whole.
+    /// The reply is complete.
     Whole(Reply),
-    /// The reply that the client has already and whose calls continue.
+    /// The client has this reply, and its calls continue.
     Continues(Reply),
-    /// A call that a reply has made begins.
+    /// A call of a reply begins.
     CallBegins(Call),
     /// A call has ended.
     Result(CallResult),
     /// The run waits for people or clients.
     Waits(Vec<Waiting>),
-    /// Another message of a person was taken in: what follows answers that, too.
+    /// Another message of a person joined the run. The following reply answers it, too.
     Joined,
     /// The run is over.
     Over(Over),
@@ -61,46 +61,46 @@ pub struct Call {
     pub id: String,
     /// What is called.
     pub name: String,
-    /// As the model wrote them.
+    /// The arguments as the model wrote them.
     pub arguments: String,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallResult {
     /// Its message.
     pub message: String,
     /// The model's id of the call.
     pub call: String,
-    /// What was called.
+    /// The name of the tool.
     pub name: String,
-    /// With what.
+    /// The arguments.
     pub arguments: String,
-    /// What the model reads.
+    /// The text for the model.
     pub text: String,
     /// Whether it failed.
     pub failed: bool,
-    /// The wait that was decided about it.
+    /// The decided wait of the call.
     pub wait: Option<String>,
-    /// Whether it was not made because of that.
+    /// Whether the call was denied by that decision.
     pub denied: bool,
 }
 
-/// What a run waits for.
+/// A wait of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waiting {
     /// The wait.
     pub id: String,
     /// `approval`, `question`, `client_tool`, … (docs/approvals.md).
     pub kind: String,
-    /// The call that it is about.
+    /// The call of the wait.
     pub call: Option<Call>,
-    /// As `GET …/waits` shows it.
+    /// In the form of `GET …/waits`.
     pub shown: Value,
 }
 
 impl Waiting {
-    /// What people are told whom the client cannot ask.
+    /// A text for people, if the client cannot show the wait.
     pub(super) fn line(&self, thread: &str) -> String {
         let Waiting { id, kind, call, .. } = self;
         let what = match (kind.as_str(), call) {
@@ -113,20 +113,20 @@ impl Waiting {
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Over {
     /// `completed`, `stopped` or `failed`.
     pub outcome: String,
-    /// Why (docs/http.md).
+    /// The reason (docs/http.md).
     pub reason: String,
-    /// What people are told of a failure.
+    /// The text for people about a failure.
     pub told: String,
-    /// What it has used, if that is known.
+    /// The usage, if known.
     pub usage: Option<Value>,
 }
 
-/// A text that is being written.
+/// A text in progress.
 #[derive(Debug)]
 struct Text {
     message: String,
@@ -134,20 +134,20 @@ struct Text {
     sent: String,
 }
 
-/// Makes what is said of the frames of a feed.
+/// Derives events from the frames of a feed.
 #[derive(Debug, Default)]
 pub struct Listener {
     reasoning: bool,
-    /// The reply that has been shown before; its calls are known.
+    /// A reply that was sent before; its calls are known.
     continues: Option<String>,
     opened: bool,
     over: bool,
-    /// The reply that is being made.
+    /// The reply in progress.
     reply: Option<String>,
     text: Option<Text>,
-    /// The last reply whose reasoning was told.
+    /// The last reply whose reasoning was emitted.
     reasoned: Option<String>,
-    /// Replies and results that are told.
+    /// Replies and results that were emitted.
     told: HashSet<String>,
     calls: HashMap<String, Call>,
     failure: Option<String>,
@@ -155,15 +155,15 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// One that has heard nothing. `continues`: a reply that the client knows, and whose calls go on.
+    /// A listener at the beginning. `continues`: a reply that the client has, whose calls continue.
     pub fn new(reasoning: bool, continues: Option<String>) -> Listener {
         Listener { reasoning, continues, ..Listener::default() }
     }
 
-    /// What a frame of the feed says.
+    /// The events of a frame.
     ///
     /// # Errors
-    /// The feed does not go on where it was: the answer must break.
+    /// The feed does not continue at its last position. The response must be aborted.
     pub fn take(&mut self, kind: &str, frame: &Value) -> Result<Vec<Said>> {
         if self.over || frame.get("depth").and_then(Value::as_u64).unwrap_or(0) > 0 {
             return Ok(Vec::new());
@@ -264,7 +264,7 @@ impl Listener {
                 self.failure = message.get("content").and_then(Value::as_str).map(str::to_owned);
             }
             "assistant" => self.reply(id, message, frame.get("waits")),
-            // The other side of an agent with two of them.
+            // The other side of an agent with two sides.
             "user" if metadata("prompt") => self.reply(id, message, frame.get("waits")),
             "user" if self.reply.is_some() => self.out.push(Said::Joined),
             "tool" => self.result(id, message),
@@ -374,7 +374,7 @@ pub(super) fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The place of a message among the others, which its id ends with.
+/// The seq of a message, which is the end of its id.
 pub fn seq_of(id: &str) -> i64 {
     id.rsplit_once('_').and_then(|(_, seq)| seq.parse().ok()).unwrap_or(0)
 }

@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::json;
 
-/// The kinds and the fields of events of a feed, in their order. Pieces of a text that lie side by side are one: models write it in
-/// very many, and each costs a client as much as a long one.
+/// The kinds and fields of a feed's events, in order. Adjacent pieces of a text are merged: models write very
+/// many, and each costs a client as much as a long one.
 ///
 /// # Errors
-/// `internal`: one of them is none.
+/// `internal`: an event is invalid.
 pub fn frames(events: &str) -> Result<Vec<(&str, Value)>> {
     let mut frames = Vec::new();
     let mut piece: Option<Piece<'_>> = None;
@@ -50,7 +50,7 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Whether the other one goes on where this one ends.
+    /// Whether the other piece follows directly.
     fn is_before(&self, next: &Piece<'_>) -> bool {
         let of = |piece: &Piece<'_>| (piece.attempt, piece.depth);
         self.message_id == next.message_id
@@ -94,5 +94,5 @@ pub fn data(value: &Value) -> String {
     format!("data: {}\n\n", crate::json::text(value))
 }
 
-/// What ends a stream for clients that look for it.
+/// The end of a stream, for clients that expect it.
 pub const DONE: &str = "data: [DONE]\n\n";

@@ -10,20 +10,20 @@ use crate::api::wire::ui_stream::{CallsAre, Continued};
 use crate::error::{Code, Error, Result};
 use crate::json;
 
-/// What is to be done with the answers of a page.
+/// The effects of a page's answers.
 #[derive(Debug)]
 pub struct Plan {
-    /// As `POST …/waits` takes them.
+    /// In the form of `POST …/waits`.
     pub decisions: Vec<Value>,
-    /// How the message goes on; without a reply if nothing of it was asked.
+    /// The message's continuation; without a reply if none of its calls had a wait.
     pub goes_on: Continued,
 }
 
 impl Plan {
-    /// Compares answers with the waits of their thread. What is answered already is passed over.
+    /// Compares answers with the waits of their thread. Skips waits that are already answered.
     ///
     /// # Errors
-    /// `conflict`: it was answered otherwise.
+    /// `conflict`: the wait has another answer.
     pub fn of(waits: &[Value], given: &Given) -> Result<Plan> {
         let goes_on = Continued { message: given.message.clone(), ..Continued::default() };
         let mut plan = Plan { decisions: Vec::new(), goes_on };
@@ -40,7 +40,7 @@ impl Plan {
                     true => plan.decisions.push(decision(wait, answer)),
                     false => agrees(wait, answer)?,
                 }
-                // What was answered in an earlier message goes on here only if that is done just now.
+                // A call of an earlier message continues here only if it is decided by this request.
                 if is_open || calls == CallsAre::Here {
                     plan.goes_on.at(wait, answer, calls);
                 }
@@ -51,7 +51,7 @@ impl Plan {
 }
 
 impl Continued {
-    /// It goes on with the newest reply that was asked about.
+    /// Continues with the newest reply that had a wait.
     fn at(&mut self, wait: &Value, answer: &Answer, calls: CallsAre) {
         let text = |at: &str| wait.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
         let reply = text("/call/messageId");
@@ -68,7 +68,7 @@ impl Continued {
     }
 }
 
-/// The decision that an answer is.
+/// Converts an answer into a decision.
 fn decision(wait: &Value, answer: &Answer) -> Value {
     let id = wait.get("id");
     match answer {
@@ -87,13 +87,13 @@ fn decision(wait: &Value, answer: &Answer) -> Value {
     }
 }
 
-/// Refuses an answer to what was decided otherwise.
+/// Refuses an answer that contradicts the decision.
 fn agrees(wait: &Value, answer: &Answer) -> Result<()> {
     let Answer::Approval { approved, .. } = answer else { return Ok(()) };
     let same = match text_of(wait, "decision") {
         "approve" => *approved,
         "deny" => !*approved,
-        // It has ended by itself.
+        // The wait has ended by itself.
         _ => false,
     };
     if same {
@@ -153,10 +153,10 @@ mod tests {
         assert_eq!((again.decisions.len(), again.goes_on.reply.as_str()), (0, "m_t_2"));
         let other = Plan::of(&waits, &given(Vec::new(), vec![approval(1, false)])).unwrap_err();
         assert_eq!(other.code, Code::Conflict);
-        // Of one that is over in an earlier message nothing goes on.
+        // A closed wait in an earlier message does not continue.
         let earlier = Plan::of(&waits, &given(vec![approval(1, true)], Vec::new())).unwrap();
         assert_eq!(earlier.goes_on.reply, "");
-        // What nobody has asked is nothing.
+        // Answers without a wait are ignored.
         let none = Plan::of(&[], &given(vec![approval(1, true)], vec![output(2)])).unwrap();
         assert_eq!((none.decisions.len(), none.goes_on.reply.as_str()), (0, ""));
     }

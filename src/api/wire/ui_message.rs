@@ -8,7 +8,7 @@ use crate::api::wire::ui_stream::{Settings, UiStream};
 use crate::error::Result;
 use crate::json;
 
-/// One message that is made of chunks.
+/// A message built from chunks.
 #[derive(Debug)]
 struct Folded {
     id: String,
@@ -41,7 +41,7 @@ impl Folded {
             "tool-input-available" => self.tool(chunk, "input-available", &["input", "providerExecuted"]),
             "tool-input-start" => self.tool(chunk, "input-streaming", &["providerExecuted"]),
             "tool-input-delta" => {
-                // It comes in one piece.
+                // The input comes in one piece.
                 let input: Value = crate::json::from_str(text("inputTextDelta")).unwrap_or_default();
                 self.change(chunk, |part| {
                     part.insert("input".into(), input);
@@ -54,7 +54,7 @@ impl Folded {
                     part.insert("approval".into(), json!({ "id": id }));
                 });
             }
-            // A result takes its place, or the reply is not in a history yet.
+            // A preliminary output is replaced by the result, or its reply is not in a history yet.
             "tool-output-available" if chunk.get("preliminary").is_some() => {}
             "tool-output-available" => self.set(chunk, "output-available", "output"),
             "tool-output-error" => self.set(chunk, "output-error", "errorText"),
@@ -115,7 +115,8 @@ impl Folded {
         }
     }
 
-    /// What was decided about a call, as its result tells. Only major 7 has a chunk for it, as a client knows what it has answered itself.
+    /// Adds the decision about a call, from its result. Only major 7 has a chunk for it, because a client
+    /// knows its own answers.
     fn decided(&mut self, row: &Value) {
         let Some(approval) = row.pointer("/metadata/approval") else { return };
         let call = row.get("tool_call_id");
@@ -134,28 +135,28 @@ impl Folded {
     }
 }
 
-/// A run as the history of a chat needs it.
+/// A run, for the history of a chat.
 #[derive(Debug)]
 pub struct Ran {
-    /// The frame that a feed of it begins with.
+    /// The first frame of its feed.
     pub opening: Value,
-    /// Id of its last reply, or of what it would have been.
+    /// Id of its last reply, or of the reply that would have followed.
     pub last: String,
-    /// The frame that a feed of it ends with, or is parked with; none while it goes on.
+    /// The last frame of its feed, or the frame with which it is parked; `None` while it is active.
     pub closing: Option<(&'static str, Value)>,
 }
 
-/// What a page begins with: the messages of a thread in their order. Runs in order, too; what one that goes on
-/// has said since the last message of a person is left out, as the stream brings it whole.
+/// The initial messages of a page, in order, from rows and runs in order. The output of an active run since
+/// the last message of a person is left out, because the stream sends all of it.
 ///
 /// # Errors
-/// `internal`: the thread's messages make no sense.
+/// `internal`: the thread's messages are inconsistent.
 pub fn history(rows: &[Value], runs: &[Ran], settings: &Settings) -> Result<Vec<Value>> {
     let mut told = Vec::new();
     let mut open: Option<(UiStream, Folded)> = None;
     let mut runs = runs.iter().peekable();
     for row in rows {
-        // A run is over before what follows its last block.
+        // A run ends before the rows after its last block.
         while let Some(ran) = runs.peek().filter(|ran| seq(row) > seq_of(&ran.last) && !is_of_block(row)) {
             close(&mut open, ran, &mut told)?;
             runs.next();
@@ -208,13 +209,13 @@ fn frame(row: &Value) -> Value {
     json!({ "message_id": row.get("id"), "depth": row.get("depth"), "data": row })
 }
 
-/// Whether a person said it.
+/// Whether the message is from a person.
 fn is_said(row: &Value) -> bool {
     text_of(row, "role") == "user"
         && (row.pointer("/metadata/prompt").is_none() || row.pointer("/metadata/ui_id").is_some())
 }
 
-/// Whether a row is what calls or the runtime have written behind a reply.
+/// Whether a row was written after a reply by its calls or the runtime.
 fn is_of_block(row: &Value) -> bool {
     text_of(row, "role") == "tool" || row.pointer("/metadata/status_kind").is_some()
 }

@@ -15,87 +15,87 @@ use crate::sorted::SortedMap;
 pub struct ChatRequest {
     /// The chat: a thread's key, or its id.
     pub id: String,
-    /// What is wanted.
+    /// The requested operation.
     pub asks: Asks,
-    /// What else the page sends, for the message's metadata.
+    /// Other fields of the page, for the message's metadata.
     pub other: Map<String, Value>,
 }
 
-/// What a page wants.
+/// The operation that a page requests.
 #[derive(Debug, PartialEq)]
 pub enum Asks {
-    /// A person says something, or says it otherwise.
+    /// Sends a new message, or edits one.
     Say(Said),
-    /// Another answer: instead of this message, or of the last one.
+    /// Regenerates this message, or the last one.
     Regenerate(Option<String>),
-    /// What a person or the page has answered goes on.
+    /// Continues with the answers of a person or the page.
     Answer(Given),
 }
 
-/// What a page has answered.
+/// The answers of a page.
 #[derive(Debug, PartialEq)]
 pub struct Given {
-    /// The page's id of the message that goes on.
+    /// The page's id of the message that continues.
     pub message: String,
-    /// In other messages.
+    /// Answers in other messages.
     pub earlier: Vec<Answer>,
-    /// In that message, in the order of its parts.
+    /// Answers in that message, in the order of its parts.
     pub last: Vec<Answer>,
 }
 
 /// A message of a person.
 #[derive(Debug, PartialEq)]
 pub struct Said {
-    /// The page's id of it.
+    /// The page's id of the message.
     pub id: String,
     /// Its text.
     pub text: String,
-    /// Its files, as `POST …/messages` takes them.
+    /// Its files, in the form of `POST …/messages`.
     pub files: Vec<Value>,
-    /// What the page keeps with it.
+    /// Metadata of the page.
     pub metadata: Option<Value>,
-    /// Whether it takes the place of one that was sent before.
+    /// Whether it replaces an earlier message.
     pub edits: Edits,
 }
 
-/// Whether a message takes the place of another one.
+/// Whether a message replaces another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edits {
-    /// It is new, as far as the page knows.
+    /// It is new to the page.
     Nothing,
-    /// That with its id, if the thread knows it: the page says so.
+    /// The page edits the message with this id, if the thread has it.
     Known,
 }
 
 /// An answer of a page.
 #[derive(Debug, PartialEq)]
 pub enum Answer {
-    /// To a question for approval.
+    /// A decision about an approval.
     Approval {
         /// The wait.
         wait: String,
-        /// What was decided.
+        /// The decision.
         approved: bool,
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     },
-    /// What a call has given that the page carries out.
+    /// The result of a call that the page has run.
     Output {
         /// The model's id of the call.
         call: String,
-        /// What it gave.
+        /// The result.
         output: Value,
         /// Whether it failed; `output` is a text then.
         failed: bool,
     },
 }
 
-/// Answers that are looked at, the newest ones.
+/// Maximum number of answers that are read, newest first.
 const ANSWERS: usize = 100;
-/// Bytes of a page's id of a message, which is part of the message's idempotency key.
+/// Maximum bytes of a page's id of a message, which is part of the message's idempotency key.
 const ID_BYTES: usize = 200;
 
-/// The fields of a body. Messages stay unread until it is known which count.
+/// The fields of a body. Messages stay unparsed until the needed ones are known.
 struct Sent<'a> {
     id: Option<String>,
     messages: Option<Vec<&'a RawValue>>,
@@ -118,10 +118,10 @@ struct Message {
 }
 
 impl ChatRequest {
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     ///
     /// # Errors
-    /// `bad_json`, `missing_field`, `invalid_field`, `too_large`: each names what is wrong.
+    /// `bad_json`, `missing_field`, `invalid_field`, `too_large`: each names the field.
     pub fn parse(body: &str) -> Result<ChatRequest> {
         let Sent { id, messages, message, trigger, message_id, other } = sent(body)?;
         let id = id.filter(|id| !id.is_empty()).ok_or_else(|| {
@@ -152,7 +152,7 @@ impl ChatRequest {
     }
 }
 
-/// The fields of a body, the messages unread.
+/// The fields of a body, the messages unparsed.
 fn sent(body: &str) -> Result<Sent<'_>> {
     let wrong = |error: serde_json::Error| {
         Error::new(Code::BadJson, format!("The body is not what a chat sends: {error}."))
@@ -199,7 +199,7 @@ fn submitted(messages: &[&RawValue], message_id: Option<String>) -> Result<Asks>
     let last =
         messages.last().ok_or_else(|| Error::missing("messages").hint("Send at least one message."))?;
     let last = message(last, at)?;
-    // A page that has answered in a message goes on with that one, wherever it stands.
+    // A page that has answered in a message continues that one, wherever it is.
     let named = match &message_id {
         Some(id) => position(messages, id, "assistant"),
         None => None,
@@ -218,7 +218,7 @@ fn submitted(messages: &[&RawValue], message_id: Option<String>) -> Result<Asks>
     }
 }
 
-/// Where a message with this id and role stands.
+/// The index of a message with this id and role.
 fn position(messages: &[&RawValue], id: &str, role: &str) -> Option<usize> {
     #[derive(Deserialize)]
     struct Named<'a> {
@@ -232,7 +232,7 @@ fn position(messages: &[&RawValue], id: &str, role: &str) -> Option<usize> {
     })
 }
 
-/// What is answered in the message that goes on, and in the others.
+/// The answers in the continued message, and in the others.
 fn answered(messages: &[&RawValue], goes_on: usize, message_id: Option<String>) -> Result<Given> {
     let (mut earlier, mut last, mut id) = (Vec::new(), Vec::new(), String::new());
     for (at, raw) in messages.iter().enumerate() {
@@ -393,7 +393,7 @@ mod tests {
         let denied = Answer::Approval { wait: "w_1".into(), approved: false, reason: None };
         let given = Given { message: "a1".into(), earlier: Vec::new(), last: vec![denied] };
         assert_eq!(answers(Some("a1")), Asks::Answer(given));
-        // The id of a person's message says that it takes the place of one.
+        // The id of a person's message marks an edit.
         assert!(matches!(answers(Some("u2")), Asks::Say(Said { edits: Edits::Known, .. })));
         assert!(matches!(answers(None), Asks::Say(Said { edits: Edits::Nothing, .. })));
     }

@@ -17,47 +17,47 @@ use crate::error::{Error, Result};
 use crate::json;
 use crate::sorted::SortedSet;
 
-/// What a client is told, and how.
+/// Settings of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The thread's id.
     pub thread: String,
-    /// The agent that was asked for.
+    /// The requested agent.
     pub agent: String,
-    /// A lost attempt is taken back with `reset-step`, which only clients of major 7 know.
+    /// Whether a lost attempt is retracted with `reset-step`, which only clients of major 7 support.
     pub reset_step: bool,
-    /// What models show of their reasoning.
+    /// Whether reasoning is shown.
     pub reasoning: bool,
-    /// Approvals come as `data-approval`, for clients of major 5.
+    /// Whether approvals are sent as `data-approval`, for clients of major 5.
     pub approvals_as_data: bool,
-    /// The client has a message already that goes on.
+    /// The client's message that continues, if any.
     pub continues: Option<Continued>,
-    /// Tools that the page carries out.
+    /// Tools that the page runs.
     pub client_tools: SortedSet<String>,
-    /// How files are linked to.
+    /// The signer of links to files.
     pub links: Option<Links>,
 }
 
-/// A message of the client's that goes on.
+/// A message of the client that continues.
 #[derive(Clone, Debug, Default)]
 pub struct Continued {
     /// Its id.
     pub message: String,
-    /// The reply whose calls it has shown.
+    /// The reply whose calls it shows.
     pub reply: String,
-    /// Where these are.
+    /// The message with these calls.
     pub calls: CallsAre,
-    /// Those of them that somebody was asked about, and has answered just now.
+    /// The calls that had waits which this request has answered.
     pub asked: SortedSet<String>,
 }
 
-/// In which message a client has the calls that go on.
+/// The message in which a client has the calls that continue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallsAre {
-    /// In the one that goes on.
+    /// In the message that continues.
     #[default]
     Here,
-    /// In an earlier one, where a client takes nothing any more.
+    /// In an earlier one, which a client no longer updates.
     Elsewhere,
 }
 
@@ -67,12 +67,12 @@ impl Settings {
     }
 }
 
-/// A text that is being written.
+/// A text in progress.
 #[derive(Debug)]
 struct Text {
     message: String,
     attempt: u64,
-    /// What was sent of it.
+    /// The part that was sent.
     sent: String,
 }
 
@@ -82,7 +82,7 @@ impl Text {
     }
 }
 
-/// Makes chunks of frames.
+/// Converts frames into chunks.
 #[derive(Debug, Default)]
 pub struct UiStream {
     settings: Settings,
@@ -92,36 +92,36 @@ pub struct UiStream {
     over: bool,
     /// The reply of the open step.
     step: Option<String>,
-    /// Replies that were told whole.
+    /// Replies that were sent completely.
     told: HashSet<String>,
     text: Option<Text>,
-    /// Id of the reasoning that is being shown.
+    /// Id of the reasoning in progress.
     reasoning: Option<String>,
-    /// The last reply whose reasoning was shown.
+    /// The last reply whose reasoning was sent.
     reasoned: Option<String>,
     calls: Calls,
-    /// Whether the newest step has a result of a call that the page has carried out.
+    /// Whether the newest step has a result of a call that the page has run.
     page_has_done: bool,
-    /// What people are told of a failure.
+    /// The text for people about a failure.
     failure: Option<String>,
     out: Vec<Value>,
 }
 
 impl UiStream {
-    /// A stream that has said nothing.
+    /// A stream without chunks.
     pub fn new(settings: Settings) -> UiStream {
         UiStream { settings, ..UiStream::default() }
     }
 
-    /// Whether it has said the last thing.
+    /// Whether the last chunk was sent.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// What events of the feed are for the client.
+    /// Encodes events of the feed for the client.
     ///
     /// # Errors
-    /// The feed does not go on where it was: the stream must break, and the client begin anew.
+    /// The feed does not continue at its last position. The stream must be aborted, and the client must start again.
     pub fn push(&mut self, events: &str) -> Result<String> {
         if self.over {
             return Ok(String::new());
@@ -182,7 +182,7 @@ impl UiStream {
         Ok(())
     }
 
-    /// Says once whose message it is.
+    /// Sends the start of the message, once.
     fn start(&mut self, message: Option<&str>) {
         if self.started {
             return;
@@ -215,7 +215,7 @@ impl UiStream {
         }
     }
 
-    /// The step whose reply has this id, unless it is open.
+    /// Begins the step of this reply, unless it is open.
     fn begin_step(&mut self, reply: &str) {
         if self.step.as_deref() == Some(reply) {
             return;
@@ -267,7 +267,7 @@ impl UiStream {
         Ok(())
     }
 
-    /// A continued message has the reply that it was parked at.
+    /// Whether a continued message already has this reply, at which it was parked.
     fn is_written_already(&self, reply: &str) -> bool {
         self.settings.continues.as_ref().is_some_and(|continued| continued.reply == reply)
     }
@@ -296,7 +296,7 @@ impl UiStream {
         }
     }
 
-    /// What was said of a reply does not hold.
+    /// Retracts the content of a reply.
     fn take_back(&mut self, message: &str) {
         let said = self.text.take();
         let reasoning = self.reasoning.take();
@@ -352,7 +352,7 @@ impl UiStream {
                 self.failure = message.get("content").and_then(Value::as_str).map(str::to_owned);
             }
             "assistant" => self.reply(id, message),
-            // The other side of an agent with two of them.
+            // The other side of an agent with two sides.
             "user" if metadata("prompt").is_some() && metadata("ui_id").is_none() => self.reply(id, message),
             "user" if self.started && !self.answers_this() => self.joined(),
             "tool" => self.result(message),
@@ -366,7 +366,7 @@ impl UiStream {
             let before = self.settings.continues.as_ref();
             return self.calls.of_reply(message, &self.settings, before);
         }
-        // After a break, what was told may come once more.
+        // After a reconnect a row may be repeated.
         if !self.told.insert(id.to_owned()) {
             return;
         }
@@ -393,14 +393,14 @@ impl UiStream {
         self.calls.of_reply(message, &self.settings, None);
     }
 
-    /// Whether a message of the client's goes on that stands behind what a person says here: nothing of it was told yet.
+    /// Whether the continued message comes after this message of a person, and nothing of it was sent yet.
     fn answers_this(&self) -> bool {
         self.settings.continues.as_ref().is_some_and(|continued| {
             continued.calls == CallsAre::Elsewhere && self.step.as_deref() == Some(&continued.reply)
         })
     }
 
-    /// A person has said something: what follows answers that, in a message of its own.
+    /// A person's message joined the run. The answer to it is a separate message.
     fn joined(&mut self) {
         self.end_step();
         self.finish("stop", &json!({ "outcome": "joined" }));
@@ -413,7 +413,7 @@ impl UiStream {
 
     fn result(&mut self, message: &Value) {
         let id = text_of(message, "tool_call_id");
-        // Who reads it here for the first time reads what is done.
+        // A client that reads the call for the first time gets it as decided.
         let begun = self.calls.draft(id);
         let asked = self.calls.decided(id, message, &self.settings);
         let answered = self.calls.answered(id, message, &self.settings);
@@ -438,7 +438,7 @@ impl UiStream {
         self.out.extend(chunks);
     }
 
-    /// What a tool tells whoever listens. The runtime's own news are not the page's.
+    /// Sends an event that a tool emitted. The runtime's own events are not sent to pages.
     fn event(&mut self, frame: &Value) {
         let name = text_of(frame, "eventType");
         let is_name =
@@ -486,7 +486,7 @@ impl UiStream {
         self.finish("tool-calls", &json!({ "outcome": "parked" }));
     }
 
-    /// Says of calls whose subagents are under way which threads these are.
+    /// Sends the threads of subagents for calls that are in progress.
     fn subagents(&mut self, frame: &Value) {
         for subagent in frame.get("subagents").and_then(Value::as_array).into_iter().flatten() {
             let call = text_of(subagent, "call_id");
@@ -503,7 +503,8 @@ impl UiStream {
         }
         self.end_step();
         if std::mem::take(&mut self.page_has_done) && self.started {
-            // A page sends its chat again by itself when the last step has results of its own and nothing else.
+            // A page sends its chat again automatically if the last step has results of its own calls and
+            // nothing else.
             self.say(json!({ "type": "start-step" }));
             self.say(json!({ "type": "finish-step" }));
         }

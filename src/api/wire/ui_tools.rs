@@ -12,28 +12,28 @@ use serde_json::Value;
 use crate::api::wire::ui_stream::{CallsAre, Continued, Settings};
 use crate::json;
 
-/// A call that the stream knows of.
+/// A known call.
 #[derive(Debug)]
 struct Known {
     name: String,
-    /// What the model wrote: JSON, or a text that is none.
+    /// The arguments of the model: JSON, or a text that is not JSON.
     input: Value,
     by: By,
     state: Shown,
     /// Whether the client had it before this stream.
     had: Had,
-    /// What was shown of its work, if anything was.
+    /// The last output that was shown of the call in progress.
     under_way: Option<Value>,
 }
 
-/// Who makes a call.
+/// The side that runs a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Server,
     Page,
 }
 
-/// Where a client has a call from.
+/// The message from which a client has a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Had {
     Here,
@@ -44,7 +44,7 @@ enum Had {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     Nothing,
-    /// Its arguments, in a way that lets no page carry it out.
+    /// Its arguments, in a form that no page runs.
     Draft,
     Input,
     Approval,
@@ -56,8 +56,8 @@ enum Shown {
 pub(super) struct Calls(HashMap<String, Known>);
 
 impl Calls {
-    /// A reply has them. What the client has of them already, of a message of its own that goes on, is not told again if that would
-    /// start work in it.
+    /// Adds the calls of a reply. Calls that the client already has in a continued message are not sent again
+    /// if that would run them.
     pub(super) fn of_reply(&mut self, message: &Value, settings: &Settings, before: Option<&Continued>) {
         if before.is_some_and(|continued| continued.calls == CallsAre::Elsewhere) {
             return;
@@ -81,7 +81,8 @@ impl Calls {
         }
     }
 
-    /// A call begins, or the page is asked to carry it out: the chunk with its arguments, unless that was told or is not known.
+    /// The chunk with a call's arguments when the call begins or the page is to run it. `None` if it was
+    /// sent, or the call is unknown.
     pub(super) fn input(&mut self, id: &str) -> Option<Value> {
         let by_page = |known: &Known| known.state == Shown::Draft && known.by == By::Page;
         let known = self.0.get_mut(id).filter(|known| known.state == Shown::Nothing || by_page(known))?;
@@ -95,7 +96,7 @@ impl Calls {
         Some(chunk)
     }
 
-    /// The chunks with a call's arguments where the page is not to carry it out: not yet, or not any more.
+    /// The chunks with a call's arguments if the page is not to run it yet, or not any more.
     pub(super) fn draft(&mut self, id: &str) -> Vec<Value> {
         let Some(known) = self.0.get_mut(id).filter(|known| known.state == Shown::Nothing) else {
             return Vec::new();
@@ -111,7 +112,7 @@ impl Calls {
         ]
     }
 
-    /// The chunk that asks about a call; only of one whose arguments were shown.
+    /// The chunk that requests an approval, only for a call whose arguments were shown.
     pub(super) fn approval(&mut self, id: &str, wait: &str, settings: &Settings) -> Option<Value> {
         let shown = |known: &&mut Known| matches!(known.state, Shown::Draft | Shown::Input);
         let known = self.0.get_mut(id).filter(shown)?;
@@ -125,7 +126,8 @@ impl Calls {
         })
     }
 
-    /// The chunk with how a call's work stands, as an output that another one takes the place of; only of a call whose arguments were shown.
+    /// The chunk with the progress of a call, as an output that a later one replaces. Only for a call whose
+    /// arguments were shown.
     pub(super) fn under_way(&mut self, id: &str, output: Value) -> Option<Value> {
         let shown = |known: &&mut Known| matches!(known.state, Shown::Input | Shown::Approval);
         let known = self.0.get_mut(id).filter(shown).filter(|known| known.by == By::Server)?;
@@ -139,7 +141,7 @@ impl Calls {
         }))
     }
 
-    /// The chunk with a call's result; none where the client does not know the call.
+    /// The chunk with a call's result; `None` if the client does not know the call.
     pub(super) fn output(&mut self, id: &str, message: &Value, settings: &Settings) -> Option<Value> {
         let known =
             self.0.get_mut(id).filter(|known| !matches!(known.state, Shown::Nothing | Shown::Output))?;
@@ -164,15 +166,15 @@ impl Calls {
         Some(chunk)
     }
 
-    /// The wait that was decided about a call, as its result's message tells, where the client did not have the call before.
+    /// The decided wait of a call, from its result's message, if the client did not have the call before.
     pub(super) fn decided(&mut self, id: &str, message: &Value, settings: &Settings) -> Option<Value> {
         let wait = message.pointer("/metadata/approval/id").and_then(Value::as_str)?;
         let here = self.0.get(id).is_some_and(|known| known.had == Had::Here);
         if settings.approvals_as_data || !here { None } else { self.approval(id, wait, settings) }
     }
 
-    /// What was decided about a call, for whoever was asked about it here: where somebody else has answered, or another connection of
-    /// the same page. Clients of major 7 have a chunk for it.
+    /// The decision about a call that this client was asked to approve, for the case that somebody else has
+    /// decided, or another connection of the page. Clients of major 7 have a chunk for it.
     pub(super) fn answered(&self, id: &str, message: &Value, settings: &Settings) -> Option<Value> {
         let approval = message.pointer("/metadata/approval")?;
         let is_asked = self.0.get(id).is_some_and(|known| known.state == Shown::Approval);
@@ -190,16 +192,16 @@ impl Calls {
         Some(chunk)
     }
 
-    /// Whether a call is one that the page carries out, and was told of it, or has carried it out.
+    /// Whether the page runs this call, and was asked to or has done so.
     pub(super) fn is_of_page(&self, id: &str) -> bool {
         self.0.get(id).is_some_and(|known| known.by == By::Page && known.state != Shown::Nothing)
     }
 }
 
-/// What the model wrote, and who makes the call.
+/// The arguments of the model, and the side that runs the call.
 ///
-/// What is no JSON is a text here, which is a value like any other: the three majors keep what comes as `tool-input-error` in different
-/// fields, and a history could match one of them at most. No page is to carry such a call out.
+/// Invalid JSON becomes a text value. The three majors store `tool-input-error` in different fields, and a
+/// history could match one of them only. No page may run such a call.
 fn input_of(arguments: String, is_of_client: bool) -> (Value, By) {
     let parsed = match arguments.trim() {
         "" => Ok(json!({})),
