@@ -7,7 +7,7 @@ use imagesize::ImageType;
 use crate::limits;
 use crate::store::attachment::Flaw;
 
-/// An image that the models' providers take.
+/// An image that models' providers accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
@@ -18,18 +18,18 @@ pub(crate) struct Picture {
     pub(crate) height: u32,
 }
 
-/// Whether a type says that it is an image of some kind.
+/// Whether a declared type is an image type.
 pub(crate) fn is_said_to_be_image(mime: &str) -> bool {
     mime.trim_start().get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"))
 }
 
-/// The size of an image in pixels; its beginning is enough.
+/// The size of an image in pixels, from its first bytes.
 pub(crate) fn pixels(content: &[u8]) -> Option<(u32, u32)> {
     let size = imagesize::blob_size(content).ok()?;
     Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?))
 }
 
-/// The type of an image that models may be shown; its beginning is enough.
+/// The type of an image that models may be shown, from its first bytes.
 pub(crate) fn kind(content: &[u8]) -> Option<&'static str> {
     match imagesize::image_type(content).ok()? {
         ImageType::Png => Some("image/png"),
@@ -40,10 +40,10 @@ pub(crate) fn kind(content: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What the whole content of a file is.
+/// Checks the whole content of a file.
 ///
 /// # Errors
-/// Why models are not shown it.
+/// The reason for which models are not shown it.
 pub(crate) fn look(content: &[u8]) -> Result<Picture, Flaw> {
     let media_type = kind(content).ok_or(Flaw::NoImage)?;
     let whole = match media_type {
@@ -69,7 +69,7 @@ fn number<const N: usize>(content: &[u8], at: usize) -> Option<[u8; N]> {
     content.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
-/// Every chunk up to the last one, with data among them.
+/// All chunks up to the last one, with image data among them.
 fn is_whole_png(content: &[u8]) -> Option<()> {
     let (mut at, mut has_data) = (8, false);
     loop {
@@ -84,7 +84,8 @@ fn is_whole_png(content: &[u8]) -> Option<()> {
     }
 }
 
-/// The segments up to the compressed data, and the mark at the end of that. Programs write more behind it.
+/// The segments up to the compressed data, and the end marker after it. Programs write more bytes after the
+/// marker.
 fn is_whole_jpeg(content: &[u8]) -> Option<()> {
     let mut at = 2;
     loop {
@@ -98,7 +99,7 @@ fn is_whole_jpeg(content: &[u8]) -> Option<()> {
             _ => 2 + usize::from(u16::from_be_bytes(number(content, at + 2)?)),
         };
     }
-    // In the data no such pair stands for anything else.
+    // In the compressed data this pair can only be the end marker.
     let data = content.get(at..)?;
     data.windows(2).rev().any(|pair| pair == [0xff, 0xd9]).then_some(())
 }
@@ -114,7 +115,7 @@ fn is_whole_gif(content: &[u8]) -> Option<()> {
                 false
             }
             0x2c => {
-                // Behind the place, its colours and the size of its codes.
+                // After the position: its colour table, and the code size.
                 at += 11 + table(*content.get(at + 9)?);
                 true
             }
@@ -134,7 +135,7 @@ fn is_whole_gif(content: &[u8]) -> Option<()> {
     }
 }
 
-/// As many bytes as it says.
+/// As many bytes as the header declares.
 fn is_whole_webp(content: &[u8]) -> Option<()> {
     let length = u32::from_le_bytes(number(content, 4)?) as usize;
     (length.checked_add(8)? <= content.len()).then_some(())
@@ -167,7 +168,7 @@ mod tests {
             (JPEG, "image/jpeg", 3, 2),
         ] {
             assert_eq!(look(content), Ok(Picture { media_type, width, height }));
-            // Programs write things behind the end.
+            // Programs write more bytes after the end.
             assert_eq!(look(&[content, b"more"].concat()).map(|image| image.width), Ok(width));
         }
     }

@@ -16,7 +16,8 @@ use crate::store::messages::Shared;
 #[derive(Default)]
 pub(crate) struct Pictured(Vec<(usize, Shared)>);
 
-/// How much is still shown in a request. What turns out to be no image counts too, so that no request reads more.
+/// The remaining number and size of images in a request. Files that turn out not to be images count too,
+/// which bounds the reads.
 pub(crate) struct Room {
     bytes: usize,
     images: usize,
@@ -29,17 +30,17 @@ impl Default for Room {
 }
 
 impl Pictured {
-    /// Notes the message that is next in the request, if its row has images.
+    /// Records the next message of the request, if its row has images.
     pub(crate) fn note(&mut self, out: &[CachedJson<ChatMessage>], row: &Shared) {
         if row.has_images() {
             self.0.push((out.len(), row.clone()));
         }
     }
 
-    /// Puts the images into the messages: newest first, in the messages and in each of them, until they are as many or as
-    /// large as a request may carry. What is no image, whatever its type says, is told of in words. Messages with images
-    /// are made anew for each request: images are large, and not kept in memory between two. Replies hold none in any
-    /// provider's format: theirs follow in a user's message, once all calls have their results.
+    /// Puts the images into the messages, newest first, up to the limits of a request. A file that is not an
+    /// image is described in words, whatever its type says. Messages with images are built again for each
+    /// request: images are large, and are not kept in memory. No provider's format allows images in replies,
+    /// so they follow in a user's message, after all calls have their results.
     pub(crate) fn show(
         self,
         out: &mut Vec<CachedJson<ChatMessage>>,
@@ -56,7 +57,7 @@ impl Pictured {
                 match room.image(sql, &attachment.path)? {
                     Found::Image(part) => images.push(part),
                     Found::Flawed(flaw) => notes.push(attachment.not_shown_note(flaw)),
-                    // Left to the line that says what was attached.
+                    // The line about the attachment is enough.
                     Found::Gone | Found::NoRoom => {}
                 }
             }
@@ -87,7 +88,7 @@ enum Found {
 }
 
 impl Room {
-    /// What lies at a path now.
+    /// The current file at a path.
     fn image(&mut self, sql: &dyn Sql, path: &str) -> Result<Found> {
         if self.images == 0 {
             return Ok(Found::NoRoom);
@@ -97,7 +98,7 @@ impl Room {
             return Ok(Found::Flawed(Flaw::TooManyBytes));
         }
         if size > self.bytes as u64 {
-            // Older ones would be shown out of turn.
+            // Older images must not be shown instead.
             self.images = 0;
             return Ok(Found::NoRoom);
         }
@@ -116,19 +117,19 @@ impl Room {
     }
 }
 
-/// What shows the images of a reply.
+/// The message with the images of a reply.
 fn of_reply(shown: Vec<Part>, notes: &[String]) -> ChatMessage {
     let about = if shown.is_empty() { REPLY_NOTES } else { REPLY_IMAGES };
     let text = std::iter::once(about).chain(notes.iter().map(String::as_str)).collect::<Vec<_>>().join("\n");
     ChatMessage::User(std::iter::once(Part::Text(text)).chain(shown).collect())
 }
 
-/// Stands before the images of a reply.
+/// The text before the images of a reply.
 const REPLY_IMAGES: &str = "[images of your message before]";
-/// Stands before what is said of images that are none.
+/// The text before notes about files that are not images.
 const REPLY_NOTES: &str = "[about files of your message before]";
 
-/// A message with its images, and with more lines.
+/// A message with its images, and with additional lines.
 fn with(message: &ChatMessage, shown: Vec<Part>, notes: &[String]) -> ChatMessage {
     let add = |text: &mut String| {
         notes.iter().for_each(|note| {

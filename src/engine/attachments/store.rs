@@ -17,13 +17,13 @@ use crate::store::attachment::{AttachmentRef, Flaw, Kind, line, seen_type};
 use crate::store::file_record::{FileOptions, FileRecord};
 use crate::store::state::State;
 
-/// Where attachments that come with a message are written.
+/// The directory of attachments that are sent with a message.
 const FOLDER: &str = "/attachments";
 
-/// Stores what is to be attached, in the transition that stores the message. `random` gives each its name.
+/// Stores attachments, in the transition that stores the message. `random` gives each its name.
 ///
 /// # Errors
-/// What is wrong with one of them, as `attachments[<place>].<field>`.
+/// The error in one of them, as `attachments[<place>].<field>`.
 pub(crate) fn store(
     state: &mut State,
     sql: &dyn Sql,
@@ -56,43 +56,43 @@ pub(crate) fn store(
     Ok(stored)
 }
 
-/// Attachments that were stored before the message that shows them.
+/// Attachments that were stored before their message.
 ///
 /// # Errors
-/// `internal` for what is none.
+/// `internal` for an invalid value.
 pub(crate) fn stored(given: &[Value]) -> Result<Vec<AttachmentRef>> {
     let read = |value: &Value| crate::json::from_value(value.clone());
     given.iter().map(read).collect::<Result<_, _>>().map_err(Error::internal)
 }
 
-/// The same as a result keeps them until its message is stored.
+/// Attachments in the form in which a result keeps them until its message is stored.
 pub(crate) fn kept(attachments: &[AttachmentRef]) -> Result<Vec<Value>> {
     attachments.iter().map(|one| serde_json::to_value(one).map_err(Error::internal)).collect()
 }
 
-/// What the bytes of a file say, as far as they were looked at.
+/// The facts in a file's bytes, as far as they were read.
 #[derive(Clone, Copy, Default)]
 struct Looked {
-    /// Of an image that models may be shown.
+    /// The type, if it is an image that models may be shown.
     media_type: Option<&'static str>,
     flaw: Option<Flaw>,
-    /// Of any image.
+    /// The size of any image.
     pixels: Option<(u32, u32)>,
 }
 
 impl Looked {
-    /// At the whole content of what is said to be an image.
+    /// Checks the whole content of a file with an image type.
     fn whole(mime: &str, content: &[u8]) -> Looked {
         let found = picture::look(content);
         Looked {
             media_type: found.ok().map(|Picture { media_type, .. }| media_type),
-            // Nobody expects models to be shown what is said to be of another kind.
+            // Files with other types are not shown to models, so their flaws do not matter.
             flaw: found.err().filter(|_| seen_type(mime).is_some()),
             pixels: picture::pixels(content),
         }
     }
 
-    /// At the beginning of one with so many bytes. Whether it is whole is seen when it is shown.
+    /// Checks the beginning of a file of this size. Its completeness is checked when it is shown.
     fn beginning(mime: &str, size: u64, content: &[u8]) -> Looked {
         let media_type = picture::kind(content);
         let flaw = match media_type {
@@ -107,7 +107,7 @@ impl Looked {
         }
     }
 
-    /// The type of the bytes, or what is said.
+    /// The type found in the bytes, otherwise the declared one.
     fn mime<'a>(&self, said: &'a str) -> &'a str {
         self.media_type.unwrap_or(said)
     }
@@ -121,11 +121,11 @@ impl Looked {
     }
 }
 
-/// Bytes that are still read of the files that one message attaches, to look at them: as many as it may show.
+/// Bytes of the files of one message that may still be read, up to the size that it may show.
 struct Look(usize);
 
 impl Look {
-    /// At a file of this thread or of another: all of it, or its beginning.
+    /// Reads a file of this thread or of another: all of it, or its beginning.
     fn at(
         &mut self,
         mime: &str,
@@ -147,7 +147,8 @@ impl Look {
     }
 }
 
-/// Writes the file of an attachment; who it belongs to is in its metadata, so that it goes with its message.
+/// Writes the file of an attachment. Its metadata names the attachment, so that it is deleted with its
+/// message.
 fn write(
     state: &mut State,
     sql: &dyn Sql,
@@ -164,7 +165,7 @@ fn write(
     crate::engine::files::attach::put(state, sql, &path, mime, content, options, now)
 }
 
-/// The attachment that shows a file.
+/// The attachment of an existing file.
 fn shows(
     id: String,
     record: FileRecord,
@@ -186,14 +187,14 @@ fn shows(
     }
 }
 
-/// An id, and the path without its end that goes with it.
+/// An id, and the path that belongs to it, without an extension.
 fn named(random: [u8; 16], now: i64) -> (String, String) {
     let hex: String = random.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     let ms = now / 1_000;
     (format!("a_{ms}_{hex}"), format!("{FOLDER}/{ms}-{hex}"))
 }
 
-/// Gives files that came from another thread their places, in the transition that stores the message that shows them.
+/// Gives paths to files from another thread, in the transition that stores the message that shows them.
 pub(crate) fn adopt(
     state: &mut State,
     sql: &dyn Sql,
@@ -211,7 +212,7 @@ pub(crate) fn adopt(
         let mut options = received.options();
         options.width = options.width.or(looked.width());
         options.height = options.height.or(looked.height());
-        // Who it belonged to is not here; it goes with its new message.
+        // The attachment of the other thread does not exist here. The file is deleted with its new message.
         options.metadata.get_or_insert_default().insert("attachment".into(), json!(id));
         let path = format!("{place}.{}", extension(name, mime));
         let record = received.install(state, sql, &path, options, now)?;
@@ -237,7 +238,7 @@ fn by_path(
     Ok(shows(id, record, name, &looked, description))
 }
 
-/// Takes away the files that came with a message.
+/// Deletes the files that were sent with a message.
 pub(crate) fn remove(state: &mut State, sql: &dyn Sql, attachments: &[AttachmentRef]) -> Result<()> {
     for attachment in attachments {
         crate::engine::files::attach::remove_if(state, sql, &attachment.path, |record| {
@@ -247,7 +248,7 @@ pub(crate) fn remove(state: &mut State, sql: &dyn Sql, attachments: &[Attachment
     Ok(())
 }
 
-/// The last part of a name, or what its type says.
+/// The extension of a name, or one for the type.
 fn extension(name: &str, mime: &str) -> String {
     let plain =
         |text: &&str| (1..=10).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric());

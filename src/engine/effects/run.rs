@@ -28,20 +28,20 @@ use crate::work::Way;
 use crate::work::native::EffectCall;
 use crate::{limits, work};
 
-/// Requests of effects that one alarm event has sent: the platform limits them.
+/// Number of requests that effects have sent in one alarm event. The platform limits them.
 #[derive(Debug, Default)]
 pub(crate) struct Begun(pub(crate) u32);
 
-/// What is ahead once all has started that could.
+/// The remaining work after all possible effects were started.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
-    /// When the next effect is due that is not due yet, microseconds since 1970.
+    /// The due time of the next effect in the future, microseconds since 1970.
     pub(crate) next: Option<i64>,
-    /// Whether others are due and this event has sent as much as it may: they go on in a fresh one.
+    /// Whether others are due but this event has reached its limit. They continue in a new event.
     pub(crate) spent: bool,
 }
 
-/// One attempt to be made.
+/// An attempt to run.
 struct Attempt {
     pub(crate) id: i64,
     /// Name of the definition.
@@ -49,7 +49,7 @@ struct Attempt {
     pub(crate) args: Value,
     pub(crate) attempt: u32,
     pub(crate) scheduled_us: i64,
-    /// Its key in the thread.
+    /// Its idempotency key within the thread.
     own: String,
     pub(crate) key: String,
     /// Whether it sends a request.
@@ -57,7 +57,7 @@ struct Attempt {
 }
 
 impl Effects<'_> {
-    /// Starts what is due, as far as there is room.
+    /// Starts effects that are due, up to the limits.
     pub(crate) fn start_effects(&self, begun: &mut Begun) -> Result<Ahead> {
         let now = self.host.now_us();
         let none = self.read(|state, sql| Ok(tally::next_due(state, sql)?.is_none()))?;
@@ -81,25 +81,25 @@ impl Effects<'_> {
             (_, next) = self.read(|_, sql| rows::outlook(sql))?;
         }
         if next.is_some_and(|at| at <= now) {
-            // They wait for a place, and are looked at again when one is free.
+            // Effects that are due wait for a slot, and are checked again when one is free.
             next = self.read(|_, sql| rows::next_after(sql, now))?;
             return Ok(Ahead { next, spent: begun.0 >= self.outgoing_limit() && self.places() > 0 });
         }
         Ok(Ahead { next, spent: false })
     }
 
-    /// How many more may be started now.
+    /// Number of effects that may be started now.
     fn room(&self, begun: &Begun) -> usize {
         self.places().min(self.outgoing_limit().saturating_sub(begun.0) as usize)
     }
 
-    /// How many more may run at the same time.
+    /// Number of effects that may run in addition to the current ones.
     fn places(&self) -> usize {
         limits::EFFECTS_AT_ONCE.saturating_sub(self.ephemeral.effects.borrow().len())
     }
 
-    /// Which of those that are due start now, the earliest first, `room` at most. One starts only while those of its name
-    /// hold fewer places than are free: effects that hang leave places for the others, and those of several names do.
+    /// Due effects that start now, earliest first, at most `room`. An effect starts only while effects of its
+    /// name hold fewer slots than are free. This leaves slots for other names when effects hang.
     fn chosen(&self, sql: &dyn Sql, room: usize, now: i64) -> Result<Vec<i64>> {
         let mut held: SortedMap<String, usize> = SortedMap::new();
         for effect in self.ephemeral.effects.borrow().values() {
@@ -120,8 +120,8 @@ impl Effects<'_> {
         Ok(chosen)
     }
 
-    /// Counts the attempts that are made now, and gives up what cannot be run. Attempts that were lost with their
-    /// process, or by a panic, have failed. Gives the attempts, and the effects that changed without one.
+    /// Counts the attempts that are made now, and fails effects that cannot run. Attempts that were lost in a
+    /// crash or a panic count as failed. Returns the attempts, and the effects that changed without one.
     fn take(
         &self,
         state: &mut State,
@@ -165,7 +165,7 @@ impl Effects<'_> {
         Ok((attempts, over))
     }
 
-    /// Its arguments and whether it sends a request, or why it cannot be run, today or ever.
+    /// The arguments and whether it sends a request, or the reason for which it cannot run, today or ever.
     fn ready(&self, effect: &Effect) -> Result<(Value, bool), String> {
         if effect.status != Status::Pending {
             return Err("Its row is damaged.".to_owned());
@@ -190,7 +190,7 @@ impl Effects<'_> {
         Ok((args, matches!(definition.run, Implementation::Http(_))))
     }
 
-    /// Runs an attempt beside everything else.
+    /// Runs an attempt in parallel with other work.
     fn start_attempt(&self, attempt: Attempt) {
         let (id, name) = (attempt.id, attempt.name.clone());
         let running = Running { thread: self.0.clone(), id };
@@ -203,13 +203,13 @@ impl Effects<'_> {
                 .await
                 .map_err(|error| thread.variables().shown(error));
             if let Err(error) = thread.effects().attempt_ended(id, outcome) {
-                // Its row says that it is under way and nothing runs it: the next look takes it as lost.
+                // Its row says that it is in progress, but nothing runs it. The next check treats it as lost.
                 thread.variables().log(&format!("the end of an effect could not be stored: {error}"));
             }
         });
         self.ephemeral.effects.borrow_mut().insert(id, RunningEffect { name, abort });
         self.host.spawn(Box::pin(async move {
-            // An aborted attempt was ended by whoever aborted it.
+            // The caller that aborted an attempt has ended its row.
             let _aborted = work.await;
         }));
     }
@@ -235,7 +235,7 @@ impl Effects<'_> {
         let declared = definition.variables.iter().filter_map(|variable| {
             env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
         });
-        // An attempt that comes again finds the calls of those before it.
+        // A repeated attempt finds the calls of earlier ones.
         let entered = if attempt.attempt > 1 { Entered::Again } else { Entered::First };
         let own = attempt.own;
         let origin = Origin::Effect(json!({ "id": effect_id, "name": attempt.name }));
@@ -272,7 +272,7 @@ impl Effects<'_> {
         ended.map_err(|failure| failure.of("it"))
     }
 
-    /// Stores how an attempt ended, unless the thread was terminated meanwhile.
+    /// Stores the outcome of an attempt, unless the thread was terminated meanwhile.
     fn attempt_ended(&self, id: i64, outcome: Result<(), Shown>) -> Result<()> {
         let now = self.host.now_us();
         let changed = self.transition(|state, sql| {
@@ -290,7 +290,7 @@ impl Effects<'_> {
         self.announce_effect(&effect)
     }
 
-    /// Tells the operator of one that was given up.
+    /// Logs an effect that has failed permanently, for the operator.
     fn tell_of_effect(&self, effect: &Effect) -> Result<()> {
         if effect.status != Status::Failed {
             return Ok(());
@@ -303,7 +303,7 @@ impl Effects<'_> {
         })
     }
 
-    /// An attempt failed: there is another after a pause, or it is given up.
+    /// Handles a failed attempt: schedules another one after a pause, or gives the effect up.
     fn failed(
         &self,
         state: &mut State,
@@ -326,7 +326,7 @@ impl Effects<'_> {
         Ok(effect)
     }
 
-    /// It is over, or this occurrence of it: then that has a row of its own, and the next one is due.
+    /// Ends the effect, or this occurrence. An occurrence gets its own row, and the next one becomes due.
     fn end(
         &self,
         state: &mut State,
@@ -342,7 +342,7 @@ impl Effects<'_> {
             Event::effect_failure(&id, &effect.name, effect.attempts, error).insert(sql, now)?;
         }
         let error: Option<String> = error.map(String::from);
-        // A repetition that cannot be read ends here.
+        // An effect with an invalid repetition ends here.
         let next = effect.repeat().ok().flatten().and_then(|repeat| repeat.next(effect.scheduled_us, now));
         let comes = if next.is_some() { Comes::Again } else { Comes::NoMore };
         let ended = Effect { status, error: error.clone(), ..effect.clone() };
@@ -379,7 +379,7 @@ impl Effects<'_> {
         Ok(over)
     }
 
-    /// Drops the attempts that are under way, at their next await. The caller has already ended their rows.
+    /// Aborts the attempts in progress at their next await. The caller has already ended their rows.
     pub(crate) fn abort_effects(&self) {
         let running = std::mem::take(&mut *self.ephemeral.effects.borrow_mut());
         for effect in running.into_values() {
@@ -389,7 +389,7 @@ impl Effects<'_> {
     }
 }
 
-/// An attempt under way; its place is free again when it ends, however it does.
+/// An attempt in progress. Dropping it frees its slot.
 struct Running {
     thread: Thread,
     id: i64,

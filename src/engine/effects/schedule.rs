@@ -19,18 +19,18 @@ use crate::store::effects::{Effect, Status, effect_id, tally};
 use crate::store::idempotency::Key;
 use crate::store::repeat::{Repeat, Repetition};
 
-/// The same, with its time settled.
+/// A call with its time settled.
 struct SubagentCall {
     name: String,
     args: Value,
-    /// Microseconds since 1970; `None` for the next time that `repeat` says.
+    /// Microseconds since 1970; `None` for the next time of `repeat`.
     from: Option<i64>,
-    /// The field that says when.
+    /// The field with the time.
     field: &'static str,
     repeat: Option<Repeat>,
 }
 
-/// Who cancels an effect.
+/// The initiator of a cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Agent,
@@ -70,7 +70,7 @@ impl Effects<'_> {
         })
     }
 
-    /// Schedules one for code that works there; its id.
+    /// Schedules an effect for code that runs in `by`. Returns its id.
     pub(crate) fn schedule_effect(&self, effect: NewEffect, by: &Scope) -> Result<String> {
         let now = self.host.now_us();
         let repeat = Repeat::of(&effect.repeats)?;
@@ -85,7 +85,7 @@ impl Effects<'_> {
         self.read(|state, _| Ok(effect_id(&state.meta.stem, id)))
     }
 
-    /// One transition: its row and the alarm.
+    /// One transition: the row and the alarm.
     fn schedule(&self, wanted: SubagentCall, key: Option<&Key>, by: &Scope) -> Result<i64> {
         let now = self.host.now_us();
         if let Some(id) = self.read(|_, sql| key.map_or(Ok(None), |key| key.replayed(sql, now)))? {
@@ -113,7 +113,7 @@ impl Effects<'_> {
             let open = tally::counts(state, sql)?.open;
             if open >= limits::EFFECTS {
                 let message = format!("{open} effects are scheduled already, the most that a thread holds.");
-                // There is room when the next one has run.
+                // There is room after the next one has run.
                 let wait_us = tally::next_due(state, sql)?
                     .map_or(0, |at| at - now)
                     .clamp(0, limits::RETRY_AFTER_MAX_US);
@@ -136,7 +136,7 @@ impl Effects<'_> {
         Ok(effect.id)
     }
 
-    /// Whether there is such an effect and it takes these arguments.
+    /// Checks that the effect is defined and accepts these arguments.
     fn check_effect(&self, name: &str, args: &Value) -> Result<()> {
         let Some(definition) = self.catalog.effects.get(name) else {
             let names: Vec<&str> = self.catalog.effects.keys().map(String::as_str).collect();
@@ -158,7 +158,7 @@ impl Effects<'_> {
         Err(Error::field("args", format!("Invalid arguments for “{name}”: {}", schema::lines(&problems))))
     }
 
-    /// `GET …/effects`: those to come, the next one first, then those that have ended, the last one first.
+    /// `GET …/effects`: pending ones, next first, then ended ones, last first.
     pub(crate) fn list_effects(&self, query: &Query) -> Result<Reply> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
@@ -189,10 +189,10 @@ impl Effects<'_> {
         })
     }
 
-    /// The effects that are still to run, for code.
+    /// Pending effects, for code.
     ///
     /// # Errors
-    /// `too_large` when they have more than [`limits::LIST_BYTES`] together.
+    /// `too_large` if together they exceed [`limits::LIST_BYTES`].
     pub(crate) fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
         self.read(|state, sql| {
             let mut page = Page::of_bytes(limits::EFFECTS, limits::LIST_BYTES);
@@ -207,7 +207,8 @@ impl Effects<'_> {
         })
     }
 
-    /// `POST …/effects/:id/cancel`. One that repeats does not come again; an attempt that is under way goes on.
+    /// `POST …/effects/:id/cancel`. A repeating effect does not occur again. An attempt in progress
+    /// continues.
     pub(crate) fn cancel_effect(&self, id: &str, by: By) -> Result<Reply> {
         let now = self.host.now_us();
         let effect = self.transition(|state, sql| {
@@ -234,7 +235,8 @@ impl Effects<'_> {
         Ok(Reply::json(200, &json!({ "action": "canceled", "id": id, "canceledBy": by })))
     }
 
-    /// `POST …/effects/:id/run`: one that waits is due now; of one that has ended, and of one that repeats, a copy is.
+    /// `POST …/effects/:id/run`: a waiting effect becomes due now. For an ended or a repeating effect, a copy
+    /// becomes due.
     pub(crate) fn run_effect_now(&self, id: &str) -> Result<Reply> {
         let now = self.host.now_us();
         let effect = self.read(|state, sql| {
@@ -268,7 +270,7 @@ impl Effects<'_> {
         }
     }
 
-    /// Tells who listens how an effect stands.
+    /// Sends the state of an effect to listeners.
     pub(crate) fn announce_effect(&self, effect: &Effect) -> Result<()> {
         if !self.has_listeners() {
             return Ok(());
@@ -279,7 +281,7 @@ impl Effects<'_> {
     }
 }
 
-/// For code: whether there was one that could be cancelled.
+/// For code: returns whether there was an effect that could be cancelled.
 pub(crate) fn remove(thread: &Thread, id: &str) -> Result<bool> {
     match thread.effects().cancel_effect(id, By::Agent) {
         Ok(_) => Ok(true),

@@ -12,7 +12,7 @@ use crate::store::files::Kind;
 use crate::store::state::State;
 use crate::store::{chunks, files as table};
 
-/// Writes a file whose content is here as a whole. The index over texts must be there: `make_index`.
+/// Writes a file from its whole content. Requires the index over texts (`make_index`).
 pub(crate) fn put(
     state: &mut State,
     sql: &dyn Sql,
@@ -27,10 +27,10 @@ pub(crate) fn put(
     install(state, sql, &draft, Content::Whole(content), now).map(|written| written.record)
 }
 
-/// The file at a path; `None` when there is none.
+/// The file at a path, if it exists.
 ///
 /// # Errors
-/// `invalid_field` for what is no path, with `field`; `conflict` for a directory.
+/// `invalid_field` with `field` for an invalid path; `conflict` for a directory.
 pub(crate) fn stat(sql: &dyn Sql, field: &str, path: &str) -> Result<Option<FileRecord>> {
     let path = FilePath::parse(field, path)?;
     match table::find(sql, &path)? {
@@ -41,14 +41,14 @@ pub(crate) fn stat(sql: &dyn Sql, field: &str, path: &str) -> Result<Option<File
     }
 }
 
-/// The bytes that a file has; `None` when there is none, or only the bucket has its content.
+/// The size of a file; `None` if it does not exist, or only the bucket has its content.
 pub(crate) fn size(sql: &dyn Sql, path: &str) -> Result<Option<u64>> {
     let found = table::find(sql, &FilePath::parse("path", path)?)?;
     let is_here = |row: &table::Row| row.kind == Kind::File && !row.storage.is_away();
     Ok(found.filter(is_here).map(|row| row.size.unsigned_abs()))
 }
 
-/// The bytes of a file of at most `limit` bytes; `None` when there is none, or a longer one.
+/// The bytes of a file of at most `limit` bytes; `None` if it does not exist or is longer.
 pub(crate) fn content(sql: &dyn Sql, path: &str, limit: usize) -> Result<Option<Vec<u8>>> {
     let found = table::find(sql, &FilePath::parse("path", path)?)?;
     let fits = |row: &table::Row| {
@@ -57,7 +57,7 @@ pub(crate) fn content(sql: &dyn Sql, path: &str, limit: usize) -> Result<Option<
     found.filter(fits).map(|row| search::content(sql, &row)).transpose()
 }
 
-/// The first row of a file's content; for what stands at its beginning.
+/// The first row of a file's content, for checks of its beginning.
 pub(crate) fn beginning(sql: &dyn Sql, path: &str) -> Result<Option<bytes::Bytes>> {
     match table::find(sql, &FilePath::parse("path", path)?)?.filter(|row| row.kind == Kind::File) {
         Some(row) => chunks::find(sql, row.id, 0),
@@ -65,7 +65,7 @@ pub(crate) fn beginning(sql: &dyn Sql, path: &str) -> Result<Option<bytes::Bytes
     }
 }
 
-/// Takes a file away if `is_it`; without one nothing happens.
+/// Deletes a file if `is_it` accepts it.
 pub(crate) fn remove_if(
     state: &mut State,
     sql: &dyn Sql,

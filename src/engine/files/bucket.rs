@@ -20,15 +20,16 @@ use crate::store::files::{Kind, Row};
 use crate::store::objects::Storage;
 use crate::store::{chunks, files as table, objects};
 
-/// The size above which content goes to the bucket, bytes: what `BOBBIN_R2_ABOVE_BYTES` says, but not below
-/// [`limits::FILE_WHOLE_BYTES`]. So what is read as a whole, searched or shown to a model is always here.
+/// The size above which content is moved to the bucket, bytes: `BOBBIN_R2_ABOVE_BYTES`, but at least
+/// [`limits::FILE_WHOLE_BYTES`]. So content that is read as a whole, searched or shown to a model is always
+/// in the database.
 pub fn spilled_above(setting: Option<&str>) -> u64 {
     let least = limits::FILE_WHOLE_BYTES as u64;
     setting.and_then(|text| text.trim().parse().ok()).unwrap_or(least).max(least)
 }
 
 impl Files<'_> {
-    /// Where content of so many bytes belongs once it is installed.
+    /// The storage of content of this size after it is installed.
     pub(crate) fn storage_for(&self, size: u64) -> Storage {
         match self.host.bucket() {
             Some(bucket) if size > bucket.above() => Storage::Copying,
@@ -41,7 +42,8 @@ impl Files<'_> {
         self.read(|state, _| Ok(state.meta.object(id)))
     }
 
-    /// Moves what is on its way, beside the caller and one after the other. What fails waits for the next write.
+    /// Moves pending content, in parallel with the caller and one at a time. A failed move waits for the next
+    /// write.
     pub(crate) fn tend_bucket(&self) {
         if self.host.bucket().is_none() || self.ephemeral.mover.busy.get() {
             return;
@@ -57,7 +59,7 @@ impl Files<'_> {
         }
     }
 
-    /// The next row to move, besides these; `None` in a thread that is terminated: deleting it is all that is left.
+    /// The next row to move, except these. `None` in a terminated thread, whose content is only deleted.
     fn next_move(&self, besides: &SortedSet<i64>) -> Result<Option<Row>> {
         self.read(|state, sql| {
             if state.must_live().is_err() {
@@ -94,7 +96,7 @@ impl Files<'_> {
                 self.bucket()?.delete(vec![object]).await.map_err(refused)?;
                 self.transition(|_, sql| {
                     let Some(row) = table::by_id(sql, row.id)? else { return Ok(()) };
-                    // From here on it is like any other that was removed.
+                    // From here on it is an ordinary removed row.
                     objects::forget(sql, row.id)?;
                     let row = Row { storage: Storage::Local, ..row };
                     table::delete(sql, &row, limits::PRUNED_CHUNKS + 2).map(drop)
@@ -107,14 +109,14 @@ impl Files<'_> {
         let object = self.key(row.id)?;
         let put = self.bucket()?.put(object, row.size.unsigned_abs(), self.local_chunks(row)).await;
         if let Err(error) = put {
-            // It was replaced or removed, or the thread was terminated: that is why.
+            // The failure is expected if it was replaced or removed, or the thread was terminated.
             return if self.is_wanted(row.id)? { Err(refused(error)) } else { Ok(()) };
         }
         self.drop_local_chunks(row.id)
     }
 
-    /// Says that the bucket has a content and deletes what of it is here: all of it in this transition, if it is not
-    /// very much.
+    /// Marks a content as stored in the bucket and deletes its local chunks. Up to a limit, all of them are
+    /// deleted in this transition.
     fn drop_local_chunks(&self, id: i64) -> Result<()> {
         self.transition(|_, sql| {
             let Some(row) = table::by_id(sql, id)?.filter(|row| row.kind == Kind::File) else {
@@ -126,7 +128,7 @@ impl Files<'_> {
         })
     }
 
-    /// Whether a content still belongs into the bucket.
+    /// Whether a content still belongs in the bucket.
     fn is_wanted(&self, id: i64) -> Result<bool> {
         self.read(|state, sql| {
             let row = table::by_id(sql, id)?;
@@ -134,8 +136,8 @@ impl Files<'_> {
         })
     }
 
-    /// The content of a file in the database, each chunk read when it is asked for. It breaks off when the content is
-    /// not wanted any more.
+    /// The content of a file in the database, with each chunk read on demand. It ends with an error when the
+    /// content is no longer wanted.
     fn local_chunks(&self, row: &Row) -> LocalBoxStream<'static, Result<Bytes>> {
         let (id, chunks) = (row.id, row.chunks);
         let from = Some((self.0.clone(), 0_i64));
@@ -151,13 +153,14 @@ impl Files<'_> {
         }))
     }
 
-    /// Deletes every object of a thread that is terminated. Deleting twice is the same as once.
+    /// Deletes all objects of a terminated thread. Idempotent.
     ///
     /// # Errors
-    /// `overloaded` when the bucket refuses; `internal` when there is none bound, and objects.
+    /// `overloaded` if the bucket refuses; `internal` if none is bound but there are objects.
     pub(crate) async fn delete_objects(&self) -> Result<()> {
         if self.ephemeral.mover.busy.get() {
-            // It stops at the next chunk. An object that came after its deletion would stay for ever.
+            // The mover stops at the next chunk. An object that it wrote after the deletion would never be
+            // deleted.
             let (send, ended) = oneshot::channel();
             self.ephemeral.mover.waiting.borrow_mut().push(send);
             let _either_way = ended.await;
@@ -175,7 +178,7 @@ impl Files<'_> {
         }
     }
 
-    /// The bucket, for what needs one.
+    /// The bucket, or an error if none is bound.
     pub(crate) fn bucket(&self) -> Result<&dyn Bucket> {
         self.host.bucket().ok_or_else(|| {
             Error::internal("this thread has files in R2, but no bucket is bound: bind it as FILES in wrangler.toml again")
@@ -183,12 +186,12 @@ impl Files<'_> {
     }
 }
 
-/// The bucket did not do what it was asked to.
+/// The error for a failed operation of the bucket.
 pub(crate) fn refused(error: impl std::fmt::Display) -> Error {
     Error::new(Code::Overloaded, format!("The bucket of the files failed: {error}.")).hint("Try again.")
 }
 
-/// Ends the move also when it panics.
+/// Ends the move, also after a panic.
 struct Moving(Thread);
 
 impl Drop for Moving {

@@ -13,13 +13,13 @@ pub(crate) struct Conditions {
 }
 
 impl Conditions {
-    /// Those of a request.
+    /// Parses the conditions of a request.
     pub(crate) fn of(request: &ThreadRequest) -> Conditions {
         let header = |name| request.header(name).map(str::to_owned);
         Conditions { if_match: header("if-match"), if_none_match: header("if-none-match") }
     }
 
-    /// Refuses a change of what has this tag; `None` when there is nothing yet.
+    /// Checks a change of content with this tag; `None` if it does not exist yet.
     ///
     /// # Errors
     /// `precondition_failed`.
@@ -35,7 +35,7 @@ impl Conditions {
         Ok(())
     }
 
-    /// Whether the client has what has this tag: the answer is 304.
+    /// Whether the client already has the content with this tag, so that the status is 304.
     ///
     /// # Errors
     /// `precondition_failed` by `If-Match`.
@@ -48,13 +48,13 @@ impl Conditions {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Compare {
-    /// A weak tag is like none.
+    /// A weak tag never matches.
     Strong,
-    /// A weak tag is like the strong one.
+    /// A weak tag matches the strong one.
     Weak,
 }
 
-/// Whether a list of tags, or `*`, has this one. Ours have no comma.
+/// Whether a list of tags, or `*`, contains this one. Our tags contain no comma.
 fn has(list: &str, etag: Option<&str>, compare: Compare) -> bool {
     let Some(etag) = etag else { return false };
     list.split(',').map(str::trim).any(|tag| {
@@ -66,22 +66,22 @@ fn has(list: &str, etag: Option<&str>, compare: Compare) -> bool {
     })
 }
 
-/// The part of a file that is asked for.
+/// The requested part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Portion {
-    /// All of it: no range, one in a form that we do not serve, or one of another version.
+    /// All of it: no range, an unsupported form, or a range of another version.
     Whole,
     /// These bytes; not empty.
     Part(Range<u64>),
-    /// None that it has: 416.
+    /// The range is outside the file: 416.
     Nothing,
 }
 
 impl Portion {
-    /// Reads `Range` and `If-Range`. Of several ranges the whole is served, which a server may.
+    /// Parses `Range` and `If-Range`. For several ranges the whole is served, which RFC 9110 allows.
     pub(crate) fn of(request: &ThreadRequest, etag: &str, size: u64) -> Portion {
         let Some(range) = request.header("range") else { return Portion::Whole };
-        // A date is no strong validator here: two changes may fall into one second.
+        // A date is not a strong validator here: two changes may fall into one second.
         if request.header("if-range").is_some_and(|tag| tag.trim() != etag) {
             return Portion::Whole;
         }
@@ -97,7 +97,7 @@ fn parse(range: &str, size: u64) -> Option<Portion> {
     let (first, last) = range.trim().split_once('-')?;
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        // More digits than a number has are beyond every end.
+        // A number with too many digits is beyond every end.
         digits.then(|| text.parse::<u64>().unwrap_or(u64::MAX))
     };
     let part = match (first, last) {

@@ -6,23 +6,23 @@
 //! cost of a path is its characters times the words that the pattern's bits fill, for every pattern.
 
 use crate::sorted::SortedMap;
-/// A pattern, ready to match.
+/// A compiled pattern.
 pub(crate) struct Glob {
-    /// Words of a set of places.
+    /// Number of words in a set of positions.
     words: usize,
-    /// The place behind all of the pattern.
+    /// The position after the whole pattern.
     end: usize,
-    /// The places before each character of the pattern.
+    /// Positions before each character of the pattern.
     letters: SortedMap<char, Places>,
-    /// Those before a `?`.
+    /// Positions before a `?`.
     ones: Places,
-    /// Those before a `*`.
+    /// Positions before a `*`.
     runs: Places,
-    /// Those before a `**`.
+    /// Positions before a `**`.
     any: Places,
 }
 
-/// A set of places, one bit for each; as long as the pattern needs.
+/// A set of positions, one bit each, as long as the pattern needs.
 type Places = Box<[u64]>;
 
 const BITS: usize = u64::BITS as usize;
@@ -39,7 +39,7 @@ enum Token {
 }
 
 impl Glob {
-    /// Reads a pattern; every text is one.
+    /// Parses a pattern; every text is valid.
     pub(crate) fn new(pattern: &str) -> Glob {
         let tokens = tokens(pattern);
         let words = tokens.len() / BITS + 1;
@@ -66,7 +66,7 @@ impl Glob {
         glob
     }
 
-    /// Whether a path matches. `work` grows by the steps that it took: characters times words.
+    /// Whether a path matches. Adds the number of steps to `work`: characters times words.
     pub(crate) fn matches(&self, path: &str, work: &mut u64) -> bool {
         let mut places = vec![0_u64; self.words];
         if let Some(first) = places.first_mut() {
@@ -82,7 +82,7 @@ impl Glob {
         places.get(self.end / BITS).is_some_and(|word| word >> (self.end % BITS) & 1 == 1)
     }
 
-    /// Goes on by one character. Whether any place is left.
+    /// Advances by one character. Returns whether any position is left.
     fn step(&self, places: &mut [u64], c: char) -> bool {
         let letters = self.letters.get(&c);
         let (mut carry, mut left) = (0, 0);
@@ -99,7 +99,7 @@ impl Glob {
         left != 0
     }
 
-    /// A run may be empty. No two stand next to each other.
+    /// Skips runs, which may be empty. No two are adjacent.
     fn skip_runs(&self, places: &mut [u64]) {
         let mut carry = 0;
         for (at, places) in places.iter_mut().enumerate() {
@@ -135,7 +135,7 @@ mod tests {
         Glob::new(pattern).matches(path, &mut 0)
     }
 
-    /// The definition, by trying everything.
+    /// The definition, by exhaustive search.
     fn naive(pattern: &[char], path: &[char]) -> bool {
         match pattern {
             [] => path.is_empty(),
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn every_pattern_does_what_its_definition_says() {
-        // Every pattern of up to five of these, on every path of up to five of those.
+        // All patterns of up to five of these tokens, on all paths of up to five of those.
         let words = |alphabet: &[char], length: usize| {
             let mut words: Vec<Vec<char>> = vec![Vec::new()];
             let mut from = 0;
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn patterns_of_many_words_match_as_short_ones_do() {
-        // Every place where a bit passes from one word to the next.
+        // Covers every boundary where a bit moves from one word to the next.
         for length in 55..75 {
             let text = "a".repeat(length);
             for (pattern, path, expected) in [

@@ -22,7 +22,7 @@ pub use crate::store::file_record::{FileChunk, FileOptions, FileRecord, FileStat
 use crate::error::{Code, Error, Result};
 use crate::limits;
 
-/// Refuses one more file or directory beside so many.
+/// Refuses another file or directory if `count` has reached the limit.
 fn no_room(count: u32) -> Result<()> {
     if count < limits::FILES {
         return Ok(());

@@ -23,7 +23,7 @@ use crate::store::{chunks, files as table};
 const CHUNK: u64 = limits::FILE_CHUNK_BYTES as u64;
 
 impl Files<'_> {
-    /// The row of a file; `None` when there is nothing.
+    /// The row of a file, if it exists.
     ///
     /// # Errors
     /// `conflict` for a directory.
@@ -67,12 +67,13 @@ impl Files<'_> {
         chunk.ok_or_else(|| replaced(row))
     }
 
-    /// The bytes of a file in this range, which it has: chunk by chunk, each read when it is asked for.
+    /// The bytes of a file in this range, which must be valid. Each chunk is read on demand.
     pub(crate) fn bytes_of(&self, row: Row, range: Range<u64>) -> LocalBoxStream<'static, Result<Bytes>> {
         Reading { thread: self.0.clone(), row, range, object: None }.into_stream()
     }
 
-    /// The same, with what is in the bucket opened already: what fails at once is not an answer that breaks off.
+    /// The same, with content in the bucket already opened, so that an immediate failure is an error and not
+    /// an interrupted response.
     pub(crate) async fn opened(
         &self,
         row: Row,
@@ -96,19 +97,19 @@ impl Files<'_> {
     }
 }
 
-/// A file that is being read, from wherever its content is.
+/// A file that is being read, wherever its content is.
 struct Reading {
     thread: Thread,
     row: Row,
-    /// What is still to come.
+    /// The remaining range.
     range: Range<u64>,
-    /// The content from the bucket, once it is opened.
+    /// The content from the bucket, once opened.
     object: Option<Object>,
 }
 
 struct Object {
     stream: Body,
-    /// What came beyond the chunk before.
+    /// Bytes that came after the previous chunk.
     left: Bytes,
 }
 
@@ -122,13 +123,13 @@ impl Reading {
         }))
     }
 
-    /// What is left of the chunk that comes next.
+    /// The rest of the next chunk.
     async fn next(&mut self) -> Result<Bytes> {
         if self.object.is_none() && !self.row.storage.is_away() {
             let index = self.range.start / CHUNK;
             match self.thread.files().chunk(&self.row, index as i64) {
                 Ok(chunk) => return self.part(index, &chunk),
-                // It may have gone to the bucket meanwhile.
+                // It may have been moved to the bucket meanwhile.
                 Err(error) => match self.thread.read(|_, sql| table::by_id(sql, self.row.id))? {
                     Some(row) if row.storage.is_away() => self.row = row,
                     _ => return Err(error),
@@ -153,7 +154,7 @@ impl Reading {
         Ok(chunk.slice(part))
     }
 
-    /// Asks the bucket for what is still to come.
+    /// Opens the remaining range in the bucket.
     async fn open(&mut self) -> Result<()> {
         let files = self.thread.files();
         let bucket = files.bucket()?;
@@ -172,7 +173,7 @@ impl Reading {
         Ok(())
     }
 
-    /// As long as a chunk of the database would be, so that a reader cannot tell where the content is.
+    /// A chunk of the same length as in the database, so that a reader cannot tell the storage.
     async fn next_of_object(&mut self) -> Result<Bytes> {
         let Some(object) = &mut self.object else { return Err(Error::internal("an object is not open")) };
         let end = self.range.end.min((self.range.start / CHUNK + 1) * CHUNK);

@@ -18,7 +18,7 @@ use crate::store::files::{Kind, Row};
 use crate::store::objects::Storage;
 use crate::store::state::State;
 
-/// What another thread says of a file.
+/// The record of a file in another thread.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Foreign {
@@ -33,12 +33,12 @@ pub(crate) struct Foreign {
     width: Option<u32>,
     #[serde(default)]
     height: Option<u32>,
-    /// Its version; a directory has none.
+    /// Its version; `None` for a directory.
     #[serde(default)]
     pub(crate) etag: Option<String>,
 }
 
-/// A file whose content is here and has no place yet. While this lives the content stays.
+/// A file with stored content that has no path yet. The content is kept as long as this value lives.
 pub(crate) struct Received {
     pub(crate) file: Foreign,
     writing: Writing,
@@ -46,10 +46,10 @@ pub(crate) struct Received {
 }
 
 impl Files<'_> {
-    /// Takes in the content of a file, piece by piece.
+    /// Stores the content of a file, piece by piece.
     ///
     /// # Errors
-    /// `too_large`; `overloaded` when the content breaks off; `conflict` when it is not as long as its record says.
+    /// `too_large`; `overloaded` if the content breaks off; `conflict` if its length differs from the record.
     pub(crate) async fn receive(&self, file: Foreign, mut content: Body) -> Result<Received> {
         let size = file.size;
         check_size(size)?;
@@ -74,7 +74,7 @@ impl Files<'_> {
 }
 
 impl Received {
-    /// Its content, of at most `limit` bytes; `None` when it is longer, or only the bucket has it.
+    /// The content, of at most `limit` bytes; `None` if it is longer, or only the bucket has it.
     pub(crate) fn content(&self, sql: &dyn Sql, limit: usize) -> Result<Option<Vec<u8>>> {
         if self.file.size > limit as u64 {
             return Ok(None);
@@ -88,13 +88,13 @@ impl Received {
         chunks::find(sql, self.writing.row(sql)?.id, 0)
     }
 
-    /// What was said of it, as it may be said again.
+    /// The options from its record.
     pub(crate) fn options(&self) -> FileOptions {
         let Foreign { metadata, width, height, .. } = self.file.clone();
         FileOptions { width, height, metadata, thumbnail: None }
     }
 
-    /// Gives it its place, at which there is nothing. Runs inside a transition.
+    /// Gives it its path, which must be free. Runs inside a transition.
     pub(crate) fn install(
         &self,
         state: &mut State,

@@ -20,26 +20,26 @@ use crate::store::file_record::{FileRecord, GrepMatch, GrepResult};
 use crate::store::files::{Row, Search, tree as places};
 use crate::store::{chunks, file_texts, files as table};
 
-/// Three-letter groups of a pattern that the index is asked for; more would not narrow it.
+/// Maximum number of trigrams of a pattern for the index. More would not narrow the result.
 const GROUPS: usize = 32;
 
-/// The answer to a search by text.
+/// The result of a search by text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Found {
     /// Files with the text, by path.
     pub(crate) results: Vec<GrepResult>,
-    /// Whether there may be more: the search reads, and tells, only so much.
+    /// Whether there may be more. The search reads and returns a bounded amount.
     pub(crate) truncated: bool,
 }
 
 impl Files<'_> {
-    /// Lines of text files that have `pattern` in them, whatever its case.
+    /// Lines of text files that contain `pattern`, ignoring case.
     pub(crate) fn grep(&self, pattern: &str) -> Result<Found> {
         check_pattern("grep", pattern)?;
         let wanted = fold(pattern);
         self.read(|_, sql| {
             let mut page = Page::new(FOUND_FILES);
-            // No line has a line break in it.
+            // No line contains a line break.
             if wanted.contains('\n') {
                 return Ok(Found { results: Vec::new(), truncated: false });
             }
@@ -62,7 +62,8 @@ impl Files<'_> {
         })
     }
 
-    /// Files and directories whose path matches, by path; and whether there may be more. Lets others go on now and then.
+    /// Files and directories whose path matches, by path, and whether there may be more. Yields to other work
+    /// from time to time.
     pub(crate) async fn find(&self, pattern: &str) -> Result<(Vec<FileRecord>, bool)> {
         let mut finding = Finding::new(pattern)?;
         while self.read(|_, sql| finding.slice(sql))? == Slice::More {
@@ -71,7 +72,7 @@ impl Files<'_> {
         self.read(|_, sql| finding.found(sql))
     }
 
-    /// The same in one go, for code that cannot wait.
+    /// The same without yielding, for code that cannot wait.
     pub(crate) fn find_now(&self, pattern: &str) -> Result<(Vec<FileRecord>, bool)> {
         let mut finding = Finding::new(pattern)?;
         self.read(|_, sql| {
@@ -81,24 +82,24 @@ impl Files<'_> {
     }
 }
 
-/// A search by path that is under way.
+/// A search by path in progress.
 struct Finding {
     glob: Glob,
-    /// Paths that match, with their ids: the first ones, and one more if there are more.
+    /// Matching paths with their ids: the first ones, and one more if there are more.
     paths: SortedMap<String, i64>,
-    /// The last id that was looked at.
+    /// The last id that was checked.
     after: i64,
-    /// Steps that are left.
+    /// Number of remaining steps.
     left: u64,
     truncated: bool,
 }
 
-/// How a part of a search ended.
+/// The end of a part of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slice {
-    /// There is more to look at.
+    /// More paths remain.
     More,
-    /// That was all, or as much as one search does.
+    /// All paths were checked, or the limit of one search was reached.
     Last,
 }
 
@@ -109,7 +110,7 @@ impl Finding {
         Ok(Finding { glob, paths: SortedMap::new(), after: 0, left: limits::FIND_STEPS, truncated: false })
     }
 
-    /// Looks at the next paths. Only they are read: what else a row has may be large.
+    /// Checks the next paths. Only the paths are read, because the other columns may be large.
     fn slice(&mut self, sql: &dyn Sql) -> Result<Slice> {
         let (mut steps, mut seen) = (0, 0);
         places::each_path(sql, self.after, |id, path| {
@@ -133,7 +134,7 @@ impl Finding {
         Ok(if more && self.left > 0 { Slice::More } else { Slice::Last })
     }
 
-    /// What was found, as it is now.
+    /// The results in their current state.
     fn found(&self, sql: &dyn Sql) -> Result<(Vec<FileRecord>, bool)> {
         let mut page = Page::new(FOUND_FILES);
         for (path, id) in &self.paths {
@@ -166,7 +167,7 @@ fn check_pattern(field: &str, pattern: &str) -> Result<()> {
     Ok(())
 }
 
-/// Text files that may have a text, by path: the path, the id, and the bytes of each.
+/// Text files that may contain a text, by path: the path, the id, and the size of each.
 fn candidates(sql: &dyn Sql, wanted: &str) -> Result<Vec<(String, i64, u64)>> {
     let question = question(wanted).filter(|_| file_texts::is_there(sql));
     let mut found = places::texts(sql, question.as_deref())?;
@@ -174,7 +175,7 @@ fn candidates(sql: &dyn Sql, wanted: &str) -> Result<Vec<(String, i64, u64)>> {
     Ok(found)
 }
 
-/// What the index is asked: for files with every group of the pattern. `None` for one that is too short.
+/// The query for the index: files with every trigram of the pattern. `None` if the pattern is too short.
 fn question(wanted: &str) -> Option<String> {
     let letters: Vec<char> = file_texts::indexed(wanted).chars().collect();
     let groups: SortedSet<&[char]> = letters.windows(3).take(GROUPS).collect();
@@ -205,7 +206,7 @@ fn lines_with(text: &str, wanted: &str) -> Vec<GrepMatch> {
     let matching = lines.filter_map(|(line, text)| {
         let folded = fold(text);
         let at = folded.find(wanted)?;
-        // Folding keeps the number of characters.
+        // Case folding keeps the number of characters.
         let before = folded.get(..at).map_or(0, |before| before.chars().count());
         Some(GrepMatch { line, text: shortened(text, before) })
     });
@@ -223,7 +224,7 @@ fn shortened(line: &str, at: usize) -> String {
         .collect()
 }
 
-/// A text without its cases, character by character: what has no one small letter stays as it is.
+/// A text in lower case, character by character. A character without a single lower-case form is unchanged.
 pub(crate) fn fold(text: &str) -> String {
     let small = |c: char| {
         let mut small = c.to_lowercase();
@@ -235,12 +236,12 @@ pub(crate) fn fold(text: &str) -> String {
     text.chars().map(small).collect()
 }
 
-/// The content of a file as it is compared.
+/// The content of a file in the form in which it is compared.
 pub(crate) fn folded(content: &[u8]) -> String {
     fold(&String::from_utf8_lossy(content))
 }
 
-/// Whether a file is a text that searches look into.
+/// Whether a file is a text that is searched.
 pub(crate) fn is_text(mime: &str, size: u64) -> bool {
     size <= limits::GREP_FILE_BYTES && is_text_type(mime)
 }
@@ -278,7 +279,7 @@ fn is_text_type(mime: &str) -> bool {
     known.contains(&kind) || kind.ends_with("+json") || kind.ends_with("+xml") || kind.ends_with("+yaml")
 }
 
-/// How a text is found. One that grew too large by folding is no row of the index.
+/// The index row of a text. A text that grew too large by case folding has none.
 pub(crate) fn found_by(folded: &str) -> Search {
     if folded.len() as u64 <= limits::GREP_FILE_BYTES { Search::Index } else { Search::Scan }
 }

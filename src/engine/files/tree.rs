@@ -24,7 +24,7 @@ use crate::store::{file_texts, files as table, objects};
 /// The type of a directory (spec §16.2).
 const DIRECTORY: &str = "inode/directory";
 
-/// What is taken away.
+/// The kind of entry that may be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
     /// A file; a directory is refused.
@@ -38,7 +38,7 @@ pub(crate) enum Removal {
 }
 
 impl Files<'_> {
-    /// What is at a path.
+    /// The entry at a path.
     pub(crate) fn stat(&self, path: &FilePath) -> Result<Option<FileRecord>> {
         self.read(|state, sql| {
             if path.is_root() {
@@ -50,7 +50,7 @@ impl Files<'_> {
         })
     }
 
-    /// Makes a directory and those above it; one that is there already is left as it is. Whether there was none before.
+    /// Creates a directory and its parents. An existing one is unchanged. Returns whether it was created.
     pub(crate) fn mkdir(&self, path: &FilePath, conditions: &Conditions) -> Result<(FileRecord, bool)> {
         let now = self.host.now_us();
         let created = self.transition(|state, sql| {
@@ -75,7 +75,7 @@ impl Files<'_> {
         Ok((record, created))
     }
 
-    /// Takes a file or a directory away. Whether there was one.
+    /// Removes a file or a directory. Returns whether it existed.
     pub(crate) fn remove(&self, path: &FilePath, what: Removal, conditions: &Conditions) -> Result<bool> {
         if path.is_root() {
             return Err(Error::field("path", "The root cannot be removed."));
@@ -92,7 +92,7 @@ impl Files<'_> {
                     discard_entries(sql, path)?;
                     discard(sql, &row)?;
                     state.changed.file(FileChange::RemovedBelow(path.clone()));
-                    // Counted anew when it is asked for.
+                    // Counted again on the next request.
                     state.files = None;
                     return Ok(true);
                 }
@@ -114,11 +114,10 @@ impl Files<'_> {
         Ok(removed)
     }
 
-    /// Gives a file or a directory another path.
+    /// Moves a file or a directory to another path.
     ///
     /// # Errors
-    /// `not_found`; `conflict` when something is at the new path, or a file is above it; `invalid_field` for the root
-    /// and for a directory that would come into itself.
+    /// `not_found`; `conflict` if the new path exists, or a file is above it; `invalid_field` for the root and for a directory that would be moved into itself.
     pub(crate) fn rename(
         &self,
         from: &FilePath,
@@ -180,10 +179,10 @@ impl Files<'_> {
         })
     }
 
-    /// All entries of a directory; none when there is no such directory.
+    /// All entries of a directory; empty if it does not exist.
     ///
     /// # Errors
-    /// `too_large` when they have more than [`limits::LIST_BYTES`] together.
+    /// `too_large` if together they exceed [`limits::LIST_BYTES`].
     pub(crate) fn entries(&self, path: &FilePath) -> Result<Vec<FileRecord>> {
         self.read(|_, sql| {
             let mut page = Page::of_bytes(limits::FILES, limits::LIST_BYTES);
@@ -203,13 +202,13 @@ impl Files<'_> {
         })
     }
 
-    /// How much there is.
+    /// The totals of the thread's files.
     pub(crate) fn stats(&self) -> Result<FileStats> {
         self.read(|_, sql| places::stats(sql))
     }
 }
 
-/// Where the page before ended.
+/// The end of the previous page.
 struct Place {
     kind: i64,
     name: String,
@@ -228,7 +227,7 @@ fn place_of(cursor: &str) -> Result<Place> {
     })
 }
 
-/// Where a page begins: right behind this place, the first page before all entries.
+/// The beginning of a page: directly after this place; the first page begins before all entries.
 fn after_place(place: Option<&Place>) -> (i64, &str) {
     place.map_or((-1, ""), |place| (place.kind, place.name.as_str()))
 }
@@ -260,16 +259,16 @@ fn insert_directory(state: &mut State, sql: &dyn Sql, path: &FilePath, now: i64)
     Ok(())
 }
 
-/// The directories above a path that are not there yet, innermost first.
+/// Missing directories above a path, innermost first.
 ///
 /// # Errors
-/// `conflict` when one of them is a file.
+/// `conflict` if one of them is a file.
 pub(crate) fn missing_parents(sql: &dyn Sql, path: &FilePath) -> Result<Vec<FilePath>> {
     let mut missing = Vec::new();
     let above: Vec<FilePath> = path.ancestors().collect();
     for path in above.into_iter().rev() {
         match table::find(sql, &path)? {
-            // Those above it are there too.
+            // Its parents exist too.
             Some(row) if row.kind == Kind::Directory => break,
             Some(_) => return Err(is_file(&path)),
             None => missing.push(path),
@@ -278,7 +277,7 @@ pub(crate) fn missing_parents(sql: &dyn Sql, path: &FilePath) -> Result<Vec<File
     Ok(missing)
 }
 
-/// Makes the directories above a path.
+/// Creates the directories above a path.
 pub(crate) fn make_parents(state: &mut State, sql: &dyn Sql, path: &FilePath, now: i64) -> Result<()> {
     for path in missing_parents(sql, path)?.iter().rev() {
         insert_directory(state, sql, path, now)?;
@@ -286,7 +285,7 @@ pub(crate) fn make_parents(state: &mut State, sql: &dyn Sql, path: &FilePath, no
     Ok(())
 }
 
-/// How many files and directories there are; counted once while the object lives.
+/// Number of files and directories; counted once while the object lives.
 pub(crate) fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
     if let Some(count) = state.files {
         return Ok(count);
@@ -296,8 +295,8 @@ pub(crate) fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
     Ok(count)
 }
 
-/// Takes a row out of the tree, and its content with it unless that is large: then it goes bit by bit. What the bucket
-/// may have an object of stays named until that is deleted.
+/// Removes a row from the tree. Its content is deleted at once unless it is large; then it is deleted step by
+/// step. A possible object in the bucket stays named until it is deleted.
 pub(crate) fn discard(sql: &dyn Sql, row: &Row) -> Result<()> {
     if row.search == Search::Index {
         file_texts::forget(sql, row.id)?;
@@ -307,21 +306,21 @@ pub(crate) fn discard(sql: &dyn Sql, row: &Row) -> Result<()> {
         return Row { parent: None, kind, search: Search::No, storage, ..row.clone() }.update(sql);
     }
     if row.chunks <= limits::PRUNED_CHUNKS {
-        // One more is its thumbnail, and one more than there can be says that this was all.
+        // One more row is the thumbnail, and one beyond the maximum proves that this was all.
         return table::delete(sql, row, limits::PRUNED_CHUNKS + 2).map(|_| ());
     }
     Row { parent: None, kind: Kind::Gone, search: Search::No, ..row.clone() }.update(sql)
 }
 
-/// Takes everything below a directory out of the tree.
+/// Removes everything below a directory from the tree.
 fn discard_entries(sql: &dyn Sql, path: &FilePath) -> Result<()> {
     let below = path.below();
-    // What the bucket may have an object of is named until that is deleted.
+    // A possible object in the bucket stays named until it is deleted.
     objects::name_all(sql, &below)?;
     places::discard(sql, &below)
 }
 
-/// Everything below a directory that was moved goes with it.
+/// Moves everything below a moved directory.
 fn move_entries(sql: &dyn Sql, from: &FilePath, to: &FilePath) -> Result<()> {
     let below = from.below();
     let longest = places::longest(sql, &below)?;
@@ -333,22 +332,22 @@ fn move_entries(sql: &dyn Sql, from: &FilePath, to: &FilePath) -> Result<()> {
     places::shift(sql, &below, to)
 }
 
-/// What is at a path, or is not, forbids this.
+/// The error for an entry that prevents an operation.
 fn conflict(message: String) -> Error {
     Error::new(Code::Conflict, message).at("path")
 }
 
-/// There is nothing at this path.
+/// The error for a path without an entry.
 pub(crate) fn no_file(path: &FilePath) -> Error {
     Error::new(Code::NotFound, format!("There is no file {path}."))
 }
 
-/// There is a directory where a file is wanted.
+/// The error for a directory in place of a file.
 pub(crate) fn is_directory(path: &FilePath) -> Error {
     conflict(format!("{path} is a directory."))
 }
 
-/// There is a file where a directory is wanted.
+/// The error for a file in place of a directory.
 pub(crate) fn is_file(path: &FilePath) -> Error {
     conflict(format!("{path} is a file, not a directory."))
 }

@@ -20,7 +20,7 @@ use crate::store::file_record::FileOptions;
 use crate::store::files::{Kind, Row};
 use crate::store::{chunks, files as table};
 
-/// Chunks that an answer names as missing.
+/// Maximum number of missing chunks that a response names.
 const NAMED: usize = 20;
 
 impl Files<'_> {
@@ -35,7 +35,7 @@ impl Files<'_> {
         let mime = body.string("mimeType")?.unwrap_or_else(|| crate::store::file_record::BYTES.to_owned());
         let options = crate::store::file_record::options(&mut body)?;
         let draft = Draft::new(FilePath::parse("path", &path)?, &mime, options, Conditions::default())?;
-        // What has expired makes room first.
+        // Deletes expired uploads first, to make room.
         self.prune_files();
         let now = self.host.now_us();
         let row = self.transition(|state, sql| {
@@ -53,7 +53,7 @@ impl Files<'_> {
         Ok(told(&id, &row, &[]))
     }
 
-    /// `GET …/uploads`: those that are under way, oldest first.
+    /// `GET …/uploads`: uploads in progress, oldest first.
     pub(crate) fn list_uploads(&self, query: &Query) -> Result<Value> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let after = query.get("cursor").filter(|cursor| !cursor.is_empty());
@@ -73,8 +73,8 @@ impl Files<'_> {
         Ok(json!({ "uploads": uploads, "cursor": last }))
     }
 
-    /// The id of an upload: its number, and letters that only an id has that was given out. The number of any other file
-    /// is no upload's.
+    /// The id of an upload: its number, and letters that cannot be guessed. So the number of another file is
+    /// not the id of an upload.
     fn upload_id(&self, number: i64) -> Result<String> {
         let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let hash = Sha256::digest(format!("upload {thread} {number}"));
@@ -82,10 +82,10 @@ impl Files<'_> {
         Ok(format!("u_{number}_{letters}"))
     }
 
-    /// The number in an id that was given out.
+    /// The number in a valid id.
     fn upload_number(&self, id: &str) -> Result<Option<i64>> {
         let number = id.strip_prefix("u_").and_then(|rest| rest.split('_').next()?.parse().ok());
-        // The platform carries 53 bits.
+        // The platform supports 53 bits.
         let number = number.filter(|number: &i64| (1..1 << 32).contains(number));
         let Some(number) = number else { return Ok(None) };
         Ok((self.upload_id(number)? == id).then_some(number))
@@ -105,7 +105,7 @@ impl Files<'_> {
         })
     }
 
-    /// `GET …/uploads/:id`: what is there of it.
+    /// `GET …/uploads/:id`: the progress of an upload.
     pub(crate) fn get_upload(&self, id: &str) -> Result<Value> {
         let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         self.read(|_, sql| {
@@ -117,7 +117,8 @@ impl Files<'_> {
         })
     }
 
-    /// `PUT …/uploads/:id/:index`: one chunk, of the length that its place says. Stored as a whole or not at all.
+    /// `PUT …/uploads/:id/:index`: one chunk, whose length is determined by its index. It is stored
+    /// completely or not at all.
     pub(crate) async fn put_upload_chunk(
         &self,
         id: &str,
@@ -163,7 +164,7 @@ impl Files<'_> {
         Ok(json!({ "uploadId": id, "index": place, "size": data.len() }))
     }
 
-    /// `POST …/uploads/:id/complete`: the content takes its place. A second time nothing changes.
+    /// `POST …/uploads/:id/complete`: gives the content its path. Repeated requests have no effect.
     pub(crate) fn complete_upload(&self, id: &str) -> Result<Value> {
         let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         let (row, received) = self.read(|_, sql| {
@@ -200,7 +201,7 @@ impl Files<'_> {
         self.transition(|state, sql| {
             state.must_live()?;
             let row = unfinished(self.upload(sql, id, number, now)?)?;
-            // From here on nobody finds it, and what it has is deleted bit by bit.
+            // From here on it cannot be found, and its content is deleted step by step.
             Row { kind: Kind::Gone, ..row }.update(sql)
         })?;
         self.prune_files();
@@ -208,7 +209,7 @@ impl Files<'_> {
     }
 }
 
-/// What a client is told of an upload.
+/// An upload as clients see it.
 fn told(id: &str, row: &Row, received: &[i64]) -> Value {
     let mut told = facts(id, row);
     if let Some(fields) = told.as_object_mut() {
@@ -217,7 +218,7 @@ fn told(id: &str, row: &Row, received: &[i64]) -> Value {
     told
 }
 
-/// What never changes of it.
+/// The fixed fields of an upload.
 fn facts(id: &str, row: &Row) -> Value {
     json!({
         "uploadId": id, "path": row.name, "size": row.size, "mimeType": row.mime,

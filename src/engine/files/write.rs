@@ -21,7 +21,7 @@ use crate::store::objects::Storage;
 use crate::store::state::State;
 use crate::store::{chunks, file_texts, files as table};
 
-/// A file that is to be written.
+/// A file to write.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) path: FilePath,
@@ -33,20 +33,20 @@ pub(crate) struct Draft {
 /// A file that was written.
 pub(crate) struct Written {
     pub(crate) record: FileRecord,
-    /// Whether there was none before.
+    /// Whether the file was created.
     pub(crate) created: bool,
 }
 
-/// Content on its way to its place.
+/// Content to install.
 pub(crate) enum Content<'a> {
-    /// All of it, not stored yet.
+    /// The whole content, not stored yet.
     Whole(&'a [u8]),
-    /// Stored under an id of its own.
+    /// Content that is stored under its own id.
     Stored(Row),
 }
 
 impl Draft {
-    /// Checks what can be checked without looking at the thread.
+    /// Checks everything that does not depend on the thread.
     ///
     /// # Errors
     /// `invalid_field`, `too_large`.
@@ -82,7 +82,7 @@ impl Draft {
         Ok(Draft { path, mime: mime.to_owned(), options, conditions })
     }
 
-    /// Its row, without a place in the tree.
+    /// The row of the file, without a path.
     pub(crate) fn row(&self, kind: Kind, size: u64, now: i64) -> Row {
         let metadata = self.options.metadata.as_ref().filter(|metadata| !metadata.is_empty());
         Row {
@@ -104,7 +104,7 @@ impl Draft {
     }
 }
 
-/// Refuses a file of so many bytes.
+/// Refuses a file of this size if it is too large.
 pub(crate) fn check_size(size: u64) -> Result<()> {
     if size <= limits::FILE_BYTES {
         return Ok(());
@@ -116,7 +116,7 @@ pub(crate) fn check_size(size: u64) -> Result<()> {
     .at("size"))
 }
 
-/// Refuses more content than the thread's database may take.
+/// Refuses more content than the thread's database may hold.
 pub(crate) fn check_room(sql: &dyn Sql, more: u64) -> Result<()> {
     let there = sql.size();
     if there.saturating_add(i64::try_from(more).unwrap_or(i64::MAX)) <= limits::THREAD_BYTES {
@@ -132,7 +132,7 @@ pub(crate) fn check_room(sql: &dyn Sql, more: u64) -> Result<()> {
     .hint("Remove files first."))
 }
 
-/// What a draft would replace; an error when it cannot be written.
+/// The row that a draft would replace, or an error if it cannot be written.
 pub(crate) fn check_draft(state: &State, sql: &dyn Sql, draft: &Draft) -> Result<Option<Row>> {
     state.must_live()?;
     let old = table::find(sql, &draft.path)?;
@@ -145,7 +145,7 @@ pub(crate) fn check_draft(state: &State, sql: &dyn Sql, draft: &Draft) -> Result
 }
 
 impl Files<'_> {
-    /// Writes a file whose content is here as a whole.
+    /// Writes a file from its whole content.
     pub(crate) fn write_whole(&self, draft: &Draft, content: &[u8]) -> Result<Written> {
         let written = self.install_whole(draft, content)?;
         self.prune_files();
@@ -161,8 +161,8 @@ impl Files<'_> {
         })
     }
 
-    /// Writes a file whose content comes in pieces; `declared` is its length, when that is known. What was stored of a
-    /// body that breaks off is deleted.
+    /// Writes a file from a stream; `declared` is its length, if known. If the body breaks off, the stored
+    /// part is deleted.
     pub(crate) async fn write_stream(
         &self,
         draft: &Draft,
@@ -227,7 +227,7 @@ impl Files<'_> {
         })
     }
 
-    /// Makes the index over texts before the first text is entered.
+    /// Creates the index over texts before the first text is stored.
     pub(crate) fn make_index(&self, mime: &str, size: u64) -> Result<()> {
         if !search::is_text(mime, size) {
             return Ok(());
@@ -242,7 +242,7 @@ impl Files<'_> {
         })
     }
 
-    /// Gives content of so many bytes, which is stored under an id of its own, its place.
+    /// Gives stored content of this size its path.
     pub(crate) fn install_stored(
         &self,
         draft: &Draft,
@@ -257,8 +257,8 @@ impl Files<'_> {
         })
     }
 
-    /// Deletes what is left of broken-off writes, expired uploads and large replaced files, a bounded part of it, and
-    /// moves on what is on its way to the bucket. It is nobody's request, so nobody is told when it fails: the next
+    /// Deletes a bounded part of the content of interrupted writes, expired uploads and large replaced files,
+    /// and continues moves to the bucket. It belongs to no request, so errors are not reported; the next
     /// write tries again.
     pub(crate) fn prune_files(&self) {
         if let Err(error) = self.prune() {
@@ -267,8 +267,8 @@ impl Files<'_> {
         self.tend_bucket();
     }
 
-    /// The same until nothing is left, beside the caller and with pauses in which others go on. What a crash or an eviction
-    /// leaves is for the next write.
+    /// The same until nothing is left, in parallel with the caller and with pauses for other work. After a
+    /// crash or an eviction the next write continues.
     pub(crate) fn prune_all(&self) {
         self.prune_files();
         let thread = self.0.clone();
@@ -286,7 +286,7 @@ impl Files<'_> {
         }));
     }
 
-    /// Whether there is more.
+    /// Returns whether there is more.
     fn prune(&self) -> Result<bool> {
         let expired = self.host.now_us() - limits::UPLOAD_US;
         let mut left = self.read(|_, sql| table::placeless(sql, expired))?;
@@ -310,12 +310,12 @@ impl Files<'_> {
     }
 }
 
-/// Whether the time of an upload is over.
+/// Whether an upload has expired.
 pub(crate) fn expired(row: &Row, now: i64) -> bool {
     row.created_us.saturating_add(limits::UPLOAD_US) <= now
 }
 
-/// Refuses one more upload beside those that are under way.
+/// Refuses another upload if too many are in progress.
 pub(crate) fn check_open(sql: &dyn Sql, now: i64) -> Result<()> {
     let open = table::count_uploads(sql, now - limits::UPLOAD_US)?;
     if open < limits::UPLOADS {
@@ -328,7 +328,7 @@ pub(crate) fn check_open(sql: &dyn Sql, now: i64) -> Result<()> {
     .hint("Complete or delete one first: GET …/uploads lists them."))
 }
 
-/// Puts content in its place. Runs inside a transition.
+/// Installs content at its path. Runs inside a transition.
 pub(crate) fn install(
     state: &mut State,
     sql: &dyn Sql,
@@ -380,16 +380,16 @@ pub(crate) fn install(
     Ok(Written { record: row.record()?, created: old.is_none() })
 }
 
-/// Content that comes in pieces.
+/// Content from a stream.
 pub(crate) struct Intake<'a> {
     thread: &'a Thread,
     draft: &'a Draft,
-    /// Its row, once something of it is stored.
+    /// Its row, after the first part is stored.
     writing: Option<Writing>,
-    /// Bytes that came.
+    /// Number of received bytes.
     pub(crate) size: u64,
     chunks: i64,
-    /// What is not stored yet; one chunk and one piece at most.
+    /// Bytes that are not stored yet: at most one chunk and one piece.
     waiting: Vec<u8>,
 }
 
@@ -398,7 +398,7 @@ impl<'a> Intake<'a> {
         Intake { thread, draft, writing: None, size: 0, chunks: 0, waiting: Vec::new() }
     }
 
-    /// Takes what comes next. Content of one chunk or less is not stored yet.
+    /// Receives the next piece. Content of one chunk or less is not stored yet.
     pub(crate) fn take(&mut self, piece: &[u8]) -> Result<()> {
         self.size += piece.len() as u64;
         check_size(self.size)?;
@@ -409,7 +409,7 @@ impl<'a> Intake<'a> {
         Ok(())
     }
 
-    /// Stores what is left: all of it is in rows then, without a place.
+    /// Stores the rest. Then all content is in rows, without a path.
     pub(crate) fn store(mut self) -> Result<Writing> {
         if !self.waiting.is_empty() {
             self.store_first(self.waiting.len())?;
@@ -432,7 +432,7 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// A content that is being written. However that ends, what is left of it may then be deleted.
+/// Content that is being written. When this value is dropped, the content may be deleted.
 pub(crate) struct Writing {
     thread: Thread,
     id: i64,

@@ -21,7 +21,7 @@ use crate::store::state::State;
 use crate::store::thread_budget::ThreadBudget;
 
 impl History<'_> {
-    /// `POST …/fork`: another thread begins with what is here.
+    /// `POST …/fork`: copies this thread.
     pub(crate) async fn fork(&self, request: &ThreadRequest) -> Result<Reply> {
         let mut body = Body::parse(&request.body)?.known(FIELDS)?;
         let (upto, key) = (Upto::of(&mut body)?, body.string("key")?);
@@ -56,7 +56,7 @@ impl History<'_> {
         self.subagents().ask(ThreadRequest { body, ..to_thread(&id, ThreadRoute::CreateFork) }).await
     }
 
-    /// What the copy is to begin with.
+    /// The initial content of the copy.
     fn birth(&self, state: &State, sql: &dyn Sql, upto: &Upto) -> Result<Birth> {
         let meta = &state.meta;
         if meta.parent.is_some() {
@@ -101,7 +101,7 @@ impl History<'_> {
         Ok(values)
     }
 
-    /// The id that belongs to an Idempotency-Key: the same request makes one copy.
+    /// The id for an Idempotency-Key: repeated requests make one copy.
     async fn claim(&self, key: &str, birth: &Birth, body: &str, id: String) -> Result<String> {
         let bound = format!("fork {} {}\n{body}", birth.fork.thread, birth.fork.life);
         let call = DirectoryCall::claim(key, &bound, id).to_json()?;
@@ -117,12 +117,12 @@ impl History<'_> {
     }
 }
 
-/// What a request for a copy may say.
+/// Fields of a request for a copy.
 const FIELDS: &[&str] = &["up_to", "answer_to", "key", "tags", "properties", "expires_in"];
 
-/// Up to where a thread is copied.
+/// The end of the copied part.
 enum Upto {
-    /// As far as it is complete.
+    /// All complete messages.
     Here,
     /// This message.
     Message(String),
@@ -144,10 +144,11 @@ impl Upto {
     }
 }
 
-/// Seq of the last message that a copy has: this one and what belongs to its step, or the last one of a step that is closed.
+/// Seq of the last copied message: the end of the step of a given message, or the last message of a complete
+/// step.
 fn last_copied(state: &State, sql: &dyn Sql, upto: &Upto) -> Result<i64> {
     let open = state.active().filter(|run| run.block_open()).map(|run| run.block);
-    // What waits is the thread's own to take in.
+    // Waiting messages are for this thread only.
     let most = open.into_iter().chain(state.undrained).min().map_or(i64::MAX >> 11, |first| first - 1);
     let refused = |text: &str| {
         let hint = "Wait for the end of the run, or name an earlier message.";
@@ -178,7 +179,7 @@ fn last_copied(state: &State, sql: &dyn Sql, upto: &Upto) -> Result<i64> {
     }
 }
 
-/// Seq of the last message of the step that a message belongs to; none where a call has no result.
+/// Seq of the last message of a message's step; `None` if a call has no result.
 fn end_of_step(sql: &dyn Sql, seq: i64) -> Result<Option<i64>> {
     let Some(reply) = page::last_but_results(sql, seq)? else { return Ok(Some(seq)) };
     let mut open: Vec<&str> =

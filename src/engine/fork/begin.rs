@@ -21,28 +21,28 @@ use crate::store::meta::Meta;
 use crate::store::state::State;
 use crate::store::thread_budget::ThreadBudget;
 
-/// What a copy begins with.
+/// The initial content of a copy.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Birth {
     pub(crate) fork: Fork,
-    /// Whether the request has named its last message.
+    /// Whether the request named its last message.
     pub(crate) named: bool,
     pub(crate) agent: String,
     pub(crate) owner: Option<String>,
     pub(crate) key: Option<String>,
     pub(crate) tags: Vec<String>,
     pub(crate) properties: Map<String, Value>,
-    /// The same limits, of which nothing is used.
+    /// The same limits, with nothing used.
     pub(crate) budget: Option<Box<ThreadBudget>>,
-    /// Values of variables, encrypted for it.
+    /// Values of variables, encrypted for the copy.
     pub(crate) env: EncryptedValues,
-    /// When it deletes itself.
+    /// The time at which it deletes itself.
     #[serde(default)]
     pub(crate) expires_us: Option<i64>,
 }
 
 impl History<'_> {
-    /// Creates the thread, unless it exists already: the same request may come again.
+    /// Creates the thread, unless the same request already has.
     pub(crate) async fn create_fork(&self, request: &ThreadRequest) -> Result<Reply> {
         let birth: Birth = crate::json::from_str(&request.body)
             .map_err(|error| Error::new(Code::BadJson, format!("This begins no copy: {error}.")))?;
@@ -71,7 +71,7 @@ impl History<'_> {
         })
     }
 
-    /// Refuses what is no copy of that thread, or one up to another message than the one that is named.
+    /// Refuses an existing thread that is not this copy, or ends at another message than the requested one.
     fn must_be_the_copy(&self, birth: &Birth) -> Result<()> {
         self.read(|state, _| {
             let wanted = &birth.fork;
@@ -91,7 +91,7 @@ impl History<'_> {
 
     fn begin_fork(&self, id: &str, birth: Birth) -> Result<()> {
         let now = self.host.now_us();
-        // Before anything is written: a thread whose values cannot be decrypted is not created.
+        // First, because a thread whose values cannot be decrypted must not be created.
         let env = self.descendants().open_sealed(id, birth.env)?;
         let mut meta = Meta {
             owner: birth.owner,
@@ -108,7 +108,7 @@ impl History<'_> {
         if thread_id::is_of_key(id) {
             Past::read(self.host.sql())?.precede(&mut meta);
         }
-        // Hooks are told of the thread once it is one.
+        // Hooks are informed when the copy is complete.
         let mut state = State::created(meta);
         state.effects.set(Tally::of_none());
         self.ephemeral.alarm.is_none();
@@ -123,10 +123,10 @@ impl History<'_> {
         Ok(())
     }
 
-    /// Waits a while for what the thread is a copy of.
+    /// Waits for a limited time until a copy is complete.
     ///
     /// # Errors
-    /// `overloaded` while it is still on its way, `conflict` when it never comes.
+    /// `overloaded` while it is in progress, `conflict` if it has failed.
     pub(crate) async fn copied_first(&self, route: &ThreadRoute) -> Result<()> {
         if matches!(route, ThreadRoute::Get | ThreadRoute::Delete) {
             return Ok(());
@@ -141,7 +141,7 @@ impl History<'_> {
         }
     }
 
-    /// Refuses a thread that is not copied yet, or never will be.
+    /// Refuses a thread whose copy is not complete, or has failed.
     pub(crate) fn must_be_copied(&self) -> Result<()> {
         self.read(|state, _| {
             let Some(fork) = &state.meta.fork else { return Ok(()) };

@@ -26,22 +26,22 @@ use crate::store::state::State;
 use crate::store::summaries::{Current, Summary};
 use crate::store::{meta, summaries, values};
 
-/// What is left to do.
+/// The remaining work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Work {
     stage: Stage,
-    /// How often messages of the other thread had been changed when the first page was made.
+    /// The source's number of edits when the first page was made.
     edits: Option<i64>,
-    /// How often the messages were fetched anew.
+    /// Number of times that the messages were fetched again.
     restarts: u32,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stage {
-    /// The page from here on is fetched.
+    /// Fetch the page from this place on.
     Fetch(Place),
-    /// There is nothing to be copied any more, and the thread goes.
+    /// Nothing can be copied any more, so the thread is deleted.
     Delete,
 }
 
@@ -155,7 +155,8 @@ impl History<'_> {
         }))
     }
 
-    /// A file as it is now; one that is gone or replaced meanwhile is left out, and comes with a later page.
+    /// Copies the current version of a file. If it was deleted or replaced meanwhile, it is skipped, and
+    /// comes with a later page.
     async fn copy_file(&self, fork: &Fork, file: &CopiedFile) -> Result<()> {
         let path = FilePath::parse("path", &file.path)?;
         if file.directory {
@@ -194,7 +195,7 @@ impl History<'_> {
         self.files().write_stream(&draft, Some(file.size), answer.body).await.map(drop)
     }
 
-    /// All is here: from now on it is a thread like any other.
+    /// Completes the copy, which is an ordinary thread from now on.
     fn complete_fork(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         set_state(state, sql, ForkState::Copied)?;
         state.created_told = self.hooks().nobody_is_told(&state.meta.agent);
@@ -206,14 +207,14 @@ impl History<'_> {
         Ok(())
     }
 
-    /// The job was given up.
+    /// Handles a job that has failed permanently.
     pub(crate) fn fork_failed(&self, state: &mut State, sql: &dyn Sql, error: &str) -> Result<()> {
         let copying = state.meta.is_copying();
         if copying { set_state(state, sql, ForkState::Failed(error.to_owned())) } else { Ok(()) }
     }
 }
 
-/// What it is a copy of is not there any more: nobody gets a part of it, and the thread goes.
+/// The source thread no longer exists. The copy is deleted, because a partial copy must not be used.
 fn gone(why: &'static str) -> JobEnd {
     JobEnd::Done(Box::new(move |state, sql| {
         set_state(state, sql, ForkState::Failed(why.to_owned()))?;
@@ -227,7 +228,7 @@ fn set_state(state: &mut State, sql: &dyn Sql, to: ForkState) -> Result<()> {
     meta::set_fork(sql, fork)
 }
 
-/// It stands for the older messages here, too.
+/// Keeps the summary, which replaces the older messages here too.
 fn keep_summary(state: &mut State, sql: &dyn Sql, summary: Summary) -> Result<()> {
     let current = Current { epoch: 1, upto: summary.upto, ..Current::default() };
     summaries::clear(sql)?;

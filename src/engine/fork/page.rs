@@ -17,32 +17,32 @@ use crate::store::messages::{Row, change, page as rows};
 use crate::store::summaries::Summary;
 use crate::store::{chunks, files, summaries, values};
 
-/// Where a page begins: behind what the one before it had.
+/// The beginning of a page: after the end of the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Place {
-    /// The message of this seq.
+    /// After the message of this seq.
     Messages(i64),
-    /// The value of this key.
+    /// After the value of this key.
     Values(String),
-    /// The file of this number.
+    /// After the file of this number.
     Files(i64),
-    /// Everything.
+    /// Everything was copied.
     End,
 }
 
-/// What a copy asks for.
+/// A request of a copy.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Wanted {
     pub(crate) from: Place,
-    /// Seq of the last message that it is to have.
+    /// Seq of the last message to copy.
     pub(crate) upto: i64,
 }
 
 /// A page.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CopyPage {
-    /// How often messages of the thread were changed.
+    /// The thread's number of edits.
     pub(crate) edits: i64,
     #[serde(default)]
     pub(crate) messages: Vec<Row>,
@@ -50,10 +50,10 @@ pub(crate) struct CopyPage {
     pub(crate) values: Vec<CopiedValue>,
     #[serde(default)]
     pub(crate) files: Vec<CopiedFile>,
-    /// With the last messages: what stands for the older ones.
+    /// The summary of the older messages, sent with the last messages.
     #[serde(default)]
     pub(crate) summary: Option<Summary>,
-    /// Where the next one begins; none was asked for where there is none.
+    /// The beginning of the next page; `None` if none was requested.
     pub(crate) next: Option<Place>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct CopiedValue {
     pub(crate) updated_us: i64,
 }
 
-/// A file or a directory; its content is fetched like any file's.
+/// A file or a directory. Its content is fetched like that of any file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CopiedFile {
     pub(crate) path: String,
@@ -158,7 +158,7 @@ fn files_after(sql: &dyn Sql, after: i64, upto: i64) -> Result<CopyPage> {
     Ok(page)
 }
 
-/// Whether a file came with a message that is not copied.
+/// Whether a file belongs to a message that is not copied.
 fn is_of_later(sql: &dyn Sql, upto: i64, row: &files::Row) -> Result<bool> {
     let Some(metadata) = &row.metadata else { return Ok(false) };
     let metadata: serde_json::Value = crate::json::from_str(metadata).unwrap_or_default();

@@ -112,7 +112,8 @@ impl Memories<'_> {
         Ok(())
     }
 
-    /// Whether a prompt of the thread's agent lists the memory, and it is a memory of this thread's.
+    /// Whether a prompt of the thread's agent lists the memory. A memory of owners also requires that the
+    /// thread has an owner.
     pub(crate) fn is_listed(&self, state: &State, memory: &Memory) -> bool {
         if memory.scope == MemoryScope::Owner && state.meta.owner.is_none() {
             return false;

@@ -15,7 +15,7 @@ use crate::store::messages::{message_id, message_seq};
 use crate::store::receipts::Receipt;
 use crate::store::{bodies, logs as table, messages as rows, receipts};
 
-/// Ids of entries and of messages that one request may ask for, together.
+/// Maximum number of ids of entries and messages in one request, together.
 const ASKED: usize = 100;
 
 impl Records<'_> {
@@ -57,7 +57,7 @@ impl Records<'_> {
         })
     }
 
-    /// `GET …/logs/:id`: with bodies where they were kept, and a call with its arguments and result.
+    /// `GET …/logs/:id`: with bodies if they were kept; a call with its arguments and result.
     pub(crate) fn get_log(&self, id: &str) -> Result<Reply> {
         self.read(|state, sql| {
             let thread = &state.meta.stem;
@@ -71,7 +71,7 @@ impl Records<'_> {
     }
 }
 
-/// Where an entry of the log is.
+/// The location of a log entry.
 #[derive(Clone, Copy)]
 enum Place {
     Log(i64),
@@ -79,7 +79,7 @@ enum Place {
 }
 
 impl Place {
-    /// Where the entry with an id is.
+    /// The location of the entry with an id.
     fn of(id: &str) -> Option<Place> {
         let (kind, number) = id.split_at_checked(2)?;
         let number = number.parse().ok()?;
@@ -91,7 +91,7 @@ impl Place {
     }
 }
 
-/// The entries that `ids` and `messageIds` ask for: those with such an id, and those that belong to such a message.
+/// The entries that `ids` and `messageIds` select: by their own ids, and by the messages that they belong to.
 #[derive(Default)]
 struct EntryFilter {
     places: Vec<Place>,
@@ -99,7 +99,7 @@ struct EntryFilter {
 }
 
 impl EntryFilter {
-    /// `None`: all. What is no id of this thread is no error, but nothing.
+    /// `None`: all. Invalid ids, and ids of other threads, select nothing.
     fn of(thread: &str, query: &Query) -> Result<Option<EntryFilter>> {
         let list = |name: &str| -> Option<Vec<String>> {
             let ids = query.get(name).filter(|ids| !ids.is_empty())?;
@@ -118,7 +118,7 @@ impl EntryFilter {
         Ok(Some(EntryFilter { places: ids.iter().filter_map(|id| Place::of(id)).collect(), messages }))
     }
 
-    /// Where they are, in the order of time.
+    /// Their locations, in the order of time.
     fn places(&self, sql: &dyn Sql, ascending: bool) -> Result<Vec<Place>> {
         let mut logs: Vec<i64> = Vec::new();
         let mut calls: Vec<i64> = Vec::new();
@@ -137,8 +137,8 @@ impl EntryFilter {
     }
 }
 
-/// The first entries, in the order of time. Both tables are in it; a page of the two together needs no more of either.
-/// Only their times are read: what is skipped may be large.
+/// The first entries of both tables, in the order of time. A page of the two together needs no more of
+/// either. Only the times are read, because skipped rows may be large.
 fn places(sql: &dyn Sql, wanted: usize, ascending: bool) -> Result<Vec<Place>> {
     let limit = i64::try_from(wanted).unwrap_or(i64::MAX);
     let mut places = Vec::new();
@@ -160,7 +160,7 @@ fn in_order(mut places: Vec<(i64, Place)>, ascending: bool) -> Vec<Place> {
     places.into_iter().map(|(_, place)| place).collect()
 }
 
-/// An entry as a list shows it.
+/// An entry in the format of the list.
 fn entry(catalog: &Catalog, sql: &dyn Sql, thread: &str, place: Place) -> Result<Value> {
     let found = match place {
         Place::Log(id) => log_row(sql, thread, id)?,
@@ -169,7 +169,7 @@ fn entry(catalog: &Catalog, sql: &dyn Sql, thread: &str, place: Place) -> Result
     found.ok_or_else(|| Error::internal("a log entry went away while it was read"))
 }
 
-/// A row of `logs` as clients see it.
+/// A row of `logs` in the format of the API.
 fn log_entry(row: table::Entry, thread: &str) -> Value {
     let (run, reply) = (row.run.map(|run| format!("r_{run}")), row.reply.map(|seq| message_id(thread, seq)));
     let mut entry = row.fields();
@@ -182,10 +182,11 @@ fn log_row(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
     Ok(table::find(sql, id)?.map(|row| log_entry(row, thread)))
 }
 
-/// A receipt as clients see it.
+/// A receipt in the format of the API.
 fn call_entry(catalog: &Catalog, receipt: &Receipt, thread: &str) -> Value {
     let Receipt { id, reply, call_id, started_us, ended_us, .. } = receipt;
-    // Calls that code made have no message: their `reply` is the call around them, negative, and their id the key.
+    // Calls by code have no message: their `reply` is the negative id of the outer call, and the id is the
+    // key.
     let of_reply = *reply > 0;
     let mut entry = json!({
         "id": format!("c_{id}"),

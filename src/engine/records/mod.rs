@@ -17,8 +17,8 @@ use crate::store::messages::{Row, message_seq, not_found, page as list};
 use crate::store::state::State;
 
 impl Records<'_> {
-    /// `GET …/messages` (spec §14.3, §27.2): always in the order of the conversation; `order` picks the end that a
-    /// page is taken from.
+    /// `GET …/messages` (spec §14.3, §27.2): always in the order of the conversation; `order` selects the end
+    /// from which a page is taken.
     pub(crate) fn list_messages(&self, query: &Query) -> Result<Reply> {
         Ok(Reply::json(200, &self.messages(query)?))
     }
@@ -79,7 +79,7 @@ impl Records<'_> {
         Ok(Reply::json(200, &self.message(id)?))
     }
 
-    /// A message as clients see it.
+    /// A message in the format of the API.
     pub(crate) fn message(&self, id: &str) -> Result<Value> {
         self.read(|state, sql| {
             let thread = &state.meta.stem;
@@ -103,8 +103,8 @@ fn shown(state: &State, row: &Row) -> Result<Value> {
     Ok(row.to_json(&state.meta.stem, state.is_queued(row)))
 }
 
-/// Those of these messages that there are. An id of another thread or of a deleted message is left out, as the reference
-/// does.
+/// The messages with these ids. Ids of other threads and of deleted messages are skipped, as in the
+/// reference.
 fn by_ids(state: &State, sql: &dyn Sql, ids: &str) -> Result<Value> {
     let ids = ids.split(',').map(str::trim).filter(|id| !id.is_empty());
     let mut seqs: Vec<i64> =

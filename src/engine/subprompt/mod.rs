@@ -29,7 +29,7 @@ use crate::store::runs::Step;
 use crate::store::state::State;
 use crate::store::{logs, messages as rows, receipts};
 
-/// How far the step of a call is that is entered again.
+/// The progress of the step of a call that is entered again.
 fn known(sql: &dyn Sql, scope: &Scope) -> Result<Option<AttemptState>> {
     match (scope.entered, scope.receipt) {
         (Entered::Again, Some(receipt)) => receipts::inner(sql, receipt),
@@ -37,11 +37,11 @@ fn known(sql: &dyn Sql, scope: &Scope) -> Result<Option<AttemptState>> {
     }
 }
 
-/// The step of a prompt that was called.
+/// The step of a called prompt.
 enum Opened {
-    /// Its model is asked.
+    /// A request to its model is due.
     Ask(Step),
-    /// The model has answered before the process was lost.
+    /// The model's reply was stored before the crash.
     Replied(Shared),
     /// Every attempt had failed.
     Failed(String),
@@ -50,7 +50,8 @@ enum Opened {
 }
 
 impl Subprompts<'_> {
-    /// Asks a prompt: its model once, then the calls of its reply. `scope` is the inside of the call.
+    /// Runs a prompt: one request to its model, then the calls of the reply. `scope` is the inside of the
+    /// call.
     pub(crate) async fn subprompt(
         &self,
         scope: &Scope,
@@ -77,7 +78,8 @@ impl Subprompts<'_> {
                 let request = self.inner_request(&definitions, step, entry, args)?;
                 match self.call_model(&definitions, step, request).await? {
                     Called::Answer(answer) => break self.store_inner(&scope, &definitions, step, answer)?,
-                    // The next request leaves the thread's history out; too long by itself, it is given up.
+                    // The next request leaves the thread's history out. If that is still too long, the call
+                    // fails.
                     Called::TooLong | Called::Elsewhere => {}
                     Called::Failed(text) => return Ok(ToolResult::error(text)),
                     Called::Exceeded(exceeded) => return Ok(exceeded.result()),
@@ -105,8 +107,8 @@ impl Subprompts<'_> {
         Ok(crate::engine::subprompt::result::compose(entry, &reply, &results))
     }
 
-    /// Reserves a block for the step and counts it and its first attempt, all before the work. A step that is open
-    /// already is entered again: its last attempt was lost with the process.
+    /// Reserves a block for the step and counts it and its first attempt, all before the work. An open step
+    /// is entered again: its last attempt was lost in a crash.
     fn open_inner(&self, scope: &Scope, definitions: &Definitions<'_>) -> Result<Opened> {
         let Scope { receipt: call, depth, parking, .. } = *scope;
         let apart = scope.is_detached();
@@ -166,7 +168,7 @@ impl Subprompts<'_> {
         Ok(opened)
     }
 
-    /// Stores what the model said.
+    /// Stores the model's reply.
     fn store_inner(
         &self,
         scope: &Scope,
@@ -197,7 +199,7 @@ impl Subprompts<'_> {
         Ok(row)
     }
 
-    /// Logs the attempt of a prompt's step whose end nobody will see. `receipt`: of the prompt's call.
+    /// Logs an attempt of a prompt's step that will not end. `receipt`: of the prompt's call.
     pub(crate) fn log_cut_off(
         &self,
         state: &mut State,

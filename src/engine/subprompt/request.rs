@@ -76,7 +76,7 @@ impl Subprompts<'_> {
     }
 }
 
-/// Arguments as a message, where no property of them is one (spec §8.6).
+/// Arguments as a message, if none of their properties is one (spec §8.6).
 fn spelled_out(args: &Value) -> Option<String> {
     let empty = args.as_object().is_none_or(serde_json::Map::is_empty);
     if empty { None } else { serde_json::to_string_pretty(args).ok() }

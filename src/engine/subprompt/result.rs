@@ -8,10 +8,10 @@ use crate::store::messages::{Row, Shared};
 use crate::store::window::with_notes;
 use crate::text::first_bytes;
 
-/// Part of an inner result that the summary of a failure repeats.
+/// Maximum bytes of an inner result in the summary of a failure.
 const SUMMARY_BYTES: usize = 1 << 10;
 
-/// The result of a call of a prompt. If a call of its reply has failed it is an error that says so.
+/// The result of a call of a prompt. It is an error if a call of the reply has failed.
 pub(crate) fn compose(entry: &ToolEntry, reply: &Row, results: &[Shared]) -> ToolResult {
     let wanted = |flag: Option<bool>| flag.unwrap_or(true);
     let said = with_notes(reply.content.clone().unwrap_or_default(), reply);
@@ -37,7 +37,7 @@ pub(crate) fn compose(entry: &ToolEntry, reply: &Row, results: &[Shared]) -> Too
         true if parts.is_empty() => ToolResult::success("The prompt finished and gave no output."),
         true => ToolResult::success(parts.join("\n\n")),
     };
-    // Whoever called the prompt sees what its tools gave.
+    // The caller of the prompt gets the files of its tools.
     let files = results.iter().flat_map(|row| &row.attachments).take(limits::ATTACHMENTS);
     files.fold(result, |result, file| result.with_path(&file.path))
 }
@@ -46,7 +46,7 @@ pub(crate) fn compose(entry: &ToolEntry, reply: &Row, results: &[Shared]) -> Too
 fn calls(reply: &Row, results: &[Shared]) -> String {
     let mut text = "Tool calls:".to_owned();
     for (call, row) in reply.calls.iter().zip(results) {
-        // Why it failed is said above, or not at all.
+        // The error's text is above, or is left out.
         let told = if row.status == Some(ToolStatus::Error) { "failed" } else { content(row) };
         text.push_str(&format!("\n- {}({})\n  {told}", call.name, call.arguments));
     }
