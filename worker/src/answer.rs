@@ -21,12 +21,13 @@ extern "C" {
         extra: Option<&str>,
     ) -> Result<Response, JsValue>;
 
-    /// The answer to an accepted upgrade; the client gets this end. `run`: which one it follows, if it has begun.
+    /// The response to an accepted upgrade. The client gets this end. `run`: the run that it follows, if it
+    /// has begun.
     #[wasm_bindgen(catch)]
     pub(crate) fn upgraded(client: &Socket, run: Option<&str>) -> Result<Response, JsValue>;
 }
 
-/// The answer of an object. `origin` may read it.
+/// An object's response. `origin` may read it.
 pub(crate) fn of_answer(answer: &Answer, origin: Option<&str>) -> Result<Response, JsValue> {
     let extra = answer.retry_after.map(|seconds| format!("retry-after: {seconds}"));
     make(answer.status, &answer.body, origin, extra.as_deref())
@@ -47,7 +48,7 @@ pub(crate) fn of_value(value: &Value, origin: Option<&str>) -> Result<Response, 
     make(200, &JsValue::from_str(&value.to_string()), origin, None)
 }
 
-/// An error found here. `allow` are the methods of a route that has others.
+/// The Worker's own error. `allow`: the methods of a route that has others.
 pub(crate) fn of_error(
     error: Error,
     origin: Option<&str>,
@@ -65,7 +66,7 @@ pub(crate) fn of_error(
     make(reply.status, &body, origin, extra.as_deref())
 }
 
-/// The same of an error: any but an internal one is as it was.
+/// The same for an error. Only internal errors are changed.
 pub(crate) fn without_details_of(error: Error, dev: bool) -> Error {
     if error.code.status() != 500 {
         return error;
@@ -77,8 +78,8 @@ pub(crate) fn without_details_of(error: Error, dev: bool) -> Error {
     Error::new(error.code, shown).hint("The id is in the log of the deployment, with what happened.")
 }
 
-/// An internal error as a client may see it: an id, under which the log has the rest. A developer's own machine shows
-/// the message too.
+/// An internal error without details: an id, which finds the details in the log. A developer's own machine
+/// shows the message too.
 pub(crate) fn without_details(reply: Reply, dev: bool) -> Reply {
     let id: String = random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let told = reply.body.as_ref().and_then(|body| bobbin::json::from_str::<Value>(body.get()).ok());

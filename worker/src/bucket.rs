@@ -32,7 +32,7 @@ pub(crate) struct FilesBucket {
 }
 
 impl FilesBucket {
-    /// Files of more bytes than `above` live in it.
+    /// A bucket for files of more than `above` bytes.
     pub(crate) fn new(files: Bucket, above: u64) -> FilesBucket {
         FilesBucket { files, above }
     }

@@ -19,12 +19,12 @@ use crate::bindings::{self, Timer, thrown};
 /// Microseconds in a millisecond.
 pub(crate) const MS_US: i64 = 1_000;
 
-/// The waits of one object, and its timer.
+/// The timers of one object, on one timer of the platform.
 pub(crate) struct Clock {
     sleepers: RefCell<Vec<Sleeper>>,
     timer: RefCell<Option<Armed>>,
     next_id: Cell<u64>,
-    /// How much of the object's work is under way.
+    /// Number of units of work in progress.
     works: Cell<usize>,
     rings: Closure<dyn FnMut()>,
 }
@@ -55,19 +55,19 @@ impl Clock {
         })
     }
 
-    /// Work has begun; it is over when what is returned is dropped.
+    /// Marks work as in progress until the returned value is dropped.
     pub(crate) fn work(self: &Rc<Clock>) -> Work {
         self.works.set(self.works.get() + 1);
         Work(self.clone())
     }
 
-    /// Completes when the time has come, in microseconds since 1970.
+    /// Completes at this time, in microseconds since 1970.
     pub(crate) fn sleep_until(self: &Rc<Clock>, due_us: i64) -> Sleep {
         self.next_id.set(self.next_id.get() + 1);
         Sleep { clock: self.clone(), id: self.next_id.get(), due_us }
     }
 
-    /// Wakes those whose time has come.
+    /// Wakes all waits that are due.
     fn ring(&self) {
         self.timer.take();
         let now = now_us();
@@ -80,24 +80,25 @@ impl Clock {
         self.arm();
     }
 
-    /// Sees to it that the timer fires when the first wait is over, or earlier: who rings looks at the time. One that should have fired
-    /// by now is not relied on.
+    /// Ensures that the timer fires at the end of the first wait or earlier; `ring` checks the time. A timer
+    /// that should have fired by now is set again.
     fn arm(&self) {
         let Some(due_us) = self.sleepers.borrow().iter().map(|sleeper| sleeper.due_us).min() else { return };
         let now = now_us();
         if self.timer.borrow().as_ref().is_some_and(|armed| (now..=due_us).contains(&armed.due_us)) {
             return;
         }
-        // Rounded up: one that fires early would only be set again.
+        // Rounded up, because a timer that fires early would have to be set again.
         let ms = ((due_us - now) as f64 / MS_US as f64).ceil();
         match Timer::after(&self.rings, ms) {
             Ok(timer) => drop(self.timer.replace(Some(Armed { due_us, _timer: timer }))),
-            // Waking would turn a wait into none; the platform refuses timers only to dying objects.
+            // Waking the sleeper would end its wait early. The platform refuses timers only to objects that
+            // are shutting down.
             Err(error) => bindings::log(&format!("timer: {}", thrown(&error))),
         }
     }
 
-    /// Takes the timer away where nobody will need it soon.
+    /// Clears the timer if it will not be needed soon.
     fn rest(&self) {
         if self.works.get() == 0 && self.sleepers.borrow().is_empty() {
             self.timer.take();
@@ -122,7 +123,7 @@ impl Future for Sleep {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut sleepers = self.clock.sleepers.borrow_mut();
-        // Whose time has come is none of them any more.
+        // A sleeper that is due is no longer in the list.
         if let Some(sleeper) = sleepers.iter_mut().find(|sleeper| sleeper.id == self.id) {
             sleeper.waker.clone_from(context.waker());
             return Poll::Pending;
@@ -148,7 +149,7 @@ impl Drop for Sleep {
     }
 }
 
-/// Work of an object that is under way.
+/// A unit of work in progress.
 pub(crate) struct Work(Rc<Clock>);
 
 impl Drop for Work {

@@ -15,11 +15,11 @@ use crate::create;
 use crate::openai::OpenAi;
 use crate::talk::{Step, Stops, found, good, text_of};
 
-/// Items of a page, unless a client says otherwise, and at most.
+/// Default and maximum number of items in a page.
 const ITEMS: u32 = 20;
 const ITEMS_MAX: u32 = 100;
 
-/// Messages that a page of items is made of, at most: more than one reply with its calls has.
+/// Maximum number of messages for a page of items: more than one reply with its calls has.
 const ROWS: &str = "500";
 
 impl OpenAi<'_> {
@@ -79,7 +79,8 @@ impl OpenAi<'_> {
         self.value(&made.page(&rows, more, newest_first, limit as usize))
     }
 
-    /// `POST /v1/conversations/:id/items`: what instructs. What a person says is answered, and so begins a response.
+    /// `POST /v1/conversations/:id/items`: adds instructions. A person's message needs an answer, and
+    /// therefore a response.
     pub(crate) async fn add_items(&self, name: &str, body: &str) -> Step<Response> {
         let messages = added(body)?;
         let facts = self.facts(name).await?;
@@ -129,7 +130,7 @@ impl OpenAi<'_> {
         self.client_tools().map(str::to_owned).collect()
     }
 
-    /// What there is to know of a conversation: by the thread's id, or by its key.
+    /// The facts of a conversation, by the thread's id or key.
     async fn facts(&self, name: &str) -> Step<Value> {
         let keyed = thread_id::of_key(self.caller.owner(), name);
         let ids = [thread_id::is_valid(name).then_some(name), Some(keyed.as_str())];

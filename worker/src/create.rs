@@ -12,7 +12,8 @@ use crate::bindings::{Env, random};
 use crate::remote::Answer;
 use crate::router::{call_directory, call_thread};
 
-/// Creates a thread, or finds the one that the same request created before, or that has the key which the body names.
+/// Creates a thread, or finds the one that the same request created before, or the one with the key in the
+/// body.
 pub(crate) async fn create(
     env: &Env,
     caller: Caller,
@@ -32,7 +33,7 @@ pub(crate) async fn create(
     make(env, caller, id, body).await
 }
 
-/// Creates the thread of this id, or finds it: the caller alone can have come to the id.
+/// Creates or finds the thread of this id, which only this caller can have derived.
 pub(crate) async fn create_as(env: &Env, caller: Caller, id: String, body: String) -> Result<Answer> {
     let New { owner, body, .. } = New::of(&caller, body)?;
     caller.may(&Action::CreateThread { user_id: owner.as_deref() }, None)?;
@@ -53,16 +54,16 @@ async fn make(env: &Env, caller: Caller, id: String, body: String) -> Result<Ans
     call_thread(env, &id, &request, &body).await
 }
 
-/// What a request for a thread says, as far as it must be known to find the object.
+/// The fields of a request for a thread that are needed to find the object.
 struct New {
     owner: Option<String>,
-    /// The id that is made of its key, if it names one.
+    /// The id derived from its key, if it has one.
     id: Option<String>,
     body: String,
 }
 
 impl New {
-    /// A caller that is itself an owner need not name itself: then the body does so from here on.
+    /// A caller that is itself an owner may leave out its name, which is then added to the body here.
     fn of(caller: &Caller, body: String) -> Result<New> {
         let mut fields: Map<String, Value> = bobbin::json::from_str(&body)
             .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))?;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use bobbin::api::wire::encode::Encode;
 use wasm_bindgen::prelude::*;
 
-/// It, fed by the bridge.
+/// An encoder, fed by the bridge.
 #[wasm_bindgen]
 pub struct Encoder(RefCell<Box<dyn Encode>>);
 
@@ -20,12 +20,12 @@ impl Encoder {
 
 #[wasm_bindgen]
 impl Encoder {
-    /// What frames of the feed are for the client.
+    /// Encodes frames of the feed for the client.
     pub fn push(&self, events: &str) -> std::result::Result<String, JsValue> {
         self.0.borrow_mut().push(events).map_err(|error| JsValue::from_str(&error.message))
     }
 
-    /// Whether it has said the last thing.
+    /// Whether the response is complete.
     #[wasm_bindgen(getter)]
     pub fn over(&self) -> bool {
         self.0.borrow().is_over()
@@ -37,38 +37,38 @@ impl Encoder {
         self.0.borrow().status()
     }
 
-    /// How often a client is told something, milliseconds; undefined for as often as is usual.
+    /// Interval of heartbeats, milliseconds; undefined for the default.
     #[wasm_bindgen(getter, js_name = beatMs)]
     pub fn beat_ms(&self) -> Option<u32> {
         self.0.borrow().beat_ms()
     }
 
-    /// What a client is told that has been told nothing for a while; undefined where a comment does.
+    /// A heartbeat for an idle stream; undefined for a comment.
     pub fn beat(&self) -> Option<String> {
         self.0.borrow_mut().beat()
     }
 
-    /// A call of the thread's object whose answer is needed before anything else is said; undefined for none.
+    /// A call of the thread's object whose response is needed before the next output; undefined for none.
     pub fn asks(&self) -> Option<String> {
         self.0.borrow_mut().asks()
     }
 
-    /// What the object has answered, as what is said to the client.
+    /// Encodes the object's response for the client.
     pub fn answered(&self, status: u16, body: &str) -> std::result::Result<String, JsValue> {
         self.0.borrow_mut().answered(status, body).map_err(|error| JsValue::from_str(&error.message))
     }
 
-    /// A call of the thread's object that is due when the client has gone; undefined for none.
+    /// A call of the thread's object for the case that the client disconnects; undefined for none.
     pub fn leaving(&self) -> Option<String> {
         self.0.borrow().leaving()
     }
 
-    /// The answer as a whole, JSON.
+    /// The whole response, JSON.
     pub fn whole(&self) -> String {
         self.0.borrow().whole().to_string()
     }
 
-    /// Headers that only the end tells: JSON, an array of pairs.
+    /// Headers that are known only at the end: JSON, an array of pairs.
     pub fn headers(&self) -> String {
         serde_json::to_string(&self.0.borrow().headers()).unwrap_or_else(|_| "[]".to_owned())
     }

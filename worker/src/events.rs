@@ -69,7 +69,7 @@ extern "C" {
         within_ms: f64,
     ) -> Result<JsValue, JsValue>;
 
-    /// The same, where nothing else is wanted of the socket.
+    /// The same, and closes the socket.
     #[wasm_bindgen(js_name = runAlone)]
     fn run_and_close(response: &FetchResponse) -> Option<String>;
 
@@ -77,21 +77,21 @@ extern "C" {
     fn whole_response(text: &str, origin: Option<&str>, extra: &str) -> Result<Response, JsValue>;
 }
 
-/// The header with the run that an answer is about.
+/// The header with the run of a response.
 const RUN: &str = "x-bobbin-run";
 
-/// Deepest level that a filter may ask for.
+/// Maximum depth of a filter.
 const DEPTH_MAX: u32 = 8;
 
-/// What the client asks for.
+/// A client's request for events.
 pub(crate) struct EventsRequest<'a> {
     /// The thread's id.
     pub(crate) thread: &'a str,
-    /// Who asks.
+    /// The caller.
     pub(crate) caller: Caller,
     /// The request's query: `includeSilent`, `depth`, `reasoning`.
     pub(crate) query: &'a Query,
-    /// A page's origin that may read the answer.
+    /// A page's origin that may read the response.
     pub(crate) origin: Option<&'a str>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) async fn stream(threads: &Namespace, head: &Head, wanted: EventsReque
     let last = head.last_event_id.clone();
     let response = open(threads, wanted, false, last).await?;
     if response.web_socket().is_object() {
-        // The platform joins the two sockets; this Worker has no part in it from here on.
+        // The platform connects the two sockets. This Worker is not involved from here on.
         return Ok(JsValue::from(response).unchecked_into());
     }
     refused(response, origin).await
@@ -119,11 +119,11 @@ pub(crate) async fn events(
     wanted: EventsRequest<'_>,
 ) -> Result<Response> {
     let origin = wanted.origin;
-    // A page's EventSource cannot set the header on its first connection, only a query.
+    // An EventSource cannot set the header on its first connection, only a query.
     let last = head.last_event_id.clone().or_else(|| wanted.query.get("lastEventId").map(str::to_owned));
     if let Some(of) = feed_of(wanted.query)? {
         if last.as_deref().is_some_and(|id| id.starts_with(ENDED)) {
-            // So an EventSource is told not to come back.
+            // This status stops an EventSource from reconnecting.
             return answer::nothing(origin).map_err(|error| Error::internal(thrown(&error)));
         }
         let encoded = Encoded { extra: Vec::new(), encoder: JsValue::UNDEFINED };
@@ -140,7 +140,7 @@ pub(crate) async fn events(
         .map_err(|error| Error::internal(thrown(&error)))
 }
 
-/// The run that a query asks for.
+/// The run in a query.
 fn feed_of(query: &Query) -> Result<Option<FeedOf>> {
     match (query.get("run"), query.get("after")) {
         (Some(_), Some(_)) => {
@@ -152,11 +152,11 @@ fn feed_of(query: &Query) -> Result<Option<FeedOf>> {
     }
 }
 
-/// How a feed is told.
+/// The encoding of a feed.
 pub(crate) struct Encoded {
     /// More headers.
     pub(crate) extra: Vec<(String, String)>,
-    /// What makes something else of its frames; undefined for nothing.
+    /// The encoder of its frames; undefined for none.
     pub(crate) encoder: JsValue,
 }
 
@@ -200,21 +200,21 @@ pub(crate) async fn feed(
     .map_err(|error| Error::internal(thrown(&error)))
 }
 
-/// How an answer is made of a feed by an encoder.
+/// The form of a response that an encoder makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// As a stream, unless it fails before anything was said.
+    /// A stream, unless it fails before the first output.
     Streamed,
     /// As one JSON value at the end.
     Whole,
-    /// The same of what there is by now.
+    /// One JSON value of the output so far.
     Now,
-    /// The same at the end, or after so many milliseconds.
+    /// One JSON value at the end, or after this number of milliseconds.
     Within(i64),
 }
 
 impl How {
-    /// How it is to be told, and after how many milliseconds at the latest.
+    /// The bridge's name of the form, and its maximum time in milliseconds.
     const fn told(self) -> (&'static str, f64) {
         match self {
             How::Streamed => ("streamed", -1.0),
@@ -225,7 +225,7 @@ impl How {
     }
 }
 
-/// An answer in another protocol, made of the feed of a run; or what the thread says instead.
+/// A response in another protocol, derived from the feed of a run; otherwise the thread's own response.
 pub(crate) async fn answered(
     threads: &Namespace,
     ctx: &JsValue,
@@ -270,7 +270,7 @@ pub(crate) async fn answered(
     Ok(Ok(answered.unchecked_into()))
 }
 
-/// The run that a feed is of, if it has begun; none where there is no such thing.
+/// The run of a feed, if it has begun; `None` if the feed does not exist.
 pub(crate) async fn run_alone(
     threads: &Namespace,
     wanted: EventsRequest<'_>,
@@ -282,20 +282,20 @@ pub(crate) async fn run_alone(
     Ok(if response.web_socket().is_object() { run_and_close(&response) } else { None })
 }
 
-/// An answer in server-sent events that is whole already.
+/// A complete response of server-sent events.
 pub(crate) fn whole(text: &str, origin: Option<&str>, extra: &[(String, String)]) -> Result<Response> {
     let extra = serde_json::to_string(extra).map_err(Error::internal)?;
     whole_response(text, origin, &extra).map_err(|error| Error::internal(thrown(&error)))
 }
 
-/// What a query wants to see.
+/// Parses the filter of a query.
 fn filter_of(query: &Query, events: bool) -> Result<Filter> {
     Ok(Filter {
         silent: query.flag("includeSilent")?,
         depth: query.number("depth", 0, DEPTH_MAX)?,
         reasoning: query.flag("reasoning")?,
         items: query.flag("items")?,
-        // Who says nothing is told.
+        // Progress is shown by default.
         quiet: query.get("progress").is_some() && !query.flag("progress")?,
         waits: false,
         events,
@@ -303,7 +303,7 @@ fn filter_of(query: &Query, events: bool) -> Result<Filter> {
     })
 }
 
-/// Asks the object for a socket.
+/// Requests a socket from the object.
 async fn open(
     threads: &Namespace,
     wanted: EventsRequest<'_>,
@@ -325,7 +325,7 @@ async fn ask(threads: &Namespace, thread: &str, listen: &str) -> Result<FetchRes
     stub.fetch("https://thread/", &init).await.map_err(|error| remote::lost(&error))
 }
 
-/// The object's error, as an answer of ours.
+/// The object's error as the Worker's response.
 async fn refused(response: FetchResponse, origin: Option<&str>) -> Result<Response> {
     let status = response.status();
     let body = response.text().await.map_err(|error| remote::lost(&error))?;

@@ -11,7 +11,7 @@ use crate::remote::Answer;
 use crate::router::{Incoming, call_directory};
 
 impl Incoming<'_> {
-    /// Answers with the list. What one directory refuses is the answer to the whole.
+    /// Responds with the list. If one directory refuses, its error is the response.
     pub(crate) async fn of_every_owner(&self, mut list: EveryOwner) -> Result<Response> {
         let owners = call_directory(&self.env, ROOT, &EveryOwner::owners_call()).await?;
         if owners.status != 200 {

@@ -15,8 +15,8 @@ use crate::bindings::{Outgoing, Take, thrown};
 
 type Result<T> = std::result::Result<T, FetchError>;
 
-/// Sends a request and follows no redirect. Its host is the one that was judged: what the platform could read otherwise does
-/// not leave.
+/// Sends a request without following redirects. A URL whose host the platform could parse differently from
+/// the check is refused.
 pub(crate) async fn fetch(request: Request) -> Result<Response> {
     if !is_plain(&request.url) {
         let text = "the address is not plain http or https with a host in ASCII";
@@ -28,7 +28,7 @@ pub(crate) async fn fetch(request: Request) -> Result<Response> {
     answered(authority(&request.url), request.reads == Reads::All, send).await
 }
 
-/// Asks a model of Workers AI.
+/// Calls a model of Workers AI.
 pub(crate) async fn ask_ai(ai: Option<JsValue>, request: AiRequest) -> Result<Response> {
     let Some(ai) = ai else { return Err(FetchError(format!("the binding {AI_BINDING} is not there"))) };
     let (gateway, input) = (request.gateway.as_deref().unwrap_or_default(), copied(&request.input));
@@ -36,12 +36,12 @@ pub(crate) async fn ask_ai(ai: Option<JsValue>, request: AiRequest) -> Result<Re
     answered(&request.model, false, ask).await
 }
 
-/// Copied out of this memory, which may move while the request is on its way.
+/// Copied out of wasm memory, which may move during the request.
 fn copied(body: &Bytes) -> js_sys::Uint8Array {
     js_sys::Uint8Array::from(body.as_ref())
 }
 
-/// The answer to what is sent with a way for its chunks. `whom`: what an error names.
+/// The response to a request whose chunks arrive through a closure. `whom`: the name in errors.
 async fn answered(
     whom: &str,
     all: bool,
@@ -64,14 +64,14 @@ async fn answered(
     Ok(Response { status, headers, body })
 }
 
-/// Where a URL leads: host and port. The rest of it may hold what nobody is to read.
+/// Host and port of a URL. The rest may contain secrets.
 fn authority(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// The head of an answer as platform.js gives it: the status, a line break, the headers as JSON.
+/// Parses the head of a response from platform.js: the status, a line break, the headers as JSON.
 pub(crate) fn head_of(head: &JsValue) -> Result<(u16, Vec<(String, String)>)> {
     let head = head.as_string().unwrap_or_default();
     let (status, headers) = head.split_once('\n').unwrap_or_default();
@@ -84,10 +84,10 @@ fn json(headers: &[(String, String)]) -> Result<String> {
     serde_json::to_string(headers).map_err(|error| FetchError(error.to_string()))
 }
 
-/// Where the JavaScript side puts what was read.
+/// Receives data from the JavaScript side.
 #[derive(Default)]
 struct Inbox {
-    /// The answer to the last question: a chunk, the end, or an error.
+    /// The result of the last read: a chunk, the end, or an error.
     read: RefCell<Option<Result<Option<Bytes>>>>,
     waker: RefCell<Option<Waker>>,
 }
@@ -105,15 +105,15 @@ impl Inbox {
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 struct FetchBody {
     outgoing: Outgoing,
-    /// Lives as long as the JavaScript side may call it.
+    /// Kept as long as the JavaScript side may call it.
     _take: Take,
     inbox: Rc<Inbox>,
-    /// Whether a question is out. One outlives a `next` that was dropped; its answer is the next one's.
+    /// Whether a read is in progress. It survives a dropped `next`, and the following `next` gets its result.
     asked: bool,
-    /// Whether the answer has come to its end.
+    /// Whether the body has ended.
     ended: bool,
 }
 
@@ -146,8 +146,8 @@ impl FetchBody {
 
 impl Drop for FetchBody {
     fn drop(&mut self) {
-        // Before the closure goes: nothing may call it then. There is nobody to tell that a request which is no longer
-        // wanted could not be cancelled.
+        // Must come before the closure is dropped, because nothing may call it afterwards. If the
+        // cancellation fails, the error cannot be reported from here.
         let _ = self.outgoing.leave(!self.ended);
     }
 }

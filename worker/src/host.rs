@@ -24,7 +24,7 @@ use crate::sockets::Sockets;
 use crate::sql::{Counters, ObjectSql};
 use crate::streamed;
 
-/// One object's storage, sockets and ways out.
+/// One object's storage, sockets and outgoing requests.
 pub(crate) struct ObjectHost {
     ctx: ObjectState,
     env: Env,
@@ -34,15 +34,15 @@ pub(crate) struct ObjectHost {
     bucket: Option<FilesBucket>,
     counters: Option<Rc<Counters>>,
     clock: Rc<Clock>,
-    /// Variables that were asked for. Those of a deployment never change, and each costs a way into JavaScript.
+    /// Variables that were read. Those of a deployment never change, and each read crosses into JavaScript.
     vars: RefCell<Vec<(String, Option<String>)>>,
 }
 
-/// Variables that are remembered: about as many as models and settings ask for. Names come from definitions.
+/// Maximum number of cached variables, about as many as models and settings use. Names come from definitions.
 const VARS: usize = 64;
 
 impl ObjectHost {
-    /// The host of the object with this context. Counts what it does when there are counters.
+    /// The host of the object with this context. Counts operations if there are counters.
     pub(crate) fn new(
         ctx: ObjectState,
         env: Env,
@@ -67,8 +67,8 @@ impl Object for ObjectHost {
         if let Some(counters) = &self.counters {
             counters.transaction();
         }
-        // The platform rolls back when the closure throws. So an error is thrown, and a panic too: unwinding through
-        // JavaScript frames would leave the transaction to chance. Outside both go on as what they were.
+        // The platform rolls back if the closure throws. So errors and panics become exceptions, because a
+        // panic must not unwind through JavaScript frames. Afterwards both continue in their own form.
         let mut result = None;
         let mut body = || {
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&self.sql)));
@@ -137,7 +137,7 @@ impl Object for ObjectHost {
             counters.alarm();
         }
         let set = match due_us {
-            // Rounded up: an alarm before its time would find nothing due.
+            // Rounded up, because an early alarm would find nothing due.
             Some(us) => self.storage.set_alarm((us as f64 / MS_US as f64).ceil()),
             None => self.storage.delete_alarm(),
         };
@@ -163,7 +163,7 @@ impl Object for ObjectHost {
         };
         let promise = promise(guarded);
         if let Err(error) = self.ctx.wait_until(&promise) {
-            // The future runs all the same; only the platform does not know that it should wait.
+            // The future runs all the same, but the platform does not wait for it.
             bindings::log(&format!("waitUntil: {}", thrown(&error)));
         }
     }
@@ -174,7 +174,7 @@ impl Object for ObjectHost {
 }
 
 thread_local! {
-    // What the objects of the isolate share.
+    // State that all objects of the isolate share.
     static PROCESS: Rc<Process> = Rc::default();
 }
 

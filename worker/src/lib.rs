@@ -69,7 +69,7 @@ pub use worker;
 
 #[wasm_bindgen(module = "/bodies.js")]
 extern "C" {
-    /// A promise when the request's body is still to be read, else undefined.
+    /// A promise if the rest of the request's body must still be read, otherwise undefined.
     #[wasm_bindgen(catch)]
     fn leftover(request: &JsValue) -> Result<JsValue, JsValue>;
 }
@@ -86,8 +86,8 @@ pub fn fetch(request: JsValue, env: JsValue, ctx: JsValue, catalog: JsValue) -> 
                 answer::of_error(bobbin::Error::internal(lifecycle::told(&*panic)), None, None, false)
             }
         };
-        // Every answer passes here. One whose request has a body that nobody read waits for it, or its connection
-        // would be closed before its client has seen the answer.
+        // If a request's body was not read, its connection would be closed before the client has seen the
+        // response. So the response waits until the body is read.
         if let Ok(reading) = leftover(&request_body)?.dyn_into::<js_sys::Promise>() {
             // It ends within its bounds, and never rejects.
             let _ = JsFuture::from(reading).await;

@@ -29,29 +29,29 @@ fn instance_started() {
     wasm_bindgen::handler::set_on_abort(wasm_bindgen::handler::schedule_reinit);
 }
 
-/// `{instanceId}`: an object of the JavaScript side, which outlives the instances that count themselves in it.
-/// Not called `__worker_init_state`: an application may bring the crate `worker`, which exports its own under that name.
+/// `{instanceId}`: a JavaScript object that outlives the instances, which count themselves in it. Not called
+/// `__worker_init_state`, because the crate `worker`, which an application may use, exports that name.
 #[wasm_bindgen(js_name = "instances")]
 pub fn state() -> JsValue {
-    // Here and not when the instance starts: the crate `worker`, where an application brings it, sets a hook of its own
-    // then, and each panic would be reported twice. This is the shim's first call after that.
+    // Not set at the start of the instance: if an application uses the crate `worker`, that crate sets its
+    // own hook then, and each panic would be reported twice. This is the shim's first call afterwards.
     console_error_panic_hook::set_once();
     INSTANCES.with(|instances| instances.into())
 }
 
-/// Answers as soon as the executor runs tasks; the shim's watch asks for it.
+/// Returns as soon as the executor runs tasks. The shim's watchdog calls it.
 #[wasm_bindgen]
 pub async fn probe() {}
 
-/// A future of ours as a promise. wasm-bindgen asks for proof that nothing half-done is seen after a panic; here every
-/// entry point catches panics itself and keeps nothing in memory that storage does not have.
+/// Converts a future into a promise. wasm-bindgen requires unwind safety. It holds because every entry point
+/// catches panics itself, and memory has no state that storage lacks.
 pub(crate) fn promise(future: impl Future<Output = Result<JsValue, JsValue>> + 'static) -> js_sys::Promise {
-    // Boxed: what makes a promise of a future is large, and would be there once for each of them.
+    // Boxed, because the conversion is large and would be compiled for each type of future.
     let future: LocalBoxFuture<'static, Result<JsValue, JsValue>> = Box::pin(future);
     wasm_bindgen_futures::future_to_promise(AssertUnwindSafe(future))
 }
 
-/// What a panic said.
+/// The text of a panic.
 pub(crate) fn told(panic: &(dyn Any + Send)) -> &str {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,

@@ -15,13 +15,13 @@ use serde_json::{Map, Value};
 use crate::mcp::{Done, Mcp, arguments, invalid};
 use crate::talk::{Step, Stops, found, text_of};
 
-/// How long the thread of a call is there, seconds: longer than what it asks people stays open unless it says otherwise.
+/// Lifetime of a call's thread, seconds. It is longer than the default lifetime of questions to people.
 const THREAD_S: i64 = 30 * 24 * 3_600;
-/// The one run of such a thread.
+/// The only run of such a thread.
 const RUN: &str = "r_1";
 
 impl Mcp<'_> {
-    /// Calls a tool, for itself or for what it makes.
+    /// Calls a tool, directly or for the prompt or resource that it makes.
     pub(crate) async fn offered(
         &self,
         message: &Message,
@@ -39,7 +39,7 @@ impl Mcp<'_> {
         match state {
             Some(state) => self.goes_on(message, &mut settings, state).await?,
             None => {
-                // Nothing is begun for what cannot be called.
+                // Invalid arguments are refused before a thread is created.
                 Callable::Tool(tool).check(args.clone()).map_err(|problems| {
                     let text = format!("Invalid arguments for “{name}”: {}", schema::lines(&problems));
                     Stops::Error(Error::field("arguments", text))
@@ -91,7 +91,7 @@ impl Mcp<'_> {
         self.offered(message, accepts, of, tool, mcp_offers::typed(tool, args)).await
     }
 
-    /// What a thread has, if it is there for the caller.
+    /// A resource of a thread, if the caller may read it.
     async fn of_thread(&self, thread: &str, of: OfThread, uri: &str) -> Step<Option<Value>> {
         if !thread_id::is_valid(thread) {
             return Ok(None);

@@ -26,7 +26,7 @@ use crate::sql::Counters;
 use crate::streamed::{self, IncomingBody, Readers};
 use crate::upgrade::{HEADER, Listen};
 
-/// A call that asks what an object did to its storage; answered only in development.
+/// A call for the counters of an object's storage; answered only in development.
 pub(crate) const COUNTERS: &str = "{\"counters\":true}";
 
 thread_local! {
@@ -37,7 +37,7 @@ thread_local! {
 /// The catalog, read once per isolate.
 ///
 /// # Errors
-/// `catalog_invalid`: the file is not what this version of the build tool writes.
+/// `catalog_invalid`: the file does not have the format of this version of the build tool.
 pub(crate) fn catalog(text: &JsValue) -> Result<Rc<Catalog>, Error> {
     let read = || {
         let text = text.as_string().unwrap_or_default();
@@ -57,14 +57,14 @@ pub(crate) fn catalog(text: &JsValue) -> Result<Rc<Catalog>, Error> {
     CATALOG.with(|catalog| catalog.get_or_init(read).clone())
 }
 
-/// What all classes have around the core that does the work.
+/// Shared behaviour of the classes, around the core.
 struct Shell<T> {
-    /// The core, or why there is none.
+    /// The core, or the error that prevented it.
     core: Result<T, Error>,
     storage: Storage,
     counters: Option<Rc<Counters>>,
     dev: bool,
-    /// Panics of the alarm since its last good end.
+    /// Panics of the alarm since it last succeeded.
     alarm_panics: Cell<u32>,
 }
 
@@ -83,7 +83,7 @@ impl<T> Shell<T> {
         Ok(Shell { core, storage: ctx.storage()?, counters, dev, alarm_panics: Cell::new(0) })
     }
 
-    /// Answers a call. A panic is an answer too: 500, with an id that the log has.
+    /// Answers a call. A panic becomes a response, too: 500, with an id that the log has.
     async fn answer(&self, text: &str, answer: impl AsyncFnOnce(&T) -> Reply) -> JsValue {
         if let Some(counters) = &self.counters
             && text == COUNTERS
@@ -101,7 +101,7 @@ impl<T> Shell<T> {
         remote::pack(reply)
     }
 
-    /// Answers a call with its body as a stream; as [`Shell::answer`].
+    /// Answers a call with a streamed body, as [`Shell::answer`] does.
     async fn serve(&self, serve: impl AsyncFnOnce(&T) -> Served) -> Served {
         match &self.core {
             Err(error) => error.clone().into(),
@@ -113,11 +113,11 @@ impl<T> Shell<T> {
         }
     }
 
-    /// Runs the alarm. Never throws: the platform gives up on an alarm after six times, and then it is gone. After a
-    /// panic it is set again, later each time.
+    /// Runs the alarm. Never throws, because the platform drops an alarm after six failures. After a panic it
+    /// is set again, with increasing delays.
     async fn alarm(&self, run: impl AsyncFnOnce(&T)) {
         let Ok(core) = &self.core else {
-            // Definitions that cannot be read: the work waits for the next deployment.
+            // The definitions are invalid. The work waits for the next deployment.
             return self.alarm_again(60_000.0);
         };
         match AssertUnwindSafe(run(core)).catch_unwind().await {
@@ -186,8 +186,8 @@ impl ThreadObject {
         })
     }
 
-    /// A request from the Worker: what is wanted is in one header, that of an upgrade or that of a call with its body
-    /// as a stream. Returns a `Response` or a promise of one.
+    /// A request from the Worker. One header has the call: an upgrade, or a call with a streamed body.
+    /// Returns a `Response` or a promise of one.
     pub fn fetch(&self, request: JsValue) -> Result<JsValue, JsValue> {
         let request = request.unchecked_into::<IncomingRequest>();
         match request.header(streamed::HEADER) {
@@ -195,7 +195,7 @@ impl ThreadObject {
             None => self.upgrade(&request).map(JsValue::from),
         }
     }
-    /// What clients say on a socket is nothing; `ping` is answered by the platform.
+    /// Messages of clients are ignored. The platform answers `ping`.
     #[wasm_bindgen(js_name = webSocketMessage)]
     pub fn web_socket_message(&self, _socket: JsValue, _message: JsValue) {}
 
@@ -235,14 +235,14 @@ impl ThreadObject {
                 (served, Some(error)) if served.status >= 400 => error.into(),
                 (served, _) => served,
             };
-            // Many clients see an answer only when they are done sending.
+            // Many clients read a response only after they have sent their whole body.
             body.discard().await;
             streamed::respond(served, &ctx).map(JsValue::from)
         })
     }
 
-    /// Everything between the snapshot and the socket's place among the listeners is one synchronous stretch: no frame
-    /// is missed and none comes twice.
+    /// Runs synchronously from the snapshot until the socket is among the listeners, so that no frame is
+    /// missed or sent twice.
     fn open(&self, request: &IncomingRequest) -> Result<Response, Error> {
         let thread = self.shell.core.as_ref().map_err(Clone::clone)?.thread();
         let listen = Listen::parse(&request.header(HEADER).unwrap_or_default())?;

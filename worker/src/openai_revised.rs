@@ -16,10 +16,10 @@ use crate::conversations::Conversation;
 use crate::openai::{OpenAi, Said, hex, now_us};
 use crate::talk::{Step, good, text_of};
 
-/// Messages of a thread that a list is held against.
+/// Number of messages of a thread that are compared with a list.
 const ROWS: &str = "200";
 
-/// Where the message of a request belongs in the thread.
+/// The position of a request's message in the thread.
 pub(crate) enum Placement {
     /// It is this stored message, created at this time in microseconds.
     Stored(String, i64),
@@ -70,7 +70,7 @@ impl OpenAi<'_> {
         let newest = self.talk().newest_run(thread).await?;
         let is_running = newest.as_ref().is_some_and(|run| text_of(run, "status") == "running");
         if is_running && replaced.is_same(said.text) {
-            // Another answer is wanted, and one is being made.
+            // Another answer is requested, and one is in progress.
             return Ok(Placement::Stored(first.clone(), now_us()));
         }
         self.talk().end_paused(thread, newest.as_ref()).await?;
@@ -79,7 +79,7 @@ impl OpenAi<'_> {
         }
         let mut metadata = said.metadata.clone();
         if let (None, Some(kept)) = (key, metadata.pointer_mut("/openai").and_then(Value::as_object_mut)) {
-            // A request that is repeated without a key finds the message by this.
+            // A request that is repeated without a key finds the message by this field.
             kept.insert("at".into(), now_us().into());
         }
         let key = key.map_or_else(|| format!("openai:{}", hex(&random())), str::to_owned);

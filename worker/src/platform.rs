@@ -5,8 +5,8 @@ use worker::Env;
 
 #[wasm_bindgen(module = "cloudflare:workers")]
 extern "C" {
-    /// The bindings of this deployment. They are the same for every object and request of an isolate, and belong to none of
-    /// them, so that natives need not be handed them from the event that they run in.
+    /// The bindings of this deployment. They are the same for every object and request of an isolate, so
+    /// natives can use them without getting them from their event.
     #[wasm_bindgen(thread_local_v2, js_name = env)]
     static BINDINGS: Env;
 }
@@ -18,8 +18,8 @@ extern "C" {
 /// notes.put("seen", "yes")?.execute().await?;
 /// ```
 ///
-/// What is written there is no part of the thread: it is not rolled back with it, and code that runs again after a crash
-/// writes again.
+/// Writes to bindings are not part of the thread. They are not rolled back with it, and code that runs again
+/// after a crash repeats them.
 pub fn platform() -> Env {
     BINDINGS.with(Env::clone)
 }

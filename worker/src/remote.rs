@@ -8,10 +8,10 @@ use wasm_bindgen::prelude::*;
 
 use crate::bindings::{self, IncomingRequest, Namespace, Stub, log, thrown};
 
-/// When room may have been made on a full disk, seconds.
+/// Retry delay for a full disk, seconds.
 const FULL_RETRY_S: u32 = 30;
 
-/// An object's answer.
+/// An object's response.
 pub(crate) struct Answer {
     /// HTTP status.
     pub(crate) status: u16,
@@ -24,8 +24,7 @@ pub(crate) struct Answer {
 /// Calls an object.
 ///
 /// # Errors
-/// `overloaded` when the platform could not finish the call: the object was restarted or moved, or has too much to
-/// do. Whether the call took effect is not known then.
+/// `overloaded` if the platform could not finish the call: the object was restarted or moved, or is overloaded. The call may or may not have taken effect.
 pub(crate) async fn call(stub: &Stub, text: &JsValue) -> Result<Answer> {
     let answer = stub.call(text).await.map_err(|error| lost(&error))?;
     unpack(answer)
@@ -35,7 +34,7 @@ pub(crate) async fn call(stub: &Stub, text: &JsValue) -> Result<Answer> {
 pub(crate) struct Relayed<'a> {
     pub(crate) request: &'a IncomingRequest,
     pub(crate) rule: BodyRule,
-    /// Bytes that it has at most.
+    /// Maximum number of bytes.
     pub(crate) limit: usize,
     /// Whether its length was declared and is within the limit.
     pub(crate) known: bool,
@@ -58,13 +57,13 @@ pub(crate) async fn relay(objects: &Namespace, name: &str, head: &str, body: Rel
     }
 }
 
-/// The client's body broke off, or was given up: `error` is a word of bodies.js then.
+/// The error for a client's body that broke off or was abandoned; then `error` is a word of bodies.js.
 pub(crate) fn unreadable_body(error: &str) -> Error {
     given_up(error)
         .unwrap_or_else(|| Error::new(Code::BadJson, format!("The body could not be read: {}.", error)))
 }
 
-/// Why a body was given up by us, in one of the words of bodies.js.
+/// The reason for which we abandoned a body, from a word of bodies.js.
 pub(crate) fn given_up(why: &str) -> Option<Error> {
     match why {
         "stalled" => Some(
@@ -95,14 +94,14 @@ fn unpack(answer: JsValue) -> Result<Answer> {
     })
 }
 
-/// The answer as it travels.
+/// Converts a response into the form in which it is transferred.
 pub(crate) fn pack(reply: Reply) -> JsValue {
     let body = reply.body.map_or(JsValue::UNDEFINED, |body| JsValue::from_str(body.get()));
     let retry_after = reply.retry_after.map_or(JsValue::UNDEFINED, JsValue::from);
     js_sys::Array::of3(&reply.status.into(), &retry_after, &body).into()
 }
 
-/// The object was lost in the middle of a call.
+/// The error for an object that was lost during a call.
 pub(crate) fn lost(error: &JsValue) -> Error {
     let why = thrown(error);
     log(&format!("a call to an object was lost: {why}"));

@@ -11,7 +11,7 @@ use wasm_bindgen::prelude::*;
 use crate::bindings::{HearCall, HearEnded, HearReport, HearTaken, SandboxRun, log, thrown};
 use crate::lifecycle::promise;
 
-/// What the isolate says of a run, without its values.
+/// The isolate's report of a run, without its values.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Said {
@@ -29,7 +29,7 @@ struct Line {
     timestamp: f64,
 }
 
-/// A run, with what JavaScript may call for it.
+/// A run, with the closures that JavaScript may call.
 struct Open {
     run: SandboxRun,
     _heard: (HearCall, HearTaken, HearReport, HearEnded),
@@ -43,7 +43,7 @@ impl Drop for Open {
     }
 }
 
-/// Runs code; a sandbox that is lost is an outcome, too.
+/// Runs code. A lost sandbox is an outcome, too.
 pub(crate) async fn run(isolate: Option<JsValue>, wanted: Run, door: Rc<dyn HostCalls>) -> Outcome {
     let Some(isolate) = isolate else {
         let error =
@@ -80,7 +80,7 @@ async fn ask(isolate: &JsValue, wanted: &Run, door: Rc<dyn HostCalls>) -> Result
         duration_ms: said.duration_ms,
         back: back(Rc::downgrade(&open), answer.get(3)),
     };
-    // It is needed for as long as somebody holds the functions of the sandbox, which the door knows.
+    // Kept until the host, which tracks them, no longer holds functions of the sandbox.
     wasm_bindgen_futures::spawn_local(async move {
         door.ended().await;
         drop(open);
@@ -89,8 +89,8 @@ async fn ask(isolate: &JsValue, wanted: &Run, door: Rc<dyn HostCalls>) -> Result
 }
 
 fn open(door: &Rc<dyn HostCalls>) -> Result<Rc<Open>, JsValue> {
-    // The functions of the sandbox are called through the run, which owns what hears. What a panic leaves half-done in
-    // here is this run's alone.
+    // The sandbox's functions are called through the run, which owns the closures. State that a panic leaves
+    // incomplete belongs to this run only.
     let this: AssertUnwindSafe<Rc<RefCell<Weak<Open>>>> = AssertUnwindSafe(Rc::default());
     let door = AssertUnwindSafe(door.clone());
     let call = {
@@ -129,7 +129,7 @@ fn open(door: &Rc<dyn HostCalls>) -> Result<Rc<Open>, JsValue> {
     Ok(open)
 }
 
-/// Calls functions of the sandbox's, for as long as the run is open.
+/// Calls functions of the sandbox, while the run is open.
 fn back(open: Weak<Open>, functions: JsValue) -> Back {
     Rc::new(move |function, args| {
         let (open, functions) = (open.clone(), functions.clone());

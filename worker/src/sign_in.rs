@@ -13,15 +13,15 @@ use crate::router::{Incoming, call_thread};
 
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
-    /// A page, which loads and runs nothing.
+    /// A page without scripts and external resources.
     #[wasm_bindgen(catch)]
     fn page(status: u16, html: &str) -> Result<Response, JsValue>;
 }
 
-/// Bytes of a state: those of this deployment are shorter.
+/// Maximum bytes of a state. Those of this deployment are shorter.
 const STATE_BYTES: usize = 512;
 
-/// The status of a page, its title, and what it says; `{}` stands for the server.
+/// The status, title and text of a page; `{}` stands for the server's name.
 fn text_of(outcome: &str) -> (u16, &'static str, &'static str) {
     match outcome {
         "signed_in" => (
@@ -59,7 +59,7 @@ fn text_of(outcome: &str) -> (u16, &'static str, &'static str) {
 }
 
 impl Incoming<'_> {
-    /// Tells the thread that a browser has come back, and makes a page of what it answers.
+    /// Forwards the parameters to the thread, and renders its response as a page.
     pub(crate) async fn signed_in(&self) -> Result<Response> {
         let told = self.came_back().await;
         let field = |name: &str| told.get(name).and_then(Value::as_str);
@@ -89,7 +89,7 @@ impl Incoming<'_> {
         let request = ThreadRequest {
             thread_id: thread.to_owned(),
             life: None,
-            // Nobody: it opens nothing else.
+            // A caller without other permissions: this scope opens nothing else.
             caller: Caller { scope: Scope::Wait(thread.to_owned(), "sign_in".to_owned()), via: Via::Key },
             route: ThreadRoute::CameBack,
             query: Query::default(),
@@ -107,7 +107,7 @@ impl Incoming<'_> {
     }
 }
 
-/// A text without a meaning in HTML.
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

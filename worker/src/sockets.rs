@@ -13,42 +13,43 @@ use wasm_bindgen::prelude::*;
 
 use crate::bindings::{ObjectState, Socket, SocketPair, auto_response, date_now, log, thrown};
 
-/// A socket ends because the credentials it was opened with have.
+/// Close code: the credentials have expired.
 const EXPIRED: u16 = 3000;
-/// A socket ends because its thread has.
+/// Close code: the thread was deleted.
 const GONE: u16 = 3001;
-/// A socket ends because its client does not keep up.
+/// Close code: the client is too slow.
 const TOO_SLOW: u16 = 3002;
-/// A socket ends because the run that it follows has.
+/// Close code: the followed run has ended.
 const OVER: u16 = 1000;
-/// A socket ends because what it follows goes on in another one, from the id that is the reason.
+/// Close code: continue on another socket, from the id in the reason.
 const MORE: u16 = 3003;
 /// A socket's `readyState` while it is open.
 const OPEN: u16 = 1;
 
 const RUN_IS_OVER: &str = "the run is over";
 
-/// What a socket keeps when the object's memory is gone.
+/// The state of a socket that survives the loss of the object's memory.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Subscription {
     /// What it wants to see.
     pub(crate) filter: Filter,
-    /// When its credentials end, milliseconds since 1970.
+    /// Expiry of its credentials, milliseconds since 1970.
     pub(crate) until_ms: Option<f64>,
 }
 
-/// How far a socket may be ahead of its client. The platform does not tell what a client has taken, but it answers each
-/// `ping` behind what was sent before, and reads no further until that answer is taken: a client whose pings go on being
-/// answered reads. (Measured: one that does not read gets one more answer, and no second one.)
+/// How far a socket may be ahead of its client. The platform does not report what a client has received. But
+/// its response to a `ping` follows everything sent before, and it reads no further until that response is
+/// received. So a client whose pings are answered is reading. (Measured: a client that does not read gets one
+/// more response, but not a second one.)
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Unanswered {
     /// Bytes since the last answered ping, or since the beginning.
     bytes: u32,
-    /// When that ping was answered, milliseconds since 1970.
+    /// Time of that response, milliseconds since 1970.
     since_ms: f64,
 }
 
-/// What is attached to a socket.
+/// The attachment of a socket.
 #[derive(Serialize, Deserialize)]
 struct Attachment {
     #[serde(flatten)]
@@ -61,12 +62,12 @@ struct Listener {
     socket: Socket,
     subscription: Subscription,
     unanswered: Unanswered,
-    /// Bytes at which it is looked at again.
+    /// Number of bytes at which it is checked again.
     look_at: u32,
 }
 
 impl Listener {
-    /// The same, from what is attached to a socket.
+    /// Restores a listener from the attachment of a socket.
     fn of(socket: Socket) -> Option<Listener> {
         let attachment = socket.deserialize_attachment().ok()?.as_string()?;
         let Attachment { subscription, unanswered } = bobbin::json::from_str(&attachment).ok()?;
@@ -74,36 +75,36 @@ impl Listener {
         Some(Listener { socket, subscription, unanswered, look_at })
     }
 
-    /// Whether the client still has its end open, as far as this side knows.
+    /// Whether the client's end is open, as far as this side knows.
     fn is_open(&self) -> bool {
         self.socket.ready_state() == OPEN
     }
 
-    /// Keeps what is known of it where a hibernating object finds it again.
+    /// Stores its state in the attachment, where it survives hibernation.
     fn attach(&self) -> Result<(), JsValue> {
         let attachment = Attachment { subscription: self.subscription, unanswered: self.unanswered };
         let attachment = serde_json::to_string(&attachment).map_err(|error| error.to_string())?;
         self.socket.serialize_attachment(&JsValue::from_str(&attachment))
     }
 
-    /// Counts what it was sent.
+    /// Counts sent bytes.
     fn count(&mut self, bytes: usize) {
         self.unanswered.bytes =
             self.unanswered.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// Whether it is time to look at it.
+    /// Whether it must be checked.
     fn is_due(&self) -> bool {
         self.bytes() >= self.look_at
     }
 
-    /// How far it may be ahead of its client. What the Worker bridges to an event stream, the Worker reads; the bridge has
-    /// a bound of its own.
+    /// Maximum bytes ahead of its client. The Worker reads the sockets that it bridges to event streams; the
+    /// bridge has its own limit.
     fn bytes(&self) -> u32 {
         if self.subscription.filter.events { 0 } else { self.unanswered.bytes }
     }
 
-    /// Asks whether its client has answered meanwhile; keeps what it finds.
+    /// Checks whether a ping was answered meanwhile, and stores the result.
     fn look(&mut self, ctx: &ObjectState) -> Result<(), JsValue> {
         let answered = ctx.auto_response_time(&self.socket)?;
         let answered_ms = answered.dyn_into::<js_sys::Date>().map_or(0.0, |at| at.get_time());
@@ -120,14 +121,14 @@ impl Listener {
     }
 }
 
-/// The sockets of one object. The list is a cache of what the platform knows; it is read again after each wake.
+/// The sockets of one object. The list is a cache of the platform's list, and is read again after each wake.
 pub(crate) struct Sockets {
     ctx: ObjectState,
     listeners: RefCell<Option<Vec<Listener>>>,
 }
 
 impl Listeners for Sockets {
-    /// Whether anybody listens.
+    /// Whether there are listeners.
     fn any(&self) -> bool {
         self.with(|listeners| !listeners.is_empty())
     }
@@ -144,9 +145,9 @@ impl Listeners for Sockets {
         self.with(|listeners| listeners.iter().any(|listener| !listener.subscription.filter.quiet))
     }
 
-    /// Sends a frame to all whose filter lets it through. One that cannot take it is left out from now on.
+    /// Sends a frame to all listeners whose filter accepts it. A listener that cannot receive it is removed.
     fn broadcast(&self, frame: &Frame) {
-        // Each form is made once, when somebody wants it.
+        // Each form is made once, on demand.
         let (mut json, mut events) = (None, None);
         self.with(|listeners| {
             let mut looks = false;
@@ -179,7 +180,7 @@ impl Listeners for Sockets {
         });
     }
 
-    /// Closes all; the thread is gone.
+    /// Closes all sockets, because the thread is gone.
     fn close(&self, reason: &str) {
         self.with(|listeners| {
             for listener in listeners.drain(..) {
@@ -197,7 +198,7 @@ impl Sockets {
     /// Opens a socket, sends it the first frames, and returns the client's end.
     ///
     /// # Errors
-    /// `overloaded` while closed sockets hold too much that their clients do not take.
+    /// `overloaded` if closed sockets hold too much data that their clients do not receive.
     pub(crate) fn open(
         &self,
         subscription: Subscription,
@@ -237,13 +238,13 @@ impl Sockets {
         Ok(pair.client())
     }
 
-    /// What closed sockets still hold for clients that take nothing, bytes.
+    /// Bytes that closed sockets hold for clients that do not receive them.
     fn left(&self) -> u32 {
         let closed = self.all().into_iter().filter(|listener| !listener.is_open());
         closed.fold(0, |sum, listener| sum.saturating_add(listener.unanswered.bytes))
     }
 
-    /// Closes what is too far ahead of its client.
+    /// Closes sockets that are too far ahead of their clients.
     fn look(&self, listeners: &mut Vec<Listener>) {
         for listener in listeners.iter_mut().filter(|listener| listener.is_due()) {
             if let Err(error) = listener.look(&self.ctx) {
@@ -262,8 +263,8 @@ impl Sockets {
         });
     }
 
-    /// A client has closed its end; ours is closed too, with its code where that may be sent. The platform answers no close of a socket
-    /// that hibernates, whatever the compatibility date.
+    /// Handles a close by the client. Closes our end as well, with the client's code if it may be sent. The
+    /// platform never answers the close of a hibernating socket, whatever the compatibility date.
     pub(crate) fn closed(&self, socket: JsValue, code: u16) {
         let code = if code == 1000 || (3000..5000).contains(&code) { code } else { 1000 };
         // A failure means that it is closed already.
@@ -271,7 +272,7 @@ impl Sockets {
         self.forget();
     }
 
-    /// Reads the list anew when it is needed next: a socket came or went.
+    /// Invalidates the list, because a socket was opened or closed.
     pub(crate) fn forget(&self) {
         self.listeners.replace(None);
     }

@@ -13,7 +13,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::bindings::{Cursor, Iteration, SqlStorage, thrown};
 
-/// What an object did to its storage since it woke; kept only in development.
+/// Counts of an object's storage operations since it woke; only in development.
 #[derive(Default)]
 pub(crate) struct Counters {
     statements: Counter<u64>,
@@ -38,17 +38,17 @@ impl Counters {
         })
     }
 
-    /// A transaction was begun.
+    /// Counts a transaction.
     pub(crate) fn transaction(&self) {
         self.transactions.set(self.transactions.get() + 1);
     }
 
-    /// The alarm was set or removed.
+    /// Counts a change of the alarm.
     pub(crate) fn alarm(&self) {
         self.alarms.set(self.alarms.get() + 1);
     }
 
-    /// Counts a statement; work on the outbox is no part of a turn and counted apart.
+    /// Counts a statement. Work on the outbox is not part of a turn and is counted separately.
     fn statement(&self, statement: &str, cursor: &Cursor) {
         if statement.contains("outbox") {
             self.outbox.set(self.outbox.get() + 1);
@@ -115,7 +115,7 @@ impl Sql for ObjectSql {
     }
 
     fn size(&self) -> i64 {
-        // Only a closed database has no size, and then nothing else works either.
+        // Only a closed database has no size, and then everything else fails too.
         self.sql.database_size().map_or(0, |bytes| bytes as i64)
     }
 }
@@ -132,7 +132,7 @@ struct CursorRows {
 }
 
 impl CursorRows {
-    /// What the iterator returns next; `None` behind the last row.
+    /// The iterator's next value; `None` after the last row.
     fn step(&mut self) -> Result<Option<js_sys::Array>> {
         let next = self.iterator.next().map_err(|error| failed(self.statement, &error))?;
         let next = JsValue::from(next).unchecked_into::<Iteration>();
@@ -154,27 +154,28 @@ impl Rows for CursorRows {
         Ok(Some(&self.cells))
     }
 
-    /// The platform ends a statement with its last row, or when its garbage collector finds the cursor, and a cursor has no method
-    /// that ends it. `one` does: where rows are left it throws, and ends the statement first. It also throws where none is left,
-    /// which costs more than the usual case, a break at the only row, may cost; so `next` is asked first.
+    /// Ends the statement. The platform does so after the last row, or when the cursor is garbage-collected,
+    /// and a cursor has no method for it. `one` throws if rows are left, and ends the statement first. It
+    /// also throws if none is left, which would be too slow for the usual case, a stop at the only row; so
+    /// `next` is called first.
     fn close(&mut self) {
         if !self.ended && !matches!(self.step(), Ok(None)) {
             self.ended = true;
-            // Its error says that there were several rows, or none. Either way the statement has ended.
+            // Its error reports several rows or none. The statement has ended in both cases.
             drop(self.cursor.one());
         }
     }
 }
 
 thread_local! {
-    // A statement's text crosses into JavaScript once; `static` text is known by its address.
+    // A statement's text crosses into JavaScript once. `static` text is identified by its address.
     static TEXTS: RefCell<HashMap<(usize, usize), JsValue, BuildHasherDefault<Address>>> = RefCell::default();
 }
 
-/// Blobs of this size are freed as soon as they are copied.
+/// Blobs from this size on are freed as soon as they are copied.
 const FREED_BLOB_BYTES: usize = 64 << 10;
 
-/// Hashes an address and a length. Nobody outside can choose them, so this need not be a good hash.
+/// Hashes an address and a length. They cannot be chosen from outside, so a weak hash is enough.
 #[derive(Default)]
 struct Address(u64);
 
@@ -198,12 +199,12 @@ fn text_of(statement: &'static str) -> JsValue {
     let key = (statement.as_ptr() as usize, statement.len());
     TEXTS.with(|texts| match texts.try_borrow_mut() {
         Ok(mut texts) => texts.entry(key).or_insert_with(|| JsValue::from_str(statement)).clone(),
-        // An event that the platform killed in the middle of this has left it borrowed: go without.
+        // The platform killed an event that had borrowed the cache. Continue without it.
         Err(_) => JsValue::from_str(statement),
     })
 }
 
-/// A parameter. There are no booleans among them: the platform would bind one as text.
+/// A parameter. Booleans are not supported, because the platform would bind them as text.
 fn to_js(param: &Param<'_>) -> JsValue {
     match *param {
         Param::Null => JsValue::NULL,
@@ -214,7 +215,7 @@ fn to_js(param: &Param<'_>) -> JsValue {
     }
 }
 
-/// Numbers of both kinds arrive as one; whole ones are taken for integers.
+/// JavaScript has one type of number. Whole ones become integers.
 fn from_js(value: &JsValue) -> Option<Cell> {
     if let Some(number) = value.as_f64() {
         let whole = number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_991.0;
@@ -229,7 +230,8 @@ fn from_js(value: &JsValue) -> Option<Cell> {
     let buffer = value.dyn_ref::<js_sys::ArrayBuffer>()?;
     let blob = js_sys::Uint8Array::new(buffer).to_vec();
     if blob.len() >= FREED_BLOB_BYTES {
-        // The engine would free it at its next full collection, which large buffers do not hasten. One that stays costs memory only.
+        // Otherwise the engine would free it at its next full collection, which large buffers do not trigger.
+        // A failure only costs memory.
         drop(buffer.transfer_with_length(0));
     }
     Some(Cell::Blob(blob))

@@ -10,37 +10,37 @@ use crate::sockets::Subscription;
 /// The header that carries a [`Listen`]. Only the Worker can reach an object, so only it can set this.
 pub(crate) const HEADER: &str = "x-bobbin-listen";
 
-/// Somebody wants to listen.
+/// A request to listen.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Listen {
-    /// Who.
+    /// The caller.
     pub(crate) caller: Caller,
-    /// To what, and for how long.
+    /// The filter, and the expiry.
     pub(crate) subscription: Subscription,
-    /// Where to go on.
+    /// The position to resume from.
     pub(crate) last_event_id: Option<String>,
-    /// One run alone, and which.
+    /// A single run to follow.
     #[serde(default)]
     pub(crate) feed: Option<FeedOf>,
 }
 
 impl Listen {
-    /// As a header's value.
+    /// Encodes it as a header's value.
     pub(crate) fn to_header(&self) -> Result<String> {
         serde_json::to_string(self).map(|json| ascii(&json)).map_err(Error::internal)
     }
 
-    /// From the header's value.
+    /// Parses a header's value.
     pub(crate) fn parse(header: &str) -> Result<Listen> {
         bobbin::json::from_str(header).map_err(|error| Error::internal(format!("{HEADER}: {error}")))
     }
 }
 
-/// JSON in ASCII, because headers carry nothing else.
+/// JSON in ASCII, because headers allow nothing else.
 pub(crate) fn ascii(json: &str) -> String {
     let mut ascii = String::with_capacity(json.len());
     for c in json.chars() {
-        // DEL is in JSON as it is, and in no header.
+        // JSON allows DEL unescaped, but headers do not.
         if c.is_ascii() && c != '\u{7f}' {
             ascii.push(c);
         } else {

@@ -19,7 +19,7 @@ use crate::store::effects::{Effect, Status, effect_id, tally};
 use crate::store::idempotency::Key;
 use crate::store::repeat::{Repeat, Repetition};
 
-/// A call with its time settled.
+/// A new effect with its time settled.
 struct SubagentCall {
     name: String,
     args: Value,

@@ -279,7 +279,7 @@ fn is_text_type(mime: &str) -> bool {
     known.contains(&kind) || kind.ends_with("+json") || kind.ends_with("+xml") || kind.ends_with("+yaml")
 }
 
-/// The index row of a text. A text that grew too large by case folding has none.
+/// The search for a text. A text that grew too large by case folding is scanned instead of indexed.
 pub(crate) fn found_by(folded: &str) -> Search {
     if folded.len() as u64 <= limits::GREP_FILE_BYTES { Search::Index } else { Search::Scan }
 }

@@ -73,8 +73,8 @@ impl Files<'_> {
         Ok(json!({ "uploads": uploads, "cursor": last }))
     }
 
-    /// The id of an upload: its number, and letters that cannot be guessed. So the number of another file is
-    /// not the id of an upload.
+    /// The id of an upload: its number, and letters from a hash of the thread and the number. So the plain
+    /// number of another file is not the id of an upload.
     fn upload_id(&self, number: i64) -> Result<String> {
         let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let hash = Sha256::digest(format!("upload {thread} {number}"));

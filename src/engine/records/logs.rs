@@ -185,8 +185,8 @@ fn log_row(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
 /// A receipt in the format of the API.
 fn call_entry(catalog: &Catalog, receipt: &Receipt, thread: &str) -> Value {
     let Receipt { id, reply, call_id, started_us, ended_us, .. } = receipt;
-    // Calls by code have no message: their `reply` is the negative id of the outer call, and the id is the
-    // key.
+    // Calls by code have no message: their `reply` is the negative id of the outer call, and their `call_id`
+    // is the key.
     let of_reply = *reply > 0;
     let mut entry = json!({
         "id": format!("c_{id}"),

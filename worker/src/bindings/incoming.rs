@@ -26,19 +26,19 @@ extern "C" {
 }
 
 impl IncomingRequest {
-    /// The value of one header; [`Head`] has those that every request is asked for.
+    /// The value of one header. [`Head`] has those that every request needs.
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         self.headers().get(name).ok().flatten()
     }
 
-    /// Those of these headers that are there, in one crossing.
+    /// The present ones among these headers, in one crossing.
     pub(crate) fn headers_of(&self, names: &[&str]) -> Result<Vec<(String, String)>, JsValue> {
         let pairs = headers_of(self, &names.join(","))?;
         bobbin::json::from_str(&pairs).map_err(|error| JsValue::from_str(&error.to_string()))
     }
 }
 
-/// What the router reads of a request before its body.
+/// The parts of a request that the router reads before its body.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     pub(crate) method: String,
@@ -50,20 +50,21 @@ pub(crate) struct Head {
     pub(crate) origin: Option<String>,
     pub(crate) authorization: Option<String>,
     pub(crate) content_type: Option<String>,
-    /// Bytes, when they are declared.
+    /// Bytes, if declared.
     pub(crate) content_length: Option<usize>,
     pub(crate) idempotency_key: Option<String>,
     pub(crate) upgrade: Option<String>,
     pub(crate) last_event_id: Option<String>,
 }
 
-/// More than this memory can address is as much as it can.
+/// A length beyond the address space becomes its maximum.
 fn clamped(length: u64) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
 impl Head {
-    /// Reads it, in one crossing: 5.2 µs. The crate `worker` makes one for each header and field: 8.5 µs.
+    /// Reads it in one crossing: 5.2 µs. The crate `worker` makes one crossing for each header and field: 8.5
+    /// µs.
     pub(crate) fn of(request: &IncomingRequest) -> Result<Head, JsValue> {
         let lines = head_of(request)?;
         let mut lines = lines.split('\n');

@@ -25,7 +25,7 @@ pub(crate) use storage::{Cursor, Iteration, SqlStorage, Storage};
 
 use wasm_bindgen::prelude::*;
 
-/// What was thrown, in words, without a full stop at the end: the texts that take it in have their own.
+/// A JavaScript exception as a text without a final full stop, because the texts around it have their own.
 pub(crate) fn thrown(error: &JsValue) -> String {
     let mut text = match error.dyn_ref::<js_sys::Error>() {
         Some(error) => String::from(error.message()),

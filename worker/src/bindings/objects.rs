@@ -14,7 +14,7 @@ extern "C" {
     #[wasm_bindgen(method, getter, catch)]
     pub(crate) fn storage(this: &ObjectState) -> Result<Storage, JsValue>;
 
-    /// Keeps the object for this promise; a rejection is logged by the platform.
+    /// Keeps the object alive for this promise. The platform logs a rejection.
     #[wasm_bindgen(method, catch, js_name = waitUntil)]
     pub(crate) fn wait_until(this: &ObjectState, promise: &js_sys::Promise) -> Result<(), JsValue>;
 
@@ -27,7 +27,7 @@ extern "C" {
     #[wasm_bindgen(method, catch, js_name = setWebSocketAutoResponse)]
     pub(crate) fn set_web_socket_auto_response(this: &ObjectState, pair: &JsValue) -> Result<(), JsValue>;
 
-    /// When the platform last answered a `ping` of this socket: a `Date`, or null.
+    /// Time of the platform's last response to a `ping` of this socket: a `Date`, or null.
     #[wasm_bindgen(method, catch, js_name = getWebSocketAutoResponseTimestamp)]
     pub(crate) fn auto_response_time(this: &ObjectState, socket: &Socket) -> Result<JsValue, JsValue>;
 
@@ -38,7 +38,8 @@ extern "C" {
     #[wasm_bindgen(method, catch, js_name = getByName)]
     pub(crate) fn get_by_name(this: &Namespace, name: &str) -> Result<Stub, JsValue>;
 
-    /// `R2Bucket`. By the crate `worker` it would work as well, but every Worker would be larger, with a bucket or without.
+    /// `R2Bucket`. The crate `worker` has it too, but would make every Worker larger, with a bucket or
+    /// without.
     #[derive(Clone)]
     pub(crate) type Bucket;
 
@@ -57,8 +58,8 @@ extern "C" {
 
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
-    /// A call with the body of a request: resolves as [`Stub::call`] does, with undefined when the body has more than
-    /// `limit` bytes, with a text that says why when it cannot be read.
+    /// A call with the body of a request. Resolves as [`Stub::call`] does, with undefined if the body has
+    /// more than `limit` bytes, and with the reason as text if it cannot be read.
     #[wasm_bindgen(catch)]
     pub(crate) async fn relay(
         objects: &Namespace,
@@ -79,7 +80,7 @@ impl Env {
         Env(env)
     }
 
-    /// A variable; bindings that are not strings are none.
+    /// A variable. Bindings that are not strings are ignored.
     pub(crate) fn var(&self, name: &str) -> Option<String> {
         js_sys::Reflect::get(&self.0, &JsValue::from_str(name)).ok()?.as_string()
     }
@@ -89,13 +90,13 @@ impl Env {
         self.namespace("THREADS")
     }
 
-    /// The isolate Worker, where one is bound.
+    /// The isolate Worker, if one is bound.
     pub(crate) fn isolate(&self) -> Option<JsValue> {
         let isolate = js_sys::Reflect::get(&self.0, &JsValue::from_str("ISOLATE")).ok()?;
         (!isolate.is_undefined()).then_some(isolate)
     }
 
-    /// Workers AI, where it is bound.
+    /// Workers AI, if it is bound.
     pub(crate) fn ai(&self) -> Option<JsValue> {
         let found = js_sys::Reflect::get(&self.0, &JsValue::from_str(AI_BINDING)).ok()?;
         found.is_object().then_some(found)
@@ -106,7 +107,7 @@ impl Env {
         self.namespace("DIRECTORY")
     }
 
-    /// The bucket of the files, when one is bound.
+    /// The bucket of the files, if one is bound.
     pub(crate) fn files(&self) -> Option<Bucket> {
         let found = js_sys::Reflect::get(&self.0, &JsValue::from_str("FILES")).ok()?;
         found.is_object().then(|| found.unchecked_into())

@@ -36,16 +36,16 @@ extern "C" {
     fn clear_timeout(id: &JsValue) -> Result<(), JsValue>;
 }
 
-/// Takes a chunk, or an error, or with neither the end.
+/// Receives a chunk or an error; with neither, the end.
 pub(crate) type Take = Closure<dyn FnMut(Option<Vec<u8>>, Option<String>)>;
 
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
-    /// A request to elsewhere and its answer: one object on the JavaScript side, so that headers take one crossing each way,
-    /// as with incoming requests (see [`super::Head`]). The crate `worker` makes one for each header.
+    /// An outgoing request with its response: one JavaScript object, so that headers take one crossing each
+    /// way, as with incoming requests (see [`super::Head`]). The crate `worker` makes one for each header.
     pub(crate) type Outgoing;
 
-    /// Sends it. `headers` is a JSON array of pairs.
+    /// Sends a request. `headers` is a JSON array of pairs.
     #[wasm_bindgen(constructor, catch)]
     pub(crate) fn new(
         method: &str,
@@ -54,7 +54,7 @@ extern "C" {
         body: Option<js_sys::Uint8Array>,
         take: &Take,
     ) -> Result<Outgoing, JsValue>;
-    /// Asks a model of Workers AI instead: `gateway` is a JSON object, or empty.
+    /// Calls a model of Workers AI instead. `gateway` is a JSON object, or empty.
     #[wasm_bindgen(constructor, catch)]
     pub(crate) fn of_model(
         method: &str,
@@ -64,14 +64,14 @@ extern "C" {
         take: &Take,
         ai: &JsValue,
     ) -> Result<Outgoing, JsValue>;
-    /// Resolves with the status of the answer, a line break, and its headers as `headers` are given. Of an answer
-    /// that did not fail only `content-type`, unless `all` are wanted.
+    /// Resolves with the status, a line break, and the headers in the form of `headers`. A successful
+    /// response has only `content-type`, unless `all` are requested.
     #[wasm_bindgen(method, catch)]
     pub(crate) async fn head(this: &Outgoing, all: bool) -> Result<JsValue, JsValue>;
-    /// Asks for the next chunk, which `take` will be given.
+    /// Requests the next chunk, which `take` receives.
     #[wasm_bindgen(method, catch)]
     pub(crate) fn next(this: &Outgoing) -> Result<(), JsValue>;
-    /// Lets go of `take`, and cancels what has not come to its end.
+    /// Releases `take`. With `cancel`, cancels the request or the rest of its response.
     #[wasm_bindgen(method, catch)]
     pub(crate) fn leave(this: &Outgoing, cancel: bool) -> Result<(), JsValue>;
 }
@@ -87,8 +87,8 @@ impl FetchInit {
 pub(crate) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     if getrandom::fill(&mut bytes).is_err() {
-        // The one way to fail: the platform gives none outside of an event, where nothing of ours runs. Ids of zeros would be
-        // worse than a panic.
+        // The only possible failure: the platform has no randomness outside an event, where our code does not
+        // run. Ids of zeros would be worse than a panic.
         std::panic::resume_unwind(Box::new("the platform gives random bytes only within an event"));
     }
     bytes
@@ -98,10 +98,10 @@ pub(crate) fn random() -> [u8; 16] {
 pub(crate) struct Timer(JsValue);
 
 impl Timer {
-    /// The longest wait that the platform's timers know.
+    /// Maximum delay of the platform's timers.
     const MAX_MS: f64 = 2_147_483_647.0;
 
-    /// Calls in so many milliseconds, at most 24 days. What it calls must not be dropped before it.
+    /// Calls `rings` in `ms` milliseconds, at most 24 days. The closure must outlive the timer.
     pub(crate) fn after(rings: &Closure<dyn FnMut()>, ms: f64) -> Result<Timer, JsValue> {
         Ok(Timer(set_timeout(rings.as_ref().unchecked_ref(), ms.clamp(0.0, Timer::MAX_MS))?))
     }
@@ -109,7 +109,7 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // Clearing one that has fired does nothing, and nothing else can fail.
+        // Clearing a timer that has fired has no effect, and nothing else can fail.
         let _ = clear_timeout(&self.0);
     }
 }

@@ -2,13 +2,13 @@
 
 use wasm_bindgen::prelude::*;
 
-/// Hears a call: the function, the packed arguments, the sandbox's functions.
+/// Receives a call: the function, the packed arguments, the sandbox's functions.
 pub(crate) type HearCall = Closure<dyn FnMut(f64, String, js_sys::Array, JsValue) -> js_sys::Promise>;
-/// Hears that the sandbox has taken an answer of so many bytes.
+/// Receives the number of bytes of a response that the sandbox has taken.
 pub(crate) type HearTaken = Closure<dyn FnMut(f64)>;
-/// Hears a report.
+/// Receives a report.
 pub(crate) type HearReport = Closure<dyn FnMut(String, js_sys::Array, JsValue) -> js_sys::Promise>;
-/// Says when the run is to end.
+/// Resolves when the run must end.
 pub(crate) type HearEnded = Closure<dyn FnMut() -> js_sys::Promise>;
 
 #[wasm_bindgen(module = "/sandbox.js")]
@@ -24,7 +24,8 @@ extern "C" {
         ended: &HearEnded,
     ) -> Result<SandboxRun, JsValue>;
 
-    /// Resolves with `[outcome, texts, bytes, functions]`; of the lists the value's comes first, then those of the logs.
+    /// Resolves with `[outcome, texts, bytes, functions]`. The first entries of the lists belong to the
+    /// value, the others to the logs.
     #[wasm_bindgen(method, catch)]
     pub(crate) async fn run(
         this: &SandboxRun,
@@ -34,7 +35,7 @@ extern "C" {
         bytes: &js_sys::Array,
     ) -> Result<JsValue, JsValue>;
 
-    /// Calls a function of the sandbox's. Resolves with `[ok, text, bytes]`.
+    /// Calls a function of the sandbox. Resolves with `[ok, text, bytes]`.
     #[wasm_bindgen(method, catch)]
     pub(crate) async fn back(
         this: &SandboxRun,
@@ -44,7 +45,7 @@ extern "C" {
         bytes: &js_sys::Array,
     ) -> Result<JsValue, JsValue>;
 
-    /// Lets go of everything.
+    /// Releases all references.
     #[wasm_bindgen(method, catch)]
     pub(crate) fn leave(this: &SandboxRun) -> Result<(), JsValue>;
 }

@@ -20,7 +20,7 @@ extern "C" {
     #[wasm_bindgen(method, catch, js_name = deserializeAttachment)]
     pub(crate) fn deserialize_attachment(this: &Socket) -> Result<JsValue, JsValue>;
 
-    /// 1 when it is open; 2 when it is closed on this side and the client has not confirmed that.
+    /// 1 if open; 2 if closed on this side and not yet confirmed by the client.
     #[wasm_bindgen(method, getter, js_name = readyState)]
     pub(crate) fn ready_state(this: &Socket) -> u16;
 
@@ -51,7 +51,7 @@ impl SocketPair {
     }
 }
 
-/// The platform's own answer to a message, which wakes no object.
+/// The platform's automatic response to a message, which does not wake the object.
 pub(crate) fn auto_response(request: &str, response: &str) -> Result<JsValue, JsValue> {
     AutoResponse::new(request, response).map(JsValue::from)
 }

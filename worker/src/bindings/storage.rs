@@ -21,12 +21,12 @@ extern "C" {
         body: &mut dyn FnMut() -> Result<JsValue, JsValue>,
     ) -> Result<JsValue, JsValue>;
 
-    /// Milliseconds since 1970. The promise resolves when the write is made; nobody waits for it, because the
-    /// platform holds back whatever leaves the object until it is durable.
+    /// Milliseconds since 1970. The promise resolves when the write is made. It is not awaited, because the
+    /// platform holds all output of the object until the write is durable.
     #[wasm_bindgen(method, catch, js_name = setAlarm)]
     pub(crate) fn set_alarm(this: &Storage, at_ms: f64) -> Result<js_sys::Promise, JsValue>;
 
-    /// When the alarm fires, milliseconds since 1970; null while none is set or its handler runs.
+    /// The time of the alarm, milliseconds since 1970; null if none is set or its handler runs.
     #[wasm_bindgen(method, catch, js_name = getAlarm)]
     pub(crate) async fn get_alarm(this: &Storage) -> Result<JsValue, JsValue>;
 
@@ -40,7 +40,7 @@ extern "C" {
     #[wasm_bindgen(method, getter, catch, js_name = databaseSize)]
     pub(crate) fn database_size(this: &SqlStorage) -> Result<f64, JsValue>;
 
-    // One extern for each number of parameters that is common: no array is built for them.
+    // One extern for each common number of parameters, so that no array is built for them.
     #[wasm_bindgen(method, catch, js_name = exec)]
     fn exec0(this: &SqlStorage, query: &JsValue) -> Result<Cursor, JsValue>;
     #[wasm_bindgen(method, catch, js_name = exec)]
@@ -72,7 +72,7 @@ extern "C" {
 
     #[wasm_bindgen(method, catch)]
     pub(crate) fn raw(this: &Cursor) -> Result<js_sys::Iterator, JsValue>;
-    /// The next row, if it is the last one. Throws otherwise; the statement has ended in either case.
+    /// The next row, which must be the last one. Throws otherwise. The statement has ended in either case.
     #[wasm_bindgen(method, catch)]
     pub(crate) fn one(this: &Cursor) -> Result<JsValue, JsValue>;
     #[wasm_bindgen(method, getter, catch, js_name = rowsRead)]
