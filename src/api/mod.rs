@@ -5,9 +5,10 @@
 //! * `create`: a new thread; `history`: its earlier messages. `read`: the thread and its diagnostics.
 //!   `files`: the routes of the files. `runs`: the runs and their outcomes; `trace`: the events of one run;
 //!   `spans`: the same for tracing systems.
-//! * `context`: the next request to a model; `steps`: an earlier request, `step_parts`: the sizes of its parts.
-//!   `budget`: the limits of runs, and their use.
-//! * `waits`: questions to people, and their answers. [`wire`]: other protocols, derived from the feed of a run.
+//! * `context`: the next request to a model; `steps`: an earlier request, `step_parts`: the sizes of its
+//!   parts. `budget`: the limits of runs, and their use.
+//! * `waits`: questions to people, and their answers. [`wire`]: other protocols, derived from the feed of a
+//!   run.
 //! * `servers`: MCP servers and their status.
 //! * `endpoints`: the application's own routes; `endpoint_answer`: their responses.
 

@@ -4,11 +4,12 @@
 //! # Layout
 //!
 //! * [`fetch`]: every request. `router` matches and answers it, `protocols` dispatches the protocols of other
-//!   systems, `auth` authenticates. `create`, `every_owner` and `events`: routes with several calls to objects.
+//!   systems, `auth` authenticates. `create`, `every_owner` and `events`: routes with several calls to
+//!   objects.
 //! * [`objects`]: threads, directories and shared memories, for the shim's classes. `host`, `sql`, `fetch`,
-//!   `sockets`, `clock` (timers): their platform. `remote`: calls between the Worker and objects; `upgrade`: the
-//!   call for a socket. `streamed`: requests and responses with streamed bodies. `bucket`: content in a bucket.
-//!   `sandbox`: code that runs in the isolate Worker.
+//!   `sockets`, `clock` (timers): their platform. `remote`: calls between the Worker and objects; `upgrade`:
+//!   the call for a socket. `streamed`: requests and responses with streamed bodies. `bucket`: content in a
+//!   bucket. `sandbox`: code that runs in the isolate Worker.
 //! * Protocols: `chat`: the AI SDK; `ag_ui`: AG-UI; `openai`, `responses`, `following`, `conversations`,
 //!   `conversation_routes`: OpenAI; `mcp`, `mcp_calls`, `mcp_offered`: MCP; `talk`, `encoder`: shared code.
 //! * `answer`: responses. `bindings`: the platform's JavaScript objects. `lifecycle`: the wasm instance.

@@ -3,15 +3,16 @@
 //!
 //! * `sse`: parser and writer of server-sent events. `said`: the events of a run that all protocols use;
 //!   `encode`: the interface of encoders. `asked`: waits by the names that answers use.
-//! * AI SDK: `ui_stream`: the stream; `ui_tools`: calls in it; `ui_message`: messages, derived from the stream;
-//!   `ui_request`: requests of pages; `ui_answers`: their answers to waits.
-//! * OpenAI: `chat_completions`, `completion_request`, and `completion_revision`: changes that its list makes;
-//!   `responses` (with `response_items` and `response_events`) and `response_request`; `conversation_items`:
-//!   conversations; `call_id`: calls that are left to clients; `item_id`: ids of items; `models`: agents as
-//!   models; `openai_error`: errors.
-//! * AG-UI: `ag_ui`: events; `ag_ui_places`: their ids; `ag_ui_state`: the thread's values; `ag_ui_parts`: parts
-//!   of events; `ag_ui_message`: messages, derived from rows; `ag_ui_request`: requests; `ag_ui_answers`:
-//!   answers to waits; `ag_ui_revision`: repeated messages; `ag_ui_tanstack`: extensions for TanStack AI.
+//! * AI SDK: `ui_stream`: the stream; `ui_tools`: calls in it; `ui_message`: messages, derived from the
+//!   stream; `ui_request`: requests of pages; `ui_answers`: their answers to waits.
+//! * OpenAI: `chat_completions`, `completion_request`, and `completion_revision`: changes that its list
+//!   makes; `responses` (with `response_items` and `response_events`) and `response_request`;
+//!   `conversation_items`: conversations; `call_id`: calls that are left to clients; `item_id`: ids of items;
+//!   `models`: agents as models; `openai_error`: errors.
+//! * AG-UI: `ag_ui`: events; `ag_ui_places`: their ids; `ag_ui_state`: the thread's values; `ag_ui_parts`:
+//!   parts of events; `ag_ui_message`: messages, derived from rows; `ag_ui_request`: requests;
+//!   `ag_ui_answers`: answers to waits; `ag_ui_revision`: repeated messages; `ag_ui_tanstack`: extensions for
+//!   TanStack AI.
 //! * MCP: `mcp`: messages; `mcp_tools`: tools; `mcp_offers`: prompts and resources; `mcp_ask`: results;
 //!   `mcp_content`: the outcome of a tool's call; `mcp_input`: questions to people; `mcp_state`: the signed
 //!   state that clients return with the answers.

@@ -2,8 +2,8 @@
 //! has made many steps. It reads the rows from its last position, sends one request, and stores the new
 //! position. A collector never delays a run: a rejected request is retried for a while and then dropped.
 //!
-//! * This file: the runs that are to be exported, and the job. `works`: detached work. `config`: the collector.
-//!   `send`: one request and its response.
+//! * This file: the runs that are to be exported, and the job. `works`: detached work. `config`: the
+//!   collector. `send`: one request and its response.
 
 pub(crate) mod config;
 pub(crate) mod send;

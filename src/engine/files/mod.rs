@@ -1,7 +1,8 @@
 //! The files of a thread (spec §16): its own tree, in its own database. The rows are in `store/files`, the
 //! routes in `api/files`, the methods for code in `sdk/files`.
 //!
-//! * `write`, `read`, `tree`, `search`: the operations. `glob`, `conditions`: parsers of patterns and headers.
+//! * `write`, `read`, `tree`, `search`: the operations. `glob`, `conditions`: parsers of patterns and
+//!   headers.
 //! * `uploads`: content sent in several requests. `bucket`: large content in the bucket.
 //! * `attach`: files of messages. `received`: files of other threads.
 

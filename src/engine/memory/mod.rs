@@ -2,9 +2,9 @@
 //! their own objects.
 //!
 //! * This file: the thread's own memories and their routes. `shared`: memories in other objects. `job`: makes
-//!   documents searchable. `recall`: entries added before a turn, and citations. `tools`: the tools for models, and
-//!   the scratchpad. `sources`: notes content that memories take in automatically; `take`: takes it in, in
-//!   parallel with runs. `log`: log entries.
+//!   documents searchable. `recall`: entries added before a turn, and citations. `tools`: the tools for
+//!   models, and the scratchpad. `sources`: notes content that memories take in automatically; `take`: takes
+//!   it in, in parallel with runs. `log`: log entries.
 
 pub(crate) mod job;
 pub(crate) mod log;

@@ -2,9 +2,9 @@
 //! and the receipts. Nothing is recorded for them. Names and attributes follow OpenTelemetry's conventions
 //! for generative AI (docs/observability.md).
 //!
-//! * This file: a span. `facts`: the rows. `build`: the spans of a run; `attributes`: their attributes; `content`:
-//!   texts, if the deployment exports them. `work`: the span of detached work. `otlp`: the JSON format, and
-//!   `protobuf` the same in bytes. `metrics`: sums over spans.
+//! * This file: a span. `facts`: the rows. `build`: the spans of a run; `attributes`: their attributes;
+//!   `content`: texts, if the deployment exports them. `work`: the span of detached work. `otlp`: the JSON
+//!   format, and `protobuf` the same in bytes. `metrics`: sums over spans.
 
 pub(crate) mod attributes;
 pub(crate) mod build;
