@@ -31,7 +31,7 @@ const RUN_IS_OVER: &str = "the run is over";
 /// The state of a socket that survives the loss of the object's memory.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Subscription {
-    /// What it wants to see.
+    /// Its filter of frames.
     pub(crate) filter: Filter,
     /// Expiry of its credentials, milliseconds since 1970.
     pub(crate) until_ms: Option<f64>,

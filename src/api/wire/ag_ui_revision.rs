@@ -18,7 +18,7 @@ pub struct Revision {
     pub change: Option<Change>,
 }
 
-/// What changes of a message.
+/// The change of a message.
 #[derive(Debug, PartialEq)]
 pub struct Change {
     /// Whether the text changes, not only the reply.

@@ -79,7 +79,7 @@ fn told() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What a page enforces, and what it would take for whole that is not.
+/// Checks the rules that pages enforce, and content that a page would wrongly treat as complete.
 fn checked(chunks: &[Value]) {
     let (mut open, mut inputs) = (Vec::new(), Vec::new());
     let (mut starts, mut ends, mut step) = (0, 0, false);
@@ -183,7 +183,7 @@ fn a_run_is_one_message_with_a_step_for_each_reply() {
 fn a_feed_that_is_resumed_after_any_frame_makes_the_same_message() {
     let whole = told();
     for cut in 1..whole.len() {
-        // What is stored of it, the text that is being written, and what comes then.
+        // Stored messages, the text in progress, and the rest.
         let (before, after) = whole.split_at(cut);
         let mut frames: Vec<_> =
             before.iter().filter(|(kind, _)| matches!(*kind, "run" | "message_data")).cloned().collect();
@@ -244,7 +244,7 @@ fn every_end_is_one_terminal() {
         let made = chunks(&Settings::default(), &frames);
         checked(&made);
         assert_eq!(types(&made)[4..], [vec!["text-end", "finish-step"], kinds.clone()].concat());
-        // Before anything was said.
+        // Before any content.
         let made = chunks(&Settings::default(), &[run(), ended(outcome, "x")]);
         checked(&made);
         assert_eq!(types(&made).last(), kinds.last());
@@ -268,7 +268,7 @@ fn what_is_asked_ends_the_reply_and_its_answer_goes_on() {
         [&json!({ "type": "tool-approval-request", "approvalId": "w_c1", "toolCallId": "c1" })]
     );
     assert_eq!(made.last().unwrap()["finishReason"], "tool-calls");
-    // A call behind it has not begun: a page would wait for it, and never send what was decided.
+    // A later call has not begun, because a page would wait for it and never send the decision.
     assert!(made.iter().all(|chunk| chunk["toolCallId"] != "c2"));
     let mut denied = result("m_t_4", "c1", "Denied: no", "error");
     denied["metadata"] = json!({ "approval": { "id": "w_c1", "decision": "deny", "reason": "no" } });
@@ -289,7 +289,7 @@ fn what_is_asked_ends_the_reply_and_its_answer_goes_on() {
     assert_eq!(made[0]["messageId"], "ui-1");
     assert_eq!(texts(&made), "Well.", "what was said is not said again");
     assert!(types(&made).contains(&"tool-output-denied") && !types(&made).contains(&"tool-approval-request"));
-    // Another message than that of the calls is told what comes behind them.
+    // Content after the calls goes to another message than that of the calls.
     let elsewhere = Settings { continues: continued(CallsAre::Elsewhere), ..Settings::default() };
     let made = chunks(&elsewhere, &then);
     assert!(made.iter().all(|chunk| chunk.get("toolCallId").is_none()), "{made:#?}");
@@ -297,7 +297,7 @@ fn what_is_asked_ends_the_reply_and_its_answer_goes_on() {
     let mut joined = then.to_vec();
     joined.insert(5, message(said("m_t_258", "and?")));
     assert_eq!(texts(&chunks(&elsewhere, &joined)), "Well.", "the message answers what was said before it");
-    // Whoever reads it from its beginning is told the same.
+    // A client that reads from the beginning gets the same.
     let replayed = chunks(&Settings::default(), &then);
     checked(&replayed);
     let of_call = |chunk: &&Value| chunk["toolCallId"] == "c1";
@@ -315,7 +315,7 @@ fn what_is_asked_ends_the_reply_and_its_answer_goes_on() {
         types(&replayed)[at - 1..=at + 1],
         ["tool-approval-request", types(&replayed)[at], "tool-output-denied"]
     );
-    // The page that has answered knows.
+    // The page that has answered knows the decision.
     let made = chunks(&Settings { continues: continued(CallsAre::Here), ..of_major_7 }, &then);
     assert!(!types(&made).contains(&"tool-approval-response"));
     let as_data = chunks(&Settings { approvals_as_data: true, ..Settings::default() }, &then);
@@ -351,7 +351,7 @@ fn a_page_carries_out_each_of_its_calls_once() {
     };
     let asked = chunks(&settings, &[run(), said(), parked(&[wait("client_tool", "c1")])]);
     assert_eq!(starts(&asked), 1);
-    // One that a person is to approve of first.
+    // A call that needs an approval first.
     let first = chunks(&settings, &[run(), said(), parked(&[wait("approval", "c1")])]);
     checked(&first);
     assert_eq!(starts(&first), 0);
@@ -363,7 +363,7 @@ fn a_page_carries_out_each_of_its_calls_once() {
     };
     let approved = Settings { continues: continues(&["c1"]), ..settings.clone() };
     assert_eq!(starts(&chunks(&approved, &[run(), said(), parked(&[wait("client_tool", "c1")])])), 1);
-    // What is done is not begun anew by whoever reads of it.
+    // A finished call is not run again by a page that reads it.
     let mut done = vec![run(), said(), message(result("m_t_3", "c1", "Lisbon", "success"))];
     done.push(ended("completed", "stop_tool"));
     let replayed = chunks(&settings, &done);
@@ -371,7 +371,7 @@ fn a_page_carries_out_each_of_its_calls_once() {
     assert_eq!(starts(&replayed), 0);
     let answered = chunks(&Settings { continues: continues(&[]), ..settings.clone() }, &done);
     assert_eq!(starts(&answered), 0);
-    // A page sends again by itself what ends with results of its own.
+    // A page sends its chat again automatically if the last step has its own results.
     for made in [&replayed, &answered] {
         let at = made.iter().rposition(|chunk| chunk["type"] == "start-step").unwrap();
         assert!(made[at..].iter().all(|chunk| chunk.get("toolCallId").is_none()), "{made:#?}");
@@ -507,7 +507,7 @@ fn a_subagent_that_is_under_way_is_an_output_that_another_one_takes_the_place_of
     let of = |status: &str| json!({ "status": status, "thread": "t_1" });
     assert_eq!(told, [(&of("running"), true), (&of("nearly done"), true), (&json!("found"), false)]);
     assert!(outputs.iter().all(|one| one["providerExecuted"] == true));
-    // A page that reads all of it later holds the same.
+    // A page that reads all of it later gets the same.
     let rows = [reply("m_t_2", "", &[("c1", "research", "{}")]), result("m_t_3", "c1", "found", "success")];
     let ran =
         Ran { opening: run().1, last: "m_t_2".into(), closing: Some(ended("completed", "stop_on_response")) };

@@ -34,7 +34,7 @@ pub(super) fn caller() -> Caller {
     Caller { scope: Scope::Admin, via: Via::Key }
 }
 
-/// What a client has of events, which it checks.
+/// The state of a client, which checks its events.
 #[derive(Default)]
 pub(super) struct Client {
     pub(super) messages: Vec<Value>,
@@ -152,7 +152,7 @@ fn events_of(frames: &[Frame], settings: Settings) -> Vec<Value> {
         .collect()
 }
 
-/// What frames are for a client, of a thread that has these values.
+/// The events of frames, for a client of a thread with these values.
 pub(super) fn pushed(encoder: &mut AgUi, frames: &[Frame], values: &Map<String, Value>) -> String {
     let mut text = String::new();
     for frame in frames {
@@ -213,7 +213,7 @@ fn a_run_is_told_as_clients_want_it_and_what_was_lost_is_taken_back() {
 fn a_feed_that_is_opened_anew_anywhere_tells_nothing_twice() {
     let live = live();
     for cut in 1..live.len() {
-        // What follows a break begins with a frame that the client may have.
+        // After a reconnect the first frame may be one that the client has.
         let mut frames = live[..cut].to_vec();
         frames.extend_from_slice(&live[cut - 1..]);
         if cut == 1 {
@@ -322,7 +322,7 @@ fn ends_are_told_as_what_they_are() {
     assert_eq!(client.ends, 1, "what follows answers another message");
 }
 
-/// A frame that says that a value has changed.
+/// A frame about a changed value.
 fn changed(key: &str) -> Frame {
     let data = json!({ "key": key, "deleted": false, "updated_at": 1 });
     ("event", json!({ "eventType": "kv_changed", "depth": 0, "data": data }))

@@ -31,14 +31,14 @@ fn a_reply_goes_on_behind_what_the_client_has() {
         client_tools: ["locate".to_owned()].into_iter().collect(),
         ..settings()
     };
-    // What it has been told, with the result of its own tool as it wrote that down.
+    // The messages that it received, with the result of its own tool in its own form.
     let known = [
         json!({ "id": "m_t_3", "role": "tool", "toolCallId": "c0", "content": "of an older snapshot" }),
         json!({ "id": "mine", "role": "tool", "toolCallId": "c1", "content": "Lisbon, Portugal" }),
     ];
     let (client, _) = told(&frames, Settings { results: held(&known), ..settings.clone() });
     assert_eq!(client.messages[1..], [json!({ "id": "m_t_5", "role": "assistant", "content": "There." })]);
-    // What a client says of a call that the server makes is no result of it, unless it says the same.
+    // A client's message for a call of the server is not its result, unless the text is equal.
     let of_server = |text: &str| json!({ "id": "mine", "role": "tool", "toolCallId": "c0", "content": text });
     for (text, told_again) in [(r#"{"approved":true}"#, true), ("done", false)] {
         let results = held(&[of_server(text), known[1].clone()]);

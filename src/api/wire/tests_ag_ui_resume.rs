@@ -39,7 +39,7 @@ fn told(frames: &[Frame], settings: Settings) -> Vec<(Option<String>, Value)> {
     events.collect()
 }
 
-/// A page that reconnects as that of TanStack AI does: it passes over events whose ids it knows, and adds the others to what it has.
+/// A page that reconnects like that of TanStack AI: it skips events with known ids, and appends the others.
 #[derive(Clone, Default)]
 struct Page {
     known: SortedSet<String>,
@@ -101,7 +101,7 @@ fn whole() -> Vec<(&'static str, &'static str)> {
     vec![("m_t_2", r#"Grüße[work]{"n":1}"#), ("m_t_3", "done"), ("m_t_5", "日本")]
 }
 
-/// The live feed as somebody finds it who comes behind so many of its frames.
+/// The live feed for a client that connects after `upto` of its frames.
 fn found(upto: usize) -> Vec<Frame> {
     let all = live();
     let (before, rest) = all.split_at(upto.max(1));
@@ -238,7 +238,7 @@ fn reasoning_is_not_told_twice_under_one_id() {
     told(&rest, settings(page.last.as_deref())).iter().for_each(|event| page.take(event));
     let wanted = [("m_t_2", "Yes"), ("m_t_2:reasoning", "Let me see."), ("m_t_2:reasoning:2", "So.")];
     assert_eq!(page.said(), wanted);
-    // Whoever has read of the text has all that was shown before it.
+    // A client that has read some of the text has everything before it.
     told(&rest[..3], settings(None)).iter().for_each(|event| other.take(event));
     let last = other.last.clone();
     let again =

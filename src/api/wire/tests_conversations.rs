@@ -88,7 +88,7 @@ fn pages_end_behind_whole_replies_and_lose_nothing() {
                     (Some(at), true) => seq(row) < at,
                     (Some(at), false) => seq(row) > at,
                 };
-                // As a thread gives them: so many, from where it is asked, in their order.
+                // In the form of a thread's response: `held` rows from the requested position, in order.
                 let mut some: Vec<Value> = rows.iter().filter(rest).cloned().collect();
                 let more = some.len() > held;
                 let spare = some.len().saturating_sub(held);

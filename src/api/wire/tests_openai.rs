@@ -56,7 +56,7 @@ pub(super) fn parked(kind: &str, call: &str) -> Frame {
     ("run_parked", json!({ "run": "r_1", "pauseKind": "human", "waits": [wait] }))
 }
 
-/// A run with two steps, a call between them, text in pieces, and an attempt that is lost.
+/// A run with two steps, a call between them, text in pieces, and a lost attempt.
 pub(super) fn live() -> Vec<Frame> {
     vec![
         run(),
@@ -73,7 +73,7 @@ pub(super) fn live() -> Vec<Frame> {
     ]
 }
 
-/// The same run, long over.
+/// The same run after its end.
 pub(super) fn settled() -> Vec<Frame> {
     vec![
         run(),
@@ -129,7 +129,7 @@ fn what_comes_twice_is_said_once() {
     let frames = live();
     let expected = text_of(&told(&frames, settings()).0);
     for at in 1..frames.len() {
-        // As after a connection that broke: messages come again.
+        // As after a reconnect: messages are repeated.
         let (before, rest) = frames.split_at(at);
         let again = before.iter().filter(|(kind, _)| *kind == "message_data");
         let all: Vec<Frame> = before.iter().chain(again).chain(rest).cloned().collect();
@@ -224,7 +224,7 @@ fn a_client_that_goes_leaves_a_call_until_the_answer_is_complete() {
     let (_, half) = told(&frames[..all - 1], cancels.clone());
     assert_eq!(half.leaving().as_deref(), Some("stop"));
     assert_eq!(told(&frames, cancels.clone()).1.leaving(), None);
-    // What waits for a person is no answer that is being made.
+    // A run that waits for a person is not cancelled by a disconnect.
     let waits = [run(), reply("m_t_2", "", &[("c1", "work", "{}")]), parked("approval", "c1")];
     assert_eq!(told(&waits, cancels).1.leaving(), None);
     assert_eq!(told(&frames[..all - 1], settings()).1.leaving(), None);

@@ -34,7 +34,7 @@ fn text_of(events: &[Value]) -> String {
     deltas.filter_map(|event| event["delta"].as_str()).collect()
 }
 
-/// What a strict client looks at, of events from the beginning.
+/// Checks events from the beginning as a strict client does.
 fn checked(events: &[Value]) {
     assert_eq!(kinds(events)[..2], ["response.created", "response.in_progress"], "{events:#?}");
     let (mut added, mut done): (Vec<Value>, Vec<(usize, Value)>) = Default::default();
@@ -64,7 +64,7 @@ fn checked(events: &[Value]) {
     assert_eq!(added.len(), done.len(), "{events:#?}");
 }
 
-/// The live feed without the attempt that is lost.
+/// The live feed without the lost attempt.
 fn calm() -> Vec<Frame> {
     live().into_iter().filter(|(kind, data)| *kind != "message_reset" && data["chunk"] != "lost").collect()
 }
@@ -119,7 +119,7 @@ fn who_has_read_of_a_lost_attempt_is_told_all_of_it_anew() {
         checked(&rest);
         assert_eq!(text_of(&rest), "Grüße日本", "behind {event}");
     }
-    // A number of somewhere else.
+    // A number that this response does not have.
     let (rest, _) = told(&settled(), Settings { after: Some(u64::MAX), ..settings() });
     checked(&rest);
 }
@@ -137,11 +137,11 @@ fn what_is_left_to_the_client_ends_the_response_live_and_later() {
     assert_eq!((&call["type"], &call["arguments"]), (&json!("function_call"), &json!(r#"{"n":1}"#)));
     let id = call["call_id"].as_str().unwrap();
     assert_eq!(call_id::of(id), ("c1", Some(THREAD.to_owned())));
-    // The run has gone on since.
+    // The run has continued since.
     let (later, _) = told(&settled(), of_client());
     assert_eq!(kinds(&later).last(), Some(&"response.completed"));
     assert_eq!(text_of(&later), "Grüße");
-    // What goes on is a response of its own, without the reply that was shown.
+    // The continuation is a separate response, without the reply that was shown.
     let continues = Some("m_t_2".to_owned());
     let (events, responses) = told(&settled(), Settings { continues, ..of_client() });
     checked(&events);
@@ -292,7 +292,7 @@ fn calls_behind_one_that_is_asked_about_are_items_of_what_comes_of_it() {
         output.iter().map(|item| item["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(types(Settings { approves: true, ..settings() }), ["mcp_call", "mcp_approval_request"]);
-    // Who does not know what an approval is reads where it is decided, and does not take the answer for an empty one.
+    // A client that does not know approvals reads where to decide, so that the response is not empty.
     assert_eq!(types(settings()), ["mcp_call", "message", "mcp_approval_request"]);
 }
 
@@ -331,7 +331,7 @@ fn references_say_what_is_followed() {
     let unknown = request(json!([one, reference("msg_of_somebody"), two])).unwrap();
     let error = unknown.referred.unwrap().place().unwrap_err();
     assert_eq!((error.code, error.field.as_deref()), (Code::InvalidField, Some("input[1].id")));
-    // An answer that is sent whole says nothing of where the thread is.
+    // A reply without an id says nothing about its thread.
     let said = json!({ "role": "assistant", "content": "a" });
     let mixed = request(json!([one, reference(&id), one, said, two])).unwrap();
     assert_eq!(mixed.referred, None);
@@ -428,7 +428,7 @@ fn requests_say_what_is_new() {
 #[test]
 fn more_items_than_a_thread_begins_with_are_refused_before_they_are_read() {
     let request = |items: usize| {
-        // They are of no kind that there is.
+        // Items of an unknown kind.
         let items = vec![r#"{"type":"x"}"#; items].join(",");
         ResponseRequest::parse(&format!(r#"{{"model":"m","input":[{items}]}}"#)).unwrap_err()
     };

@@ -19,7 +19,7 @@ const ANSWER_BYTES: usize = 64 << 10;
 /// Maximum bytes of a response that are logged for the operator.
 const TOLD_BYTES: usize = 300;
 
-/// What is sent.
+/// The content of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     Spans,

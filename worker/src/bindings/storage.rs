@@ -80,7 +80,7 @@ extern "C" {
     #[wasm_bindgen(method, getter, catch, js_name = rowsWritten)]
     pub(crate) fn rows_written(this: &Cursor) -> Result<f64, JsValue>;
 
-    /// What an iterator's `next` returns; its value is a row.
+    /// The result of an iterator's `next`; its value is a row.
     pub(crate) type Iteration;
 
     #[wasm_bindgen(method, getter)]
