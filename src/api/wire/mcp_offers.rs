@@ -113,7 +113,7 @@ pub fn mime_type(resource: &OfferedResource) -> &str {
 /// A resource of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OfThread {
-    /// What was said.
+    /// The transcript.
     Transcript,
     /// The file at this path.
     File(String),

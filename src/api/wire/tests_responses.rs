@@ -331,7 +331,7 @@ fn references_say_what_is_followed() {
     let unknown = request(json!([one, reference("msg_of_somebody"), two])).unwrap();
     let error = unknown.referred.unwrap().place().unwrap_err();
     assert_eq!((error.code, error.field.as_deref()), (Code::InvalidField, Some("input[1].id")));
-    // A reply without an id says nothing about its thread.
+    // A reply that is sent in full, not as a reference, does not locate the thread.
     let said = json!({ "role": "assistant", "content": "a" });
     let mixed = request(json!([one, reference(&id), one, said, two])).unwrap();
     assert_eq!(mixed.referred, None);
