@@ -154,7 +154,7 @@ impl Subagents<'_> {
 
     /// The children that an entry begins now.
     fn to_begin(
-        &self,
+        self,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
         immediate: &Immediate,

@@ -169,7 +169,7 @@ impl Waits<'_> {
         Ok(Question::of(WaitKind::Approval, asked, lasts_us))
     }
 
-    fn to_person(&self, definitions: &Definitions<'_>, call: AskedCall) -> Question {
+    fn to_person(self, definitions: &Definitions<'_>, call: AskedCall) -> Question {
         let text = |name: &str| call.args.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let choices = call.args.get("choices").and_then(Value::as_array).into_iter().flatten();
         let choices: Vec<String> =
