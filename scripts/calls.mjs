@@ -12,6 +12,15 @@ function closing(text, open) {
   return text.length;
 }
 
+/** The `impl` blocks of these types in a file. @param {string} text @param {Set<string>} types */
+function* implBlocks(text, types) {
+  for (const match of text.matchAll(/^impl(?:<[^>]*>)?\s+(\w+)(?:<[^>]*>)?\s*\{/gm)) {
+    const [head, type = ""] = match;
+    const from = match.index + head.length - 1;
+    if (types.has(type)) yield { type, from, to: closing(text, from) };
+  }
+}
+
 /** The handles that files declare, by their accessors. @param {Map<string, string>} files */
 function handles(files) {
   const declared = /\bhandle!\s*\{[^}]*?\bstruct\s+(\w+),\s*(\w+)\s*\}/g;
@@ -34,13 +43,9 @@ export function methodCalls(files) {
   const named = new Map();
   for (const [file, text] of files) {
     for (const [, name = ""] of text.matchAll(/\bfn\s+(\w+)/g)) named.set(name, (named.get(name) ?? 0) + 1);
-    for (const match of text.matchAll(/^impl(?:<[^>]*>)?\s+(\w+)(?:<[^>]*>)?\s*\{/gm)) {
-      const [head, type = ""] = match;
-      if (!types.has(type)) continue;
-      const from = match.index + head.length - 1;
-      const to = closing(text, from);
-      blocks.push({ type, file, from, to });
-      for (const [, name = ""] of text.slice(from, to).matchAll(/\bfn\s+(\w+)/g)) methods.set(`${type} ${name}`, file);
+    for (const block of implBlocks(text, types)) {
+      blocks.push({ ...block, file });
+      for (const [, name = ""] of text.slice(block.from, block.to).matchAll(/\bfn\s+(\w+)/g)) methods.set(`${block.type} ${name}`, file);
     }
   }
   /** @type {Map<string, Map<string, string>>} */
@@ -72,11 +77,8 @@ export function methodCounts(files) {
   /** @type {Map<string, number>} */
   const counts = new Map();
   for (const text of files.values()) {
-    for (const match of text.matchAll(/^impl(?:<[^>]*>)?\s+(\w+)(?:<[^>]*>)?\s*\{/gm)) {
-      const type = match[1] ?? "";
-      if (!types.has(type)) continue;
-      const from = match.index + match[0].length - 1;
-      const found = text.slice(from, closing(text, from)).match(/^ {4}(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?fn \w+/gm)?.length ?? 0;
+    for (const { type, from, to } of implBlocks(text, types)) {
+      const found = text.slice(from, to).match(/^ {4}(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?fn \w+/gm)?.length ?? 0;
       counts.set(type, (counts.get(type) ?? 0) + found);
     }
   }

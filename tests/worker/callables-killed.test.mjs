@@ -111,7 +111,7 @@ test("killed while a prompt's model answers: it is asked the same again, once", 
   );
 });
 
-test("killed during a prompt's http tool: neither asked nor called again, and the model is told plainly", async () => {
+test("killed during a prompt's http tool: neither is repeated, and the model gets a clear result", async () => {
   assert.deepEqual([charger.model.asked.length, charge.received.length, callsOf(look, threads.charging).length], [1, 1, 1]);
   const text = [
     `1 of 2 tool calls failed.\ncharge: ${unknown("charge")}`,

@@ -134,7 +134,7 @@ test("killed in the middle of a text: a resumed stream drops it and brings the n
   again.close();
 });
 
-test("killed during a native tool: not run again, the model is told plainly", async () => {
+test("killed during a native tool: it is not run again, and the model gets a clear result", async () => {
   const messages = await threads.inNative.messages();
   assert.deepEqual(messages.map(({ role, content }) => [role, content]), [
     ["user", "hello"],
@@ -144,7 +144,7 @@ test("killed during a native tool: not run again, the model is told plainly", as
   ]);
 });
 
-test("killed during an http tool: not called again, the model is told plainly", async () => {
+test("killed during an http tool: it is not called again, and the model gets a clear result", async () => {
   assert.equal(charge.received.length, 1);
   assert.deepEqual((await threads.inHttp.lines()).slice(2), [
     ["tool", unknown("charge")],

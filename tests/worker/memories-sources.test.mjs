@@ -115,7 +115,7 @@ test("a memory without room takes in no more: runs go on, and the next one is to
   assert.match(json.diagnostics.find((/** @type {{ code: string }} */ { code }) => code === "memory_full").message, /holds 2 of 2 chunks/);
 });
 
-test("killed while what is said is taken in: each message is there once, and none is missing", async () => {
+test("killed while a memory ingests messages: each message is there once, and none is missing", async () => {
   const random = chance("memory-sources");
   const thread = await bobbin.client.thread("keeper");
   for (let round = 0; round < 8; round++) {

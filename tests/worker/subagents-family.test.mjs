@@ -45,7 +45,7 @@ const chief = bobbin.agent("chief", makes(...["1", "2"].map((text) => ({ name: "
   ...parallel,
 });
 
-test("three levels that wait for each other: every thread works once, and each result is told once", async () => {
+test("three levels that wait for each other: every thread works once, and each result arrives once", async () => {
   const thread = await bobbin.client.thread(chief.name);
   await thread.accepted("Go.");
   const family = await atRest(thread);
