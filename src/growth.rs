@@ -2,21 +2,21 @@
 //! tests measure only how cost grows with the input.
 
 use crate::api::{copied as copies, history as earlier};
+use crate::definitions::memory::Chunking;
+use crate::definitions::scrub::Scrub;
 use crate::engine::subagents;
 use crate::env::scrub::{Rules, Scrubber};
 use crate::json;
-use crate::mcp::list::Page;
-use crate::mcp::outcome::of_call;
-use crate::mcp::reader::{Reader, Said, error_in};
+use crate::mcp_client::list::Page;
+use crate::mcp_client::outcome::of_call;
+use crate::mcp_client::reader::{Reader, Said, error_in};
 use crate::memory::cut::cut;
+use crate::memory::embedding;
 use crate::memory::extract::text_of;
-use crate::models::embedding;
 use crate::request::fields::Body;
 use crate::sandbox::packed::{Packed, pack, unpack};
 use crate::sandbox::room::Room;
 use crate::sandbox::{Function, Value};
-use crate::spec::memory::Chunking;
-use crate::spec::scrub::Scrub;
 
 /// Bytes in a piece of a stream; odd, so that cuts fall everywhere.
 const PIECE: usize = 7;

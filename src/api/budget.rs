@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 
 use crate::api::Api;
+use crate::definitions::budget::{Caps, Unit};
 use crate::engine::budget::given::given_limits;
 use crate::error::Result;
 use crate::json;
 use crate::limits;
 use crate::request::{Reply, ThreadRequest};
-use crate::spec::budget::{Caps, Unit};
 use crate::store::children as registry;
 use crate::store::children::Child;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};

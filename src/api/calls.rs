@@ -7,6 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use crate::api::Api;
+use crate::definitions::message::{Role, ToolStatus};
+use crate::definitions::offered::agent_of;
 use crate::engine::files::{attach, search};
 use crate::engine::tool_result::NO_OUTPUT;
 use crate::error::{Code, Error, Result};
@@ -16,8 +18,6 @@ use crate::request::fields::Body;
 use crate::request::route::no_route;
 use crate::request::{Reply, ThreadRequest};
 use crate::sdk::scope::Entered;
-use crate::spec::message::{Role, ToolStatus};
-use crate::spec::offered::agent_of;
 use crate::store::attachment::AttachmentRef;
 use crate::store::file_record::FileRecord;
 use crate::store::idempotency::Key;

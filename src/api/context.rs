@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::api::Api;
+use crate::definitions::Model;
 use crate::engine::context::space::Space;
 use crate::engine::context::{next_span, window_from};
 use crate::engine::definitions::Definitions;
@@ -12,7 +13,6 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::request::{Query, Reply};
-use crate::spec::Model;
 use crate::store::messages::{message_id, page};
 use crate::store::state::State;
 use crate::store::summaries;

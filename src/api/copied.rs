@@ -8,12 +8,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::api::Api;
+use crate::definitions::message::{Role, ToolCall, ToolStatus};
+use crate::definitions::opaque::Opaque;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::request::fields::{Body, bounded};
-use crate::spec::message::{Role, ToolCall, ToolStatus};
-use crate::spec::opaque::Opaque;
 use crate::store::attachment::AttachmentRef;
 use crate::store::file_path::FilePath;
 use crate::store::fork::{Fork, ForkState};

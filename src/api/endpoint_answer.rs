@@ -1,8 +1,8 @@
 //! The response of an endpoint on its way to the client.
 
+use crate::definitions::endpoint::Method;
 use crate::env::Shown;
 use crate::request::{Content, Served};
-use crate::spec::endpoint::Method;
 use crate::work::native::endpoint_call::EndpointAnswer;
 
 /// Headers that an endpoint cannot set: those of the connection, those of the runtime's own responses to

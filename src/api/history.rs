@@ -3,19 +3,14 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::Role;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::request::fields::Body;
-use crate::spec::message::Role;
+use crate::request::history::ROW_BYTES;
 use crate::store::messages::{Inbound, Row};
 use crate::store::state::State;
-
-/// Approximate overhead of a stored message besides its text, bytes.
-const ROW_BYTES: usize = 200;
-
-/// Maximum number of messages, reached if their texts are empty.
-pub(crate) const MESSAGES: usize = limits::HISTORY_BYTES / ROW_BYTES;
 
 /// An earlier message.
 #[derive(Debug)]

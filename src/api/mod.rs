@@ -29,7 +29,6 @@ mod step_parts;
 mod steps;
 pub(crate) mod trace;
 pub(crate) mod waits;
-pub mod wire;
 
 use crate::access::{Action, no_thread};
 use crate::engine::effects::schedule::By;

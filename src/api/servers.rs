@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
+use crate::definitions::graph::{Item, reach};
+use crate::definitions::offered::is_of_tool;
+use crate::definitions::tier::tier;
+use crate::definitions::{Catalog, Implementation, ListedTool, McpList, McpProtocol, McpServer, Tool};
 use crate::json;
-use crate::mcp::oauth::registration::{PUBLIC_URL, description, document_address, public_origin};
+use crate::mcp_client::oauth::registration::{PUBLIC_URL, description, document_address, public_origin};
 use crate::request::directory_call::McpKnown;
-use crate::spec::graph::{Item, reach};
-use crate::spec::offered::is_of_tool;
-use crate::spec::{Catalog, Implementation, ListedTool, McpList, McpProtocol, McpServer, Tool};
-use crate::work::tier::tier;
 
 /// `{servers: [{name, url, list, protocol, server, tools, agents, last_success, last_error}]}`, by name.
 /// `known`: the root's state, `{servers: [McpKnown]}`.

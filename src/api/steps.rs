@@ -6,6 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::api::Api;
 use crate::api::step_parts;
+use crate::definitions::Model;
+use crate::definitions::message::Role;
 use crate::engine::attachments::shown::Room;
 use crate::engine::context::history::History;
 use crate::engine::context::space::Parts;
@@ -16,8 +18,6 @@ use crate::host::Sql;
 use crate::json;
 use crate::models::{CachedJson, ChatMessage, ChatRequest, openai};
 use crate::request::Reply;
-use crate::spec::Model;
-use crate::spec::message::Role;
 use crate::store::messages::{Row, message_seq, not_found};
 use crate::store::runs::Run;
 use crate::store::side::Side;

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
 
+use crate::definitions::subagent::dotted;
 use crate::engine::outcome;
 use crate::error::Result;
 use crate::host::Sql;
@@ -12,7 +13,6 @@ use crate::json;
 use crate::limits;
 use crate::page::Page;
 use crate::sorted::SortedMap;
-use crate::spec::subagent::dotted;
 use crate::store::children::open;
 use crate::store::logs::Entry;
 use crate::store::messages as rows;

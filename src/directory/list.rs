@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::dates::{Edge, instant};
+use crate::definitions::Catalog;
 use crate::directory::Directory;
 use crate::directory::store::threads::{Filter, Listed, Order};
 use crate::directory::store::{state, threads as table};
@@ -13,7 +14,6 @@ use crate::limits::{PAGE_MAX, SECOND_US};
 use crate::page::Page;
 use crate::request::every_owner::THREADS_DEFAULT;
 use crate::request::{Query, Reply, agents};
-use crate::spec::Catalog;
 
 /// Longest `search`, in bytes.
 const SEARCH_BYTES: usize = 200;

@@ -27,12 +27,12 @@ pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow, Token
 use std::cell::Cell as Flag;
 use std::rc::Rc;
 
+use crate::definitions::Catalog;
 use crate::directory::store::threads::Activity;
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Object, Transactions};
 use crate::json;
 use crate::request::Reply;
-use crate::spec::Catalog;
 use futures::future::LocalBoxFuture;
 
 /// One directory object: of an owner, of threads without owner, or the root.

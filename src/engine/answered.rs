@@ -3,11 +3,11 @@
 
 use std::ops::ControlFlow;
 
+use crate::definitions::message::Role;
 use crate::engine::feed::{FeedOf, followed};
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::request::FOLLOWS;
-use crate::spec::message::Role;
 use crate::store::messages::{Inbound, Row, message_seq, page};
 use crate::store::state::State;
 

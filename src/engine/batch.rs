@@ -12,6 +12,10 @@ use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture, select};
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::retry::RetryMode;
+use crate::definitions::tier::tier;
+use crate::definitions::{Callable, Implementation, SideConfig, Tier, Tool, ToolEntry};
 use crate::engine::call::{Call, CallOutcome, Work, arguments};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Budgets;
@@ -24,14 +28,10 @@ use crate::engine::waits::question::Approved;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::sdk::scope::{Entered, Scope};
-use crate::spec::message::ToolResult;
-use crate::spec::retry::RetryMode;
-use crate::spec::{Callable, Implementation, SideConfig, Tier, Tool, ToolEntry};
 use crate::store::messages::{Inbound, Shared};
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptState};
 use crate::store::waits::WaitState;
 use crate::store::{receipts, waits};
-use crate::work::tier::tier;
 
 /// A call that may run in parallel with others.
 struct Member<'a> {

@@ -3,6 +3,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
+use crate::definitions::tier::{may_repeat, tier};
+use crate::definitions::{Callable, Catalog, Implementation, Prompt, Tier, Tool, schema};
 use crate::engine::definitions::Definitions;
 use crate::engine::handoff;
 use crate::error::{Error, Result};
@@ -12,13 +15,10 @@ use crate::models::ChatMessage;
 use crate::request::fields::bounded;
 use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::Origin;
-use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
-use crate::spec::{Callable, Catalog, Implementation, Prompt, Tier, Tool, schema};
 use crate::store::messages::{Row, Shared};
 use crate::store::opening::Opening;
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptData, ReceiptState};
-use crate::work::tier::{may_repeat, tier};
 
 /// A call of the open step's reply.
 #[derive(Clone, Debug)]

@@ -53,7 +53,7 @@ impl Thread {
             return Ok(done());
         };
         let deployment = |name: &str| self.variables().deployment(name);
-        if let Some(lack) = model.lacks(&deployment) {
+        if let Some(lack) = crate::models::lacks(model, &deployment) {
             return Ok(failed(lack.to_string(), 0));
         }
         let key = model.key_env().and_then(deployment);

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use crate::spec::{Catalog, McpList};
+use crate::definitions::{Catalog, McpList};
 
 /// Maximum number of extensions in the life of one object. Later changes of lists are ignored.
 const MOST: usize = 32;

@@ -1,6 +1,8 @@
 //! Stop, continue, terminate, delete (spec §30). Each operation commits first and then drops the running
 //! flow, which cancels the flow's requests in progress.
 
+use crate::definitions::AgentKind;
+use crate::definitions::message::{Role, ToolResult, ToolStatus};
 use crate::engine::answered::is_being_made;
 use crate::engine::call::{interrupted, told};
 use crate::engine::ephemeral::Verdict;
@@ -18,8 +20,6 @@ use crate::request::directory_call::DirectoryCall;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest, directory_call as call, thread_id};
 use crate::sdk::scope::Entered;
-use crate::spec::AgentKind;
-use crate::spec::message::{Role, ToolResult, ToolStatus};
 use crate::store::lives::Past;
 use crate::store::log::{Event, Unfinished};
 use crate::store::messages::{Row, Shared};

@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use crate::access::no_thread;
+use crate::definitions::message::Role;
 use crate::engine::edit::edited;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::features::History;
@@ -17,7 +18,6 @@ use crate::json;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
 use crate::sdk::scope::Entered;
-use crate::spec::message::Role;
 use crate::store::changed::MessageChange;
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;

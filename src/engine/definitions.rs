@@ -1,8 +1,8 @@
 //! The definitions for the open step.
 
+use crate::definitions::{Agent, Model, Prompt, SideConfig};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::spec::{Agent, Model, Prompt, SideConfig};
 use crate::store::side::Side;
 
 /// The definitions of the active side.

@@ -2,14 +2,14 @@
 //! statement. Later problems are added where they occur. A strict run ends if a requirement is missing; other
 //! runs continue (docs/http.md).
 
+use crate::definitions::budget::{Unit, Unpriced};
+use crate::definitions::hook::Hook;
+use crate::definitions::subagent::is_tool;
+use crate::definitions::{Callable, Implementation, McpTool, Model, Strictness, Tool, ToolEntry};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Diagnosis;
 use crate::error::Result;
 use crate::host::Sql;
-use crate::spec::budget::{Unit, Unpriced};
-use crate::spec::hook::Hook;
-use crate::spec::subagent::is_tool;
-use crate::spec::{Callable, Implementation, McpTool, Model, Strictness, Tool, ToolEntry};
 use crate::store::memory::refusals::Refusal;
 use crate::store::meta;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
@@ -191,7 +191,7 @@ impl Diagnosis<'_> {
             let memory = self.catalog.memories.get(&entry.name);
             let name = memory.and_then(|memory| memory.embedding.as_deref());
             let Some(model) = name.and_then(|name| self.catalog.models.get(name)) else { continue };
-            if let Some(lack) = model.lacks(&|name: &str| self.variables().deployment(name)) {
+            if let Some(lack) = crate::models::lacks(model, &|name: &str| self.variables().deployment(name)) {
                 let text = format!(
                     "The memory \"{}\" is searched by its words alone: the model \"{}\" cannot be asked: {lack}.",
                     entry.name, model.name
@@ -211,7 +211,9 @@ impl Diagnosis<'_> {
     }
 
     fn look_at_model(&self, model: &Model, used: Option<&str>, findings: &mut Findings) {
-        let Some(lack) = model.lacks(&|name: &str| self.variables().deployment(name)) else { return };
+        let Some(lack) = crate::models::lacks(model, &|name: &str| self.variables().deployment(name)) else {
+            return;
+        };
         let instead = match used {
             Some(used) if used != model.name => format!("; \"{used}\" is used"),
             _ => String::new(),

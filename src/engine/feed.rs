@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::{Action, Caller};
+use crate::definitions::message::Role;
 use crate::engine::items::with_items;
 use crate::engine::outcome;
 use crate::engine::progress::progress_frame;
@@ -21,7 +22,6 @@ use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::sorted::SortedMap;
-use crate::spec::message::Role;
 use crate::store::children::open::waited_for;
 use crate::store::messages as rows;
 use crate::store::messages::{Inbound, Row, message_id, message_seq, not_found, page};

@@ -4,6 +4,8 @@
 use futures::channel::oneshot;
 use futures::future::abortable;
 
+use crate::definitions::Model;
+use crate::definitions::budget::Budget;
 use crate::engine::accept::verdict_of;
 use crate::engine::budget::Reached;
 use crate::engine::ephemeral::{Flow, Verdict};
@@ -15,8 +17,6 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::scope::Entered;
-use crate::spec::Model;
-use crate::spec::budget::Budget;
 use crate::store::log::{Event, Unfinished};
 use crate::store::logs;
 use crate::store::messages as rows;

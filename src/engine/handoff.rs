@@ -2,12 +2,12 @@
 //! once. The agent changes when the step is closed, in the same transition, and so exactly once. Until then
 //! the hand-off is derived from the open step's receipts without an end; the last one wins.
 
+use crate::definitions::message::Role;
+use crate::definitions::{Agent, AgentKind, Callable};
 use crate::engine::features::Outbox;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
-use crate::spec::message::Role;
-use crate::spec::{Agent, AgentKind, Callable};
 use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::opening::Opening;
 use crate::store::receipts;

@@ -5,6 +5,9 @@
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
+use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
+use crate::definitions::subagent::{is_tool, undotted};
+use crate::definitions::{Callable, Prompt, Scrubbed, Sought, ToolEntry, schema};
 use crate::engine::call::{Work, abandon_inner, files_of, interrupted, no_files, off, too_deep};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Delegates;
@@ -21,13 +24,9 @@ use crate::request::fields::shallow;
 use crate::sdk::calls::CallsApi;
 use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::{Entered, Scope};
-use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
-use crate::spec::subagent::{is_tool, undotted};
-use crate::spec::{Callable, Prompt, Scrubbed, Sought, ToolEntry, schema};
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptData, ReceiptState};
 use crate::store::state::State;
-use crate::work::native::tools::execute;
 
 impl CallsApi for Open {
     fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>> {
@@ -233,7 +232,11 @@ impl Thread {
     /// listed.
     pub(crate) fn is_off(&self, definitions: &Definitions<'_>, name: &str) -> bool {
         definitions.prompt.tool(name).is_none()
-            && self.catalog.tools.get(name).is_some_and(|tool| execute::runs(&tool.run))
+            && self
+                .catalog
+                .tools
+                .get(name)
+                .is_some_and(|tool| crate::definitions::execute_code::runs(&tool.run))
     }
 
     /// The definitions for a call made by code: the current agent, and the prompt that led to the code.

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
+use crate::definitions::Catalog;
 use crate::host::{Filter, Frame, Place};
 use crate::json;
-use crate::spec::Catalog;
 
 /// The type of one part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -109,7 +109,7 @@ pub use crate::engine::files::{
 pub use crate::engine::hooks::HookCall;
 pub use crate::engine::subagents::{RemoteThread, Subagent};
 pub use crate::engine::thread::{Place, Thread};
-pub use crate::registry::Panicked;
+pub use crate::models::registry::Panicked;
 pub use crate::sdk::messages::{MessageUpdate, NewAttachment};
 pub use crate::sdk::run_handle::{AbortSignal, RunHandle};
 pub use crate::sdk::{Identity, NewMessage, ThreadState};

@@ -4,6 +4,9 @@
 use std::fmt::Display;
 use std::rc::Rc;
 
+use crate::definitions::Model;
+use crate::definitions::model::Provider;
+use crate::definitions::retry::Resolved;
 use crate::engine::budget::Underway;
 use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::definitions::Definitions;
@@ -17,9 +20,6 @@ use crate::error::Result;
 use crate::limits;
 use crate::models::responses;
 use crate::models::{ChatRequest, ProviderCall, ProviderCode, ProviderError, Reply, backoff_us};
-use crate::spec::Model;
-use crate::spec::model::Provider;
-use crate::spec::retry::Resolved;
 use crate::store::log::{Attempt, AttemptState};
 use crate::store::logs;
 use crate::store::runs::Step;
@@ -375,7 +375,7 @@ impl Thread {
     ) -> Result<Result<Reply, ProviderError>> {
         let Asked { model, policy, request, answer } = *asked;
         let deployment = |name: &str| self.variables().deployment(name);
-        if let Some(lack) = model.lacks(&deployment) {
+        if let Some(lack) = crate::models::lacks(model, &deployment) {
             return Ok(Err(ProviderError::not_set_up(&lack)));
         }
         attempt.asked.insert("stream".to_owned(), (answer == crate::models::Answer::Stream).into());

@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
+use crate::definitions::ToolEntry;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::messages::NewAttachment;
-use crate::spec::ToolEntry;
 use crate::store::attachment::AttachmentRef;
 use crate::store::opening::Opening;
 use crate::store::state::State;

@@ -9,6 +9,7 @@ use futures::channel::oneshot;
 use futures::future::{Either, LocalBoxFuture, select};
 use serde_json::Value;
 
+use crate::definitions::budget::Unit;
 use crate::engine::call::Call;
 use crate::engine::features::Activity;
 use crate::error::Result;
@@ -16,7 +17,6 @@ use crate::host::{Frame, Place};
 use crate::json;
 use crate::limits;
 use crate::sdk::scope::Scope;
-use crate::spec::budget::Unit;
 use crate::store::messages::Shared;
 use crate::store::runs::Run;
 use crate::store::runs::ledger::BudgetScope;

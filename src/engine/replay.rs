@@ -4,11 +4,11 @@
 
 use serde::Deserialize;
 
+use crate::definitions::message::ToolCall;
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::models::{Payload, Placed, Reply};
-use crate::spec::message::ToolCall;
 use crate::store::runs::Step;
 use crate::store::window::{Author, Replay};
 
@@ -68,9 +68,9 @@ impl Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::message::Role;
-    use crate::spec::model::Provider;
-    use crate::spec::opaque::Opaque;
+    use crate::definitions::message::Role;
+    use crate::definitions::model::Provider;
+    use crate::definitions::opaque::Opaque;
     use crate::store::messages::Row;
 
     fn call(id: &str, extra: Option<&str>) -> ToolCall {

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use crate::definitions::{ResumeCheck, Snapshot};
 use crate::engine::notes::Note;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
-use crate::spec::{ResumeCheck, Snapshot};
 use crate::store::log::Event;
 use crate::store::parent::Parent;
 use crate::store::runs::diagnostics::Kind;

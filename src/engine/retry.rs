@@ -1,13 +1,13 @@
 //! Retries in a step: the policy for a model or a tool, and the pause before the next attempt
 //! (docs/models.md).
 
+use crate::definitions::retry::{Places, Policy, Resolved, Retry, RetryKind, shared_attempts};
+use crate::definitions::tier::may_repeat;
+use crate::definitions::{Implementation, Model, Tool};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Retries;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::spec::retry::{Places, Policy, Resolved, Retry, RetryKind, shared_attempts};
-use crate::spec::{Implementation, Model, Tool};
-use crate::work::tier::may_repeat;
 
 impl Retries<'_> {
     /// The policy for a model of the step.

@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::{Scrubbed, Tool};
 use crate::engine::features::Scrubbing;
 use crate::env::scrub::{Rules, Scrubber};
 use crate::error::Result;
-use crate::spec::message::ToolResult;
-use crate::spec::{Scrubbed, Tool};
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::state::State;
 

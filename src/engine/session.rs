@@ -1,11 +1,11 @@
 //! Session tools (spec §7.4): the messages of their calls to the parent, and the files that they may name.
 
+use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
+use crate::definitions::{SessionTool, SideConfig};
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::json;
-use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
-use crate::spec::{SessionTool, SideConfig};
 use crate::store::runs::session_result::{arguments, mapped, paths};
 
 /// The tools of a side that end the session, in the order of their checks.

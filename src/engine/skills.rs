@@ -3,14 +3,14 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::skill::{Activation, Skill};
+use crate::definitions::{Implementation, Model, Tool, skill};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Skills;
 use crate::error::Result;
 use crate::json;
 use crate::limits;
-use crate::spec::message::ToolResult;
-use crate::spec::skill::{Activation, Skill};
-use crate::spec::{Implementation, Model, Tool, skill};
 use crate::store::messages as rows;
 
 /// The skills for a model.

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::Model;
+use crate::definitions::message::{Role, ToolCall};
+use crate::definitions::offered::is_of_tool;
 use crate::engine::batch::Batch;
 use crate::engine::budget::exceeded::Then;
 use crate::engine::definitions::Definitions;
@@ -17,9 +20,6 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::models::Reply;
-use crate::spec::Model;
-use crate::spec::message::{Role, ToolCall};
-use crate::spec::offered::is_of_tool;
 use crate::store::log::Attempt;
 use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::runs::end::Reason;
@@ -151,8 +151,8 @@ impl Thread {
     pub(crate) fn usable_chain(&self, model: &str) -> Vec<&Model> {
         let mut chain = self.catalog.model_chain(model);
         let deployment = |name: &str| self.variables().deployment(name);
-        if chain.iter().any(|model| model.usable(&deployment)) {
-            chain.retain(|model| model.usable(&deployment));
+        if chain.iter().any(|model| crate::models::usable(model, &deployment)) {
+            chain.retain(|model| crate::models::usable(model, &deployment));
         }
         chain
     }

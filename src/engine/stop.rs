@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::{Role, ToolCall, ToolStatus};
+use crate::definitions::{AgentKind, SessionTool, SideConfig};
 use crate::limits;
-use crate::spec::message::{Role, ToolCall, ToolStatus};
-use crate::spec::{AgentKind, SessionTool, SideConfig};
 use crate::store::messages::{Row, Shared};
 use crate::store::runs::Run;
 use crate::store::runs::end::Reason;
@@ -238,7 +238,7 @@ impl Cap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Agent;
+    use crate::definitions::Agent;
 
     fn call(name: &str) -> ToolCall {
         ToolCall {

@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 
+use crate::definitions::{Catalog, Http};
 use crate::engine::thread::Thread;
 use crate::env::redact::Shown;
 use crate::host::{Host, Sleep};
-use crate::spec::{Catalog, Http};
 use crate::work::native::Natives;
 use crate::work::{Failure, Surroundings};
 

@@ -5,12 +5,12 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use crate::access;
+use crate::definitions::Catalog;
 use crate::engine::catalogs::Catalogs;
 use crate::engine::ephemeral::Ephemeral;
 use crate::error::Result;
 use crate::host::{Host, Sql, Transactions, not_run};
 use crate::sandbox::Sandbox;
-use crate::spec::Catalog;
 use crate::store::state::State;
 use crate::store::{meta, schema};
 use crate::work::native::Natives;

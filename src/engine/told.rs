@@ -1,10 +1,10 @@
 //! Events of calls for listeners: start and end.
 
+use crate::definitions::message::ToolStatus;
 use crate::engine::call::Call;
 use crate::engine::features::Activity;
 use crate::json;
 use crate::limits;
-use crate::spec::message::ToolStatus;
 use crate::store::messages::message_id;
 
 /// A call, as listeners see it.

@@ -4,6 +4,10 @@
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
+use crate::definitions::message::{ToolCall, ToolResult};
+use crate::definitions::retry::{Resolved, RetryOn};
+use crate::definitions::tier::tier;
+use crate::definitions::{Callable, Implementation, Tier, Tool, ToolEntry};
 use crate::engine::call::{Call, CallOutcome, Work, arguments, off, too_deep};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Delegates;
@@ -19,9 +23,6 @@ use crate::engine::waits::retry::{LaterAttempt, parks};
 use crate::error::{Error, Result};
 use crate::models::backoff_us;
 use crate::sdk::scope::{Entered, Scope};
-use crate::spec::message::{ToolCall, ToolResult};
-use crate::spec::retry::{Resolved, RetryOn};
-use crate::spec::{Callable, Implementation, Tier, Tool, ToolEntry};
 use crate::store::messages::{Inbound, Shared};
 use crate::store::opening::Opening;
 use crate::store::receipts;
@@ -29,8 +30,6 @@ use crate::store::receipts::{NewReceipt, Receipt, ReceiptState};
 use crate::store::state::State;
 use crate::store::waits::Wait;
 use crate::work::native::NativeCall;
-use crate::work::native::tools::execute;
-use crate::work::tier::tier;
 use crate::work::{Failure, Way};
 use crate::{limits, work};
 
@@ -370,7 +369,11 @@ impl Thread {
             env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
         });
         // Model-written code calls the tools that the prompt offers.
-        let owner = if execute::runs(&tool.run) { &definitions.prompt.name } else { &tool.name };
+        let owner = if crate::definitions::execute_code::runs(&tool.run) {
+            &definitions.prompt.name
+        } else {
+            &tool.name
+        };
         let at = inside.clone().in_package(self.catalog.packages.of(owner)).held_by_code();
         let at = if tier(tool) == Tier::ReadOnly { at.reading() } else { at };
         let call = NativeCall {

@@ -6,6 +6,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::message::ToolCall;
+use crate::definitions::schema;
+use crate::definitions::subagent::{is_tool, undotted};
 use crate::engine::features::Delegates;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -13,9 +16,6 @@ use crate::host::Sql;
 use crate::limits;
 use crate::request::fields::shallow;
 use crate::sdk::scope::Entered;
-use crate::spec::message::ToolCall;
-use crate::spec::schema;
-use crate::spec::subagent::{is_tool, undotted};
 use crate::store::messages as rows;
 use crate::store::messages::{Inbound, Row, Shared, queue};
 use crate::store::runs::{Counters, Run};

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::message::{Role, ToolResult, ToolStatus};
 use crate::engine::call::{Call, CallOutcome, no_files, told};
 use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::sdk::messages::NewAttachment;
-use crate::spec::message::{Role, ToolResult, ToolStatus};
 use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::receipts;
 use crate::store::window::NO_REASON;

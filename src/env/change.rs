@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::catalog::RESERVED_PREFIX;
+use crate::definitions::{Catalog, VariableKind, template};
 use crate::env::Plain;
 use crate::error::{Code, Error, Result};
 use crate::limits;
-use crate::spec::catalog::RESERVED_PREFIX;
-use crate::spec::{Catalog, VariableKind, template};
 
 /// The owner of variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,14 +12,14 @@
 pub(crate) mod change;
 pub(crate) mod keys;
 pub(crate) mod level;
-pub(crate) mod redact;
-pub(crate) mod scrub;
 pub(crate) mod set;
 pub(crate) mod travel;
 
 pub use crate::env::change::{Change, Given, Level};
 pub use crate::env::keys::{Encrypted, KEYS_VAR, Keys};
-pub use crate::env::redact::Redactor;
-pub(crate) use crate::env::redact::{Shown, Tells};
+pub use bobbin_redaction::redact::Redactor;
+pub(crate) use bobbin_redaction::redact::{Shown, Tells};
+pub(crate) use bobbin_redaction::{redact, scrub};
+
 pub use crate::env::set::{Held, Set, Stored};
 pub(crate) use crate::env::travel::{Plain, open, seal};

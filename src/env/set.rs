@@ -6,11 +6,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::definitions::VariableKind;
 use crate::env::change::over;
 use crate::env::{Change, Encrypted, Keys};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::spec::VariableKind;
 
 /// A row in transit from a directory to a thread, still encrypted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,9 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::definitions::VariableKind;
 use crate::env::{Change, Keys, Set, Stored};
 use crate::error::Result;
-use crate::spec::VariableKind;
 
 /// A decrypted variable.
 #[derive(Clone, PartialEq, Eq)]

@@ -9,9 +9,7 @@
 //!   `bucket`: contents of large files. `listeners`: connections that follow a thread. `process`: data shared
 //!   by the objects of a process.
 
-pub mod ai;
 pub(crate) mod bucket;
-pub mod http;
 pub(crate) mod listeners;
 pub(crate) mod process;
 pub(crate) mod sql;
@@ -21,6 +19,7 @@ pub use crate::host::listeners::{Feed, Filter, Frame, Listeners, Place};
 pub use crate::host::process::Process;
 pub use crate::host::sql::{Cell, Param, Rows, Sql};
 pub(crate) use crate::host::sql::{integer, pairs};
+pub use crate::models::{ai, http};
 
 use std::rc::Rc;
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::definitions::MemoryScope;
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::limits;
@@ -13,7 +14,6 @@ use crate::page::Page;
 use crate::request::fields::Body;
 use crate::request::thread_id::from_random;
 use crate::request::{MemoryRoute, Query, Reply};
-use crate::spec::MemoryScope;
 use crate::store::logs;
 use crate::store::memory::docs::Doc;
 use crate::work::timeout::Watch;

@@ -1,6 +1,6 @@
 //! Chunking of texts: at a paragraph if possible, else at a sentence, else at a word.
 
-use crate::spec::memory::Chunking;
+use crate::definitions::memory::Chunking;
 use crate::store::memory::words::is_unspaced;
 use crate::text::boundary;
 

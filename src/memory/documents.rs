@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::definitions::skill::hash;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -12,7 +13,6 @@ use crate::limits;
 use crate::memory::{Book, Owes};
 use crate::page::Page;
 use crate::request::Query;
-use crate::spec::skill::hash;
 use crate::store::memory as stores;
 use crate::store::memory::docs::{Doc, DocState};
 use crate::store::memory::pages::Change;

@@ -3,14 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::definitions::model::Model;
+use crate::definitions::retry::RetrySource;
 use crate::error::Result;
 use crate::limits;
+use crate::memory::embedding::{Embedder, Of};
 use crate::memory::{Book, Owes};
 use crate::models::backoff::backoff_us;
-use crate::models::embedding::{Embedder, Of};
 use crate::models::{ProviderError, Silence};
-use crate::spec::model::Model;
-use crate::spec::retry::RetrySource;
 use crate::store::jobs::pause_us;
 use crate::work::timeout::Watch;
 

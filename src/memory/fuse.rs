@@ -1,6 +1,6 @@
 //! Fusion of two ranked lists of candidates.
 
-use crate::spec::memory::{Fusion, Retrieval};
+use crate::definitions::memory::{Fusion, Retrieval};
 
 /// The constant of reciprocal rank fusion.
 const RANK: f64 = 60.0;

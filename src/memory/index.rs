@@ -1,15 +1,15 @@
 //! Indexing of documents: texts are chunked, and chunks get vectors, a batch at a time, each in one
 //! transaction. The remaining work follows from the rows, so that a crash loses nothing and repeats nothing.
 
+use crate::definitions::model::Model;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::memory::cut::cut;
 use crate::memory::embed::bytes_of;
+use crate::memory::embedding::Of;
 use crate::memory::{Book, Owes};
-use crate::models::embedding::Of;
 use crate::models::{ProviderCode, ProviderError};
-use crate::spec::model::Model;
 use crate::store::memory as stores;
 use crate::store::memory::chunks::{Chunk, Numbers};
 use crate::store::memory::docs::{Doc, DocState};

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::model::{Model, Usage};
 use crate::json;
 use crate::memory::embed::{VectorRequest, VectorsEnd};
 use crate::models::{ProviderError, Silence};
-use crate::spec::model::{Model, Usage};
 use crate::store::log::{Attempt, Unfinished};
 use crate::store::runs::Step;
 

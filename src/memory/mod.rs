@@ -10,6 +10,7 @@ pub(crate) mod calls;
 pub(crate) mod cut;
 pub(crate) mod documents;
 pub(crate) mod embed;
+pub(crate) mod embedding;
 pub(crate) mod extract;
 pub(crate) mod fuse;
 pub(crate) mod index;
@@ -23,14 +24,14 @@ pub use crate::memory::shared::SharedMemory;
 
 use std::cell::RefCell;
 
+use crate::definitions::memory::Memory;
+use crate::definitions::model::Model;
+use crate::definitions::retry::{Places, Resolved, RetryKind};
+use crate::definitions::{Catalog, MemoryScope};
 use crate::error::{Code, Error, Result};
 use crate::host::{Host, Sql};
 use crate::memory::embed::VectorRequest;
-use crate::models::embedding::Embedder;
-use crate::spec::memory::Memory;
-use crate::spec::model::Model;
-use crate::spec::retry::{Places, Resolved, RetryKind};
-use crate::spec::{Catalog, MemoryScope};
+use crate::memory::embedding::Embedder;
 
 /// Pending work after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

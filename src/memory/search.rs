@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::definitions::memory::Retrieval;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -11,7 +12,6 @@ use crate::memory::embed::VectorRequest;
 use crate::memory::fuse::{Side, fuse};
 use crate::memory::notes::MESSAGE;
 use crate::memory::{Book, Owes};
-use crate::spec::memory::Retrieval;
 use crate::store::memory as stores;
 use crate::store::memory::chunks::Chunk;
 use crate::store::memory::pages::Question;

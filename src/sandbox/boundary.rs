@@ -5,10 +5,10 @@ use std::rc::Rc;
 use futures::future::LocalBoxFuture;
 use serde::Serialize;
 
+use crate::definitions::tool::Engine;
 use crate::sandbox::options::{Form, Language};
 use crate::sandbox::packed::Packed;
 use crate::sandbox::result::{CodeError, Status};
-use crate::spec::tool::Engine;
 
 /// A run of code. As JSON it is the isolate Worker's request, without `values`.
 #[derive(Clone, Debug, Serialize)]

@@ -21,7 +21,7 @@ use crate::sandbox::value::{Thrown, Value};
 ///
 /// ```
 /// # use bobbin::sandbox::{Options, Status};
-/// # use bobbin::spec::message::ToolResult;
+/// # use bobbin::definitions::message::ToolResult;
 /// bobbin::tools::register("evaluate", |call| {
 ///     let source = call.args["code"].as_str().unwrap_or_default().to_owned();
 ///     Box::pin(async move {

@@ -26,10 +26,10 @@ pub(crate) mod surrogates;
 pub(crate) mod tree;
 pub(crate) mod value;
 
+pub use crate::definitions::tool::Engine;
 pub use crate::sandbox::boundary::{Answer, Answered, Back, HostCalls, Outcome, RawLog, Run, Sandbox};
 pub use crate::sandbox::execution::CodeHandle;
 pub use crate::sandbox::options::{Form, Language, Options, Reports, WrongOptions};
 pub use crate::sandbox::packed::Packed;
 pub use crate::sandbox::result::{CodeError, CodeResult, Log, Status};
 pub use crate::sandbox::value::{BinaryKind, Called, Function, Thrown, Value};
-pub use crate::spec::tool::Engine;

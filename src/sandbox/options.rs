@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
+use crate::definitions::tool::Engine;
 use crate::limits;
 use crate::sandbox::result::CodeError;
 use crate::sandbox::value::{Function, Value};
-use crate::spec::tool::Engine;
 
 /// The language of the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -3,10 +3,10 @@
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
 use crate::error::Result;
 use crate::sdk::ThreadState;
 use crate::sdk::scope::Scope;
-use crate::spec::message::ToolResult;
 
 impl ThreadState {
     /// Makes a call now and returns its result (spec §6.4): a tool, or a prompt, which replies in one step.

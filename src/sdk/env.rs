@@ -3,9 +3,9 @@
 
 use futures::future::LocalBoxFuture;
 
+use crate::definitions::VariableKind;
 use crate::error::Result;
 use crate::sdk::ThreadState;
-use crate::spec::VariableKind;
 
 impl ThreadState {
     /// The value of a variable from the thread, the account, the instance, the agent or the prompt (spec

@@ -26,6 +26,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::definitions::finite;
+use crate::definitions::message::Role;
 use crate::error::{Error, Result};
 use crate::request::{Query, table};
 use crate::sdk::calls::CallsApi;
@@ -37,8 +39,6 @@ use crate::sdk::files::FilesApi;
 use crate::sdk::messages::{MessageUpdate, NewAttachment};
 use crate::sdk::resources::ResourcesApi;
 use crate::sdk::run_handle::RunApi;
-use crate::spec::finite;
-use crate::spec::message::Role;
 
 /// The thread, for native tools and endpoints. A clone is the same thread.
 ///
@@ -47,7 +47,7 @@ use crate::spec::message::Role;
 /// durable. A change is kept even if the tool fails afterwards.
 ///
 /// ```
-/// # use bobbin::spec::message::ToolResult;
+/// # use bobbin::definitions::message::ToolResult;
 /// bobbin::tools::register("count_visits", |call| {
 ///     let count = || -> bobbin::Result<u32> {
 ///         let visits = call.state.get_value("visits")?.unwrap_or(0) + 1;

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::definitions::{Agent, Catalog, Model, Prompt, Sought};
 use crate::error::{Code, Error, Result};
 use crate::request::Query;
 use crate::sdk::ThreadState;
-use crate::spec::{Agent, Catalog, Model, Prompt, Sought};
 
 impl ThreadState {
     /// The definition of a model. It contains the address and the name of the key, but not the key.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::budget::Unit;
+use crate::definitions::budget::Unit;
 
 /// Sums by unit, in the order of [`Unit::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

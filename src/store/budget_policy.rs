@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::definitions::budget::{Budget, BudgetExpiry, OnExceeded};
 use crate::limits;
-use crate::spec::budget::{Budget, BudgetExpiry, OnExceeded};
 
 /// The effect of reaching a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

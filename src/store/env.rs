@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::definitions::VariableKind;
 use crate::env::{Change, Keys, Set, Stored};
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql};
-use crate::spec::VariableKind;
 use crate::store::table::Table;
 
 pub(crate) const TABLE: Table = Table {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::budget::{Caps, Unit};
+use crate::definitions::budget::{Caps, Unit};
 use crate::store::amounts::Amounts;
 
 /// A child's allocation of its parent's budget, as the child stores it.

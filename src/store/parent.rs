@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::definitions::ParentCommunication as Communication;
 use crate::request::between::{first_life, is_first_life};
-use crate::spec::ParentCommunication as Communication;
 use crate::store::children::Envelopes;
 use crate::store::grants::Grant;
 use crate::store::side::Side;

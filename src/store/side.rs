@@ -1,6 +1,6 @@
 //! The two sides of a conversation (spec §7.2), and requests by code to a run (spec §13).
 
-use crate::spec::message::Role;
+use crate::definitions::message::Role;
 
 /// A side of the conversation. Stored roles identify the author: side A's messages are `assistant`, side B's
 /// (a person's, or the other model's) are `user`.

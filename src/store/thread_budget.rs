@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::definitions::budget::{Budget, Caps, Unit};
 use crate::limits;
-use crate::spec::budget::{Budget, Caps, Unit};
 use crate::store::amounts::Amounts;
 use crate::store::budget_policy::Policy;
 

@@ -10,13 +10,13 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::definitions::message::{Role, ToolCall, ToolStatus};
+use crate::definitions::{Model, Prompt, Provider};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::models::reasoning::FIELD;
 use crate::models::{CachedJson, ChatMessage, Part, Placed};
-use crate::spec::message::{Role, ToolCall, ToolStatus};
-use crate::spec::{Model, Prompt, Provider};
 use crate::store::attachment::AttachmentRef;
 use crate::store::messages::{Inbound, Row, Shared, page};
 use crate::store::side::Side;

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
 
+use crate::definitions::retry::RetryOn;
+use crate::definitions::{Http, template};
 use crate::host::Host;
 use crate::host::http::{Reads, Request};
-use crate::spec::retry::RetryOn;
-use crate::spec::{Http, template};
 use crate::text::decoded;
 use crate::work::outbound::{self, Chosen};
 use crate::work::timeout::Watch;

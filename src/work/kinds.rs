@@ -6,13 +6,13 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Map, Value as Json};
 
+use crate::definitions::hook::HookName;
+use crate::definitions::message::ToolResult;
+use crate::definitions::retry::RetryOn;
 use crate::host::Pending;
 use crate::json;
-use crate::registry::Panicked;
+use crate::models::registry::Panicked;
 use crate::sandbox::{BinaryKind, Value};
-use crate::spec::hook::HookName;
-use crate::spec::message::ToolResult;
-use crate::spec::retry::RetryOn;
 use crate::work::code::file::{FileCall, Order};
 use crate::work::http::Answered;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};

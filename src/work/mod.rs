@@ -5,7 +5,7 @@
 //! * `kinds`: input and results of the four kinds in each of the three ways.
 //! * `native`: functions that crates register. `http`: the signed request. `code`: files in the sandbox.
 //!   `mcp`: requests to MCP servers, for tools only. `outbound`: permitted targets of all requests.
-//! * `tier`: the changes that a tool may make. `timeout`: a time limit. `tool_answer`: the meaning of a
+//! * `timeout`: a time limit. `tool_answer`: the meaning of a
 //!   tool's response.
 
 pub(crate) mod code;
@@ -14,7 +14,6 @@ pub(crate) mod kinds;
 pub(crate) mod mcp;
 pub mod native;
 pub(crate) mod outbound;
-pub(crate) mod tier;
 pub(crate) mod timeout;
 pub(crate) mod tool_answer;
 
@@ -23,12 +22,12 @@ use std::rc::Rc;
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
+use crate::definitions::retry::RetryOn;
+use crate::definitions::{Catalog, Http, Implementation};
 use crate::env::redact::Shown;
 use crate::error::Error;
 use crate::host::{Host, Pending, Sleep};
-use crate::registry::Panicked;
-use crate::spec::retry::RetryOn;
-use crate::spec::{Catalog, Http, Implementation};
+use crate::models::registry::Panicked;
 use crate::trace::Trace;
 use crate::work::code::file::{FileCall, run_file};
 use crate::work::http::{Answered, Post, post_signed};

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
+use crate::definitions::message::ToolResult;
 use crate::json;
-use crate::spec::message::ToolResult;
 
 /// The fields of a [`ToolResult`] that a tool may set.
 const FIELDS: [&str; 9] = [
@@ -52,7 +52,7 @@ fn has_only_our_fields(answer: &Json) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::message::ToolStatus;
+    use crate::definitions::message::ToolStatus;
 
     fn read(answer: &Json) -> ToolResult {
         tool_result(answer, answer.to_string())

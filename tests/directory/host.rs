@@ -5,9 +5,9 @@ use std::cell::{Cell as Flag, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use bobbin::definitions::Catalog;
 use bobbin::directory::Directory;
 use bobbin::host::{Cell, Object, Param, Pending, Rows, Sibling, Sql};
-use bobbin::spec::Catalog;
 use bobbin::{Code, Error, Result};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Statement, StatementStatus};

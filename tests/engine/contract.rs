@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use bobbin::definitions::{Implementation, Tier, Tool};
 use bobbin::request::{ThreadRoute, thread_id};
-use bobbin::spec::{Implementation, Tier, Tool};
 use serde_json::Value;
 
 use crate::books::{lent, paid};

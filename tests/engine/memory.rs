@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::rc::Rc;
 
+use bobbin::definitions::Catalog;
 use bobbin::memory::SharedMemory;
 use bobbin::request::memory::object_name;
 use bobbin::request::{MemoryAsk, MemoryCall, MemoryRoute, Query, Reply, Served, ThreadRequest};
-use bobbin::spec::Catalog;
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
 

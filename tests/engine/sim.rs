@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bobbin::access::Caller;
+use bobbin::definitions::Catalog;
 use bobbin::engine::Place;
 use bobbin::engine::feed::{FeedOf, FeedStart, Then};
 use bobbin::host::Filter;
 use bobbin::request::{Query, Reply, Route, Served, Target, ThreadRequest, ThreadRoute};
-use bobbin::spec::Catalog;
 use bytes::Bytes;
 use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};

@@ -9,21 +9,21 @@
 
 mod allocated;
 
-use bobbin::api::wire::ag_ui_request::RunRequest;
-use bobbin::api::wire::completion_request::CompletionRequest;
-use bobbin::api::wire::response_request::ResponseRequest;
-use bobbin::api::wire::ui_request::ChatRequest;
-use bobbin::api::wire::{conversation_items, mcp};
+use bobbin::definitions::message::{ToolCall, ToolStatus};
+use bobbin::definitions::schema::{validate, with_defaults};
+use bobbin::definitions::{Catalog, EndpointRoute, ListedTool, McpServer};
 use bobbin::env::{Change, Level, Redactor};
 use bobbin::growth;
 use bobbin::models::{
     CachedJson, ChatMessage, Decoder, ProviderError, ReplyBuilder, anthropic, fit, openai, responses,
 };
+use bobbin::protocols::ag_ui::request::RunRequest;
+use bobbin::protocols::ai_sdk::request::ChatRequest;
+use bobbin::protocols::openai::completion_request::CompletionRequest;
+use bobbin::protocols::openai::response_request::ResponseRequest;
+use bobbin::protocols::{conversation_items, mcp};
 use bobbin::request::fields::Body;
 use bobbin::sorted::SortedMap;
-use bobbin::spec::message::{ToolCall, ToolStatus};
-use bobbin::spec::schema::{validate, with_defaults};
-use bobbin::spec::{Catalog, EndpointRoute, ListedTool, McpServer};
 use serde_json::{Value, json};
 
 /// Bytes that reading may ask for, for each byte that was sent.

@@ -1,13 +1,13 @@
 //! Anthropic's messages: answers cut at every byte, and requests to the letter.
 
+use bobbin::definitions::message::{ToolCall, ToolStatus};
+use bobbin::definitions::opaque::Opaque;
 use bobbin::host::http::Request;
 use bobbin::models::anthropic::{Decoder as Anthropic, request};
 use bobbin::models::{
     Answer, ChatMessage, ChatRequest, Decoder, FinishReason, JsonMode, Part, Placed, ProviderCode,
     ProviderError, Reasoning, Reply, ToolChoice, ToolDefinition, Usage,
 };
-use bobbin::spec::message::{ToolCall, ToolStatus};
-use bobbin::spec::opaque::Opaque;
 use serde_json::{Value, json};
 
 use super::{Fixture, call, decode_with, fixture, in_every_way, payload, usage};

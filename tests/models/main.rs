@@ -9,12 +9,12 @@ mod anthropic;
 mod halves;
 mod responses;
 
+use bobbin::definitions::message::ToolCall;
+use bobbin::definitions::opaque::Opaque;
 use bobbin::models::{
     Decoder, Delta, FinishReason, Payload, Placed, ProviderCode, ProviderError, Reply, ReplyBuilder, Usage,
     openai,
 };
-use bobbin::spec::message::ToolCall;
-use bobbin::spec::opaque::Opaque;
 
 macro_rules! fixture {
     ($name:literal) => {

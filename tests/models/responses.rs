@@ -1,11 +1,11 @@
 //! OpenAI's responses: answers however they are cut, and what is sent.
 
+use bobbin::definitions::message::{ToolCall, ToolStatus};
 use bobbin::host::http::Request;
 use bobbin::models::{
     Answer, ChatMessage, ChatRequest, Decoder, Delta, FinishReason, JsonMode, Part, ProviderCode, Reasoning,
     Reply, ToolChoice, ToolDefinition, openai, responses,
 };
-use bobbin::spec::message::{ToolCall, ToolStatus};
 use serde_json::{Value, json};
 
 use crate::{Fixture, call, fixture, in_every_way, payload, usage};

@@ -1,10 +1,10 @@
 //! The forms that files may have, and what a model costs and needs.
 
-use bobbin::models::Usage;
-use bobbin::spec::{
+use bobbin::definitions::{
     Agent, Catalog, Implementation, Model, ParentCommunication, Prompt, PromptText, Receives, SessionTool,
     Tool, ToolEntry,
 };
+use bobbin::models::Usage;
 use serde_json::{Value, json};
 
 fn model(value: Value) -> Model {
@@ -151,15 +151,23 @@ fn a_model_is_usable_with_a_key_or_an_address_of_its_own() {
         move |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())
     };
     let both = model(json!({ "baseUrl": "{{env URL}}", "apiKeyEnv": "KEY" }));
-    assert!(!both.usable(&env(&[])));
-    assert!(!both.usable(&env(&[("KEY", " "), ("URL", "")])), "blank is unset");
-    assert!(!both.usable(&env(&[("OPENAI_API_KEY", "x")])), "a key goes only where the definition says");
-    assert!(!both.usable(&env(&[("KEY", "x")])), "a key goes nowhere else while its address is unset");
-    assert!(both.lacks(&env(&[("KEY", "x")])).unwrap().contains("URL, which is not set"));
+    assert!(!bobbin::models::usable(&both, &env(&[])));
+    assert!(!bobbin::models::usable(&both, &env(&[("KEY", " "), ("URL", "")])), "blank is unset");
+    assert!(
+        !bobbin::models::usable(&both, &env(&[("OPENAI_API_KEY", "x")])),
+        "a key goes only where the definition says"
+    );
+    assert!(
+        !bobbin::models::usable(&both, &env(&[("KEY", "x")])),
+        "a key goes nowhere else while its address is unset"
+    );
+    assert!(bobbin::models::lacks(&both, &env(&[("KEY", "x")])).unwrap().contains("URL, which is not set"));
     let usual = |url: &str, key: &str| model(json!({ "baseUrl": url, "apiKeyEnv": key }));
     let own = usual("{{ env OPENAI_BASE_URL }}", "OPENAI_API_KEY");
-    assert_eq!(own.lacks(&env(&[])).unwrap(), "it has no key: OPENAI_API_KEY is not set");
-    assert!(own.usable(&env(&[("OPENAI_API_KEY", "x")])) && own.base_url(&env(&[])).is_none());
+    assert_eq!(bobbin::models::lacks(&own, &env(&[])).unwrap(), "it has no key: OPENAI_API_KEY is not set");
+    assert!(
+        bobbin::models::usable(&own, &env(&[("OPENAI_API_KEY", "x")])) && own.base_url(&env(&[])).is_none()
+    );
     for (url, key) in [
         ("{{env OPENAI_BASE_URL}}", "KEY"),
         ("{{env MODEL_URL}}", "OPENAI_API_KEY"),
@@ -168,19 +176,22 @@ fn a_model_is_usable_with_a_key_or_an_address_of_its_own() {
         ("{{env OPENAI_BASE_URL}}/v1", "OPENAI_API_KEY"),
     ] {
         let set = env(&[("KEY", "x"), ("OPENAI_API_KEY", "x")]);
-        assert!(!usual(url, key).usable(&set), "{url} with {key}");
+        assert!(!bobbin::models::usable(&usual(url, key), &set), "{url} with {key}");
     }
-    assert!(both.usable(&env(&[("URL", "http://127.0.0.1:8080/v1/")])));
+    assert!(bobbin::models::usable(&both, &env(&[("URL", "http://127.0.0.1:8080/v1/")])));
     assert_eq!(
         both.base_url(&env(&[("URL", "http://127.0.0.1:8080/v1/")])).as_deref(),
         Some("http://127.0.0.1:8080/v1")
     );
     assert_eq!(both.base_url(&env(&[])), None);
     let plain = model(json!({}));
-    assert!(!plain.usable(&env(&[])) && plain.usable(&env(&[("OPENAI_API_KEY", "x")])));
+    assert!(
+        !bobbin::models::usable(&plain, &env(&[]))
+            && bobbin::models::usable(&plain, &env(&[("OPENAI_API_KEY", "x")]))
+    );
     assert_eq!(model(json!({ "baseUrl": "https://a.example" })).key_env(), None);
     let demo: Model = serde_json::from_value(json!({ "provider": "demo", "model": "demo" })).unwrap();
-    assert!(demo.usable(&env(&[])));
+    assert!(bobbin::models::usable(&demo, &env(&[])));
 }
 
 #[test]
@@ -205,7 +216,7 @@ fn the_page_on_endpoints_names_every_route_that_is_reserved() {
     let (_, list) = page.split_once("a file for one of them is an error. They are ").expect("the list");
     let (list, _) = list.split_once("with everything below them").expect("its end");
     let named: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
-    assert_eq!(named, bobbin::spec::endpoint::RESERVED);
+    assert_eq!(named, bobbin::definitions::endpoint::RESERVED);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What an agent leads to.
 
-use bobbin::spec::Catalog;
-use bobbin::spec::graph::{Item, reach};
+use bobbin::definitions::Catalog;
+use bobbin::definitions::graph::{Item, reach};
 use serde_json::{Value, json};
 
 fn catalog() -> Catalog {

@@ -1,7 +1,7 @@
 //! Tools of MCP servers: what a listed one becomes, which schemas can be offered, and how calls are checked.
 
-use bobbin::spec::graph::{Declared, Item, reach};
-use bobbin::spec::{Callable, Catalog, ListedTool, McpServer, Snapshot, Tool, VariableKind};
+use bobbin::definitions::graph::{Declared, Item, reach};
+use bobbin::definitions::{Callable, Catalog, ListedTool, McpServer, Snapshot, Tool, VariableKind};
 use serde_json::{Value, json};
 
 fn server(more: Value) -> McpServer {
@@ -247,7 +247,8 @@ fn an_agent_leads_to_the_variables_of_its_servers() {
     let declared = Declared::of(&catalog);
     assert!(declared.is_secret("TOKEN") && declared.secrets().any(|name| name == "SENT"));
     assert_eq!(declared.kind("CITY"), VariableKind::Text);
-    let told = bobbin::validate::explain::explain(&catalog, "helper", &|_| None).unwrap();
+    let told =
+        bobbin::request::explain::explain(&catalog, "helper", &bobbin::tools::names(), &|_| None).unwrap();
     let told = |field: &str, key: &str| -> Vec<String> {
         told[field]
             .as_array()

@@ -1,6 +1,6 @@
 //! Generated schemas and values, compared with a full implementation.
 
-use bobbin::spec::schema::{check, validate, with_defaults};
+use bobbin::definitions::schema::{check, validate, with_defaults};
 use serde_json::{Map, Value, json};
 
 use crate::rng::Rng;
@@ -128,7 +128,7 @@ fn nothing_that_is_handed_in_makes_it_panic() {
         }
         let value = value(&mut rng, 2);
         check(&nonsense);
-        bobbin::spec::schema::strict(&nonsense);
+        bobbin::definitions::schema::strict(&nonsense);
         validate(&nonsense, &with_defaults(&nonsense, value).unwrap());
     }
 }

@@ -1,6 +1,6 @@
 //! System prompts from their parts.
 
-use bobbin::spec::Catalog;
+use bobbin::definitions::Catalog;
 use serde_json::{Value, json};
 
 fn prompt(parts: Value, variables: &[(&str, &str)], env: Value) -> Value {

@@ -1,6 +1,6 @@
 //! What a model and a developer are told about schemas.
 
-use bobbin::spec::schema::{check, strict, validate, with_defaults};
+use bobbin::definitions::schema::{check, strict, validate, with_defaults};
 use serde_json::{Value, json};
 
 fn told(schema: &Value, value: &Value) -> Vec<String> {

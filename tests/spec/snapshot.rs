@@ -1,6 +1,6 @@
 //! What a run begins with is the same bytes, whatever the order in the files, and says what differs.
 
-use bobbin::spec::{Catalog, Snapshot};
+use bobbin::definitions::{Catalog, Snapshot};
 use serde_json::{Value, json};
 
 fn catalog() -> Value {
@@ -41,7 +41,7 @@ fn it_is_the_same_bytes_whatever_the_order_in_the_files() {
     // What is strictest holds.
     assert_eq!(first.fields["approvals"], json!({ "policy": "unless-trusted" }));
     assert_eq!(first.fields["trusted"], json!(["a", "b"]));
-    assert_eq!(first.fields["promptHash"], json!(bobbin::spec::skill::hash("xincluded")));
+    assert_eq!(first.fields["promptHash"], json!(bobbin::definitions::skill::hash("xincluded")));
     assert_eq!(first.hash, "sha256:1d5c29654e1747d84e2005555322153d62ddc7c02e9555f906ba6fc7a99a47c0");
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use bobbin::spec::schema::{check, validate};
+use bobbin::definitions::schema::{check, validate};
 use serde_json::{Value, json};
 
 /// Arguments are objects, so each schema of the suite is put under a property.

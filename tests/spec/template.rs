@@ -1,6 +1,6 @@
 //! `{{env NAME}}`, and where its values may come from.
 
-use bobbin::spec::template::{Error, Piece, check_url, names, parse, render, render_url};
+use bobbin::definitions::template::{Error, Piece, check_url, names, parse, render, render_url};
 
 fn deployment(name: &str) -> Option<String> {
     let value = match name {

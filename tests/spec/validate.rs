@@ -1,7 +1,7 @@
 //! What is said about a catalog, all at once.
 
-use bobbin::spec::Catalog;
-use bobbin::spec::references::Kind;
+use bobbin::definitions::Catalog;
+use bobbin::definitions::references::Kind;
 use bobbin::validate::{Natives, Severity, Sources, nearest, validate};
 use serde_json::{Value, json};
 

@@ -1,9 +1,11 @@
 //! `/v1/conversations` (docs/clients.md): clients of OpenAI create, read and delete threads.
 
-use bobbin::api::wire::conversation_items::{Made, NewConversation, added, changed, conversation, deleted};
-use bobbin::api::wire::item_id::message_of;
-use bobbin::api::wire::models;
 use bobbin::json;
+use bobbin::protocols::openai::conversation_items::{
+    Made, NewConversation, added, changed, conversation, deleted,
+};
+use bobbin::protocols::openai::item_id::message_of;
+use bobbin::protocols::openai::models;
 use bobbin::request::{ThreadRoute, thread_id};
 use bobbin::signing::digest;
 use bobbin::sorted::SortedSet;

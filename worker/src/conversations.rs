@@ -1,12 +1,12 @@
 //! Conversations of clients of OpenAI: finds the thread, sends messages to it, and answers its questions. A
 //! repeated request finds what it has already done.
 
-use bobbin::api::wire::asked::Asked;
-use bobbin::api::wire::call_id;
+use bobbin::definitions::Agent;
 use bobbin::json;
 use bobbin::limits::RESENT_US;
+use bobbin::protocols::open_waits::Asked;
+use bobbin::protocols::openai::call_id;
 use bobbin::request::{ThreadRoute, thread_id};
-use bobbin::spec::Agent;
 use bobbin::{Error, Result};
 use serde_json::Value;
 

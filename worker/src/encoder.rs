@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use bobbin::api::wire::encode::Encode;
+use bobbin::protocols::encode::Encode;
 use wasm_bindgen::prelude::*;
 
 /// An encoder, fed by the bridge.

@@ -2,13 +2,13 @@
 //! that thread, otherwise in a copy. The copy's id is derived from the request, so a repeated request finds
 //! what it has already done.
 
-use bobbin::api::wire::item_id;
-use bobbin::api::wire::response_request::{ResponseRequest, parse_id};
+use bobbin::definitions::Agent;
 use bobbin::json;
 use bobbin::limits::EPHEMERAL_S;
+use bobbin::protocols::openai::item_id;
+use bobbin::protocols::openai::response_request::{ResponseRequest, parse_id};
 use bobbin::request::{COPY, FOLLOWS, ThreadRoute};
 use bobbin::signing::digest;
-use bobbin::spec::Agent;
 use bobbin::{Code, Error};
 use serde_json::Value;
 

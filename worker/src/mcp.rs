@@ -2,16 +2,16 @@
 //! not know the protocol, and no state is kept between two requests.
 
 use bobbin::access::{Caller, Scope};
-use bobbin::api::wire::mcp::{
+use bobbin::definitions::Catalog;
+use bobbin::json;
+use bobbin::protocols::mcp_server::content::CallOf;
+use bobbin::protocols::mcp_server::messages::{
     self, Accepts, Era, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, Refusal,
 };
-use bobbin::api::wire::mcp_ask::{Failed, complete};
-use bobbin::api::wire::mcp_content::CallOf;
-use bobbin::api::wire::mcp_offers;
-use bobbin::api::wire::mcp_tools::{self, Tool};
-use bobbin::api::wire::sse;
-use bobbin::json;
-use bobbin::spec::Catalog;
+use bobbin::protocols::mcp_server::offers;
+use bobbin::protocols::mcp_server::results::{Failed, complete};
+use bobbin::protocols::mcp_server::tools::{self, Tool};
+use bobbin::protocols::sse;
 use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};
 

@@ -1,19 +1,21 @@
 //! The tools of MCP: messages to an agent, operations on a thread, and tasks.
 
 use bobbin::access::no_thread;
-use bobbin::api::wire::mcp::{Accepts, Era, INVALID_PARAMS, INVALID_REQUEST, Message, Refusal};
-use bobbin::api::wire::mcp_ask::{Ask, Failed, Settings, Shape, Task, complete, shown};
-use bobbin::api::wire::mcp_input::{Reaction, reaction};
-use bobbin::api::wire::mcp_state::{Seal, State};
-use bobbin::api::wire::mcp_tools::WAIT_MAX_MS;
-use bobbin::api::wire::response_request::{parse_id, response_id};
+use bobbin::definitions::Agent;
 use bobbin::engine::feed::FeedOf;
 use bobbin::json;
 use bobbin::limits::SECOND_US;
+use bobbin::protocols::mcp_server::input::{Reaction, reaction};
+use bobbin::protocols::mcp_server::messages::{
+    Accepts, Era, INVALID_PARAMS, INVALID_REQUEST, Message, Refusal,
+};
+use bobbin::protocols::mcp_server::results::{Ask, Failed, Settings, Shape, Task, complete, shown};
+use bobbin::protocols::mcp_server::state::{Seal, State};
+use bobbin::protocols::mcp_server::tools::WAIT_MAX_MS;
+use bobbin::protocols::openai::response_request::{parse_id, response_id};
 use bobbin::request::fields::Body;
 use bobbin::request::{Query, ThreadRequest, ThreadRoute, agents, thread_id};
 use bobbin::signing::digest;
-use bobbin::spec::Agent;
 use bobbin::{Code, Error};
 use serde_json::{Map, Value};
 
@@ -21,7 +23,7 @@ use crate::bindings::{random, thrown};
 use crate::create;
 use crate::encoder::Encoder;
 use crate::events::{self, Encoded, EventsRequest, How};
-use crate::mcp::{Done, Mcp, invalid};
+use crate::mcp_client::{Done, Mcp, invalid};
 use crate::openai::{hex, now_us};
 use crate::router;
 use crate::talk::{Step, Stops, found, good, text_of};

@@ -1,18 +1,18 @@
 //! The folder's offers to MCP clients besides its agents: tools, and the prompts and resources that tools
 //! make. Each call has its own thread.
 
-use bobbin::api::wire::mcp::{self, Accepts, Era, Message};
-use bobbin::api::wire::mcp_ask::{Settings, Shape};
-use bobbin::api::wire::mcp_content::{self, CallOf};
-use bobbin::api::wire::mcp_offers::{self, OfThread};
+use bobbin::definitions::offered::agent_of;
+use bobbin::definitions::{Callable, Tool, schema};
 use bobbin::engine::feed::FeedOf;
+use bobbin::protocols::mcp_server::content::{self, CallOf};
+use bobbin::protocols::mcp_server::messages::{self, Accepts, Era, Message};
+use bobbin::protocols::mcp_server::offers::{self, OfThread};
+use bobbin::protocols::mcp_server::results::{Settings, Shape};
 use bobbin::request::{ThreadRoute, thread_id};
-use bobbin::spec::offered::agent_of;
-use bobbin::spec::{Callable, Tool, schema};
 use bobbin::{Code, Error, json};
 use serde_json::{Map, Value};
 
-use crate::mcp::{Done, Mcp, arguments, invalid};
+use crate::mcp_client::{Done, Mcp, arguments, invalid};
 use crate::talk::{Step, Stops, found, text_of};
 
 /// Lifetime of a call's thread, seconds. It is longer than the default lifetime of questions to people.

@@ -4,12 +4,12 @@ use std::cell::{Cell, OnceCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
+use bobbin::definitions::Catalog;
 use bobbin::directory::Directory;
 use bobbin::engine::Place;
 use bobbin::engine::feed::{FeedStart, Then};
 use bobbin::memory::SharedMemory;
 use bobbin::request::{Reply, Served, ThreadRequest};
-use bobbin::spec::Catalog;
 use bobbin::validate::missing_natives;
 use bobbin::{Code, Error, Registered};
 use futures::FutureExt;
@@ -42,7 +42,7 @@ pub(crate) fn catalog(text: &JsValue) -> Result<Rc<Catalog>, Error> {
     let read = || {
         let text = text.as_string().unwrap_or_default();
         let catalog = Catalog::from_json(&text).inspect(|catalog| {
-            for missing in missing_natives(catalog) {
+            for missing in missing_natives(catalog, &bobbin::natives()) {
                 log(&format!(
                     "catalog.json: {missing} is not in this Worker: was it built without its crate?"
                 ));

@@ -2,17 +2,17 @@
 //! protocol. The thread's object does not know the protocol.
 
 use bobbin::access::Caller;
-use bobbin::api::wire::call_id;
-use bobbin::api::wire::chat_completions::{Completion, Settings};
-use bobbin::api::wire::completion_request::{CompletionRequest, New};
-use bobbin::api::wire::completion_revision::Lists;
-use bobbin::api::wire::{models, openai_error};
+use bobbin::definitions::{Agent, Catalog};
 use bobbin::engine::feed::FeedOf;
 use bobbin::json;
 use bobbin::limits::{EPHEMERAL_S, SECOND_US};
+use bobbin::protocols::openai::call_id;
+use bobbin::protocols::openai::chat_completions::{Completion, Settings};
+use bobbin::protocols::openai::completion_request::{CompletionRequest, New};
+use bobbin::protocols::openai::completion_revision::Lists;
+use bobbin::protocols::openai::{errors, models};
 use bobbin::request::{OpenAiRoute, Query, REPLACES, ThreadRoute, thread_id};
 use bobbin::signing::digest;
-use bobbin::spec::{Agent, Catalog};
 use bobbin::{Code, Error, Result};
 use serde_json::Value;
 use wasm_bindgen::prelude::*;
@@ -113,7 +113,7 @@ impl OpenAi<'_> {
                 extra.extend(
                     answer.retry_after.map(|seconds| ("retry-after".to_owned(), seconds.to_string())),
                 );
-                tell(answer.status, &openai_error::of_body(answer.status, &body), self.origin, &extra)
+                tell(answer.status, &errors::of_body(answer.status, &body), self.origin, &extra)
             }
         }
     }
@@ -316,7 +316,7 @@ pub(crate) fn of_error(error: &Error, origin: Option<&str>) -> Result<Response> 
     let status = error.code.status();
     let mut extra = extra_of(status);
     extra.extend(error.retry_after_s.map(|seconds| ("retry-after".to_owned(), seconds.to_string())));
-    tell(status, &openai_error::of_error(error), origin, &extra)
+    tell(status, &errors::of_error(error), origin, &extra)
 }
 
 /// Headers of a response: its id, and whether a retry helps. Without them clients retry after every 409.

@@ -5,9 +5,9 @@
 //! crash loses nothing. Earlier messages with another text are changed before that, one request each. A
 //! repeated request changes the remaining ones.
 
-use bobbin::api::wire::completion_request::CompletionRequest;
-use bobbin::api::wire::completion_revision::{Lists, Replaced, Revision, patch, revision, stored_by};
 use bobbin::json;
+use bobbin::protocols::openai::completion_request::CompletionRequest;
+use bobbin::protocols::openai::completion_revision::{Lists, Replaced, Revision, patch, revision, stored_by};
 use bobbin::request::ThreadRoute;
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use crate::ag_ui::AgUiRequest;
 use crate::answer::{self, Response};
 use crate::bindings::thrown;
 use crate::chat::Chat;
-use crate::mcp::{self, Mcp};
+use crate::mcp_client::{self, Mcp};
 use crate::objects::catalog;
 use crate::openai::{self, OpenAi};
 use crate::router::{Incoming, origin_of};
@@ -109,7 +109,7 @@ impl Incoming<'_> {
         mcp::must_have_agents(&caller)?;
         let body = self.body(rule).await?;
         let catalog = catalog(&self.catalog)?;
-        let headers = self.request.headers_of(bobbin::api::wire::mcp::HEADERS);
+        let headers = self.request.headers_of(bobbin::protocols::mcp_server::messages::HEADERS);
         let asked = Mcp {
             env: &self.env,
             ctx: &self.ctx,

@@ -2,16 +2,16 @@
 //! calls of one reply. Its id names the thread and that message.
 
 use bobbin::Error;
-use bobbin::api::wire::encode::Encode;
-use bobbin::api::wire::models;
-use bobbin::api::wire::response_request::{ResponseRequest, response_id};
-use bobbin::api::wire::responses::{Responses, Settings};
+use bobbin::definitions::Agent;
 use bobbin::engine::feed::FeedOf;
 use bobbin::json;
 use bobbin::limits::{EPHEMERAL_S, SECOND_US};
+use bobbin::protocols::encode::Encode;
+use bobbin::protocols::openai::models;
+use bobbin::protocols::openai::response_request::{ResponseRequest, response_id};
+use bobbin::protocols::openai::responses::{Responses, Settings};
 use bobbin::request::ThreadRoute;
 use bobbin::signing::digest;
-use bobbin::spec::Agent;
 use serde_json::Value;
 
 use crate::answer::Response;

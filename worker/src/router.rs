@@ -4,6 +4,7 @@
 use bobbin::access::links::{EXPIRES, LIFE, SIGNATURE};
 use bobbin::access::{Action, Caller, Scope, no_thread};
 use bobbin::api::servers;
+use bobbin::definitions::MemoryScope;
 use bobbin::directory::{DirectoryCall, EnvAsk};
 use bobbin::json;
 use bobbin::memory::{check_body, shared_scope};
@@ -15,7 +16,6 @@ use bobbin::request::{
     BodyRule, EnvOf, FINGERPRINT, McpRoute, MemoryAsk, MemoryCall, MemoryRoute, Query, Route, Target,
     ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route, thread_id,
 };
-use bobbin::spec::MemoryScope;
 use bobbin::{Code, Error, Result};
 use wasm_bindgen::prelude::*;
 
@@ -24,7 +24,7 @@ use crate::auth::{self, Config};
 use crate::bindings::{Env, Head, IncomingRequest, thrown};
 use crate::create;
 use crate::events::{self, EventsRequest};
-use crate::mcp;
+use crate::mcp_client;
 use crate::objects::{COUNTERS, catalog};
 use crate::openai;
 use crate::remote::{self, Answer, Relayed};
@@ -169,9 +169,10 @@ impl Incoming<'_> {
             Route::ExplainAgent(name) => {
                 caller.may(&Action::Catalog, None)?;
                 let deployment = |name: &str| self.env.var(name);
-                self.value(&bobbin::validate::explain::explain(
+                self.value(&bobbin::request::explain::explain(
                     &*catalog(&self.catalog)?,
                     &name,
+                    &bobbin::tools::names(),
                     &deployment,
                 )?)
             }

@@ -3,9 +3,9 @@
 use std::pin::Pin;
 
 use bobbin::access::Caller;
-use bobbin::api::wire::said::seq_of;
+use bobbin::definitions::Agent;
+use bobbin::protocols::run_events::seq_of;
 use bobbin::request::{COPY, Query, ThreadRequest, ThreadRoute, thread_id};
-use bobbin::spec::Agent;
 use bobbin::{Code, Error, Result};
 use serde_json::Value;
 

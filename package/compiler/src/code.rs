@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bobbin::spec::{Catalog, Code, Implementation, Source, WEB_HTTP};
-use bobbin::validate::Sources;
+use bobbin_definitions::definitions::{Catalog, Code, Implementation, Source, WEB_HTTP};
+use bobbin_definitions::validate::Sources;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! Finds the definitions in a folder.
 
-use bobbin::sorted::SortedMap;
-use bobbin::spec::references::Kind;
-use bobbin::spec::skill::FILE;
-use bobbin::validate::{Complaint, Severity};
+use bobbin_definitions::definitions::references::Kind;
+use bobbin_definitions::definitions::skill::FILE;
+use bobbin_definitions::sorted::SortedMap;
+use bobbin_definitions::validate::{Complaint, Severity};
 
 use crate::code;
 use crate::files::{Entry, Files, below};

@@ -1,7 +1,7 @@
 //! The compiler of definitions. It turns the files of a folder into the catalog that the Worker loads, and
 //! reports all mistakes.
 //!
-//! It parses each file (`text`, `shape`), validates the definitions together (`bobbin::validate`), and
+//! It parses each file (`text`, `shape`), validates the definitions together (`bobbin_definitions::validate`), and
 //! reports everything at once. It reads no disk; folder.mjs and code.mjs beside it do. The build tool links
 //! it, the npm package uses it as wasm.
 //!
@@ -42,13 +42,13 @@ pub use request::compile_json;
 
 use std::collections::BTreeMap;
 
-use bobbin::sorted::SortedMap;
-use bobbin::spec::package::{SEPARATOR, qualified};
-use bobbin::spec::references::Kind;
-use bobbin::spec::runtime::VERSION;
-use bobbin::spec::skill;
-use bobbin::spec::{Catalog, Endpoint, EndpointRoute, Skill, SkillHead};
-use bobbin::validate::{Complaint, Natives, Severity, Sources, validate};
+use bobbin_definitions::definitions::package::{SEPARATOR, qualified};
+use bobbin_definitions::definitions::references::Kind;
+use bobbin_definitions::definitions::runtime::VERSION;
+use bobbin_definitions::definitions::skill;
+use bobbin_definitions::definitions::{Catalog, Endpoint, EndpointRoute, Skill, SkillHead};
+use bobbin_definitions::sorted::SortedMap;
+use bobbin_definitions::validate::{Complaint, Natives, Severity, Sources, validate};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bobbin::limits::MCP_TOOLS;
-use bobbin::spec::approval::Mode;
-use bobbin::spec::mcp::{DEFAULT, PREFIX};
-use bobbin::spec::package::{Packages, Sought};
-use bobbin::spec::references::{Kind, Reference};
-use bobbin::spec::skill;
-use bobbin::spec::{
+use bobbin_definitions::definitions::approval::Mode;
+use bobbin_definitions::definitions::mcp::{DEFAULT, PREFIX};
+use bobbin_definitions::definitions::package::{Packages, Sought};
+use bobbin_definitions::definitions::references::{Kind, Reference};
+use bobbin_definitions::definitions::skill;
+use bobbin_definitions::definitions::{
     Catalog, Implementation, ListedTool, McpChoice, McpList, McpServer, Pinned, PinnedList, ToolEntry,
 };
-use bobbin::validate::{Complaint, Severity, Sources, nearest};
+use bobbin_definitions::limits::MCP_TOOLS;
+use bobbin_definitions::validate::{Complaint, Severity, Sources, nearest};
 use serde_json::Value;
 
 use crate::{Reading, folder, shape, text};

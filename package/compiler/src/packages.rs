@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bobbin::spec::package::{Package, Packages, SEPARATOR, Sought, qualified};
-use bobbin::spec::references::Kind;
-use bobbin::spec::references::Reference;
-use bobbin::spec::{Agent, Catalog};
-use bobbin::validate::{Complaint, Severity, Sources, nearest};
+use bobbin_definitions::definitions::package::{Package, Packages, SEPARATOR, Sought, qualified};
+use bobbin_definitions::definitions::references::Kind;
+use bobbin_definitions::definitions::references::Reference;
+use bobbin_definitions::definitions::{Agent, Catalog};
+use bobbin_definitions::validate::{Complaint, Severity, Sources, nearest};
 use serde_json::Value;
 
 use crate::files::{Entry, Files, below};

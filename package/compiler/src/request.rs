@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bobbin::spec::Strictness;
-use bobbin::validate::{Complaint, Natives, Severity};
+use bobbin_definitions::definitions::Strictness;
+use bobbin_definitions::validate::{Complaint, Natives, Severity};
 use serde::{Deserialize, Serialize};
 
 use crate::code::Bundle;
@@ -63,7 +63,7 @@ pub fn compile_json(request: &[u8]) -> String {
 }
 
 fn answer(request: Request) -> Result<Answer, serde_json::Error> {
-    let natives = Natives { complete: !request.own_natives, ..Natives::registered() };
+    let natives = Natives { complete: !request.own_natives, ..Natives::built_in() };
     let mut files = Files::default();
     request.folders.iter().for_each(|folder| files.insert_folder(folder));
     request.files.into_iter().for_each(|(path, text)| files.insert(&path, Ok(text)));

@@ -1,7 +1,7 @@
 //! `bobbin.json`: settings of a folder of definitions.
 
-use bobbin::spec::Settings;
-use bobbin::validate::{Complaint, Severity};
+use bobbin_definitions::definitions::Settings;
+use bobbin_definitions::validate::{Complaint, Severity};
 
 use crate::folder::SETTINGS;
 use crate::{shape, text};

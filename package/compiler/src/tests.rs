@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use bobbin::spec::{HookName, PromptText, WEB_HTTP};
+use bobbin_definitions::definitions::{HookName, PromptText, WEB_HTTP};
 
 use super::*;
 
@@ -188,7 +188,7 @@ fn there_is_no_catalog_while_there_is_an_error_and_it_is_the_same_each_time() {
     let first = answered(&[MODEL, PROMPT, AGENT], true);
     let catalog = Catalog::from_json(first["catalog"].as_str().unwrap()).unwrap();
     assert_eq!(catalog.agents.len(), 1);
-    assert_eq!(catalog.runtime, bobbin::spec::runtime::VERSION);
+    assert_eq!(catalog.runtime, bobbin_definitions::definitions::runtime::VERSION);
     assert_eq!(answered(&[MODEL, PROMPT, AGENT], true), first);
     let wrong = answered(&[MODEL, PROMPT, ("agents/helper.json", "{}")], false);
     assert_eq!(wrong["catalog"], Value::Null);
@@ -266,7 +266,7 @@ fn complaints_are_printed_a_line_each() {
 #[test]
 fn the_sample_application_has_nothing_wrong_with_it() {
     let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents");
-    let compiled = compile(&folder_at(&agents), BTreeMap::new(), &Natives::registered()).unwrap();
+    let compiled = compile(&folder_at(&agents), BTreeMap::new(), &Natives::built_in()).unwrap();
     assert_eq!(compiled.complaints, []);
     assert!(compiled.catalog.agents.contains_key("helper"));
     assert!(compiled.catalog.endpoints.contains_key(&"GET /summary".parse().unwrap()));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bobbin::validate::{Complaint, Severity};
+use bobbin_definitions::validate::{Complaint, Severity};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Error messages about the shape of a file. serde's messages are for Rust programmers, these for the authors
 //! of files.
 
-use bobbin::validate::nearest;
+use bobbin_definitions::validate::nearest;
 
 pub(super) const MISSING: &str = "required but missing";
 

@@ -3,7 +3,6 @@
 mod bindgen;
 mod catalog;
 mod fuel;
-mod openapi;
 mod schemas;
 
 use std::process::ExitCode;
@@ -14,7 +13,6 @@ const USAGE: &str = "usage: bobbin-build <command>
                                        compile definitions that scripts have read (package/compiler/src/request.rs)
   fuel [--quickjs] <input.wasm> <output.wasm>
                                        make a module that its host can stop anywhere; --quickjs: the sandbox's engine
-  openapi [--check]                    write the description of the HTTP API, or tell whether it is fresh
   schemas [--check]                    write the JSON Schemas of definition files, or tell whether they are fresh";
 
 fn main() -> ExitCode {
@@ -25,8 +23,6 @@ fn main() -> ExitCode {
         ["catalog", request, answer] => catalog::run(request.as_ref(), answer.as_ref()),
         ["fuel", "--quickjs", input, out] => fuel::run(fuel::Kind::QuickJs, input.as_ref(), out.as_ref()),
         ["fuel", input, out] => fuel::run(fuel::Kind::Plain, input.as_ref(), out.as_ref()),
-        ["openapi"] => openapi::run(false),
-        ["openapi", "--check"] => openapi::run(true),
         ["schemas"] => schemas::run(false),
         ["schemas", "--check"] => schemas::run(true),
         _ => return usage(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use bobbin::spec::{
+use bobbin_definitions::definitions::{
     Agent, Effect, Endpoint, Hook, McpServer, Memory, Model, Prompt, Settings, SkillHead, Tool,
 };
 use schemars::generate::SchemaSettings;

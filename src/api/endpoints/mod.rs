@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::access::Action;
 use crate::api::Api;
+use crate::definitions::endpoint::{Endpoint, EndpointRoute, Method};
 use crate::engine::export::works::Answered;
 use crate::engine::operator;
 use crate::env::Shown;
@@ -16,7 +17,6 @@ use crate::request::endpoints::{ADDRESS, Matched, find, tells_header};
 use crate::request::route::{no_route, not_allowed};
 use crate::request::{Served, ThreadRequest};
 use crate::sdk::scope::{Entered, Origin, Scope};
-use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
 use crate::store::log::Event;
 use crate::trace::{TRACEPARENT, TRACESTATE, Trace};
 use crate::work::native::endpoint_call::EndpointCall;

@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::definitions::Model;
+use crate::definitions::budget::{OnExceeded, Unit};
 use crate::engine::budget::estimate::{self, prices, whole};
 use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::budget::{Spending, Underway, book};
@@ -12,8 +14,6 @@ use crate::engine::features::Budgets;
 use crate::error::Result;
 use crate::limits;
 use crate::models::ChatRequest;
-use crate::spec::Model;
-use crate::spec::budget::{OnExceeded, Unit};
 use crate::store::log::{AttemptState, Worst};
 use crate::store::runs::Step;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Finishing, Ledger};

@@ -3,6 +3,8 @@
 
 use std::rc::Rc;
 
+use crate::definitions::Model;
+use crate::definitions::budget::Caps;
 use crate::engine::budget::Underway;
 use crate::engine::budget::afford::{Affordable, affordable_request};
 use crate::engine::budget::exceeded::Exceeded;
@@ -12,8 +14,6 @@ use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::models::ChatRequest;
-use crate::spec::Model;
-use crate::spec::budget::Caps;
 use crate::store::children::Child;
 use crate::store::log::Worst;
 use crate::store::runs::ledger::Amounts;

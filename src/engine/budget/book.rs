@@ -1,12 +1,12 @@
 //! Charges for model attempts: the provider's report, or the maximum if the attempt was lost.
 
+use crate::definitions::Model;
+use crate::definitions::budget::Unit;
 use crate::engine::budget::afford::{AttemptSize, affordable};
 use crate::engine::budget::estimate;
 use crate::engine::features::Budgets;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError};
-use crate::spec::Model;
-use crate::spec::budget::Unit;
 use crate::store::log::{Attempt, Worst};
 use crate::store::runs::Run;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};

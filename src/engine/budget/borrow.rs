@@ -1,6 +1,7 @@
 //! A subagent's grant from its parent. It arrives with envelopes and is returned with reports. When it is
 //! used up, the subagent parks and requests more.
 
+use crate::definitions::budget::{Caps, OnExceeded};
 use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::budget::lend::Serve;
 use crate::engine::features::Budgets;
@@ -8,7 +9,6 @@ use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::error::Result;
 use crate::host::Sql;
-use crate::spec::budget::{Caps, OnExceeded};
 use crate::store::grants::{Books, Granted, Need};
 use crate::store::runs::Run;
 use crate::store::runs::end::Reason;

@@ -1,9 +1,9 @@
 //! Estimates the tokens and the cost of a request before the provider reports them. Estimates err on the high
 //! side.
 
+use crate::definitions::model::{Model, Provider, Usage};
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Part, openai};
-use crate::spec::model::{Model, Provider, Usage};
 use crate::store::log::Worst;
 use crate::store::runs::ledger::Amounts;
 use crate::tokens::tokens;

@@ -1,12 +1,12 @@
 //! The consequence of a reached limit: the run asks, fails, or makes one last step.
 
+use crate::definitions::budget::{OnExceeded, Unit};
+use crate::definitions::message::ToolResult;
+use crate::definitions::prompt::ToolChoice;
 use crate::engine::budget::Reached;
 use crate::engine::features::Budgets;
 use crate::error::Result;
 use crate::models::{CachedJson, ChatMessage, ChatRequest, fit};
-use crate::spec::budget::{OnExceeded, Unit};
-use crate::spec::message::ToolResult;
-use crate::spec::prompt::ToolChoice;
 use crate::store::log::Event;
 use crate::store::runs::ledger::{BudgetScope, Finishing};
 use crate::store::state::State;

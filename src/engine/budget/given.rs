@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::access::Caller;
+use crate::definitions::budget::{Budget, Limits, Unit, Unpriced};
 use crate::engine::budget::Reached;
 use crate::engine::budget::lend::Serve;
 use crate::engine::features::Budgets;
@@ -12,7 +13,6 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::request::fields::Body;
 use crate::sdk::scope::Entered;
-use crate::spec::budget::{Budget, Limits, Unit, Unpriced};
 use crate::store::log::Event;
 use crate::store::runs::ledger::BudgetScope;
 use crate::store::state::State;

@@ -2,6 +2,8 @@
 //! when a child requests more. Reports return what is unused. All amounts are in the child's row, which is
 //! written anyway.
 
+use crate::definitions::budget::{Caps, Limits, OnExceeded, Share, Unit};
+use crate::definitions::message::ToolResult;
 use crate::engine::budget::Reached;
 use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::features::Budgets;
@@ -10,8 +12,6 @@ use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::spec::budget::{Caps, Limits, OnExceeded, Share, Unit};
-use crate::spec::message::ToolResult;
 use crate::store::children::Child;
 use crate::store::grants::{Books, ChildBudget, Granted, Need, held};
 use crate::store::log::Event;

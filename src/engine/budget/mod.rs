@@ -22,12 +22,12 @@ use std::cell::{Cell, RefCell};
 
 use serde_json::Value;
 
+use crate::definitions::budget::{Budget, Unit};
 use crate::engine::features::Budgets;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
-use crate::spec::budget::{Budget, Unit};
 use crate::store::runs::Run;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};

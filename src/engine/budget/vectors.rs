@@ -1,6 +1,8 @@
 //! Budget checks for requests for vectors. These have no answer to cap, so their maximum usage is known in
 //! advance. Beyond the budget, a search uses words only, and texts wait for their vectors.
 
+use crate::definitions::Model;
+use crate::definitions::budget::Unit;
 use crate::engine::budget::afford::{AttemptSize, kept_back};
 use crate::engine::budget::estimate;
 use crate::engine::budget::exceeded::Exceeded;
@@ -10,9 +12,7 @@ use crate::engine::features::Budgets;
 use crate::error::Result;
 use crate::memory::Book;
 use crate::memory::embed::bytes_of;
-use crate::models::embedding::Of;
-use crate::spec::Model;
-use crate::spec::budget::Unit;
+use crate::memory::embedding::Of;
 use crate::store::log::Worst;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
 

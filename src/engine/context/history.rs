@@ -1,5 +1,7 @@
 //! The messages of one request, in the form for its model.
 
+use crate::definitions::Prompt;
+use crate::definitions::message::{Role, ToolCall};
 use crate::engine::attachments::shown::{Pictured, Room};
 use crate::engine::call::not_run;
 use crate::engine::context::space::Parts;
@@ -7,8 +9,6 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::models::{CachedJson, ChatMessage, Part, fit};
-use crate::spec::Prompt;
-use crate::spec::message::{Role, ToolCall};
 use crate::store::messages::Shared;
 use crate::store::window::{Author, Entry, Form, SHORT_BYTES, Span, View};
 

@@ -6,6 +6,7 @@
 pub(crate) mod history;
 pub(crate) mod space;
 
+use crate::definitions::Model;
 use crate::engine::attachments::shown::Room;
 use crate::engine::context::history::{History, pictured_from};
 use crate::engine::context::space::{Parts, Space};
@@ -19,7 +20,6 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::models::{CachedJson, ChatMessage, ChatRequest, JsonMode, Reasoning, ToolDefinition};
-use crate::spec::Model;
 use crate::store::messages::Shared;
 use crate::store::runs::Step;
 use crate::store::state::State;

@@ -1,10 +1,10 @@
 //! The parts of a request, and the share of its model's window that each takes (docs/context.md).
 
+use crate::definitions::Model;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::ModelContext;
 use crate::error::Result;
 use crate::models::{CachedJson, ChatMessage};
-use crate::spec::Model;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 
 /// The system messages of a request. Their order keeps the beginning of the request stable, so that the

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use futures::future::abortable;
 use serde_json::{Map, Value};
 
+use crate::definitions::{Implementation, schema};
 use crate::engine::ephemeral::RunningEffect;
 use crate::engine::export::works::Comes;
 use crate::engine::features::Effects;
@@ -18,7 +19,6 @@ use crate::host::Sql;
 use crate::json;
 use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::sorted::SortedMap;
-use crate::spec::{Implementation, schema};
 use crate::store::effects as rows;
 use crate::store::effects::{Effect, Status, tally};
 use crate::store::log::Event;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::definitions::{Sought, schema};
 use crate::engine::export::works::Comes;
 use crate::engine::features::Effects;
 use crate::engine::thread::Thread;
@@ -13,7 +14,6 @@ use crate::request::fields::{Body, shallow};
 use crate::request::{Query, Reply, ThreadRequest};
 use crate::sdk::effects::{NewEffect, at_time};
 use crate::sdk::scope::Scope;
-use crate::spec::{Sought, schema};
 use crate::store::effects as rows;
 use crate::store::effects::{Effect, Status, effect_id, tally};
 use crate::store::idempotency::Key;

@@ -8,6 +8,7 @@
 
 use futures::future::{LocalBoxFuture, try_join};
 
+use crate::definitions::{Http, graph, template};
 use crate::engine::features::Variables;
 use crate::env::level;
 use crate::env::level::Level;
@@ -15,7 +16,6 @@ use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::request::directory_call as call;
 use crate::request::directory_call::ROOT;
-use crate::spec::{Http, graph, template};
 
 impl Variables<'_> {
     /// Loads the values that the agent's definitions may need, before a step.

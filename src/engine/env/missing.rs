@@ -1,11 +1,11 @@
 //! The variables that a thread requires before it is created (spec §35.12): those of its agent and of the
 //! prompts, tools and agents that it reaches. A subagent's requirements are checked when it is created.
 
+use crate::definitions::{Agent, graph};
 use crate::engine::env::own::NewEnv;
 use crate::engine::features::Variables;
 use crate::env::Change;
 use crate::error::{Code, Error, Result};
-use crate::spec::{Agent, graph};
 
 impl Variables<'_> {
     /// Refuses a new thread that lacks values, and names all of them.

@@ -9,15 +9,15 @@ pub(crate) mod missing;
 pub(crate) mod own;
 pub(crate) mod secrets;
 
+use crate::definitions::catalog::RESERVED_PREFIX;
+use crate::definitions::graph::{Declared, Env};
+use crate::definitions::hook::Hook;
+use crate::definitions::variable::Variable;
+use crate::definitions::{Tool, ToolEntry, VariableKind};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Variables;
 use crate::env::Held;
 use crate::error::{Error, Result};
-use crate::spec::catalog::RESERVED_PREFIX;
-use crate::spec::graph::{Declared, Env};
-use crate::spec::hook::Hook;
-use crate::spec::variable::Variable;
-use crate::spec::{Tool, ToolEntry, VariableKind};
 
 /// A resolved value.
 #[derive(Clone)]

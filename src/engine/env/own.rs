@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
+use crate::definitions::VariableKind;
 use crate::engine::features::Variables;
 use crate::env::{Change, Held, KEYS_VAR, Keys, Level, Set};
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::request::fields::Body;
-use crate::spec::VariableKind;
 use crate::store::state::State;
 use crate::store::{env as table, meta};
 

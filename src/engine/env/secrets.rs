@@ -8,6 +8,8 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use crate::definitions::VariableKind;
+use crate::definitions::message::ToolResult;
 use crate::engine::export::config::{HEADERS, secrets as secrets_in};
 use crate::engine::features::Variables;
 use crate::env::{Held, Redactor, Set, Shown, Tells};
@@ -16,8 +18,6 @@ use crate::host::Sql;
 use crate::models::ProviderError;
 use crate::sdk::NewMessage;
 use crate::sdk::messages::{MessageUpdate, NewAttachment};
-use crate::spec::VariableKind;
-use crate::spec::message::ToolResult;
 use crate::store::file_record::FileOptions;
 use crate::store::state::State;
 use crate::work::native::endpoint_call::EndpointAnswer;

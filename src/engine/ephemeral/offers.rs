@@ -1,7 +1,7 @@
 //! The tools that the requests of a prompt share, built once.
 
+use crate::definitions::ToolEntry;
 use crate::models::{CachedJson, ToolDefinition};
-use crate::spec::ToolEntry;
 
 /// The tools of a prompt, for its requests.
 #[derive(Clone, Debug)]

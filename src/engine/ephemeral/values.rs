@@ -3,9 +3,9 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
+use crate::definitions::graph::Declared;
 use crate::env::level::Level;
 use crate::env::{Held, Redactor};
-use crate::spec::graph::Declared;
 
 /// The levels of the account and the instance.
 #[derive(Default)]

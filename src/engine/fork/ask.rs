@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::Role;
 use crate::engine::answered::end_of_answer;
 use crate::engine::expiry::expires;
 use crate::engine::features::History;
@@ -13,7 +14,6 @@ use crate::request::between::{error_of, to_thread};
 use crate::request::directory_call::{DirectoryCall, answer, name_of};
 use crate::request::fields::Body;
 use crate::request::{COPY, Reply, ThreadRequest, ThreadRoute, thread_id};
-use crate::spec::message::Role;
 use crate::store::fork::{Fork, ForkState};
 use crate::store::messages as rows;
 use crate::store::messages::{message_id, message_seq, not_found, page};

@@ -2,12 +2,12 @@
 
 use futures::future::LocalBoxFuture;
 
+use crate::definitions::VariableKind;
 use crate::engine::env::Value;
 use crate::engine::handle::Open;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::sdk::env::EnvApi;
-use crate::spec::VariableKind;
 
 impl EnvApi for Open {
     fn env(&self, name: String) -> LocalBoxFuture<'static, Result<String>> {

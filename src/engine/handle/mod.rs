@@ -17,6 +17,7 @@ use std::rc::Rc;
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
+use crate::definitions::package::Sought;
 use crate::engine::accept::Input;
 use crate::engine::thread::Thread;
 use crate::error::Result;
@@ -25,7 +26,6 @@ use crate::sdk::effects::NewEffect;
 use crate::sdk::messages::MessageUpdate;
 use crate::sdk::scope::{Access, Entered, Origin, Scope};
 use crate::sdk::{Identity, NewMessage, ThreadApi, ThreadState, Wakes};
-use crate::spec::package::Sought;
 
 /// A thread on its host.
 pub(crate) struct Open {

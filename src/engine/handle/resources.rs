@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::definitions::{Catalog, Sought};
 use crate::engine::handle::Open;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::request::Query;
 use crate::sdk::resources::{Keys, ResourcesApi};
 use crate::sdk::scope::Scope;
-use crate::spec::{Catalog, Sought};
 
 impl ResourcesApi for Open {
     fn catalog(&self) -> &Catalog {

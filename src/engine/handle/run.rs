@@ -5,12 +5,12 @@ use futures::channel::oneshot;
 use futures::future::Shared;
 use serde_json::Value;
 
+use crate::definitions::AgentKind;
 use crate::engine::handle::Open;
 use crate::engine::run_trace::no_run;
 use crate::error::{Code, Error, Result};
 use crate::request::Query;
 use crate::sdk::run_handle::{Abort, Context, RunApi, Seen};
-use crate::spec::AgentKind;
 use crate::store::side::Asked;
 
 impl RunApi for Open {

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::Implementation;
+use crate::definitions::hook::Hook;
 use crate::engine::features::Hooks;
 use crate::engine::hooks::At;
 use crate::error::Result;
 use crate::sdk::scope::Origin;
-use crate::spec::Implementation;
-use crate::spec::hook::Hook;
 use crate::work::Way;
 use crate::work::native::hook_call::HookCall;
 use crate::{limits, work};

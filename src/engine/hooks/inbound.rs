@@ -3,6 +3,7 @@
 
 use futures::channel::oneshot;
 
+use crate::definitions::hook::HookName;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Hooks;
 use crate::engine::hooks::At;
@@ -10,7 +11,6 @@ use crate::engine::hooks::message::{Created, fitting};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::sdk::scope::Origin;
-use crate::spec::hook::HookName;
 use crate::store::messages::queue::HookStage;
 use crate::store::messages::{Inbound, Row, Shared, queue};
 use crate::store::runs::{Phase, Run, Step};

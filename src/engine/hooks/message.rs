@@ -4,6 +4,8 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use crate::definitions::hook::HookName;
+use crate::definitions::message::Role;
 use crate::engine::accept::Input;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Hooks;
@@ -13,8 +15,6 @@ use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::sdk::messages::MessageUpdate;
 use crate::sdk::scope::Hooked;
-use crate::spec::hook::HookName;
-use crate::spec::message::Role;
 use crate::store::children::Child;
 use crate::store::messages::{Row, Shared};
 use crate::store::side::Side;

@@ -22,13 +22,13 @@ pub use crate::work::native::hook_call::HookCall;
 
 use serde_json::Value;
 
+use crate::definitions::hook::{Hook, HookName};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Hooks;
 use crate::engine::operator::Failure;
 use crate::error::Result;
 use crate::limits;
 use crate::sdk::scope::{Hooked, Origin};
-use crate::spec::hook::{Hook, HookName};
 use crate::store::log::Event;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 

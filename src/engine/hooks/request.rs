@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use crate::definitions::hook::HookName;
+use crate::definitions::message::{Role, ToolCall, ToolStatus};
 use crate::engine::call::not_run;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Hooks;
@@ -13,8 +15,6 @@ use crate::env::Redactor;
 use crate::error::Result;
 use crate::json;
 use crate::models::{CachedJson, ChatMessage, Part, fit};
-use crate::spec::hook::HookName;
-use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::store::messages::{Row, Shared};
 use crate::store::runs::Step;
 use crate::store::window::Entry;

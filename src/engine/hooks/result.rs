@@ -6,6 +6,8 @@
 
 use serde_json::Value;
 
+use crate::definitions::hook::HookName;
+use crate::definitions::message::{ToolResult, ToolStatus};
 use crate::engine::call::{Begun, Call, CallOutcome};
 use crate::engine::definitions::Definitions;
 use crate::engine::edit::edited;
@@ -16,8 +18,6 @@ use crate::engine::tool_result::result_row;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::sdk::scope::Entered;
-use crate::spec::hook::HookName;
-use crate::spec::message::{ToolResult, ToolStatus};
 use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::receipts;
 use crate::store::receipts::{Receipt, ReceiptState};

@@ -4,6 +4,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::tier::tier;
+use crate::definitions::{Implementation, Tool};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::McpClient;
 use crate::engine::mcp::sealed::Sealed;
@@ -11,16 +14,13 @@ use crate::engine::waits::NewWait;
 use crate::engine::waits::gate::{too_large, would_wait};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::mcp::elicit::{InputRequired, Requested, asked_by_tool, response};
+use crate::mcp_client::elicit::{InputRequired, Requested, asked_by_tool, response};
 use crate::sdk::scope::{Entered, Scope};
-use crate::spec::message::ToolResult;
-use crate::spec::{Implementation, Tool};
 use crate::store::receipts::AtServer;
 use crate::store::runs::Parking;
 use crate::store::waits::{Asked, AskedCall, AskedInput, DecidedBy, Wait, WaitKind, WaitState};
 use crate::store::{receipts, waits};
 use crate::text::shorten;
-use crate::work::tier::tier;
 
 /// The `error_code` with which a tool of the application requests input (docs/tools.md).
 const NEEDS_INPUT: &str = "needs_input";
@@ -98,7 +98,7 @@ impl McpClient<'_> {
                 else {
                     continue;
                 };
-                said.insert(input.name, response(&decision));
+                said.insert(input.name, response(&decision.decision, decision.content.as_ref()));
             }
             let sealed = at.state.clone().and_then(|sealed| crate::json::from_value::<Sealed>(sealed).ok());
             let back = sealed.and_then(|sealed| self.unsealed(&state.meta.thread_id, "state", sealed));

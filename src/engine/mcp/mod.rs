@@ -18,6 +18,8 @@ mod told;
 
 use serde_json::{Map, Value};
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::{McpServer, McpTool, Tool, template};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::McpClient;
 use crate::engine::mcp::input::AsksPeople;
@@ -29,12 +31,10 @@ use crate::engine::waits::gate::WOULD_WAIT;
 use crate::error::Result;
 use crate::json;
 use crate::limits;
-use crate::mcp::ask::{Ask, Asker, CALL};
-use crate::mcp::outcome::{self, Outcome, is_missing, result_is_missing};
-use crate::mcp::task;
+use crate::mcp_client::ask::{Ask, Asker, CALL};
+use crate::mcp_client::outcome::{self, Outcome, is_missing, result_is_missing};
+use crate::mcp_client::task;
 use crate::sdk::scope::Scope;
-use crate::spec::message::ToolResult;
-use crate::spec::{McpServer, McpTool, Tool, template};
 use crate::store::receipts::{AtServer, AtTask};
 use crate::store::runs::Parking;
 use crate::trace::span_id;

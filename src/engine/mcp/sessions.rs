@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::engine::mcp::sealed::Sealed;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
-use crate::mcp::Session;
+use crate::mcp_client::Session;
 use crate::store::mcp;
 use crate::work::mcp::{Address, Memory};
 

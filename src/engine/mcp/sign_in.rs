@@ -5,6 +5,10 @@
 
 use std::ops::ControlFlow;
 
+use crate::definitions::McpAuth;
+use crate::definitions::message::ToolResult;
+use crate::definitions::retry::RetryOn;
+use crate::definitions::tier::tier;
 use crate::engine::features::McpClient;
 use crate::engine::mcp::tokens::{Place, Signed, TokenWanted};
 use crate::engine::mcp::{Asking, Calling};
@@ -12,15 +16,12 @@ use crate::engine::waits::gate::would_wait;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::mcp::oauth::Challenge;
-use crate::mcp::oauth::grant::{Client, Token};
-use crate::mcp::oauth::login::{Login, can_be_signed_in_at, scope};
-use crate::mcp::oauth::registration::{PUBLIC_URL, callback_address, document_address, public_origin};
+use crate::mcp_client::oauth::Challenge;
+use crate::mcp_client::oauth::grant::{Client, Token};
+use crate::mcp_client::oauth::login::{Login, can_be_signed_in_at, scope};
+use crate::mcp_client::oauth::registration::{PUBLIC_URL, callback_address, document_address, public_origin};
 use crate::request::directory_call::TokenAsk;
 use crate::sdk::scope::Entered;
-use crate::spec::McpAuth;
-use crate::spec::message::ToolResult;
-use crate::spec::retry::RetryOn;
 use crate::store::receipts::AtServer;
 use crate::store::runs::{Parking, Phase};
 use crate::store::state::State;
@@ -32,7 +33,6 @@ use crate::work::mcp::Trouble;
 use crate::work::mcp::auth::{Found, discover, register};
 use crate::work::native::NativeCall;
 use crate::work::outbound::refused_in_clear;
-use crate::work::tier::tier;
 
 /// The maximum number of sign-ins for one call. A server may require more rights after the first.
 const SIGN_INS: u32 = 3;

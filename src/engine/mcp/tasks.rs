@@ -4,6 +4,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::definitions::Implementation;
+use crate::definitions::message::ToolResult;
+use crate::definitions::tier::tier;
 use crate::engine::features::McpClient;
 use crate::engine::jobs::JobEnd;
 use crate::engine::mcp::tokens::Signed;
@@ -14,12 +17,10 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
-use crate::mcp::ask::Asker;
-use crate::mcp::elicit::{InputRequired, Requested};
-use crate::mcp::outcome::Outcome;
-use crate::mcp::task::{self, Progress};
-use crate::spec::Implementation;
-use crate::spec::message::ToolResult;
+use crate::mcp_client::ask::Asker;
+use crate::mcp_client::elicit::{InputRequired, Requested};
+use crate::mcp_client::outcome::Outcome;
+use crate::mcp_client::task::{self, Progress};
 use crate::store::jobs::{Job, Kind};
 use crate::store::receipts::{AtServer, AtTask, Receipt};
 use crate::store::runs::Parking;
@@ -28,7 +29,6 @@ use crate::store::waits::{Asked, AskedCall, AskedInput, OnExpiry, WaitKind, Wait
 use crate::store::{jobs, receipts, waits};
 use crate::work::mcp::{Address, Failed, PROTOCOL, Trouble, UNREACHABLE};
 use crate::work::native::NativeCall;
-use crate::work::tier::tier;
 
 /// The data of a job.
 #[derive(Serialize, Deserialize)]

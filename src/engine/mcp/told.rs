@@ -2,16 +2,16 @@
 //! receives them through the outbox, in the transaction that stores a call's outcome. A process repeats an
 //! unchanged report once a minute.
 
+use crate::definitions::ListedTool;
 use crate::engine::features::McpClient;
 use crate::engine::outbox::INLINE_US;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::host::process::Told;
 use crate::limits;
-use crate::mcp::MODERN;
+use crate::mcp_client::MODERN;
 use crate::request::directory_call::{DirectoryCall, McpError, McpListed, McpReport, ROOT};
 use crate::signing::digest;
-use crate::spec::ListedTool;
 use crate::store::state::State;
 use crate::text::first_bytes;
 

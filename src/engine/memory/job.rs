@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::definitions::MemoryScope;
 use crate::engine::budget::Underway;
 use crate::engine::features::Memories;
 use crate::engine::jobs::JobEnd;
@@ -13,7 +14,6 @@ use crate::limits;
 use crate::memory::Book;
 use crate::memory::index::{STEPS, Step, degrade, is_left, next_request};
 use crate::models::{ProviderCode, ProviderError};
-use crate::spec::MemoryScope;
 use crate::store::jobs;
 use crate::store::jobs::{Job, Kind};
 use crate::store::memory as stores;

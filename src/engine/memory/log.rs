@@ -1,5 +1,8 @@
 //! Log entries of memories: each request for vectors, and each search that a run has waited for.
 
+use crate::definitions::MemoryScope;
+use crate::definitions::model::Model;
+use crate::definitions::retry::RetrySource;
 use crate::engine::budget::estimate;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Memories;
@@ -8,14 +11,11 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::memory::embed::{VectorRequest, bytes_of};
+use crate::memory::embedding::Of;
 use crate::memory::index::next_request;
 use crate::memory::log::{row_of, row_of_lost};
 use crate::memory::search::Found;
 use crate::memory::{Book, named};
-use crate::models::embedding::Of;
-use crate::spec::MemoryScope;
-use crate::spec::model::Model;
-use crate::spec::retry::RetrySource;
 use crate::store::jobs::Job;
 use crate::store::log::{Attempt, Event, Worst};
 use crate::store::state::State;

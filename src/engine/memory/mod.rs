@@ -16,6 +16,7 @@ pub(crate) mod tools;
 
 use futures::StreamExt;
 
+use crate::definitions::MemoryScope;
 use crate::engine::budget::vectors::Afforded;
 use crate::engine::features::Memories;
 use crate::engine::thread::Thread;
@@ -26,7 +27,6 @@ use crate::limits;
 use crate::memory::calls::{MemoryRequest, answer, check_body, path_of, question_of};
 use crate::memory::{AskedVectors, Book, Keeper, Owes, named};
 use crate::request::{MemoryRoute, Reply, ThreadRequest};
-use crate::spec::MemoryScope;
 use crate::store::file_path::FilePath;
 use crate::store::files::Row;
 use crate::store::memory as stores;

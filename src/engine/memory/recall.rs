@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::Role;
+use crate::definitions::{Memory, MemoryScope};
 use crate::engine::context::turn_rows;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Memories;
@@ -15,8 +17,6 @@ use crate::memory::Book;
 use crate::memory::notes::MESSAGE;
 use crate::memory::search::{Found, Hit, SearchQuery, place as place_of};
 use crate::models::{CachedJson, ChatMessage, Part};
-use crate::spec::message::Role;
-use crate::spec::{Memory, MemoryScope};
 use crate::store::messages::{Row, Shared};
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::runs::recall;

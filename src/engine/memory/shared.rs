@@ -4,6 +4,7 @@
 use futures::future::{LocalBoxFuture, join_all};
 use serde::de::DeserializeOwned;
 
+use crate::definitions::{Memory, MemoryScope};
 use crate::engine::features::Memories;
 use crate::engine::outbox::INLINE_US;
 use crate::engine::thread::Thread;
@@ -11,15 +12,14 @@ use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
 use crate::limits;
 use crate::memory::embed::{VectorRequest, bytes_of};
+use crate::memory::embedding::Of;
 use crate::memory::notes::{Letter, NoteChange};
 use crate::memory::search::{Found, Hit, SearchQuery};
 use crate::memory::{Book, named};
-use crate::models::embedding::Of;
 use crate::request::between::error_of;
 use crate::request::directory_call as call;
 use crate::request::memory::object_name;
 use crate::request::{MemoryAsk, MemoryCall, Reply};
-use crate::spec::{Memory, MemoryScope};
 use crate::store::memory::refusals;
 use crate::store::outbox as table;
 use crate::store::outbox::{Post, TO_MEMORY};

@@ -5,13 +5,13 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::definitions::{Memory, MemoryScope};
 use crate::engine::features::Memories;
 use crate::engine::files::glob::Glob;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::memory::documents::delete;
 use crate::memory::notes::NoteChange;
-use crate::spec::{Memory, MemoryScope};
 use crate::store::changed::{FileChange, MessageChange};
 use crate::store::file_path::FilePath;
 use crate::store::memory as stores;

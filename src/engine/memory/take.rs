@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
 
+use crate::definitions::message::Role;
+use crate::definitions::{Memory, MemoryScope};
 use crate::engine::features::Memories;
 use crate::engine::memory::shared::{FULL, target_of};
 use crate::engine::memory::sources::{FILE_KEY, Patterns, file_key, keys_below, message_key};
@@ -16,8 +18,6 @@ use crate::memory::documents::{NewDocument, delete};
 use crate::memory::extract::text_of;
 use crate::memory::notes::{MESSAGE, NoteChange};
 use crate::memory::{Book, Keeper, Owes};
-use crate::spec::message::Role;
-use crate::spec::{Memory, MemoryScope};
 use crate::store::file_path::FilePath;
 use crate::store::files::{Kind as FileKind, Row as FileRow};
 use crate::store::memory as stores;

@@ -4,6 +4,10 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::definitions::MemoryScope;
+use crate::definitions::memory::{MemoryTool, ScratchpadTool};
+use crate::definitions::message::ToolResult;
+use crate::definitions::tool::{Implementation, Tool};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Memories;
 use crate::engine::memory::log::SearchedBy;
@@ -17,10 +21,6 @@ use crate::memory::notes::{NOTE, NoteChange};
 use crate::memory::search::SearchQuery;
 use crate::request::thread_id::from_random;
 use crate::sdk::scope::{Entered, Scope};
-use crate::spec::MemoryScope;
-use crate::spec::memory::{MemoryTool, ScratchpadTool};
-use crate::spec::message::ToolResult;
-use crate::spec::tool::{Implementation, Tool};
 
 /// The key of the scratchpad's value.
 const PAD: &str = "bobbin.scratchpad";

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::definitions::Catalog;
 use crate::engine::call::tier_of_call;
 use crate::engine::features::Records;
 use crate::error::{Code, Error, Result};
@@ -10,7 +11,6 @@ use crate::json;
 use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply};
-use crate::spec::Catalog;
 use crate::store::messages::{message_id, message_seq};
 use crate::store::receipts::Receipt;
 use crate::store::{bodies, logs as table, messages as rows, receipts};

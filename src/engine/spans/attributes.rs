@@ -1,5 +1,8 @@
 //! The attributes of spans: names and values of the conventions for generative AI, and our own.
 
+use crate::definitions::budget::Unit;
+use crate::definitions::model::Provider;
+use crate::definitions::{Catalog, Implementation, Tier};
 use crate::engine::call::tier_of_call;
 use crate::engine::memory::tools::is_of_memory;
 use crate::engine::spans::content::Content;
@@ -7,9 +10,6 @@ use crate::engine::spans::facts::{Facts, Logged};
 use crate::engine::spans::{AttributeValue, Span, SpanKind};
 use crate::limits::WINDOW_TOKENS;
 use crate::memory::log::PURPOSE as EMBEDDING;
-use crate::spec::budget::Unit;
-use crate::spec::model::Provider;
-use crate::spec::{Catalog, Implementation, Tier};
 use crate::store::receipts::{Kind, Receipt, ReceiptState};
 use crate::store::runs::end::Outcome;
 use crate::store::runs::ledger::BudgetScope;

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::Role;
 use crate::engine::features::Telemetry;
 use crate::engine::spans::facts::Facts;
 use crate::error::Result;
@@ -10,7 +11,6 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits::SPAN_CONTENT_BYTES;
 use crate::sorted::SortedMap;
-use crate::spec::message::Role;
 use crate::store::messages::Row;
 use crate::store::{messages, receipts};
 use crate::text::first_bytes;

@@ -1,10 +1,10 @@
 //! The changes that an envelope made. They are announced after its transaction commits.
 
+use crate::definitions::message::ToolStatus;
 use crate::engine::budget::lend::BudgetNotice;
 use crate::engine::control::Halted;
 use crate::engine::subagents::envelope::WaitFrame;
 use crate::sdk::scope::Entered;
-use crate::spec::message::ToolStatus;
 use crate::store::children::Child;
 use crate::store::messages::Shared;
 use crate::store::waits::Wait;

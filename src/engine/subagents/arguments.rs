@@ -5,13 +5,13 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::subagent::{CREATE, MESSAGE};
+use crate::definitions::{Agent, Catalog, Receives, ToolEntry, schema};
 use crate::engine::subagents::call::{NewChild, SubagentCall};
 use crate::engine::subagents::envelope::Content;
 use crate::json;
 use crate::limits;
-use crate::spec::message::ToolResult;
-use crate::spec::subagent::{CREATE, MESSAGE};
-use crate::spec::{Agent, Catalog, Receives, ToolEntry, schema};
 
 /// The error code for arguments from which no agent can be created.
 const ARGUMENTS: &str = "subagent_arguments_required";

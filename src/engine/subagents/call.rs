@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::budget::Share;
+use crate::definitions::message::ToolResult;
+use crate::definitions::{Agent, ParentCommunication as Communication, Receives, ToolEntry};
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::{ChildSpec, Content};
 use crate::engine::subagents::immediate::ImmediateStart;
 use crate::engine::subagents::values::EncryptedValues;
-use crate::spec::budget::Share;
-use crate::spec::message::ToolResult;
-use crate::spec::{Agent, ParentCommunication as Communication, Receives, ToolEntry};
 use crate::store::children::{Child, ChildInfo, ChildState, Envelopes};
 use crate::store::messages::Row;
 use crate::store::side::Side;

@@ -1,6 +1,7 @@
 //! Checks before a call creates or messages a child. A failed check is an error result that tells the model
 //! what to do.
 
+use crate::definitions::message::ToolResult;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::call::NewChild;
 use crate::engine::subagents::envelope::{Content, EnvelopeBody};
@@ -8,7 +9,6 @@ use crate::engine::subagents::shown::listed;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::spec::message::ToolResult;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
 use crate::store::runs::Parking;

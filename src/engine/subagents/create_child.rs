@@ -1,6 +1,7 @@
 //! Creates the thread of a child: its tables, first messages and first run. Idempotent: a repeated envelope
 //! finds the thread.
 
+use crate::definitions::message::Role;
 use crate::engine::accept::room;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::applied::Applied;
@@ -9,7 +10,6 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::sdk::scope::Entered;
-use crate::spec::message::Role;
 use crate::store::attachment::AttachmentRef;
 use crate::store::children::Envelopes;
 use crate::store::effects::tally::Tally;

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::definitions::Agent;
 use crate::engine::accept::room;
 use crate::engine::env::missing::Needs;
 use crate::engine::features::Subagents;
@@ -18,7 +19,6 @@ use crate::json;
 use crate::limits;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
-use crate::spec::Agent;
 use crate::store::children::{Child, ChildState};
 use crate::store::idempotency::Key;
 use crate::store::log::Event;

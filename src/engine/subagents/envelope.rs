@@ -5,6 +5,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::definitions::ParentCommunication as Communication;
+use crate::definitions::budget::Caps;
 use crate::engine::features::Subagents;
 use crate::engine::outbox::INLINE_US;
 use crate::engine::subagents::values::EncryptedValues;
@@ -13,8 +15,6 @@ use crate::host::Sql;
 use crate::limits;
 use crate::request::ThreadRoute;
 use crate::request::between::{first_life, is_first_life, to_thread};
-use crate::spec::ParentCommunication as Communication;
-use crate::spec::budget::Caps;
 use crate::store::children::Child;
 use crate::store::grants::{Books, Granted, Need};
 use crate::store::outbox::{Post, TO_THREAD};

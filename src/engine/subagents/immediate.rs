@@ -11,6 +11,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::definitions::{Immediate, ToolEntry};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::envelope::BEGIN;
@@ -20,7 +21,6 @@ use crate::error::{Code, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::sorted::SortedSet;
-use crate::spec::{Immediate, ToolEntry};
 use crate::store::children::Child;
 use crate::store::messages::Row;
 use crate::store::runs::Phase;
@@ -269,8 +269,8 @@ impl Subagents<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::definitions::VariableKind;
     use crate::env::{Change, Plain};
-    use crate::spec::VariableKind;
 
     #[test]
     fn hints_in_a_row_are_places() {

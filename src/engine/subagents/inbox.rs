@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::definitions::ParentCommunication as Communication;
+use crate::definitions::message::ToolResult;
 use crate::engine::accept::room;
 use crate::engine::features::Subagents;
 use crate::engine::outbox::forget_envelope;
@@ -17,8 +19,6 @@ use crate::host::Sql;
 use crate::json;
 use crate::request::{Reply, ThreadRequest};
 use crate::sdk::scope::Entered;
-use crate::spec::ParentCommunication as Communication;
-use crate::spec::message::ToolResult;
 use crate::store::attachment::AttachmentRef;
 use crate::store::children::{Child, ChildState};
 use crate::store::grants::{Books, held};

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::Role;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::envelope::{Content, Ending, EnvelopeBody, Report, bounded};
 use crate::error::{Error, Result, unstopped};
 use crate::host::Sql;
 use crate::json;
-use crate::spec::message::Role;
 use crate::store::log::Event;
 use crate::store::messages::{Row, Shared};
 use crate::store::runs::Run;

@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::{ToolCall, ToolResult};
+use crate::definitions::subagent::{CREATE, OF_WORKERS, SPAWN, is_tool};
+use crate::definitions::{Callable, ToolEntry};
 use crate::engine::call::{arguments, parsed};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Delegates;
@@ -11,9 +14,6 @@ use crate::engine::subagents::arguments::agent;
 use crate::engine::subagents::call::SubagentCall;
 use crate::engine::subagents::workers;
 use crate::error::Result;
-use crate::spec::message::{ToolCall, ToolResult};
-use crate::spec::subagent::{CREATE, OF_WORKERS, SPAWN, is_tool};
-use crate::spec::{Callable, ToolEntry};
 
 impl Subagents<'_> {
     /// The subagent action of a call, or its error result; `None` when the call is for something else.

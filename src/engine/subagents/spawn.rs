@@ -1,5 +1,7 @@
 //! A call makes a child, or writes to one that is there: the registry's row, the envelope and the receipt in one transition.
 
+use crate::definitions::ParentCommunication as Communication;
+use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
 use crate::engine::call::{Call, CallOutcome};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Subagents;
@@ -18,8 +20,6 @@ use crate::host::Sql;
 use crate::limits;
 use crate::request::thread_id;
 use crate::sdk::scope::{Entered, Scope};
-use crate::spec::ParentCommunication as Communication;
-use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::store::children::{Child, ChildState, Wait};
 use crate::store::log::Event;
 use crate::store::messages::{Inbound, Shared};

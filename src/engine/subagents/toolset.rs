@@ -5,6 +5,9 @@
 
 use serde_json::Value;
 
+use crate::definitions::schema::required;
+use crate::definitions::subagent::{CREATE, MESSAGE};
+use crate::definitions::{Callable, Catalog, ParentCommunication, ToolEntry, Workers, schema};
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::offers::Family;
 use crate::engine::features::Subagents;
@@ -14,11 +17,7 @@ use crate::engine::subagents::workers::offers::offers as worker_offers;
 use crate::error::Result;
 use crate::json;
 use crate::models::ToolDefinition;
-use crate::spec::schema::required;
-use crate::spec::subagent::{CREATE, MESSAGE};
-use crate::spec::{Callable, Catalog, ParentCommunication, ToolEntry, Workers, schema};
 use crate::store::children::{Child, ChildState};
-use crate::work::native::tools::execute;
 
 /// The maximum number of references in a list.
 const LISTED: usize = 50;
@@ -97,7 +96,7 @@ pub(crate) fn offers(
 fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolDefinition]) {
     let runs_code = |offer: &&mut ToolDefinition| {
         let tool = catalog.tools.get(&offer.name);
-        tool.is_some_and(|tool| execute::runs(&tool.run))
+        tool.is_some_and(|tool| crate::definitions::execute_code::runs(&tool.run))
     };
     let Some(own) = offers.iter_mut().find(runs_code).map(|offer| offer.name.clone()) else { return };
     let others = offers.iter().filter(|offer| offer.name != own);
@@ -114,7 +113,7 @@ fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolDefinitio
     let options = entries.iter().find(|entry| entry.name == own).map(|entry| &entry.options);
     // Invalid options are reported when the tool is called.
     let settings =
-        options.and_then(|options| crate::work::native::tools::execute::settings::Settings::of(options).ok());
+        options.and_then(|options| crate::definitions::execute_code_options::Settings::of(options).ok());
     let reach = settings
         .map(|settings| crate::work::native::tools::execute::declarations::reach(settings.allowed_hosts()))
         .unwrap_or_default();
@@ -229,8 +228,9 @@ fn attachments() -> Value {
 
 /// A hint for the model about how a subagent answers.
 fn how(entry: &ToolEntry) -> &'static str {
-    let explicit =
-        |resumable: &crate::spec::Resumable| resumable.parent_communication == ParentCommunication::Explicit;
+    let explicit = |resumable: &crate::definitions::Resumable| {
+        resumable.parent_communication == ParentCommunication::Explicit
+    };
     match (entry.blocks(), entry.resumable.as_ref().is_some_and(explicit)) {
         (true, _) => "each call waits for its answer",
         (false, false) => "its answers arrive as messages",

@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::{Agent, graph};
 use crate::engine::env::missing::Needs;
 use crate::engine::features::Descendants;
 use crate::engine::subagents::envelope::EnvelopeBody;
@@ -14,8 +16,6 @@ use crate::env::{Change, Plain, Set, Stored};
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::json;
-use crate::spec::message::ToolResult;
-use crate::spec::{Agent, graph};
 use crate::store::children::Child;
 use crate::store::state::State;
 
@@ -59,7 +59,7 @@ pub(crate) fn base(name: &str) -> &str {
 }
 
 /// The names that an agent's definitions declare as `scoped`. Its threads do not inherit them.
-pub(crate) fn scoped<'c>(catalog: &'c crate::spec::Catalog, agent: &'c Agent) -> Vec<&'c str> {
+pub(crate) fn scoped<'c>(catalog: &'c crate::definitions::Catalog, agent: &'c Agent) -> Vec<&'c str> {
     let found = graph::reach(catalog, agent);
     let variables = found.iter().flat_map(|found| found.item.variables());
     variables.filter(|variable| variable.scoped).map(|variable| variable.name.as_str()).collect()

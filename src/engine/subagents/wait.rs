@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
 use crate::engine::call::Call;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::features::Subagents;
@@ -14,7 +15,6 @@ use crate::host::{Sibling, Sql};
 use crate::limits;
 use crate::request::directory_call as call;
 use crate::sdk::scope::Entered;
-use crate::spec::message::ToolResult;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
 use crate::store::outbox::TO_THREAD;

@@ -10,6 +10,8 @@ pub(crate) mod result;
 
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::{Prompt, ToolEntry};
 use crate::engine::call::Call;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Subprompts;
@@ -21,8 +23,6 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::scope::{Entered, Scope};
-use crate::spec::message::ToolResult;
-use crate::spec::{Prompt, ToolEntry};
 use crate::store::log::{AttemptState, Lost, Unfinished};
 use crate::store::messages::{Row, Shared};
 use crate::store::runs::Step;

@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
+use crate::definitions::ToolEntry;
+use crate::definitions::message::Role;
 use crate::engine::attachments::shown::{Pictured, Room};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Subprompts;
 use crate::error::{Error, Result};
 use crate::models::{CONTINUE, CachedJson, ChatMessage, ChatRequest, Part};
-use crate::spec::ToolEntry;
-use crate::spec::message::Role;
 use crate::store::messages::{Row, Shared};
 use crate::store::opening::Opening;
 use crate::store::runs::Step;

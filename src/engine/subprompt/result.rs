@@ -1,9 +1,9 @@
 //! The result for the caller of a prompt (spec §23): its text, its calls, and its errors, as the entry
 //! requests.
 
+use crate::definitions::ToolEntry;
+use crate::definitions::message::{ToolResult, ToolStatus};
 use crate::limits;
-use crate::spec::ToolEntry;
-use crate::spec::message::{ToolResult, ToolStatus};
 use crate::store::messages::{Row, Shared};
 use crate::store::window::with_notes;
 use crate::text::first_bytes;
@@ -64,7 +64,7 @@ fn content(row: &Row) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::message::{Role, ToolCall};
+    use crate::definitions::message::{Role, ToolCall};
 
     fn reply(text: &str, calls: &[&str]) -> Row {
         let call = |name: &&str| ToolCall {

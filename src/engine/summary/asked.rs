@@ -1,5 +1,6 @@
 //! `POST …/context/summarize` and `DELETE …/context/summary`: a client requests or deletes a summary.
 
+use crate::definitions::context::SummarySettings;
 use crate::engine::context::{next_span, window_from};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Summarizer;
@@ -9,7 +10,6 @@ use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::request::Reply;
 use crate::request::fields::Body;
-use crate::spec::context::SummarySettings;
 use crate::store::jobs::Kind;
 use crate::store::messages::message_id;
 use crate::store::summaries::Current;

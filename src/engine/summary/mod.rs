@@ -18,6 +18,8 @@ use futures::channel::oneshot;
 use futures::future::select;
 use serde::{Deserialize, Serialize};
 
+use crate::definitions::context::{SummaryMode, SummarySettings};
+use crate::definitions::{Agent, Prompt};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Summarizer;
 use crate::engine::summary::plan::{Cause, Wish, first_kept};
@@ -26,8 +28,6 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::models::{CachedJson, ChatMessage};
-use crate::spec::context::{SummaryMode, SummarySettings};
-use crate::spec::{Agent, Prompt};
 use crate::store::jobs::Kind;
 use crate::store::messages::message_id;
 use crate::store::runs::Run;

@@ -1,8 +1,8 @@
 //! The range of a summary. It ends at a boundary between turns that leaves a share of the space to messages,
 //! or between two steps of a turn that is too long by itself. Neither separates a call from its result.
 
-use crate::spec::context::SummarySettings;
-use crate::spec::message::Role;
+use crate::definitions::context::SummarySettings;
+use crate::definitions::message::Role;
 use crate::store::window::{Entry, Span, Window};
 
 /// The reason for the check.

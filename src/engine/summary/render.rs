@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
+use crate::definitions::message::Role;
 use crate::error::Result;
 use crate::host::Sql;
-use crate::spec::message::Role;
 use crate::store::messages::{Row, page};
 use crate::store::window::SHORT_BYTES;
 use crate::text::first_bytes;
@@ -123,7 +123,7 @@ pub(crate) fn whole_sentences(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::message::ToolCall;
+    use crate::definitions::message::ToolCall;
 
     fn labels() -> Labels {
         Labels { user: "Ann".into(), assistant: "Clerk".into() }

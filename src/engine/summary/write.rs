@@ -5,6 +5,9 @@
 
 use std::rc::Rc;
 
+use crate::definitions::context::{ContextLimits, SummarySettings};
+use crate::definitions::retry::{Places, Resolved, RetryKind};
+use crate::definitions::{Model, Prompt};
 use crate::engine::features::Summarizer;
 use crate::engine::jobs::JobEnd;
 use crate::engine::model_call::Asked;
@@ -17,9 +20,6 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Part, ProviderError, Reply, Silence};
-use crate::spec::context::{ContextLimits, SummarySettings};
-use crate::spec::retry::{Places, Resolved, RetryKind};
-use crate::spec::{Model, Prompt};
 use crate::store::jobs::{Job, Kind};
 use crate::store::log::{Attempt, Worst};
 use crate::store::runs::Step;

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::schema;
 use crate::engine::waits::decide::{no_wait, takes};
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::page::json_bytes;
 use crate::request::fields::Body;
-use crate::spec::message::ToolResult;
-use crate::spec::schema;
 use crate::store::waits::{Decision, Wait, WaitKind};
 
 #[derive(Debug)]

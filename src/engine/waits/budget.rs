@@ -1,6 +1,7 @@
 //! A run that reaches its budget parks and asks for more (docs/budgets.md). Here are the question, and the
 //! effects of its decision or expiry.
 
+use crate::definitions::budget::{BudgetExpiry, Caps, Limits, OnExceeded, Unit};
 use crate::engine::budget::Reached;
 use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::budget::lend::{Serve, last_run};
@@ -11,7 +12,6 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::scope::Entered;
-use crate::spec::budget::{BudgetExpiry, Caps, Limits, OnExceeded, Unit};
 use crate::store::log::Event;
 use crate::store::runs::Run;
 use crate::store::runs::end::Reason;

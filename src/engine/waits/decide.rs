@@ -4,6 +4,9 @@
 use serde_json::Value;
 
 use crate::access::{Caller, MINIMUM_SECRET_BYTES, Scope, token};
+use crate::definitions::budget::Limits;
+use crate::definitions::message::ToolResult;
+use crate::definitions::{Callable, schema};
 use crate::engine::budget::Reached;
 use crate::engine::control::Halted;
 use crate::engine::features::Waits;
@@ -17,9 +20,6 @@ use crate::limits;
 use crate::page::json_bytes;
 use crate::request::fields::Body;
 use crate::sdk::scope::Entered;
-use crate::spec::budget::Limits;
-use crate::spec::message::ToolResult;
-use crate::spec::{Callable, schema};
 use crate::store::idempotency::Key;
 use crate::store::log::Event;
 use crate::store::messages::message_id;

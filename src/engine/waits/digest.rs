@@ -4,8 +4,9 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::definitions::Tool;
 use crate::error::{Error, Result};
-use crate::spec::Tool;
+use crate::json::canonical;
 
 /// SHA-256 over tool, definition and arguments, in hexadecimal. Object keys are sorted, so that equal calls
 /// have equal digests.
@@ -33,24 +34,6 @@ fn hash(parts: &[&str]) -> String {
         digest.update(part.as_bytes());
     }
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// JSON with the keys of its objects sorted.
-pub(crate) fn canonical(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => {
-            let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
-            sorted.sort_by_key(|(key, _)| *key);
-            let fields = sorted
-                .into_iter()
-                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value)));
-            format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
-        }
-        Value::Array(items) => {
-            format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(","))
-        }
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::tier::tier;
+use crate::definitions::{Callable, Tool};
 use crate::engine::call::{Begun, Call, CallOutcome, Work, arguments};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Waits;
@@ -15,15 +18,12 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::sdk::scope::Scope;
-use crate::spec::message::ToolResult;
-use crate::spec::{Callable, Tool};
 use crate::store::messages::Shared;
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptState};
 use crate::store::runs::Parking;
 use crate::store::state::State;
 use crate::store::waits::{AskedCall, Wait, WaitKind, WaitState};
 use crate::store::{receipts, waits};
-use crate::work::tier::tier;
 
 /// The outcome of the questions about a call.
 pub(crate) enum Gate {

@@ -16,6 +16,7 @@ pub(crate) mod question;
 pub(crate) mod restart;
 pub(crate) mod retry;
 
+use crate::definitions::message::ToolResult;
 use crate::engine::ephemeral::{Alarm, Verdict};
 use crate::engine::features::Waits;
 use crate::engine::outbox::DIRECTORY_US;
@@ -28,7 +29,6 @@ use crate::json;
 use crate::limits;
 use crate::request::directory_call::{DirectoryCall, WaitRow};
 use crate::sdk::scope::Entered;
-use crate::spec::message::ToolResult;
 use crate::store::children::Child;
 use crate::store::log::Event;
 use crate::store::messages::message_id;

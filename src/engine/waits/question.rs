@@ -3,18 +3,18 @@
 
 use serde_json::Value;
 
+use crate::definitions::approval::{Approval, By, Expiry, Mode, Policy, Remember, TextPiece, text_pieces};
+use crate::definitions::tier::tier;
+use crate::definitions::{Implementation, Tier, Tool, ask_user, schema};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Waits;
 use crate::engine::waits::digest;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::spec::approval::{Approval, By, Expiry, Mode, Policy, Remember, TextPiece, text_pieces};
-use crate::spec::{Implementation, Tier, Tool, ask_user, schema};
 use crate::store::state::State;
 use crate::store::waits;
 use crate::store::waits::{Asked, AskedCall, DecidedBy, OnExpiry, Remembered, WaitKind};
-use crate::work::tier::tier;
 
 /// The question that must be answered before a call continues.
 pub(crate) enum Question {

@@ -1,11 +1,11 @@
 //! The long pause before the next attempt at a model or a tool, if a policy parks the run for it
 //! (docs/models.md). The thread's alarm ends it; a person may end it earlier.
 
+use crate::definitions::retry::{Resolved, RetryMode};
 use crate::engine::features::Waits;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::spec::retry::{Resolved, RetryMode};
 use crate::store::runs::Parking;
 use crate::store::state::State;
 use crate::store::waits::{Asked, DecidedBy, OnExpiry, Wait, WaitKind, WaitState};

@@ -15,6 +15,7 @@ use futures::future::LocalBoxFuture;
 
 use serde::de::DeserializeOwned;
 
+use crate::definitions::{Catalog, Memory, MemoryScope};
 use crate::env::scrub::{Rules, Scrubber};
 use crate::error::{Code, Error, Result};
 use crate::host::{Host, Sql, Transactions};
@@ -28,7 +29,6 @@ use crate::memory::shared::values::Values;
 use crate::memory::{AskedVectors, Book, Keeper, Owes, named};
 use crate::request::memory::{MemoryAsk, MemoryCall};
 use crate::request::{MemoryRoute, Reply};
-use crate::spec::{Catalog, Memory, MemoryScope};
 use crate::store::log::Attempt;
 use crate::store::logs;
 use crate::store::memory as stores;

@@ -6,6 +6,9 @@ use std::rc::Rc;
 
 use futures::future::try_join;
 
+use crate::definitions::catalog::RESERVED_PREFIX;
+use crate::definitions::graph::Declared;
+use crate::definitions::{Memory, VariableKind, template};
 use crate::env::level;
 use crate::env::level::Level;
 use crate::env::{Held, Redactor};
@@ -13,9 +16,6 @@ use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::memory::shared::SharedMemory;
 use crate::request::directory_call::{ROOT, name_of};
-use crate::spec::catalog::RESERVED_PREFIX;
-use crate::spec::graph::Declared;
-use crate::spec::{Memory, VariableKind, template};
 
 /// Cached values of the object.
 #[derive(Default)]

@@ -4,6 +4,8 @@
 use std::cell::Cell as Flag;
 use std::rc::Rc;
 
+use crate::definitions::retry::RetrySource;
+use crate::definitions::{Memory, MemoryScope};
 use crate::error::Result;
 use crate::host::{Sql, Transactions};
 use crate::limits;
@@ -13,8 +15,6 @@ use crate::memory::log::row_of_lost;
 use crate::memory::shared::{SharedMemory, keep_logged};
 use crate::memory::{Book, Keeper, named};
 use crate::models::ProviderError;
-use crate::spec::retry::RetrySource;
-use crate::spec::{Memory, MemoryScope};
 use crate::store::jobs::pause_us;
 use crate::store::memory as stores;
 use crate::store::memory::work as table;

@@ -9,11 +9,11 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::definitions::ParentCommunication as Communication;
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::json;
 use crate::page::Page;
-use crate::spec::ParentCommunication as Communication;
 use crate::store::amounts::Amounts;
 use crate::store::grants::ChildBudget;
 use crate::store::side::Side;

@@ -281,8 +281,8 @@ mod tests {
 
     #[test]
     fn a_packed_vector_is_near_itself() {
-        let vector = crate::models::embedding::demo("Refunds are granted within thirty days.");
-        let other = crate::models::embedding::demo("The shop opens at nine on weekdays.");
+        let vector = crate::memory::embedding::demo("Refunds are granted within thirty days.");
+        let other = crate::memory::embedding::demo("The shop opens at nine on weekdays.");
         let near = |a: &[f32], b: &[f32]| {
             let (question, packed) = (Question::of(a), Packed::of(b));
             let bytes: Vec<u8> = packed.numbers.iter().map(|n| n.cast_unsigned()).collect();

@@ -13,12 +13,12 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::definitions::message::{Role, ToolCall, ToolStatus};
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::json;
 use crate::limits;
 use crate::models::size;
-use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::store::attachment::AttachmentRef;
 use crate::store::table::Table;
 use crate::tokens::tokens;

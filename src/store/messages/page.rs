@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
+use crate::definitions::message::Role;
 use crate::error::{Error, Result};
 use crate::host::{Param, Sql, integer};
-use crate::spec::message::Role;
 use crate::store::messages::{Each, Row, columns, each_row, read};
 
 /// Filter of the messages for a client.

@@ -1,8 +1,8 @@
 //! Receipts of calls with an unknown outcome: they were stopped, or the process crashed.
 
+use crate::definitions::scrub::Scrubbed;
 use crate::error::Result;
 use crate::host::{Param, Sql};
-use crate::spec::scrub::Scrubbed;
 use crate::store::receipts::{Receipt, ReceiptState, close, list, names};
 
 /// Closes the receipts of calls that were open when their run was stopped; their outcome is unknown. Returns

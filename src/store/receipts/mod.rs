@@ -10,11 +10,11 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::definitions::message::{ToolResult, ToolStatus};
+use crate::definitions::scrub::Scrubbed;
+use crate::definitions::variable::is_default;
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
-use crate::spec::message::{ToolResult, ToolStatus};
-use crate::spec::scrub::Scrubbed;
-use crate::spec::variable::is_default;
 use crate::store::log::AttemptState;
 use crate::store::opening::Opening;
 use crate::store::table::Table;

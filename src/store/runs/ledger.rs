@@ -7,9 +7,9 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::definitions::budget::{Budget, Caps, Unit, tightest};
 use crate::error::{Error, Result};
 use crate::host::Sql;
-use crate::spec::budget::{Budget, Caps, Unit, tightest};
 use crate::store::log::Attempt;
 use crate::store::{logs, receipts};
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::spec::SessionTool;
-use crate::spec::message::ToolCall;
+use crate::definitions::SessionTool;
+use crate::definitions::message::ToolCall;
 
 /// The result of a session, for the caller that began it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

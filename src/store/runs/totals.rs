@@ -1,9 +1,9 @@
 //! Use by all runs of a thread together, computed from stored rows, for a thread budget that is set after the
 //! first run.
 
+use crate::definitions::budget::Unit;
 use crate::error::Result;
 use crate::host::{Sql, integer};
-use crate::spec::budget::Unit;
 use crate::store::runs::ledger::Amounts;
 use crate::store::{logs, receipts};
 

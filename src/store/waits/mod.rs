@@ -11,12 +11,12 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::definitions::Tier;
+use crate::definitions::budget::Unit;
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
 use crate::limits;
 use crate::page::json_bytes;
-use crate::spec::Tier;
-use crate::spec::budget::Unit;
 use crate::store::amounts::BudgetScope;
 use crate::store::state::State;
 use crate::store::table::Table;

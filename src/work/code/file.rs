@@ -7,13 +7,13 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::{Map, Value as Json};
 
+use crate::definitions::{Code, WEB_HTTP};
 use crate::host::{Host, Sleep};
 use crate::limits;
 use crate::sandbox::{
     BinaryKind, CodeError, CodeHandle, CodeResult, Function, Options, Status, Thrown, Value,
 };
 use crate::sdk::ThreadState;
-use crate::spec::{Code, WEB_HTTP};
 use crate::work::Surroundings;
 use crate::work::code::bridge;
 use crate::work::code::fetch::fetch;

@@ -1,7 +1,7 @@
 //! The position of an error of sandboxed code in the deployment's own files.
 
+use crate::definitions::Catalog;
 use crate::sandbox::CodeError;
-use crate::spec::Catalog;
 
 /// The modules with web APIs. An error in them is attributed to the caller.
 const WEB: &str = "bobbin/";
@@ -34,8 +34,8 @@ fn frame(text: &str) -> Option<(&str, u32)> {
 mod tests {
     use crate::sorted::SortedMap;
 
+    use crate::definitions::{Catalog, Source};
     use crate::sandbox::CodeError;
-    use crate::spec::{Catalog, Source};
     use crate::work::code::place::place;
 
     /// An unbundled file, and a bundle: line 1 is imported, 2 and 3 are lines 7 and 8 of another file, 4 to 9

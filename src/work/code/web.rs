@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
+use crate::definitions::WEB_HTTP;
 use crate::sandbox::Value;
 use crate::sdk::code::Web;
-use crate::spec::WEB_HTTP;
 use crate::work::Surroundings;
 use crate::work::code::fetch::fetch;
 use crate::work::code::file::sleep;

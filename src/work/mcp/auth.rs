@@ -7,9 +7,9 @@ use futures::StreamExt;
 
 use crate::host::http::{Reads, Request, is_same_place};
 use crate::limits;
-use crate::mcp::oauth::discovery::{Issuer, Resource};
-use crate::mcp::oauth::grant::{Client, Grant, NoToken, Token};
-use crate::mcp::oauth::{Challenge, discovery, grant, registration};
+use crate::mcp_client::oauth::discovery::{Issuer, Resource};
+use crate::mcp_client::oauth::grant::{Client, Grant, NoToken, Token};
+use crate::mcp_client::oauth::{Challenge, discovery, grant, registration};
 use crate::work::Surroundings;
 use crate::work::outbound::{self, Chosen, refused_in_clear};
 use crate::work::timeout::Watch;

@@ -4,13 +4,13 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::{Map, Value};
 
+use crate::definitions::retry::RetryOn;
 use crate::host::Host;
 use crate::host::http::{FetchError, Reads, Request, Response};
 use crate::limits;
-use crate::mcp::Era;
-use crate::mcp::ask::{self, Ask, answer_to};
-use crate::mcp::reader::{Broken, Place, Reader, RpcError, Said};
-use crate::spec::retry::RetryOn;
+use crate::mcp_client::Era;
+use crate::mcp_client::ask::{self, Ask, answer_to};
+use crate::mcp_client::reader::{Broken, Place, Reader, RpcError, Said};
 use crate::work::mcp::{Failed, PROTOCOL, Peer, Trouble, UNREACHABLE};
 use crate::work::outbound::{self, Chosen};
 

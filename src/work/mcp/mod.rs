@@ -11,16 +11,16 @@ mod exchange;
 
 use serde_json::{Map, Value};
 
+use crate::definitions::retry::RetryOn;
+use crate::definitions::{McpProtocol, McpServer, template};
 use crate::host::Host;
-use crate::mcp::ask::{self, Ask, Asker};
-use crate::mcp::oauth::Challenge;
-use crate::mcp::reader::{RpcError, error_in};
-use crate::mcp::{
+use crate::mcp_client::ask::{self, Ask, Asker};
+use crate::mcp_client::oauth::Challenge;
+use crate::mcp_client::reader::{RpcError, error_in};
+use crate::mcp_client::{
     Era, LEGACY, MODERN, Refusal, Session, is_modern_error, lost_session, names_modern, refusal,
     wants_legacy, wants_modern,
 };
-use crate::spec::retry::RetryOn;
-use crate::spec::{McpProtocol, McpServer, template};
 use crate::work::Surroundings;
 use crate::work::mcp::exchange::{Came, Message, Refused};
 use crate::work::outbound::refused_in_clear;

@@ -12,9 +12,9 @@
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
-use crate::registry::registry;
 use crate::sdk::NewMessage;
 use crate::work::native::EffectCall;
+use crate::work::native::registry::registry;
 
 /// Runs when a native effect is due. The error is a text for readers of the thread's effects.
 ///

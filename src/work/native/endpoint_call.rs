@@ -4,12 +4,12 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::definitions::endpoint::Method;
 use crate::error::{Code, Error, Result};
 use crate::host::Sleep;
 use crate::request::Query;
 use crate::sdk::ThreadState;
 use crate::sorted::SortedMap;
-use crate::spec::endpoint::Method;
 
 /// A request to a native endpoint (spec §26.1). It does not block the thread: a run may be active at the same
 /// time.

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::hook::HookName;
 use crate::error::Result;
 use crate::host::Sleep;
 use crate::sdk::ThreadState;
 use crate::sdk::family::RemoteThread;
-use crate::spec::hook::HookName;
 
 /// A call of a native hook (spec §9.1).
 #[derive(Clone)]

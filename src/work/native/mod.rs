@@ -11,15 +11,16 @@ pub mod endpoints;
 pub(crate) mod hook_call;
 pub mod hooks;
 pub mod registered;
+mod registry;
 pub mod tools;
 
 use serde_json::{Map, Value};
 
+use crate::definitions::message::ToolResult;
 use crate::host::{Pending, Sleep};
+use crate::models::registry::Panicked;
 use crate::models::{ProviderCall, ProviderError};
-use crate::registry::Panicked;
 use crate::sdk::ThreadState;
-use crate::spec::message::ToolResult;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 use crate::work::native::hook_call::HookCall;
 

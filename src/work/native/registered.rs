@@ -2,14 +2,27 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
 use crate::error::Result;
 use crate::host::Pending;
+use crate::models::registry::{Panicked, contained};
 use crate::models::{ProviderCall, ProviderError};
-use crate::registry::{Panicked, contained};
-use crate::spec::message::ToolResult;
+use crate::validate;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 use crate::work::native::hook_call::HookCall;
 use crate::work::native::{EffectCall, NativeCall, Natives, effects, endpoints, hooks, tools};
+
+/// The names that this program has for `run.native`, and for the `provider` of models.
+pub fn natives() -> validate::Natives {
+    validate::Natives {
+        complete: true,
+        tools: tools::names(),
+        effects: effects::names(),
+        endpoints: endpoints::names(),
+        hooks: hooks::names(),
+        providers: crate::models::providers(),
+    }
+}
 
 /// Runs functions that were registered with [`tools::register`] and similar functions.
 pub struct Registered;
@@ -41,5 +54,26 @@ impl Natives for Registered {
 
     fn has_hook(&self, name: &str) -> bool {
         hooks::has(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::validate::Natives;
+
+    /// The compiler of definitions knows the functions of this crate by these lists alone.
+    #[test]
+    fn the_functions_of_this_crate_are_those_that_the_compiler_of_definitions_knows() {
+        let (mut known, here) = (Natives::built_in(), super::natives());
+        for names in [
+            &mut known.tools,
+            &mut known.effects,
+            &mut known.endpoints,
+            &mut known.hooks,
+            &mut known.providers,
+        ] {
+            names.sort_unstable();
+        }
+        assert_eq!(known, here);
     }
 }

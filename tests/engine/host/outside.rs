@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall};
 use bobbin::host::Sibling;
 use bobbin::host::http::Request;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
 

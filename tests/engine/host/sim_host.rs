@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use bobbin::Result;
+use bobbin::definitions::Catalog;
 use bobbin::engine::Place;
 use bobbin::host::http::{Body, FetchError, Request, Response};
 use bobbin::host::{Bucket, Frame, Host, Listeners, Object, Pending, Process, Sibling, Sql};
 use bobbin::memory::SharedMemory;
-use bobbin::spec::Catalog;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream;

@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::rc::Rc;
 
 use bobbin::Error;
+use bobbin::definitions::message::{ToolResult, ToolStatus};
 use bobbin::engine::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Natives, Panicked};
 use bobbin::host::Pending;
 use bobbin::models::{ProviderCall, ProviderError};
 use bobbin::sandbox::{HostCalls, Outcome, Run, Sandbox};
-use bobbin::spec::message::{ToolResult, ToolStatus};
 use futures::FutureExt;
 use serde_json::Value;
 

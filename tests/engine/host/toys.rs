@@ -494,7 +494,7 @@ fn natives_record_every_start_and_may_never_return() {
     let world = counter(17);
     world.outside.native("work", |_, before| match before {
         0 => Native::Never,
-        _ => Native::Gives(SECOND_US, bobbin::spec::message::ToolResult::success("done")),
+        _ => Native::Gives(SECOND_US, bobbin::definitions::message::ToolResult::success("done")),
     });
     fn call(host: &SimHost) -> NativeCall {
         NativeCall {

@@ -6,9 +6,9 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use bobbin::definitions::message::Role;
 use bobbin::engine::{HookCall, NewMessage};
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::Role;
 use serde_json::{Value, json};
 
 use super::hooks::react;

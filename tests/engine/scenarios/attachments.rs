@@ -2,10 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{FileOptions, NewAttachment, NewMessage};
 use bobbin::limits;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::{clerk, with_work, work};

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::host::Filter;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::waits::{decides, until_open};

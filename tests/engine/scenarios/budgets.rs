@@ -1,7 +1,7 @@
 //! What a turn may cost in SQL (docs/performance.md): warm, from the second turn on, the thread's own tables.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::json;
 
 use super::{story, waits};

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::sandbox::{Function, Options, Reports, Status, Value as Code};
-use bobbin::spec::message::ToolResult;
 use futures::future::{Either, select};
 use serde_json::{Value, json};
 

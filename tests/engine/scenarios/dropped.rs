@@ -1,10 +1,10 @@
 //! Calls that code starts and does not wait for, apart from any run: they end with it, and their receipts say that nobody
 //! knows their outcome.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{EndpointAnswer, ThreadState};
 use bobbin::host::Sleep;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use futures::future::select;
 use serde_json::{Value, json};
 

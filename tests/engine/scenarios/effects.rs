@@ -1,8 +1,8 @@
 //! Effects: scheduled, run once or again and again, retried, given up, cancelled, replayed.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{NewEffect, Repetition};
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use bobbin::{Code, limits};
 use serde_json::{Value, json};
 

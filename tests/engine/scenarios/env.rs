@@ -7,11 +7,11 @@ use std::rc::Rc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bobbin::Code;
+use bobbin::definitions::VariableKind;
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::NativeCall;
 use bobbin::env::{Keys, Stored};
 use bobbin::request::ThreadRoute;
-use bobbin::spec::VariableKind;
-use bobbin::spec::message::ToolResult;
 use futures::FutureExt;
 use serde_json::{Value, json};
 

@@ -4,9 +4,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{EndpointAnswer, FileOptions, MessageUpdate, NativeCall, NewAttachment, NewMessage};
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use futures::FutureExt;
 use serde_json::{Value, json};
 

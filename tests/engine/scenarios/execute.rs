@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use bobbin::definitions::Catalog;
+use bobbin::definitions::message::ToolResult;
 use bobbin::sandbox::{CodeError, Outcome, Status};
-use bobbin::spec::Catalog;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::{clerk, story};

@@ -1,9 +1,9 @@
 //! What threads of a family do to each other besides talking: files that are copied, trees that are read and deleted,
 //! code that reaches into another thread.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{FileOptions, MessageUpdate, NewAttachment, NewMessage};
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use bobbin::{Code, limits};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};

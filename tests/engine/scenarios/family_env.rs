@@ -1,8 +1,8 @@
 //! Values of variables in families: what a child inherits, what reaches it later, what it waits for, and what nobody sees.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::FileOptions;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::env::{Directories, KEY_A, var, work};

@@ -1,8 +1,8 @@
 //! Files: written, replaced, moved, removed, uploaded in chunks and searched, whatever fails.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{FileOptions, NativeCall};
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use bobbin::{Code, limits};
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};

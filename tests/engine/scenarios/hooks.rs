@@ -5,9 +5,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use bobbin::Code;
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{HookCall, NewMessage};
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::story;
@@ -387,7 +387,7 @@ fn a_new_thread_is_told_of_before_anything_else_and_its_creation_does_not_wait()
                 Box::pin(async move {
                     (call.sleep)(20 * SECOND_US).await;
                     let greeting = NewMessage {
-                        role: bobbin::spec::message::Role::System,
+                        role: bobbin::definitions::message::Role::System,
                         ..NewMessage::user("Welcome.")
                     };
                     call.state.inject_message(greeting).await.map_err(|error| error.into_message())?;

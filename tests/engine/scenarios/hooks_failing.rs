@@ -1,8 +1,8 @@
 //! Hooks that fail: it is logged, and nothing has changed.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::limits;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::json;
 
 use super::hooks::{ALL, Kind, asked_of, behind, failures, hooked, react};

@@ -1,8 +1,8 @@
 //! Hooks of messages that code stores and changes: in a step they have its run, elsewhere they have none.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::NewMessage;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::hooks::{asked_of, failures, hooked, react};

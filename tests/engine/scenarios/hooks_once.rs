@@ -1,6 +1,6 @@
 //! Hooks that change something or observe it: once, whatever fails where.
 
-use bobbin::spec::message::ToolResult;
+use bobbin::definitions::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::INDETERMINATE;

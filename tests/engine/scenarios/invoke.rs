@@ -1,9 +1,9 @@
 //! Calls that code makes and waits for (spec §6.4).
 
 use bobbin::Code;
+use bobbin::definitions::message::{ToolResult, ToolStatus};
 use bobbin::engine::ThreadState;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::{ToolResult, ToolStatus};
 use serde_json::{Value, json};
 
 use super::handoff::billing;

@@ -1,6 +1,6 @@
 //! What ends a run that would not end by itself.
 
-use bobbin::spec::message::ToolResult;
+use bobbin::definitions::message::ToolResult;
 use serde_json::json;
 
 use super::{INDETERMINATE, story, with_work, work};

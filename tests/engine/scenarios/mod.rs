@@ -132,7 +132,7 @@ pub fn clerk(request: &ModelRequest) -> Say {
 /// A native tool `work` that takes a second and says how often it ran before.
 pub fn work(sim: &Sim) {
     sim.world.outside.native("work", |_, before| {
-        Native::Gives(SECOND_US, bobbin::spec::message::ToolResult::success(format!("w{before}")))
+        Native::Gives(SECOND_US, bobbin::definitions::message::ToolResult::success(format!("w{before}")))
     });
 }
 

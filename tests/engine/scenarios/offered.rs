@@ -1,8 +1,8 @@
 //! Calls of tools that clients of MCP make (docs/mcp.md): in a thread of an agent that has no model.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::feed::FeedOf;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::story;

@@ -1,7 +1,7 @@
 //! What the operator reads on the server's terminal of what fails: a line for each, without secrets.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::env::{TOKEN, told, work};

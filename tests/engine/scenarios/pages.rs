@@ -1,10 +1,10 @@
 //! Lists of large rows: a page ends early instead of growing beyond what one message between objects holds, reads no
 //! row that it does not give, but the one that has no place, and leads to the next.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::host::Filter;
 use bobbin::limits;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::story;

@@ -2,9 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bobbin::definitions::message::Role;
 use bobbin::engine::{EndpointAnswer, FileOptions, NewAttachment, NewMessage};
 use bobbin::limits;
-use bobbin::spec::message::Role;
 use futures::FutureExt;
 use serde_json::{Value, json};
 

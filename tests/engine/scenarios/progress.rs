@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::host::{Filter, Frame};
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::subprompts::checking;

@@ -1,9 +1,9 @@
 //! Tools that code queues (spec §6.4).
 
 use bobbin::Code;
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{EndpointAnswer, NativeCall, ThreadState};
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::handoff::billing;

@@ -1,7 +1,7 @@
 //! Files that tools give: stored with their results, shown to models that see, gone with their messages.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::attachments::{GIF, seeing, with_files};

@@ -1,9 +1,9 @@
 //! Long pauses before the next attempt: the run is parked, nothing of it is in memory, and it goes on by itself, whatever fails
 //! (docs/models.md).
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::host::Filter;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::subprompts::checking;

@@ -1,8 +1,8 @@
 //! Runs as they are seen afterwards: what was wrong with them, what came of them, and what happened in them. The contract
 //! looks at the outcome and the trace of every run of every story; here is what is in them.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::{clerk, story, with_work};

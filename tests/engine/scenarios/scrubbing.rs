@@ -1,8 +1,8 @@
 //! What looks like a secret in results of calls: it is nowhere, whatever fails, and everything after the call sees what
 //! stands in its place.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::env::nowhere;

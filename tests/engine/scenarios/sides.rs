@@ -1,8 +1,8 @@
 //! Two models that talk to each other: who sees what, whose turn it is, and how a session ends.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::Side;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::{INDETERMINATE, work};

@@ -135,7 +135,7 @@ fn changed(check: &'static str) -> Scenario {
         })
         .setup(|sim| {
             sim.world.outside.native("work", |_, _| {
-                Native::Gives(60 * SECOND_US, bobbin::spec::message::ToolResult::success("w"))
+                Native::Gives(60 * SECOND_US, bobbin::definitions::message::ToolResult::success("w"))
             });
         })
         .drive(move |sim| async move {

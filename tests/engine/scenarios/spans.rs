@@ -360,7 +360,7 @@ fn many_steps() -> Scenario {
         .setup(|sim| {
             sim.world.outside.native("work", |_, before| {
                 crate::host::Native::Acts(Box::new(move || {
-                    bobbin::spec::message::ToolResult::success(format!("w{before}"))
+                    bobbin::definitions::message::ToolResult::success(format!("w{before}"))
                 }))
             });
         })
@@ -506,7 +506,7 @@ fn spans_hold_what_was_said_only_where_that_is_wanted() {
                 }
                 sim.world.outside.native("work", |_, _| {
                     let result = "canary hush-hush-hush canary".to_owned();
-                    crate::host::Native::Gives(0, bobbin::spec::message::ToolResult::success(result))
+                    crate::host::Native::Gives(0, bobbin::definitions::message::ToolResult::success(result))
                 });
             })
             .drive(|sim| async move {

@@ -2,9 +2,9 @@
 //! with.
 
 use bobbin::Error;
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{EndpointAnswer, NewEffect, NewMessage};
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::effects::{list, over, schedule, with_effects};

@@ -1,7 +1,7 @@
 //! Stop, continue, terminate: in every phase.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::json;
 
 use super::{clerk, story, with_work};

@@ -1,6 +1,6 @@
 //! What a model is offered of subagents, and what becomes of calls that are wrong (spec §8.2–§8.4).
 
-use bobbin::spec::message::ToolResult;
+use bobbin::definitions::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::{clerk, story};

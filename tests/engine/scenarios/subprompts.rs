@@ -1,8 +1,8 @@
 //! Prompts that are called (spec §23): one step in the same thread, whatever fails.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::host::Filter;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::story;

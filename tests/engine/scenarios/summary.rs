@@ -327,7 +327,7 @@ fn long() -> Scenario {
         .setup(|sim| {
             sim.world.outside.native("work", |_, before| {
                 let text = format!("{before} {}", "word ".repeat(60));
-                crate::host::Native::Gives(SECOND_US, bobbin::spec::message::ToolResult::success(text))
+                crate::host::Native::Gives(SECOND_US, bobbin::definitions::message::ToolResult::success(text))
             });
         })
         .answers(|request| {
@@ -547,7 +547,7 @@ fn stepping() -> Scenario {
         .setup(|sim| {
             sim.world.outside.native("work", |_, before| {
                 let text = format!("{before} {}", "word ".repeat(100));
-                crate::host::Native::Gives(SECOND_US, bobbin::spec::message::ToolResult::success(text))
+                crate::host::Native::Gives(SECOND_US, bobbin::definitions::message::ToolResult::success(text))
             });
         })
         .answers(|request| {

@@ -1,8 +1,8 @@
 //! Tiers of tools: what one that only reads may do to its thread, and where a tier is shown.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{NativeCall, NewEffect, NewMessage, Side};
 use bobbin::request::{Query, ThreadRoute};
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::{clerk, story};

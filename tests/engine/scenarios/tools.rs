@@ -1,6 +1,6 @@
 //! Tools: native and behind a URL, that fail, hang, say too much, or are called wrongly.
 
-use bobbin::spec::message::ToolResult;
+use bobbin::definitions::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::{INDETERMINATE, clerk, story, with_work, work};

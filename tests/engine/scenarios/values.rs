@@ -1,9 +1,9 @@
 //! Values, from clients and from tools; and what else a tool does in its thread.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{NativeCall, NewMessage};
 use bobbin::host::Filter;
 use bobbin::request::{Query, ThreadRoute};
-use bobbin::spec::message::ToolResult;
 use bobbin::{Code, limits};
 use futures::FutureExt;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! What people are asked: the run is parked, costs nothing, and goes on with what they say, once, whatever fails.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::feed::FeedOf;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::story;

@@ -86,7 +86,7 @@ fn ends_meanwhile(on_expiry: &'static str) -> Scenario {
         .define(with(json!({ "pay": asking(json!("always")), "send": asking(soon) })))
         .setup(|sim| {
             sim.world.outside.native("work", |_, before| {
-                let result = bobbin::spec::message::ToolResult::success(format!("w{before}"));
+                let result = bobbin::definitions::message::ToolResult::success(format!("w{before}"));
                 crate::host::Native::Gives(600 * SECOND_US, result)
             });
         })

@@ -1,8 +1,8 @@
 //! What is asked has a size: of more than that nobody is asked, and the model is told.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::limits::WAIT_DATA_BYTES;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::story;

@@ -1,7 +1,7 @@
 //! Waits of calls within calls: in a prompt that is called, the call around it is parked, too; code that calls a tool cannot wait.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::story;

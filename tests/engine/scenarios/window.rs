@@ -114,7 +114,7 @@ fn the_messages_that_opened_a_turn_are_always_in() {
         .setup(|sim| {
             sim.world.outside.native("work", |_, before| {
                 let text = format!("{before} {}", "r".repeat(2_000));
-                crate::host::Native::Gives(0, bobbin::spec::message::ToolResult::success(text))
+                crate::host::Native::Gives(0, bobbin::definitions::message::ToolResult::success(text))
             });
         })
         .says(|request| {

@@ -1,7 +1,7 @@
 //! MCP servers: their lists, the resulting tools, and the references to them.
 
-use bobbin::spec::approval::Mode;
-use bobbin::spec::{Callable, Implementation, McpProtocol, Tier};
+use bobbin_definitions::definitions::approval::Mode;
+use bobbin_definitions::definitions::{Callable, Implementation, McpProtocol, Tier};
 use serde_json::json;
 
 use super::*;

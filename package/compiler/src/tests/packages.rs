@@ -1,6 +1,6 @@
 //! Packages of agents: their names, their references, and their visibility.
 
-use bobbin::spec::Implementation;
+use bobbin_definitions::definitions::Implementation;
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn a_packages_definitions_have_its_id_and_refer_to_its_own_before_the_applicatio
     let compiled = compiled(&packed(&[]));
     assert_eq!(compiled.complaints, []);
     let catalog = compiled.catalog;
-    let names = |tools: &[bobbin::spec::ToolEntry]| -> Vec<String> {
+    let names = |tools: &[bobbin_definitions::definitions::ToolEntry]| -> Vec<String> {
         tools.iter().map(|tool| tool.name.clone()).collect()
     };
     let prompt = catalog.prompts.get("acme__clerk").unwrap();

@@ -1,6 +1,6 @@
 //! Skills: folders with a `SKILL.md`.
 
-use bobbin::spec::skill::{LOAD, hash, hash_of_files};
+use bobbin_definitions::definitions::skill::{LOAD, hash, hash_of_files};
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn every_recipe_is_compiled_without_a_complaint() {
     let mut count = 0;
     for entry in fs::read_dir(recipes).unwrap() {
         let compiled =
-            compile(&folder_at(&entry.unwrap().path()), BTreeMap::new(), &Natives::registered()).unwrap();
+            compile(&folder_at(&entry.unwrap().path()), BTreeMap::new(), &Natives::built_in()).unwrap();
         assert_eq!(report(&compiled.complaints), "");
         count += 1;
     }

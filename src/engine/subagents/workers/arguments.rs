@@ -6,6 +6,10 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use crate::definitions::budget::Share;
+use crate::definitions::message::{ToolCall, ToolResult};
+use crate::definitions::subagent::{CLOSE, SEND, SPAWN};
+use crate::definitions::{Catalog, Receives, Resumable, ToolEntry, Workers, schema};
 use crate::engine::call::parsed;
 use crate::engine::subagents::arguments::{label, paths};
 use crate::engine::subagents::call::{NewChild, NewWorker, SubagentCall, WorkerMessage, WorkersWait};
@@ -15,10 +19,6 @@ use crate::engine::subagents::workers::offers::parameters;
 use crate::json;
 use crate::limits;
 use crate::sorted::SortedSet;
-use crate::spec::budget::Share;
-use crate::spec::message::{ToolCall, ToolResult};
-use crate::spec::subagent::{CLOSE, SEND, SPAWN};
-use crate::spec::{Catalog, Receives, Resumable, ToolEntry, Workers, schema};
 
 /// The tool entry of workers: resumable and non-blocking.
 static ENTRY: LazyLock<ToolEntry> = LazyLock::new(|| ToolEntry {
@@ -26,7 +26,7 @@ static ENTRY: LazyLock<ToolEntry> = LazyLock::new(|| ToolEntry {
     resumable: Some(Resumable {
         receives_messages: Receives::SideA,
         max_instances: None,
-        parent_communication: crate::spec::ParentCommunication::Implicit,
+        parent_communication: crate::definitions::ParentCommunication::Implicit,
     }),
     ..ToolEntry::default()
 });
@@ -155,14 +155,14 @@ fn share_of(given: &Value) -> Result<Share, ToolResult> {
 /// The tools of a list, sorted. The agent must have each of them.
 fn part_of(
     catalog: &Catalog,
-    agent: &crate::spec::Agent,
+    agent: &crate::definitions::Agent,
     names: &[Value],
 ) -> Result<Vec<String>, ToolResult> {
     let own = narrow::tools_of(catalog, agent);
     let wanted: SortedSet<&str> = names
         .iter()
         .filter_map(Value::as_str)
-        .map(|name| crate::spec::subagent::undotted(name.trim()))
+        .map(|name| crate::definitions::subagent::undotted(name.trim()))
         .collect();
     let lacking: Vec<String> = wanted
         .iter()

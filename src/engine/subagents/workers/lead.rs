@@ -1,5 +1,7 @@
 //! Creates, messages and closes workers. Each call is one transition that also writes the envelope.
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::subagent::{SEND, SPAWN};
 use crate::engine::features::Delegates;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{Dispatched, NewChild, WorkerMessage};
@@ -10,8 +12,6 @@ use crate::engine::subagents::workers::outcome;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
-use crate::spec::message::ToolResult;
-use crate::spec::subagent::{SEND, SPAWN};
 use crate::store::children;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;

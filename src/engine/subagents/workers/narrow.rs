@@ -1,11 +1,11 @@
 //! Restricts a worker to some of its agent's tools. The restriction applies to models and code.
 
+use crate::definitions::mcp::PREFIX;
+use crate::definitions::subagent::OF_WORKERS;
+use crate::definitions::{Agent, Catalog, Implementation, Prompt, SideConfig};
 use crate::engine::features::Delegates;
 use crate::error::Result;
 use crate::sorted::SortedSet;
-use crate::spec::mcp::PREFIX;
-use crate::spec::subagent::OF_WORKERS;
-use crate::spec::{Agent, Catalog, Implementation, Prompt, SideConfig};
 
 /// An agent's tools: those that its prompts list, and the runtime's own that come with them.
 pub(crate) fn tools_of<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<&'c str> {

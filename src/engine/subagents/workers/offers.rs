@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
+use crate::definitions::subagent::{CLOSE, OF_WORKERS, SEND, SPAWN, WAIT};
+use crate::definitions::{Catalog, Workers, schema};
 use crate::json;
 use crate::limits;
 use crate::models::ToolDefinition;
-use crate::spec::subagent::{CLOSE, OF_WORKERS, SEND, SPAWN, WAIT};
-use crate::spec::{Catalog, Workers, schema};
 
 /// The definitions of the offered tools, with the prompt's settings for workers.
 pub(crate) fn offers<'a>(

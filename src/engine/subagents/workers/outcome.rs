@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
 use crate::engine::accept::room;
 use crate::engine::attachments::store;
 use crate::engine::features::Delegates;
@@ -13,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
-use crate::spec::message::ToolResult;
 use crate::store::attachment::AttachmentRef;
 use crate::store::children::{Child, ChildState};
 use crate::store::messages::{Inbound, Shared};

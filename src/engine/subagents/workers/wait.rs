@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
+use crate::definitions::subagent::WAIT;
 use crate::engine::features::Delegates;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{Dispatched, WorkersWait};
@@ -14,8 +16,6 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
-use crate::spec::message::ToolResult;
-use crate::spec::subagent::WAIT;
 use crate::store::children::Child;
 use crate::store::runs::Parking;
 use crate::store::state::State;

@@ -5,12 +5,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json};
 
+use crate::definitions::VariableKind;
 use crate::error::{Error, Result};
 use crate::request::fields::Body;
 use crate::sandbox::Value;
 use crate::sdk::NewMessage;
 use crate::sdk::effects::{NewEffect, at_time};
-use crate::spec::VariableKind;
 use crate::store::file_record::FileOptions;
 use crate::store::repeat::Repetition;
 use crate::work::code::args::Args;

@@ -23,8 +23,8 @@ pub(crate) mod transcript;
 use futures::future::LocalBoxFuture;
 
 use crate::error::{Error, Result};
-use crate::registry::registry;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
+use crate::work::native::registry::registry;
 
 /// Answers a request. A client error (`invalid_field`, `not_found`, …) is sent with the status of its code.
 /// For any other error the client receives only an id.

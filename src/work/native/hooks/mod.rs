@@ -21,8 +21,8 @@ pub(crate) mod results;
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
-use crate::registry::registry;
 use crate::work::native::hook_call::HookCall;
+use crate::work::native::registry::registry;
 
 /// Runs when a native hook is due. It returns the value of the hook's kind; `null` changes nothing, or drops
 /// the call, depending on the kind. The error is a text for readers of the thread's log.

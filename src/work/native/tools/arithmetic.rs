@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::spec::message::ToolResult;
+use crate::definitions::message::ToolResult;
 
 /// Maximum characters of an expression.
 const LENGTH: usize = 1_000;

@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::definitions::message::{ToolResult, ToolStatus};
 use crate::json;
-use crate::spec::message::{ToolResult, ToolStatus};
 use crate::work::native::NativeCall;
 
 /// Maximum number of calls of `call_each`.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::spec::message::ToolResult;
+use crate::definitions::message::ToolResult;
 
 const DICE: u32 = 100;
 const SIDES: u32 = 1_000;

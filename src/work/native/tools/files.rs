@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
 use crate::error::Result;
-use crate::spec::message::ToolResult;
 use crate::store::file_record::FileOptions;
 use crate::text::first_bytes;
 use crate::work::native::NativeCall;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
 use crate::sdk::ThreadState;
-use crate::spec::message::ToolResult;
 use crate::work::native::NativeCall;
 
 /// Stores `value`, any JSON, under `key`; `null` deletes it.

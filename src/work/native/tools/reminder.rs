@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::definitions::message::ToolResult;
 use crate::json;
 use crate::sdk::effects::NewEffect;
-use crate::spec::message::ToolResult;
 use crate::work::native::NativeCall;
 
 /// The effect of a reminder, by its name in the definitions.

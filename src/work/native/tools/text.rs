@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::spec::message::ToolResult;
+use crate::definitions::message::ToolResult;
 
 /// Reading speed of an adult in words per minute.
 const READING_SPEED: usize = 240;

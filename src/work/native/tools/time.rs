@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::dates::civil;
-use crate::spec::message::ToolResult;
+use crate::definitions::message::ToolResult;
 
 const WEEKDAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
 

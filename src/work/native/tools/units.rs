@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::spec::message::ToolResult;
+use crate::definitions::message::ToolResult;
 use crate::work::native::tools::arithmetic::format_number;
 
 /// The quantity of a unit.

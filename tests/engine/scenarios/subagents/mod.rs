@@ -95,7 +95,7 @@ fn story(name: &'static str) -> Scenario {
         "idempotent": true } });
     Scenario::new(name, &tools).says(office).setup(work).setup(|sim| {
         sim.world.outside.native("nap", |_, _| {
-            let result = bobbin::spec::message::ToolResult::success("rested");
+            let result = bobbin::definitions::message::ToolResult::success("rested");
             crate::host::Native::Gives(3 * SECOND_US, result)
         });
     })

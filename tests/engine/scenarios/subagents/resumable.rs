@@ -97,8 +97,8 @@ fn explicit() -> Scenario {
                 Native::Acts(Box::new(move || {
                     let told = state.set_status("on it").and_then(|()| state.notify_parent("half of it."));
                     match told {
-                        Ok(()) => bobbin::spec::message::ToolResult::success("told"),
-                        Err(error) => bobbin::spec::message::ToolResult::error(error.to_string()),
+                        Ok(()) => bobbin::definitions::message::ToolResult::success("told"),
+                        Err(error) => bobbin::definitions::message::ToolResult::error(error.to_string()),
                     }
                 }))
             });

@@ -1,8 +1,8 @@
 //! Subagents that share what is not enough for them, in dollars: together they never use more, also when the run that has made
 //! them is over; people are asked once, and what they decide reaches all of them.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::super::spending::weighed;

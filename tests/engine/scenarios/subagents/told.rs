@@ -1,8 +1,8 @@
 //! `after_subagent_created`: each child is there when the parent's hook is told of it, and begins afterwards.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{NewMessage, RemoteThread};
 use bobbin::request::Query;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::{agent, goes_on, lists, references, story, tell, waits};

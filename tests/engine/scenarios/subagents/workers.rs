@@ -1,7 +1,7 @@
 //! Workers: children that a model makes, writes to, waits for and ends.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::{agent, heard, settled, states, story, tell, times};

@@ -1,8 +1,8 @@
 //! What ends workers and keeps them from more: stops, terminations, code, the tools that they were not given; and workers of
 //! workers.
 
+use bobbin::definitions::message::ToolResult;
 use bobbin::request::ThreadRoute;
-use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::workers::{aliases, count, handed_over, lead, results, spawn, team, wait};

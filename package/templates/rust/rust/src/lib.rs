@@ -1,7 +1,7 @@
 //! Native tools, effects, hooks and endpoints of this application. A file in `agents/tools/` with `"run": {
 //! "native": "greet" }` turns the function `greet` into a tool.
 
-use bobbin::spec::message::ToolResult;
+use bobbin::definitions::message::ToolResult;
 use bobbin_worker as _;
 use wasm_bindgen::prelude::wasm_bindgen;
 

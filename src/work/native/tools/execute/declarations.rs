@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::spec::schema::required;
+use crate::definitions::schema::required;
 
 /// A tool that code can call.
 pub(crate) struct Declared<'a> {

@@ -1,7 +1,7 @@
 //! Limits of a model's code, and their errors.
 
-use crate::spec::message::ToolResult;
-use crate::work::native::tools::execute::settings::Settings;
+use crate::definitions::execute_code_options::Settings;
+use crate::definitions::message::ToolResult;
 
 /// The limit that the code exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

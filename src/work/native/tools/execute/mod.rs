@@ -7,7 +7,6 @@
 pub(crate) mod declarations;
 pub(crate) mod files;
 pub(crate) mod limit_exceeded;
-pub(crate) mod settings;
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -17,23 +16,17 @@ use futures::future::{Either, select};
 use futures::lock::Mutex;
 use serde_json::{Map, Value as Json};
 
+use crate::definitions::execute_code::NAME;
+use crate::definitions::execute_code_options::Settings;
+use crate::definitions::message::{ToolResult, ToolStatus};
 use crate::json;
 use crate::limits;
 use crate::sandbox::{
     CodeError, CodeHandle, CodeResult, Form, Function, Log, Options, Status, Thrown, Value,
 };
 use crate::sdk::ThreadState;
-use crate::spec::Implementation;
-use crate::spec::execute_code::NAME;
-use crate::spec::message::{ToolResult, ToolStatus};
 use crate::work::native::NativeCall;
 use crate::work::native::tools::execute::limit_exceeded::Over;
-use crate::work::native::tools::execute::settings::Settings;
-
-/// Whether an implementation is `execute_code`.
-pub(crate) fn runs(run: &Implementation) -> bool {
-    matches!(run, Implementation::Native(native) if native == NAME)
-}
 
 const FILENAME: &str = "code.ts";
 /// The error of code that returned a function.

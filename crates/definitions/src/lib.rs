@@ -1,0 +1,27 @@
+//! What a developer writes: models, prompts, tools, agents and the rest, the catalog that they are compiled
+//! into, and its validation. Below them, the small modules that all crates of Bobbin use.
+//!
+//! * [`json`]: JSON to and from types. [`literal`]: the macro for JSON literals. [`error`]: the error codes of
+//!   the API, with their statuses. [`limits`]: the constants of the runtime.
+//! * [`text`]: cutting and decoding of texts. [`sorted`]: maps and sets as sorted lists. [`letters`]: common
+//!   pairs of letters. [`tokens`]: estimates of token counts. [`dates`]: dates in queries and responses.
+//!   [`page`]: pages bounded by rows and bytes. [`signing`]: signatures of outgoing calls.
+//! * [`definitions`]: the definitions, the catalog, and the records that a thread keeps. Plain data.
+//!   [`names`]: validation and suggestions of names. [`validate`]: validation of a catalog.
+
+pub mod dates;
+pub mod definitions;
+pub mod error;
+pub mod json;
+pub mod letters;
+pub mod limits;
+pub mod literal;
+pub mod names;
+pub mod page;
+pub mod signing;
+pub mod sorted;
+pub mod text;
+pub mod tokens;
+pub mod validate;
+
+pub use crate::error::{Code, Error, Fault, Result};

@@ -1,0 +1,94 @@
+//! Responses that the provider continues in the background (`background`): a lost one is fetched, and not
+//! paid twice.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::address::address;
+use crate::call::ProviderCall;
+use crate::http::{Reads, Request};
+use crate::openai::DEFAULT_BASE_URL;
+use crate::responses::request::headers;
+use crate::sse::EVENT_BYTES;
+use crate::{Answer, ChatRequest, ProviderCode, ProviderError};
+use bobbin_definitions::definitions::model::{Model, Provider};
+
+/// The option that enables it.
+pub const BACKGROUND: &str = "background";
+
+/// The state of an earlier response.
+pub enum Earlier {
+    /// Still running.
+    Running,
+    /// Complete or incomplete, with its body.
+    Over(Vec<u8>),
+    /// Unknown to the provider, or failed.
+    Lost,
+}
+
+/// Whether a request uses it. The server must store the response, which options may forbid.
+pub fn is_in_background(chat: &ChatRequest) -> bool {
+    let is = |key: &str, value: bool| chat.options.get(key).is_some_and(|given| *given == value);
+    is(BACKGROUND, true) && !is("store", false)
+}
+
+/// Whether a model's definition enables it.
+pub fn is_used_by(model: &Model) -> bool {
+    model.provider == Provider::Openai && model.provider_options.get(BACKGROUND) == Some(&Value::Bool(true))
+}
+
+/// The request that cancels a response.
+pub fn cancel(base_url: &str, key: Option<&str>, id: &str) -> Request {
+    let url = address_of(base_url, id, "/cancel");
+    Request { method: "POST", url, headers: headers(key, Answer::Whole), body: None, reads: Reads::Type }
+}
+
+/// The address of a response.
+fn address_of(base_url: &str, id: &str, what: &str) -> String {
+    // The id is from the provider and must not lead to another path.
+    let id: String = id.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).collect();
+    let known = ["/responses", "/chat/completions"];
+    address(base_url, DEFAULT_BASE_URL, &known, &format!("/responses/{id}{what}"))
+}
+
+/// The request for an earlier response: in its current state, or as a stream from the beginning.
+pub fn fetch(base_url: &str, key: Option<&str>, id: &str, answer: Answer) -> Request {
+    let url = address_of(base_url, id, "");
+    let url = match (answer, url.contains('?')) {
+        (Answer::Whole, _) => url,
+        (Answer::Stream, false) => format!("{url}?stream=true"),
+        (Answer::Stream, true) => format!("{url}&stream=true"),
+    };
+    Request { method: "GET", url, headers: headers(key, answer), body: None, reads: Reads::Type }
+}
+
+/// The state of an earlier response, according to the provider.
+///
+/// # Errors
+/// The provider could not be reached, or not now.
+pub async fn state(call: &ProviderCall, request: Request) -> Result<Earlier, ProviderError> {
+    #[derive(Default, Deserialize)]
+    struct Said {
+        #[serde(default)]
+        status: String,
+    }
+    let mut incoming = call.fetch(request).await?;
+    if !incoming.is_ok() {
+        let refusal = incoming.refusal().await;
+        let later = matches!(refusal.code, ProviderCode::RateLimit | ProviderCode::ServerError);
+        return if later { Err(refusal) } else { Ok(Earlier::Lost) };
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = incoming.next().await {
+        body.extend_from_slice(&chunk?);
+        if body.len() > EVENT_BYTES {
+            return Ok(Earlier::Lost);
+        }
+    }
+    let said: Said = bobbin_definitions::json::from_slice(&body).unwrap_or_default();
+    Ok(match said.status.as_str() {
+        "queued" | "in_progress" => Earlier::Running,
+        "completed" | "incomplete" => Earlier::Over(body),
+        _ => Earlier::Lost,
+    })
+}

@@ -1,0 +1,23 @@
+//! AG-UI.
+//!
+//! * `events`: the stream; `places`: ids of its events; `state`: the thread's values; `parts`: parts of
+//!   events; `message`: messages, derived from rows.
+//! * `request`: requests; `answers`: answers to waits; `revision`: repeated messages.
+//! * `tanstack`: extensions for TanStack AI.
+
+pub mod answers;
+pub mod events;
+pub mod message;
+pub mod parts;
+pub mod places;
+pub mod request;
+pub mod revision;
+mod state;
+pub mod tanstack;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_results;
+#[cfg(test)]
+mod tests_resume;

@@ -1,0 +1,276 @@
+//! Which custom endpoint answers a request (spec §26.2). A static segment has priority over a parameter, and that over a
+//! catch-all, segment by segment; if the better match leads nowhere, the next one is taken.
+
+use bobbin_definitions::definitions::endpoint::{EndpointRoute, Method, Segment};
+use bobbin_definitions::sorted::{SortedMap, SortedSet};
+
+/// What a request for a path is met with.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Matched<'a, T> {
+    /// An endpoint answers, with these parameters by name; those of a catch-all are `*`, with their slashes.
+    Endpoint(&'a EndpointRoute, &'a T, SortedMap<String, String>),
+    /// The path is known, with these methods.
+    OtherMethods(Vec<&'static str>),
+    /// Nothing is there.
+    Nothing,
+}
+
+/// Finds what answers. The segments of `path` are decoded; an empty path is the thread itself.
+pub fn find<'a, T>(
+    endpoints: &'a SortedMap<EndpointRoute, T>,
+    method: Method,
+    path: &[String],
+) -> Matched<'a, T> {
+    let answered_by = method.answered_by();
+    let fitting = || endpoints.iter().filter(|(route, _)| fits(&route.path, path));
+    let best = fitting()
+        .filter(|(route, _)| route.method == answered_by)
+        .min_by(|(a, _), (b, _)| ranks(&a.path).cmp(ranks(&b.path)));
+    if let Some((route, endpoint)) = best {
+        return Matched::Endpoint(route, endpoint, params(&route.path, path));
+    }
+    match methods(endpoints, path) {
+        known if known.is_empty() => Matched::Nothing,
+        known => Matched::OtherMethods(known),
+    }
+}
+
+/// The methods that are answered at a path.
+pub fn methods<T>(endpoints: &SortedMap<EndpointRoute, T>, path: &[String]) -> Vec<&'static str> {
+    let fitting = endpoints.keys().filter(|route| fits(&route.path, path));
+    let known: SortedSet<Method> = fitting.map(|route| route.method).collect();
+    let head = known.contains(&Method::Get).then_some(Method::Head);
+    let known: SortedSet<Method> = known.into_iter().chain(head).collect();
+    known.into_iter().map(Method::as_str).collect()
+}
+
+/// The header in which the router tells an object the address of a request to an endpoint, as it was written.
+pub const ADDRESS: &str = "x-bobbin-address";
+
+/// Whether a request header is told to an endpoint. Credentials are the runtime's business, as is what it says itself.
+pub fn tells_header(name: &str) -> bool {
+    !matches!(name, "authorization" | "cookie" | "proxy-authorization") && !name.starts_with("x-bobbin-")
+}
+
+fn fits(pattern: &[Segment], path: &[String]) -> bool {
+    match (pattern.split_first(), path.split_first()) {
+        (Some((Segment::Rest, _)), _) => true,
+        (Some((Segment::Static(text), pattern)), Some((segment, path))) => {
+            text == segment && fits(pattern, path)
+        }
+        (Some((Segment::Parameter(_), pattern)), Some((segment, path))) => {
+            !segment.is_empty() && fits(pattern, path)
+        }
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// How precise each segment is. Of two routes that fit, the one that is smaller is tried first; one that ends counts
+/// more than one that goes on, as only a catch-all can go on.
+fn ranks(pattern: &[Segment]) -> impl Iterator<Item = u8> {
+    pattern.iter().map(|segment| match segment {
+        Segment::Static(_) => 0,
+        Segment::Parameter(_) => 1,
+        Segment::Rest => 2,
+    })
+}
+
+fn params(pattern: &[Segment], path: &[String]) -> SortedMap<String, String> {
+    let mut params = SortedMap::new();
+    for (at, segment) in pattern.iter().enumerate() {
+        match segment {
+            Segment::Static(_) => {}
+            Segment::Parameter(name) => {
+                params.insert(name.clone(), path.get(at).cloned().unwrap_or_default());
+            }
+            Segment::Rest => {
+                params.insert("*".to_owned(), path.get(at..).unwrap_or_default().join("/"));
+            }
+        }
+    }
+    params
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoints(routes: &[&str]) -> SortedMap<EndpointRoute, String> {
+        routes.iter().map(|route| (route.parse().unwrap(), (*route).to_owned())).collect()
+    }
+
+    fn path(path: &str) -> Vec<String> {
+        path.split('/').filter(|_| !path.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// The route that answers and its parameters, the methods there are, or nothing, in words.
+    fn found(routes: &[&str], method: Method, at: &str) -> String {
+        match find(&endpoints(routes), method, &path(at)) {
+            Matched::Endpoint(_, route, params) => {
+                let params = params.iter().map(|(name, value)| format!(" {name}={value}"));
+                format!("{route}{}", params.collect::<String>())
+            }
+            Matched::OtherMethods(methods) => methods.join(", "),
+            Matched::Nothing => "nothing".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_most_precise_route_answers() {
+        let routes = [
+            "GET /health",
+            "POST /import",
+            "GET /reports",
+            "GET /reports/[*]",
+            "GET /reports/[day]",
+            "GET /reports/today",
+            "GET /reports/[day]/notes",
+            "GET /reports/today/all",
+            "DELETE /reports/[day]",
+            "PUT /files/[*]",
+        ];
+        for (method, at, expected) in [
+            (Method::Get, "health", "GET /health"),
+            (Method::Head, "health", "GET /health"),
+            (Method::Get, "Health", "nothing"),
+            (Method::Get, "health/x", "nothing"),
+            (Method::Post, "import", "POST /import"),
+            (Method::Get, "import", "POST"),
+            (Method::Head, "import", "POST"),
+            (Method::Post, "health", "GET, HEAD"),
+            (Method::Get, "reports", "GET /reports"),
+            (Method::Get, "reports/today", "GET /reports/today"),
+            (Method::Get, "reports/monday", "GET /reports/[day] day=monday"),
+            (Method::Get, "reports/monday/notes", "GET /reports/[day]/notes day=monday"),
+            // The static branch has no notes: the parameter's has.
+            (Method::Get, "reports/today/notes", "GET /reports/[day]/notes day=today"),
+            (Method::Get, "reports/today/all", "GET /reports/today/all"),
+            (Method::Get, "reports/monday/all", "GET /reports/[*] *=monday/all"),
+            (Method::Get, "reports/today/a/b/c", "GET /reports/[*] *=today/a/b/c"),
+            // Methods are as good as a branch of their own.
+            (Method::Delete, "reports/today", "DELETE /reports/[day] day=today"),
+            (Method::Patch, "reports/today", "GET, HEAD, DELETE"),
+            (Method::Patch, "reports", "GET, HEAD"),
+            // None, and empty ones.
+            (Method::Put, "files", "PUT /files/[*] *="),
+            (Method::Put, "files/a//b/", "PUT /files/[*] *=a//b/"),
+            (Method::Get, "reports/", "GET /reports/[*] *="),
+            (Method::Get, "", "nothing"),
+        ] {
+            assert_eq!(found(&routes, method, at), expected, "{method:?} /{at}");
+        }
+        assert_eq!(found(&["POST /", "GET /[*]"], Method::Post, ""), "POST /");
+        assert_eq!(found(&["POST /", "GET /[*]"], Method::Get, ""), "GET /[*] *=");
+        assert_eq!(found(&[], Method::Get, "a"), "nothing");
+    }
+
+    #[test]
+    fn parameters_are_whole_segments_with_whatever_is_in_them() {
+        let routes = endpoints(&["GET /a/[b]/[*]"]);
+        let path = ["a", "x/y z", "ü", "p/q"].map(str::to_owned);
+        let Matched::Endpoint(_, _, params) = find(&routes, Method::Get, &path) else { panic!() };
+        assert_eq!(
+            (params.get("b").unwrap().as_str(), params.get("*").unwrap().as_str()),
+            ("x/y z", "ü/p/q")
+        );
+    }
+
+    #[test]
+    fn credentials_stay_with_the_runtime() {
+        for name in ["authorization", "cookie", "proxy-authorization", "x-bobbin-call", "x-bobbin-listen"] {
+            assert!(!tells_header(name), "{name}");
+        }
+        for name in ["content-type", "idempotency-key", "x-hub-signature-256", "user-agent", "bobbin"] {
+            assert!(tells_header(name), "{name}");
+        }
+    }
+
+    /// The reference: goes down the tree of routes, the better branch first, and back where it leads nowhere.
+    fn naive<'a>(routes: &[&'a EndpointRoute], depth: usize, path: &[String]) -> Option<&'a EndpointRoute> {
+        let step = |wanted: &dyn Fn(&Segment) -> bool| -> Vec<&'a EndpointRoute> {
+            routes.iter().copied().filter(|route| route.path.get(depth).is_some_and(wanted)).collect()
+        };
+        let Some((segment, rest)) = path.split_first() else {
+            let ends = routes.iter().copied().find(|route| route.path.len() == depth);
+            return ends.or_else(|| step(&|s| *s == Segment::Rest).first().copied());
+        };
+        let of_text = step(&|s| matches!(s, Segment::Static(text) if text == segment));
+        let of_parameter = step(&|s| matches!(s, Segment::Parameter(_)) && !segment.is_empty());
+        let deeper = |branch: Vec<&'a EndpointRoute>| {
+            if branch.is_empty() { None } else { naive(&branch, depth + 1, rest) }
+        };
+        deeper(of_text)
+            .or_else(|| deeper(of_parameter))
+            .or_else(|| step(&|s| *s == Segment::Rest).first().copied())
+    }
+
+    #[test]
+    fn the_same_is_found_as_by_going_down_the_tree() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut below = |n: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) % n
+        };
+        let (mut endpoint, mut other, mut nothing) = (0, 0, 0);
+        for round in 0..4_000 {
+            let mut endpoints = SortedMap::new();
+            let mut shapes = SortedSet::new();
+            for _ in 0..below(12) {
+                let method = Method::OF_ENDPOINTS[below(3) as usize];
+                let length = below(5);
+                let mut path: Vec<Segment> = (0..length)
+                    .map(|at| match below(5) {
+                        0 | 1 => Segment::Parameter(format!("p{at}")),
+                        n => Segment::Static(["a", "b", "c"][n as usize - 2].to_owned()),
+                    })
+                    .collect();
+                if below(4) == 0 {
+                    path.push(Segment::Rest);
+                }
+                let route = EndpointRoute { method, path };
+                if shapes.insert(route.shape()) {
+                    endpoints.insert(route, ());
+                }
+            }
+            for _ in 0..12 {
+                let path: Vec<String> =
+                    (0..below(6)).map(|_| ["a", "b", "c", "d", ""][below(5) as usize].to_owned()).collect();
+                let all: Vec<&EndpointRoute> = endpoints.keys().collect();
+                for method in [Method::Get, Method::Head, Method::Post, Method::Put, Method::Patch] {
+                    let of = |method: Method| -> Vec<&EndpointRoute> {
+                        all.iter().copied().filter(|route| route.method == method).collect()
+                    };
+                    let expected = naive(&of(method.answered_by()), 0, &path);
+                    match find(&endpoints, method, &path) {
+                        Matched::Endpoint(route, (), params) => {
+                            endpoint += 1;
+                            assert_eq!(
+                                Some(route),
+                                expected,
+                                "round {round}: {method:?} {path:?} of {all:?}"
+                            );
+                            let values: Vec<&str> = params.values().map(String::as_str).collect();
+                            assert!(values.iter().all(|value| path.join("/").contains(value)));
+                        }
+                        Matched::OtherMethods(methods) => {
+                            other += 1;
+                            assert_eq!(expected, None, "round {round}: {method:?} {path:?} of {all:?}");
+                            for method in Method::OF_ENDPOINTS {
+                                let there = naive(&of(method), 0, &path).is_some();
+                                assert_eq!(methods.contains(&method.as_str()), there, "{path:?} of {all:?}");
+                            }
+                        }
+                        Matched::Nothing => {
+                            nothing += 1;
+                            assert!(naive(&all, 0, &path).is_none(), "round {round}: {path:?} of {all:?}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(endpoint > 1_000 && other > 1_000 && nothing > 1_000, "{endpoint} {other} {nothing}");
+    }
+}

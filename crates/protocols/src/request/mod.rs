@@ -1,0 +1,155 @@
+//! The HTTP surface as data (`docs/http.md`; spec §27): routes, the request that the router passes to an object over stub RPC,
+//! and the reply that comes back.
+//!
+//! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or if [`ThreadRoute::is_streamed`]
+//! as a stream. The object that owns the data authorises, parses and answers. So a body is parsed once, where it is used.
+//!
+//! * `target`: the address of a request. `route`: where it goes. `table`: every route and its parameters. `memory`: routes of
+//!   memories; `chats`: of pages of the AI SDK and of AG-UI; `openai`: of clients of OpenAI; `mcp`: of MCP. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
+//! * `body`: what a route accepts. `fields`, `query`: fields and parameters, taken one by one. `thread_id`: ids of threads.
+//! * `directory_call`: requests to a directory. `every_owner`: lists over those of all owners. `between`: requests of one thread to another.
+//! * `surfaces`: which protocols of others are answered in. `served`: answers that need not be JSON. `agents`: agents as clients see them.
+
+pub mod agents;
+pub mod between;
+pub mod body;
+pub mod chats;
+pub mod cors;
+pub mod directory_call;
+pub mod endpoints;
+pub mod every_owner;
+pub mod explain;
+pub mod fields;
+pub mod history;
+pub mod mcp;
+pub mod memory;
+pub mod openai;
+pub mod query;
+pub mod route;
+pub mod served;
+pub mod surfaces;
+pub mod table;
+pub mod target;
+pub mod thread_id;
+
+pub use crate::request::body::BodyRule;
+pub use crate::request::chats::{AgUiRoute, ChatRoute};
+pub use crate::request::mcp::McpRoute;
+pub use crate::request::memory::{MemoryAsk, MemoryCall, MemoryRoute};
+pub use crate::request::openai::OpenAiRoute;
+pub use crate::request::query::Query;
+pub use crate::request::route::{EnvOf, Route, ThreadRoute};
+pub use crate::request::served::{Content, Served};
+pub use crate::request::target::Target;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::access::Caller;
+use crate::trace;
+use crate::trace::Trace;
+use bobbin_definitions::error::{Error, Result};
+
+/// A request to a thread's object.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ThreadRequest {
+    /// The thread's id, which the object cannot know until it was created.
+    pub thread_id: String,
+    /// Which of the threads that have had this id one after the other is meant ([`thread_id::is_of_key`]); any, unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub life: Option<i64>,
+    /// Who asks; the object compares its scope with its own owner.
+    pub caller: Caller,
+    /// What is asked.
+    pub route: ThreadRoute,
+    /// Query parameters, decoded, in order.
+    #[serde(default)]
+    pub query: Query,
+    /// The `Idempotency-Key` header.
+    #[serde(default)]
+    pub idempotency_key: Option<String>,
+    /// Headers that the route asks for ([`ThreadRoute::headers`]), with names in lower case.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// The body, as received; empty where it comes as a stream.
+    #[serde(default)]
+    pub body: String,
+}
+
+impl ThreadRequest {
+    /// What an object is called with: JSON in one line, which a line break and the request's body may follow.
+    ///
+    /// # Errors
+    /// None that is known of.
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(Error::internal)
+    }
+
+    /// A request of what an object was called with.
+    ///
+    /// # Errors
+    /// `internal` where it is none.
+    pub fn parse(text: &str) -> Result<ThreadRequest> {
+        let (head, body) = text.split_once('\n').unwrap_or((text, ""));
+        let request: ThreadRequest = bobbin_definitions::json::from_str(head)
+            .map_err(|error| Error::internal(format!("not a call of a thread: {error}")))?;
+        Ok(ThreadRequest { body: body.to_owned(), ..request })
+    }
+
+    /// The value of a header; `name` in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The trace that it is part of, if its headers name one.
+    pub fn trace(&self) -> Option<Trace> {
+        Trace::of_headers(self.header(trace::TRACEPARENT), self.header(trace::TRACESTATE))
+    }
+}
+
+/// The header, of the Worker's own, with the first characters of a hash of the caller's credentials.
+pub const FINGERPRINT: &str = "bobbin-fingerprint";
+
+/// The header, of the Worker's own, with the message whose answer a new message follows: it is refused where somebody has said
+/// something since.
+pub const FOLLOWS: &str = "bobbin-follows";
+
+/// An internal header of the Worker: the message that a new message replaces. That message and all later ones are deleted in the
+/// transaction that stores the new one.
+pub const REPLACES: &str = "bobbin-replaces";
+
+/// The header, of the Worker's own, with the id that a copy is to have: the same when the request comes again.
+pub const COPY: &str = "bobbin-copy";
+
+/// An object's answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Reply {
+    /// HTTP status.
+    pub status: u16,
+    /// `Retry-After` in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u32>,
+    /// JSON; absent for 204.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Box<RawValue>>,
+}
+
+impl Reply {
+    /// An answer with a JSON body.
+    pub fn json(status: u16, body: &Value) -> Reply {
+        // Written straight into its raw form: parsing a page of messages again to check it would cost as much as it.
+        Reply { status, retry_after: None, body: to_raw_value(body).ok() }
+    }
+
+    /// An answer without a body.
+    pub const fn empty(status: u16) -> Reply {
+        Reply { status, retry_after: None, body: None }
+    }
+}
+
+impl From<Error> for Reply {
+    fn from(error: Error) -> Reply {
+        Reply { retry_after: error.retry_after_s, ..Reply::json(error.code.status(), &error.to_json()) }
+    }
+}
