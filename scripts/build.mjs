@@ -49,11 +49,11 @@ export const WASM_FEATURES = [
 const IN_ORDER = ["--reorder-functions-by-name"];
 
 /** The common sources of both Rust builds. */
-const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "src"];
+const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "crates", "src"];
 /** The description of the HTTP API, which the Worker serves. */
 const OPENAPI = "schemas/openapi.json";
 const WORKER_SOURCES = [...RUST_SOURCES, "worker", OPENAPI, ...INSPECTOR_SOURCES, "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];
-const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build", "package/compiler/Cargo.toml", "package/compiler/src"];
+const TOOL_SOURCES = ["Cargo.toml", "Cargo.lock", "crates/definitions", "scripts/build", "package/compiler/Cargo.toml", "package/compiler/src"];
 
 /**
  * The crate to compile: the Worker of the checkout, or an application's own crate that depends on it.

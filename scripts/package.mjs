@@ -26,7 +26,7 @@ const CREATE = join(PACKAGES, "create-bobbin");
 
 const COMPILER = inCheckout(`target/${TARGET}/release/bobbin_catalog.wasm`);
 /** The sources of the compiler. */
-const COMPILER_SOURCES = ["Cargo.toml", "Cargo.lock", "src", "package/compiler/Cargo.toml", "package/compiler/src", "package-lock.json", "scripts/build", "scripts/rust.mjs", "scripts/package.mjs"];
+const COMPILER_SOURCES = ["Cargo.toml", "Cargo.lock", "crates/definitions", "package/compiler/Cargo.toml", "package/compiler/src", "package-lock.json", "scripts/build", "scripts/rust.mjs", "scripts/package.mjs"];
 
 /** Files of the repository that are packed unchanged: a folder, the endings to include, and the target. */
 const FOLDERS = [
@@ -74,7 +74,7 @@ export async function buildPackages() {
     for (const name of WORKER) copy(join(worker, name), join(BOBBIN, "dist/worker", name));
     for (const name of ISOLATE) copy(join(isolate, name), join(BOBBIN, "dist/isolate", name));
     copy(compiler, join(BOBBIN, "dist/compiler.wasm.br"));
-    copy(inCheckout("src/models/known.json"), join(BOBBIN, "schemas/known-models.json"));
+    copy(inCheckout("crates/definitions/src/validate/known.json"), join(BOBBIN, "schemas/known-models.json"));
     nameCatalog(join(BOBBIN, "dist/worker/index.js"));
     for (const name of ["package.json", "create-bobbin.mjs"]) copy(inCheckout(`create-bobbin/${name}`), join(CREATE, name));
     copy(inCheckout("package/README.md"), join(CREATE, "README.md"));

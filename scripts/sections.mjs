@@ -33,18 +33,18 @@ const CLIENT_BUILD = "build of the client";
 /** The tests outside the core. */
 export const TESTS = [...NATIVE, "--exclude", "bobbin"];
 /** The core compiled again with its unit tests. They take seconds, and optimizing it for them would take a minute. */
-export const UNITS = ["--package", "bobbin", "--lib", "--features", "schema", "--config", "profile.dev.package.bobbin.opt-level=0"];
+export const UNITS = ["--package", "bobbin", "--lib", "--features", "bobbin-definitions/schema", "--config", "profile.dev.package.bobbin.opt-level=0"];
 
 /** Files that no program reads, and files that only JavaScript programs read. */
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
 const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts|cli|package|cases)/|scripts/[^/]*$|worker/[^/]*\\.js$|package(?!/compiler/(src/|Cargo))|inspector/)`);
 const OF_TYPES = new RegExp(`^(${PROSE}|docs/|.*\\.(rs|toml|sql|txt)$)`);
-const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|growth|models|spec|scripts|cli|package|cases)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
-const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|growth|models|spec|isolate|cli|package|cases)/)`);
+const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|growth|models|definitions|scripts|cli|package|cases)/|tests/worker/[^/]*$|(src|crates)/.*\\.rs$)`);
+const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|growth|models|definitions|isolate|cli|package|cases)/)`);
 /** The tests of the command line. They start servers with the code of the Worker's tests, and see the engine only through the API. */
-const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|growth|models|spec|isolate|scripts|package|cases)/|tests/worker/[^/]*$|src/(?!api/|request/).*\\.rs$)`);
+const OF_CLI = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|growth|models|definitions|isolate|scripts|package|cases)/|tests/worker/[^/]*$|src/(?!api/).*\\.rs$|crates/(?!protocols/).*\\.rs$)`);
 /** The tests of cases. They need an engine that stores and that recovers from a crash, which its own tests check. */
-const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|growth|models|spec|isolate|scripts|cli|package)/|tests/worker/[^/]*$|src/engine/)`);
+const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|growth|models|definitions|isolate|scripts|cli|package)/|tests/worker/[^/]*$|src/engine/)`);
 /** The tests of projects, and among them those that pack and install the packages: they belong to full runs. */
 const OF_PROJECTS = new RegExp(`^(${PROSE}|docs/|agents/|tests/(?!package/)|worker/|isolate/(?!web/)|src/(api|directory|engine|memory|store)/)`);
 const LONG = ["compiler.test.mjs", "deploy.test.mjs", "journey.test.mjs", "rust.test.mjs"];
@@ -64,10 +64,10 @@ const AROUND = [
 const OF_AROUND = new RegExp(`${OF_WORKER.source}|^src/(engine|memory|store)/`);
 /** The tests of how processes begin and end. They work with any Worker: another engine makes no difference. */
 const PROCESSES = ["endings.test.mjs", "state-folder.test.mjs"];
-const OF_PROCESSES = new RegExp(`${OF_WORKER.source}|^src/.*\\.rs$`);
+const OF_PROCESSES = new RegExp(`${OF_WORKER.source}|^(src|crates)/.*\\.rs$`);
 /** The tests of an application's own crate. They compile the core again, and need only what such a crate uses. */
 const OWN_CRATE = ["own-crate.test.mjs"];
-const OF_OWN_CRATE = new RegExp(`${OF_WORKER.source}|^tests/worker/[^/]*$|^src/(api|directory|engine|memory|request|store)/`);
+const OF_OWN_CRATE = new RegExp(`${OF_WORKER.source}|^tests/worker/[^/]*$|^src/(api|directory|engine|memory|store)/|^crates/protocols/`);
 
 /**
  * The tests in which a release build or wrangler can make a difference. Optimization can show anywhere, so there is one file

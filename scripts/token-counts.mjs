@@ -1,5 +1,5 @@
 // Counts the tokens of each text in tests/fixtures/tokens.jsonl with two real vocabularies, for the tests of the estimate in
-// src/tokens.rs: `npm install --no-save gpt-tokenizer && node scripts/token-counts.mjs`. A new text needs only `kind` and
+// crates/definitions/src/tokens.rs: `npm install --no-save gpt-tokenizer && node scripts/token-counts.mjs`. A new text needs only `kind` and
 // `text`. The Worker uses none of this.
 
 import { readFileSync, writeFileSync } from "node:fs";

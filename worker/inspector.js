@@ -37,7 +37,7 @@ export function inspected(request, env) {
 }
 
 /**
- * Same rule as src/request/surfaces.rs: the names in BOBBIN_SURFACES or, if it is unset, a development server.
+ * Same rule as crates/protocols/src/request/surfaces.rs: the names in BOBBIN_SURFACES or, if it is unset, a development server.
  *
  * @param {{ BOBBIN_DEV?: string, BOBBIN_SURFACES?: string }} env
  */

@@ -1,4 +1,4 @@
-// Verifies signatures of access tokens from another issuer (src/access/oauth.rs checks the claims). The issuer's keys are
+// Verifies signatures of access tokens from another issuer (crates/protocols/src/access/oauth.rs checks the claims). The issuer's keys are
 // found through its metadata and cached; the platform does the cryptography.
 
 /** How long keys count as new, milliseconds. */

@@ -18,7 +18,7 @@ export const EVENTS_TYPE = { ...SAFE, "content-type": "text/event-stream; charse
 /** The header with the run that a response is about. */
 export const RUN = "x-bobbin-run";
 
-/** Response headers that a web page may read: those of src/request/cors.rs. */
+/** Response headers that a web page may read: those of crates/protocols/src/request/cors.rs. */
 const EXPOSED =
   "accept-ranges, content-length, content-range, etag, last-modified, location, mcp-session-id, " +
   "retry-after, www-authenticate, x-bobbin-run, x-bobbin-thread, x-request-id, x-vercel-ai-ui-message-stream";

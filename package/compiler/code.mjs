@@ -16,7 +16,7 @@ import { linesOf } from "./source-map.mjs";
  * @typedef {object} Source
  * @property {string} source
  * @property {string[]} uses                                               the modules below `bobbin/` that it imports
- * @property {[line: number, file: string, first: number][]} [lines]       the origins of its lines: see src/spec/catalog.rs
+ * @property {[line: number, file: string, first: number][]} [lines]       the origins of its lines: see crates/definitions/src/definitions/catalog.rs
  * @property {string[]} [exports]                                          the names it exports; only for the application's files
  */
 /** @typedef {import("esbuild").BuildOptions} BuildOptions */

@@ -211,7 +211,7 @@ function modelOf(file) {
  * @returns {{ provider: string, id: string, ends?: string, replacedBy?: string }[] | undefined}
  */
 function knownModels() {
-  for (const place of ["../schemas/known-models.json", "../../src/models/known.json"]) {
+  for (const place of ["../schemas/known-models.json", "../../crates/definitions/src/validate/known.json"]) {
     const path = new URL(place, import.meta.url);
     if (existsSync(path)) return JSON.parse(readFileSync(path, "utf8"));
   }

@@ -27,7 +27,7 @@ const UNSUPPORTED = -32022;
 const NO_METHOD = -32601;
 
 const MOST_PAGES = 100;
-/** The same limit as in src/limits.rs. */
+/** The same limit as in crates/definitions/src/limits.rs. */
 const MOST_TOOLS = 256;
 /** The maximum length of a cursor and of a session id. */
 const MOST_CHARACTERS = 4096;

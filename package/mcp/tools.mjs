@@ -17,7 +17,7 @@ import { isObject } from "./definitions.mjs";
  * @typedef {{ protocol: string, server: { name: string, version: string }, tools: Tool[] }} Pinned
  */
 
-/** The maximum size of a tool and of its arguments' schema, in bytes of JSON. The same limits as in src/limits.rs. */
+/** The maximum size of a tool and of its arguments' schema, in bytes of JSON. The same limits as in crates/definitions/src/limits.rs. */
 const TOOL_BYTES = 128 * 1024;
 const SCHEMA_BYTES = 64 * 1024;
 const DEEPEST = 40;

@@ -1,4 +1,4 @@
-// Reports models that lack a variable, for `npm start`. The rule is `Model::lacks` in src/models/usable.rs. Variables
+// Reports models that lack a variable, for `npm start`. The rule is `lacks` in crates/models/src/usable.rs. Variables
 // of the instance, which are set over HTTP, are not known here.
 
 /**

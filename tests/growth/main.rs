@@ -19,9 +19,10 @@ use bobbin::models::{
 };
 use bobbin::protocols::ag_ui::request::RunRequest;
 use bobbin::protocols::ai_sdk::request::ChatRequest;
+use bobbin::protocols::mcp_server::messages;
 use bobbin::protocols::openai::completion_request::CompletionRequest;
+use bobbin::protocols::openai::conversation_items;
 use bobbin::protocols::openai::response_request::ResponseRequest;
-use bobbin::protocols::{conversation_items, mcp};
 use bobbin::request::fields::Body;
 use bobbin::sorted::SortedMap;
 use serde_json::{Value, json};
@@ -168,7 +169,7 @@ fn bodies_of_public_routes() {
         ),
         case(
             "MCP: arguments",
-            |body| drop(mcp::parse(body, &|_| None)),
+            |body| drop(messages::parse(body, &|_| None)),
             listed(
                 r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"#,
                 r##""f#":1"##,

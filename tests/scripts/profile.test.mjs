@@ -17,7 +17,7 @@ import { TESTS, UNITS } from "../../scripts/sections.mjs";
 /** They are names of what others have, and no code. */
 const WITHOUT_CODE = ["cfg-if", "futures"];
 /** They are compiled for the sweeps, and so at a level of their own. */
-const OURS = ["bobbin", "bobbin-tests"];
+const OURS = ["bobbin", "bobbin-definitions", "bobbin-models", "bobbin-protocols", "bobbin-redaction", "bobbin-tests"];
 
 /** @param {...string} args */
 async function tree(...args) {
@@ -27,7 +27,7 @@ async function tree(...args) {
 
 test("every crate that the tests of the engine are linked with is optimised", async () => {
   // The schemas' own library is used by other tests than the sweeps.
-  const linked = await tree("--package", "bobbin-tests", "--features", "bobbin/schema", "--prune", "jsonschema");
+  const linked = await tree("--package", "bobbin-tests", "--features", "bobbin-definitions/schema", "--prune", "jsonschema");
   assert.ok(linked.has("rusqlite") && linked.has("schemars"), [...linked].join(" "));
   const manifest = readFileSync(inCheckout("Cargo.toml"), "utf8");
   const optimised = new Set([...manifest.matchAll(/^\[profile\.dev\.package\.([\w-]+)\]\nopt-level = 2$/gm)].map(([, name]) => name));
@@ -112,12 +112,12 @@ test("the tests of the core find compiled what the build tool is made of", async
   const [tests, tool] = [await compiled(TESTS), await compiled(TOOL)];
   const there = new Set(tests.map(({ key }) => key));
   const others = tool.filter(({ key, crate }) => !there.has(key) && crate !== "bobbin-build").map(({ name }) => name);
-  assert.ok(tool.some(({ crate }) => crate === "bobbin"));
+  assert.ok(tool.some(({ crate }) => crate === "bobbin-definitions"));
   assert.deepEqual(others, [], "scripts/build/Cargo.toml gives them the features that they have in the tests");
 });
 
 test("macros have the same features in all builds of the core", async () => {
-  const native = await features("--edges", "normal,build", "--package", "bobbin", "--features", "schema");
+  const native = await features("--edges", "normal,build", "--package", "bobbin", "--features", "bobbin-definitions/schema");
   const wasm = await features("--edges", "normal,build", "--package", "bobbin-worker", "--target", TARGET);
   const ofMacros = (/** @type {string[]} */ lines) => lines.filter((line) => line.startsWith("syn v")).sort();
   assert.ok(ofMacros(native).length > 0);

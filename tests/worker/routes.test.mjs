@@ -1,4 +1,4 @@
-// Rules for every route in src/request/table.rs: no route accepts unknown fields, and a thread of someone else gets the
+// Rules for every route in crates/protocols/src/request/table.rs: no route accepts unknown fields, and a thread of someone else gets the
 // same response, byte for byte, as one that does not exist.
 
 import assert from "node:assert/strict";
@@ -27,7 +27,7 @@ bobbin.nativeEndpoint("glance", "summary");
 bobbin.nativeEndpoint("glance.put", "summary");
 
 /** @type {[string, string][]} */
-const table = [...readFileSync(new URL("../../src/request/table.rs", import.meta.url), "utf8").matchAll(/^ {4}\("([A-Z]+)", "(\/[^"]*)"\),$/gm)].map(
+const table = [...readFileSync(new URL("../../crates/protocols/src/request/table.rs", import.meta.url), "utf8").matchAll(/^ {4}\("([A-Z]+)", "(\/[^"]*)"\),$/gm)].map(
   ([, method = "", path = ""]) => [method, path],
 );
 assert.ok(table.length >= 51, "the table of routes was read");

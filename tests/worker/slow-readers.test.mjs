@@ -12,7 +12,7 @@ const test = bobbin.test.bind(bobbin);
 bobbin.agent("plain", () => say("hello"));
 
 const MEGABYTE = 1 << 20;
-/** The most that a socket is sent without an answered ping, in megabytes (src/limits.rs). */
+/** The most that a socket is sent without an answered ping, in megabytes (crates/definitions/src/limits.rs). */
 const BOUND_MB = 8;
 const TOO_SLOW = 3002;
 

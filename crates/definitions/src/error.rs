@@ -263,7 +263,7 @@ mod tests {
                 .unwrap_or_else(|_| panic!("docs/errors.md has a row for {code}, which is no code"));
             Some((code, status, again.starts_with("yes")))
         };
-        include_str!("../docs/errors.md").lines().filter_map(row).collect()
+        include_str!("../../../docs/errors.md").lines().filter_map(row).collect()
     }
 
     #[test]

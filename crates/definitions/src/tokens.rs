@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    const CORPUS: &str = include_str!("../tests/fixtures/tokens.jsonl");
+    const CORPUS: &str = include_str!("../../../tests/fixtures/tokens.jsonl");
     /// Scripts for which `cl100k_base` needs at least half as many tokens again as `o200k_base`: no rate fits
     /// both.
     const APART: [&str; 5] = ["Russian", "Greek", "Arabic", "Hindi", "Korean"];

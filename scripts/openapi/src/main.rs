@@ -35,7 +35,10 @@ const COMPONENTS: &str = "/components/schemas";
 
 /// Writes `schemas/openapi.json`; with `check`, fails if the committed file differs.
 fn main() -> Result<()> {
-    let check = std::env::args().nth(1).is_some_and(|argument| argument == "--check");
+    run(std::env::args().nth(1).is_some_and(|argument| argument == "--check"))
+}
+
+fn run(check: bool) -> Result<()> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schemas/openapi.json");
     let text = serde_json::to_string_pretty(&document())? + "\n";
     if fs::read_to_string(&path).unwrap_or_default() == text {

@@ -217,7 +217,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Switch<T> {
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged, inline)]
 #[expect(dead_code, reason = "a schema's form")]
-enum BoolOr<T> {
+pub(crate) enum BoolOr<T> {
     Bool(bool),
     Object(T),
 }
@@ -226,7 +226,7 @@ enum BoolOr<T> {
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged, inline)]
 #[expect(dead_code, reason = "a schema's form")]
-enum FalseOr<T> {
+pub(crate) enum FalseOr<T> {
     #[schemars(extend("enum" = [false]))]
     False(bool),
     Object(T),

@@ -13,7 +13,7 @@ pub mod find;
 pub mod shown;
 #[cfg(test)]
 pub mod tests;
-pub mod work;
+pub(crate) mod work;
 
 use std::borrow::Cow;
 use std::rc::Rc;

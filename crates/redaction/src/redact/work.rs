@@ -7,13 +7,13 @@ thread_local! {
 
 /// Adds steps.
 #[inline]
-pub fn add(_steps: usize) {
+pub(crate) fn add(_steps: usize) {
     #[cfg(test)]
     STEPS.with(|all| all.set(all.get() + _steps));
 }
 
 /// Number of steps of this thread.
 #[cfg(test)]
-pub fn done() -> usize {
+pub(crate) fn done() -> usize {
     STEPS.with(std::cell::Cell::get)
 }

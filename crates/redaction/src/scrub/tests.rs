@@ -4,15 +4,15 @@ use crate::redact::work;
 use crate::scrub::*;
 use bobbin_definitions::json;
 
-const NAMED: &str = include_str!("../../../tests/fixtures/scrub/named.txt");
-const UNNAMED: &str = include_str!("../../../tests/fixtures/scrub/unnamed.txt");
-const CLEAN: &str = include_str!("../../../tests/fixtures/scrub/clean.txt");
+const NAMED: &str = include_str!("../../../../tests/fixtures/scrub/named.txt");
+const UNNAMED: &str = include_str!("../../../../tests/fixtures/scrub/unnamed.txt");
+const CLEAN: &str = include_str!("../../../../tests/fixtures/scrub/clean.txt");
 
 // The same in other formats. They were first collected without knowledge of the rules, which were then
 // corrected; the last lines of each were added after that.
-const NAMED_UNSEEN: &str = include_str!("../../../tests/fixtures/scrub/named-unseen.txt");
-const UNNAMED_UNSEEN: &str = include_str!("../../../tests/fixtures/scrub/unnamed-unseen.txt");
-const CLEAN_UNSEEN: &str = include_str!("../../../tests/fixtures/scrub/clean-unseen.txt");
+const NAMED_UNSEEN: &str = include_str!("../../../../tests/fixtures/scrub/named-unseen.txt");
+const UNNAMED_UNSEEN: &str = include_str!("../../../../tests/fixtures/scrub/unnamed-unseen.txt");
+const CLEAN_UNSEEN: &str = include_str!("../../../../tests/fixtures/scrub/clean-unseen.txt");
 
 fn scrub() -> Rules {
     Rules::of(&Scrub::default(), None)
@@ -384,7 +384,7 @@ fn the_time_grows_with_the_text_alone() {
 
 #[test]
 fn the_page_says_what_is_done() {
-    let page = include_str!("../../../docs/scrubbing.md");
+    let page = include_str!("../../../../docs/scrubbing.md");
     let blocks = |language: &str| -> Vec<&str> {
         page.split("```").filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n')).collect()
     };
